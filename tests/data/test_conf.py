@@ -1,0 +1,141 @@
+"""The data sets and networks that come with the project."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from trimbench.data import (
+    Cache,
+    DatasetDeclaration,
+    NetworkDeclaration,
+    declare_dataset,
+    declare_network,
+    fetch_file,
+    is_available,
+    load_dataset,
+)
+from trimbench.data.declaration import BundledSource, OpenMLSource, SimulatedSource
+
+from .listing import listing
+
+CONF = Path(__file__).parents[2] / "conf"
+DATASETS = sorted((CONF / "dataset").glob("*.yaml"))
+NETWORKS = sorted((CONF / "network").glob("*.yaml"))
+
+# OpenML number, rows, features, class counts and missing values, as the data sets are described elsewhere.
+KNOWN = {
+    "diabetes": (37, 768, 8, {"tested_negative": 500, "tested_positive": 268}, 0),
+    "heart_statlog": (53, 270, 13, {"absent": 150, "present": 120}, 0),
+    "vote": (56, 435, 16, {"democrat": 267, "republican": 168}, 392),
+    "hepatitis": (55, 155, 19, {"DIE": 32, "LIVE": 123}, 167),
+    "liver_disorders": (8, 345, 6, {"1": 145, "2": 200}, 0),
+}
+
+
+def _dataset(path: Path) -> DatasetDeclaration:
+    return declare_dataset(path.stem, yaml.safe_load(path.read_text()), path.parent)
+
+
+def _network(path: Path) -> NetworkDeclaration:
+    return declare_network(path.stem, yaml.safe_load(path.read_text()))
+
+
+@pytest.fixture
+def given_folder() -> Path:
+    value = os.environ.get("TRIMBENCH_CACHE")
+    if not value:
+        pytest.skip("TRIMBENCH_CACHE is not set, so there is no data to check")
+    return Path(value)
+
+
+@pytest.fixture
+def given_cache(given_folder: Path, tmp_path: Path) -> Cache:
+    return Cache((given_folder,), tmp_path / "unused", offline=True)
+
+
+def test_all_are_there() -> None:
+    assert {path.stem for path in DATASETS} == {*KNOWN, "breast_cancer", "digits", "example_simulated"}
+    assert {path.stem for path in NETWORKS} == {
+        "bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", [*DATASETS, *NETWORKS], ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_says_what_it_is_and_under_which_licence(path: Path) -> None:
+    comment = "\n".join(line for line in path.read_text().splitlines() if line.startswith("#"))
+    assert path.read_text().startswith("# ")
+    assert "Source: " in comment
+    assert "Licence: " in comment
+
+
+@pytest.mark.parametrize("path", DATASETS, ids=lambda path: path.stem)
+def test_all_facts_are_declared(path: Path) -> None:
+    declaration = _dataset(path)
+    facts = declaration.facts
+    assert facts.sha256 is not None
+    assert sum(facts.classes.values()) == facts.rows
+    if path.stem in KNOWN:
+        number, rows, features, classes, _ = KNOWN[path.stem]
+        assert isinstance(declaration.source, OpenMLSource)
+        assert declaration.source.id == number
+        assert (facts.rows, facts.features, facts.classes) == (rows, features, classes)
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "digits", "example_simulated"])
+def test_facts_hold_without_any_download(name: str, tmp_path: Path) -> None:
+    declaration = _dataset(CONF / "dataset" / f"{name}.yaml")
+    assert isinstance(declaration.source, BundledSource | SimulatedSource)
+    cache = Cache((), tmp_path / "unused", offline=True)
+    assert load_dataset(declaration, cache).sha256 == declaration.facts.sha256
+    assert not cache.writable.exists()
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_facts_hold_for_the_real_data(name: str, given_folder: Path, given_cache: Cache) -> None:
+    declaration = _dataset(CONF / "dataset" / f"{name}.yaml")
+    if not is_available(declaration, given_cache):
+        pytest.skip(f"TRIMBENCH_CACHE does not hold the data set {name}")
+    before = listing(given_cache.openml_folder(given_folder, KNOWN[name][0]))
+    dataset = load_dataset(declaration, given_cache)
+    assert dataset.sha256 == declaration.facts.sha256
+    assert int(dataset.features.isna().sum().sum()) == KNOWN[name][4]
+    assert listing(given_cache.openml_folder(given_folder, KNOWN[name][0])) == before
+    assert not given_cache.writable.exists()
+
+
+@pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
+def test_network_files_match_their_declaration(path: Path, given_cache: Cache) -> None:
+    declaration = _network(path)
+    if not is_available(declaration, given_cache):
+        pytest.skip(f"TRIMBENCH_CACHE does not hold the network {path.stem}")
+    fetched = {role: fetch_file(file, given_cache) for role, file in declaration.files.items()}
+    lines = [line.split() for line in fetched["search"].read_text().splitlines() if line.strip()]
+    assert [words[1] for words in lines if words[0] == "d"] == [declaration.target]
+    assert sum(words[0] == "f" for words in lines) == declaration.features
+    states = [line.split("$")[5:] for line in fetched["lmap"].read_text().splitlines() if line.startswith("cc$I$")]
+    assert [declaration.target, declaration.positive] in states
+    assert len({node for node, _ in states}) == declaration.features + 1
+    assert not given_cache.writable.exists()
+
+
+@pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
+def test_network_files_come_from_one_commit(path: Path) -> None:
+    declaration = _network(path)
+    root = "https://raw.githubusercontent.com/UCLA-StarAI/TrimBN/9ba34c84579baeb00c33c7bea818456ade2990c6/examples"
+    for role, file in declaration.files.items():
+        assert file.path == f"trimbn/{path.stem}.net.{role}"
+        assert file.url == f"{root}/{path.stem}.net.{role}"
+
+
+def test_import_is_quick_and_declaring_needs_no_heavy_package() -> None:
+    script = (
+        "import sys, trimbench.data as d\n"
+        "d.declare_dataset('s', {'kind': 'bundled', 'dataset': 'digits'})\n"
+        "print([m for m in ('pandas', 'sklearn', 'openml', 'pooch', 'requests', 'scipy') if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"

@@ -1,0 +1,105 @@
+"""Job functions that the tests run, importable by spawned workers."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trimbench.execution import generator_for, job_function
+
+CODE = ("trimbench.execution.seeds",)
+
+
+class UnpicklableError(Exception):
+    """Cannot be pickled, and could not be unpickled either."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(f"{first} and {second}")
+        self.lock = threading.Lock()
+
+
+class RudeError(BaseException):
+    """Passes every ``except Exception``."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(first + second)
+
+
+@job_function(code=CODE)
+def square(x: float) -> dict[str, Any]:
+    return {"x": x, "square": x * x}
+
+
+@job_function(code=CODE)
+def draw(repetition: int, seconds: float = 0.0) -> dict[str, Any]:
+    time.sleep(seconds)
+    return {
+        "draws": generator_for(repetition=repetition).normal(size=3).tolist(),
+        "name": "naïve 朴素 \ud800",
+    }
+
+
+@job_function(code=CODE)
+def numpy_result(n: int) -> dict[str, Any]:
+    return {"n": np.int64(n), "half": np.float32(n / 2), "big": np.bool_(n > 3), "pair": (n, n)}
+
+
+@job_function(code=CODE)
+def bad_result(kind: str) -> Any:
+    return {"list": [1], "nan": {"a": {"b": float("nan")}}, "object": {"path": Path("x")}}[kind]
+
+
+@job_function(code=CODE)
+def fail(kind: str) -> dict[str, Any]:
+    if kind == "unpicklable":
+        raise UnpicklableError("one", "two")
+    if kind == "rude":
+        raise RudeError("one", "two")
+    if kind == "exit":
+        raise SystemExit(3)
+    if kind == "interrupt":
+        raise KeyboardInterrupt
+    if kind == "timeout":
+        raise TimeoutError("the solver's own limit")
+    if kind == "long":
+        raise ValueError("x" * 100_000)
+    raise ValueError(f"unlucky {kind}")
+
+
+@job_function(code=CODE)
+def die(how: str, token: int = 0) -> dict[str, Any]:
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(int(how))
+
+
+@job_function(code=CODE)
+def sleep(seconds: float, token: int = 0) -> dict[str, Any]:
+    time.sleep(seconds)
+    return {"pid": os.getpid()}
+
+
+@job_function(code=CODE)
+def announce(folder: str, token: int) -> dict[str, Any]:
+    Path(folder, f"{token}.{os.getpid()}").touch()
+    time.sleep(60)
+    return {}
+
+
+@job_function(code=CODE)
+def linear_algebra_threads() -> dict[str, Any]:
+    import threadpoolctl
+
+    matrix = np.ones((50, 50))
+    return {
+        "trace": float(np.trace(matrix @ matrix)),
+        "threads": [library["num_threads"] for library in threadpoolctl.threadpool_info()],
+    }
+
+
+def unmarked(x: float) -> dict[str, Any]:
+    return {"x": x}

@@ -1,0 +1,351 @@
+"""Naive Bayes models: checks, joint probabilities against brute force, encoding, sampling, files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import trimbench as tb
+from tests.networks.random_models import naive_bayes_models
+from trimbench.networks.distributions import checked_distribution
+
+ROW = [0.9, 0.1]
+TABLE = [ROW, [0.2, 0.8]]
+
+
+def same(one: tb.NaiveBayes, other: tb.NaiveBayes) -> bool:
+    """Equal names, and probabilities equal bit for bit."""
+    return (
+        (one.feature_names, one.class_names, one.value_names, one.class_variable)
+        == (other.feature_names, other.class_names, other.value_names, other.class_variable)
+        and one.prior.tobytes() == other.prior.tobytes()
+        and [table.shape for table in one.likelihoods] == [table.shape for table in other.likelihoods]
+        and [table.tobytes() for table in one.likelihoods] == [table.tobytes() for table in other.likelihoods]
+    )
+
+
+@pytest.mark.parametrize(
+    ("prior", "likelihoods", "names", "message"),
+    [
+        ([0.3, 0.6], [TABLE], {}, "prior must sum to 1 along the last axis (within 1e-06), got a sum of 0.9"),
+        ([math.nan, 1], [TABLE], {}, "prior must hold probabilities (finite, not negative), got nan; check the table"),
+        ([math.inf, 1], [TABLE], {}, "prior must hold probabilities (finite, not negative), got inf"),
+        ([1.2, -0.2], [TABLE], {}, "prior must hold probabilities (finite, not negative), got -0.2"),
+        ([1e308, 1e308], [TABLE], {}, "prior must sum to 1 along the last axis (within 1e-06), got a sum of inf"),
+        ([], [], {}, "prior must be a non-empty array with 1 axes, got shape (0,)"),
+        ([[0.5, 0.5]], [TABLE], {}, "prior must be a non-empty array with 1 axes, got shape (1, 2)"),
+        (["a", "b"], [TABLE], {}, "prior must be an array of numbers with rows of equal length: could not convert"),
+        ([10**400], [TABLE], {}, "prior must be an array of numbers with rows of equal length: int too large"),
+        ([0.5, 0.5], [[ROW, [1.0]]], {}, "likelihood of 'x0' must be an array of numbers with rows of equal length"),
+        ([0.5, 0.5], [ROW], {}, "likelihood of 'x0' must be a non-empty array with 2 axes, got shape (2,)"),
+        ([0.5, 0.5], [[ROW, [0.3, 0.8]]], {}, "likelihood of 'x0' must sum to 1 along the last axis"),
+        ([0.5, 0.5], [np.transpose(TABLE)], {}, "or swap its axes if they are (values, classes)"),
+        (
+            [0.5, 0.5],
+            [[ROW]],
+            {},
+            "likelihood of 'x0' must have one row for each of the 2 classes, got shape (1, 2); rows are classes, "
+            "columns are values",
+        ),
+        (
+            [0.5, 0.5],
+            [TABLE],
+            {"feature_names": ["a", "b"]},
+            "feature_names must have one name for each of the 1 likelihoods, got 2",
+        ),
+        (
+            [0.5, 0.5],
+            [TABLE, TABLE],
+            {"feature_names": ["a", "a"]},
+            "feature_names and class_variable must be distinct, got 'a' more than once; rename one of them",
+        ),
+        (
+            [0.5, 0.5],
+            [TABLE],
+            {"feature_names": ["class"]},
+            "feature_names and class_variable must be distinct, got 'class' more than once",
+        ),
+        (
+            [0.5, 0.5],
+            [TABLE],
+            {"feature_names": [3]},
+            "feature_names and class_variable must be non-empty strings, got 3; convert them with str()",
+        ),
+        (
+            [0.5, 0.5],
+            [TABLE],
+            {"class_variable": ""},
+            "feature_names and class_variable must be non-empty strings, got ''",
+        ),
+        ([0.5, 0.5], [TABLE], {"class_names": ["a"]}, "class_names must have 2 entries, got 1: ['a']"),
+        ([0.5, 0.5], [TABLE], {"class_names": ["a", "a"]}, "class_names must be distinct, got 'a' more than once"),
+        ([0.5, 0.5], [TABLE], {"class_names": "no"}, "class_names must be a sequence of strings, got the string 'no'"),
+        (
+            [0.5, 0.5],
+            [TABLE],
+            {"value_names": []},
+            "value_names must have one entry for each of the 1 features, got 0",
+        ),
+        (
+            [0.5, 0.5],
+            [TABLE],
+            {"value_names": [["u", "v", "w"]]},
+            "value_names of 'x0' must have 2 entries, got 3: ['u', 'v', 'w']",
+        ),
+        ([0.5, 0.5], [TABLE], {"value_names": [["u", "u"]]}, "value_names of 'x0' must be distinct, got 'u' more than"),
+    ],
+)
+def test_a_model_that_makes_no_sense_is_refused(
+    prior: Any, likelihoods: Any, names: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        tb.NaiveBayes(prior, likelihoods, **names)
+
+
+def test_defaults_and_descriptions() -> None:
+    model = tb.NaiveBayes([0.25, 0.75], [TABLE, [[0.5, 0.25, 0.25], [1, 0, 0]]])
+    assert model.feature_names == ("x0", "x1")
+    assert model.class_names == ("0", "1")
+    assert model.value_names == (("0", "1"), ("0", "1", "2"))
+    assert (model.n_features, model.cardinalities, model.class_variable) == (2, (2, 3), "class")
+    assert repr(model) == "NaiveBayes('class' in ['0', '1'], 2 features)"
+
+
+def test_tables_are_copies_that_cannot_be_written() -> None:
+    prior, table = np.array([0.5, 0.5]), np.array(TABLE)
+    model = tb.NaiveBayes(prior, [table])
+    prior[0] = table[0, 0] = 7.0
+    assert model.prior.tolist() == [0.5, 0.5]
+    assert model.likelihoods[0].tolist() == TABLE
+    with pytest.raises(ValueError, match="read-only"):
+        model.likelihoods[0][0, 0] = 7.0
+
+
+@given(seed=st.integers(0, 2**32), n_rows=st.integers(1, 4), n_values=st.integers(1, 30), transposed=st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_checking_a_distribution_twice_changes_nothing(
+    seed: int, n_rows: int, n_values: int, transposed: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    given_table = rng.dirichlet(np.full(n_values, 0.3), size=n_rows) * (1 + rng.uniform(-9e-7, 9e-7, size=(n_rows, 1)))
+    if transposed:  # another memory layout is summed in another order
+        given_table = np.asfortranarray(given_table)
+    once = checked_distribution(given_table, "t", ndim=2)
+    assert np.abs(once.sum(axis=1) - 1).max() <= n_values * np.finfo(float).eps
+    np.testing.assert_allclose(once, given_table / given_table.sum(axis=1, keepdims=True), rtol=1e-14)
+    assert checked_distribution(once, "t", ndim=2).tobytes() == once.tobytes()
+
+
+def joint(model: tb.NaiveBayes, codes: tuple[int, ...]) -> list[float]:
+    """P(c, x) by definition."""
+    return [
+        math.prod([float(p), *(float(table[k, v]) for table, v in zip(model.likelihoods, codes, strict=True))])
+        for k, p in enumerate(model.prior)
+    ]
+
+
+@given(model=naive_bayes_models())
+@settings(max_examples=80, deadline=None)
+def test_log_joint_equals_brute_force(model: tb.NaiveBayes) -> None:
+    rows = list(itertools.product(*map(range, model.cardinalities)))
+    logs = model.log_joint(np.array(rows, dtype=np.int64).reshape(len(rows), model.n_features))
+    expected = np.array([joint(model, row) for row in rows])
+    np.testing.assert_allclose(np.exp(logs), expected, rtol=1e-12, atol=0)
+    assert (np.isneginf(logs) == (expected == 0)).all()
+    assert np.exp(logs).sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_log_joint_refuses_what_are_no_codes() -> None:
+    model = tb.NaiveBayes([0.5, 0.5], [TABLE, [[0.5, 0.25, 0.25]] * 2], feature_names=["a", "b"])
+    with pytest.raises(ValueError, match=re.escape("codes must have shape (n_rows, 2), got (1, 3)")):
+        model.log_joint(np.zeros((1, 3), dtype=np.int64))
+    with pytest.raises(ValueError, match=re.escape("codes must have shape (n_rows, 2), got (2,)")):
+        model.log_joint(np.zeros(2, dtype=np.int64))
+    with pytest.raises(ValueError, match=re.escape("codes of 'a' must be in 0..1, got -1")):
+        model.log_joint(np.array([[0, 2], [-1, 0]]))
+    with pytest.raises(ValueError, match=re.escape("codes of 'b' must be in 0..2, got 3")):
+        model.log_joint(np.array([[1, 3]]))
+    assert model.log_joint(np.empty((0, 2), dtype=np.int64)).shape == (0, 2)
+
+
+COLOURS = tb.NaiveBayes(
+    [0.5, 0.5],
+    [TABLE, TABLE],
+    feature_names=["colour", "1"],
+    value_names=[["red", "blue"], ["0", "1"]],
+)
+
+
+def test_encode_finds_columns_and_values_by_their_names_as_strings() -> None:
+    frame = pd.DataFrame({"other": ["?", "?", "?"], 1: [1, 0, 1], "colour": ["blue", "red", "blue"]}, index=[7, 7, 2])
+    assert COLOURS.encode(frame).tolist() == [[1, 1], [0, 0], [1, 1]]
+    categories = pd.Categorical(["blue", "red", "blue"], categories=["green", "red", "blue"])
+    assert COLOURS.encode(frame.assign(colour=categories)).tolist() == [[1, 1], [0, 0], [1, 1]]
+    assert COLOURS.encode(frame.iloc[:0]).shape == (0, 2)
+    assert COLOURS.encode(frame).dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (pd.DataFrame({"colour": ["red"]}), "the table must have exactly one column '1', got ['colour']"),
+        (
+            pd.DataFrame([["red", 0, 0]], columns=["colour", 1, "1"]),
+            "the table must have exactly one column '1', got ['colour', '1', '1']",
+        ),
+        (
+            pd.DataFrame({"colour": ["red", None, None], "1": 0}),
+            "column 'colour' must have no missing values, got NaN in 2 rows; drop those rows or make 'missing' a value",
+        ),
+        (
+            pd.DataFrame({"colour": ["red", "green"], "1": 0}),
+            "column 'colour' must hold values among ['red', 'blue'], got 'green'",
+        ),
+        (pd.DataFrame({"colour": ["red"], "1": [0.0]}), "column '1' must hold values among ['0', '1'], got '0.0'"),
+    ],
+)
+def test_encode_refuses_a_table_that_does_not_fit(frame: pd.DataFrame, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        COLOURS.encode(frame)
+
+
+def test_sampled_frequencies_are_the_probabilities() -> None:
+    n_rows = 20_000
+    model = tb.NaiveBayes(
+        [0.5, 0.3, 0.2],
+        [[[0.7, 0.3], [0.5, 0.5], [0.0, 1.0]], [[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [0.1, 0.1, 0.8]]],
+    )
+    rows = model.sample(n_rows, np.random.default_rng(11))
+    assert list(rows.columns) == ["class", "x0", "x1"]
+    counts = rows.astype(str).value_counts().to_dict()
+    for codes in itertools.product(range(2), range(3)):
+        for k, exact in enumerate(joint(model, codes)):
+            observed = counts.pop((str(k), *map(str, codes)), 0) / n_rows
+            assert abs(observed - exact) <= 5 * math.sqrt(exact * (1 - exact) / n_rows)
+    assert not counts
+
+
+@given(model=naive_bayes_models(odd_names=True))
+@settings(max_examples=60, deadline=None)
+def test_there_and_back_through_a_network(model: tb.NaiveBayes) -> None:
+    network = model.to_network()
+    assert network.nodes == (model.class_variable, *model.feature_names)
+    assert same(tb.NaiveBayes.from_network(network, model.class_variable), model)
+
+
+def test_from_network_refuses_other_structures() -> None:
+    states = {name: ["0", "1"] for name in "abc"}
+    chain = tb.BayesianNetwork(states, {"b": ["a"], "c": ["b"]}, {"a": ROW, "b": TABLE, "c": TABLE})
+    message = "network must be naive Bayes with root 'a': node 'c' must have the parents ['a'], got ['b']"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        tb.NaiveBayes.from_network(chain, "a")
+    with pytest.raises(ValueError, match=re.escape("with root 'b': node 'b' must have the parents [], got ['a']")):
+        tb.NaiveBayes.from_network(chain, "b")
+    with pytest.raises(KeyError, match="node must be among"):
+        tb.NaiveBayes.from_network(chain, "z")
+
+
+@given(model=naive_bayes_models(odd_names=True))
+@settings(max_examples=60, deadline=None)
+def test_save_and_load_keep_every_bit(model: tb.NaiveBayes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.getbasetemp() / "naive_bayes.json"
+    model.save(path)
+    assert same(tb.NaiveBayes.load(path), model)
+
+
+def broken(**changes: Any) -> dict[str, Any]:
+    content = {
+        "format": "trimbench.NaiveBayes/1",
+        "class_variable": "c",
+        "class_names": ["n", "y"],
+        "prior": [0.5, 0.5],
+        "features": [{"name": "x", "values": ["0", "1"], "likelihood": TABLE}],
+    }
+    return {key: value for key, value in (content | changes).items() if value != "absent"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "must be a JSON file with format 'trimbench.NaiveBayes/1'"),
+        (json.dumps(broken())[:-9], "must be a JSON file with format 'trimbench.NaiveBayes/1'"),
+        (b"\xff\xfe{}", "must be a JSON file with format 'trimbench.NaiveBayes/1'"),
+        ("[" * 100_000, "must be a JSON file with format 'trimbench.NaiveBayes/1'"),
+        ("[1]", "must have format 'trimbench.NaiveBayes/1', got None; was it saved by another class?"),
+        (broken(format="trimbench.BayesianNetwork/1"), "got 'trimbench.BayesianNetwork/1'; was it saved by another"),
+        (broken(prior="absent"), "lacks an entry or has one of the wrong type: KeyError('prior')"),
+        (broken(features=[1]), "lacks an entry or has one of the wrong type: TypeError"),
+        (broken(features=None), "lacks an entry or has one of the wrong type: TypeError"),
+        (broken(class_names=5), "lacks an entry or has one of the wrong type: TypeError"),
+        (broken(prior=[0.5, 0.6]), ": prior must sum to 1"),
+        (broken(prior=["a", {}]), ": prior must be an array of numbers"),
+        (broken(prior=[math.nan, 1.0]), ": prior must hold probabilities (finite, not negative), got nan"),
+        (broken(class_variable=["c"]), ": feature_names and class_variable must be non-empty strings, got ['c']"),
+    ],
+)
+def test_a_file_that_is_no_model_is_named(tmp_path: Path, content: Any, message: str) -> None:
+    path = tmp_path / "model.json"
+    if isinstance(content, dict):
+        content = json.dumps(content)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        tb.NaiveBayes.load(path)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_every_way_to_cut_a_file_short_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    tb.NaiveBayes([0.5, 0.5], [TABLE]).save(path)
+    text = path.read_text(encoding="utf-8")
+    for length in range(len(text) - 1):  # only the newline at the end may be lost
+        path.write_text(text[:length], encoding="utf-8")
+        with pytest.raises(ValueError, match=re.escape(str(path))):
+            tb.NaiveBayes.load(path)
+
+
+@pytest.mark.parametrize("moment", ["while writing", "while renaming"])
+def test_a_failed_save_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    path = tmp_path / "model.json"
+    old = tb.NaiveBayes([0.5, 0.5], [TABLE])
+    old.save(path)
+
+    def disk_full(content: object, stream: Any, **_: object) -> None:
+        stream.write('{"format": ')
+        raise OSError(28, "No space left on device")
+
+    def not_allowed(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    if moment == "while writing":
+        monkeypatch.setattr("trimbench.networks.json_files.json.dump", disk_full)
+    else:
+        monkeypatch.setattr(Path, "replace", not_allowed)
+    with pytest.raises(OSError, match="No space left|Permission denied"):
+        tb.NaiveBayes([0.1, 0.9], [TABLE]).save(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model.json"]
+    assert same(tb.NaiveBayes.load(path), old)
+
+
+def test_a_saved_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    tb.NaiveBayes([0.5, 0.5], [TABLE]).save(tmp_path / "model.json")
+    assert (tmp_path / "model.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_absent_folders_and_files_are_operating_system_errors(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        tb.NaiveBayes([0.5, 0.5], [TABLE]).save(tmp_path / "absent" / "model.json")
+    with pytest.raises(FileNotFoundError):
+        tb.NaiveBayes.load(tmp_path / "absent.json")

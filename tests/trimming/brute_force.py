@@ -1,0 +1,86 @@
+"""The definitions of the paper, instance by instance: slow, obvious twins of the engines."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+import trimbench as tb
+
+TOLERANCE = 1e-12
+
+
+def instances(classifier: tb.BayesianClassifier, features: Sequence[int]) -> dict[tuple[int, ...], tuple[float, float]]:
+    """Return Pr(c, f'), Pr(not c, f') for every instance of the features at the given positions."""
+    table = {}
+    for values in itertools.product(*(range(classifier.cardinalities[i]) for i in features)):
+        joint = [float(p) for p in classifier.prior]
+        for i, value in zip(features, values, strict=True):
+            joint = [joint[side] * float(classifier.tables[i][side, value]) for side in (0, 1)]
+        table[values] = (joint[0], joint[1])
+    return table
+
+
+def positive(joint: tuple[float, float], threshold: float) -> bool:
+    """Return Pr(c | f) >= T, with odds equal up to rounding counted as equal."""
+    return joint[0] * (1 - threshold) >= joint[1] * threshold * (1 - TOLERANCE)
+
+
+def expected_agreement(classifier: tb.BayesianClassifier, features: Sequence[int], threshold: float) -> float:
+    """Definition 2."""
+    part = instances(classifier, features)
+    total = 0.0
+    for values, joint in instances(classifier, range(classifier.n_features)).items():
+        seen = part[tuple(values[i] for i in features)]
+        if positive(joint, classifier.threshold) == positive(seen, threshold):
+            total += sum(joint)
+    return total
+
+
+def candidate_thresholds(classifier: tb.BayesianClassifier, features: Sequence[int]) -> list[float]:
+    """Return one threshold for each way to cut the posteriors of the instances of a subset."""
+    posteriors = sorted({j[0] / sum(j) for j in instances(classifier, features).values() if sum(j) > 0})
+    return [0.0, *posteriors, 1.0]
+
+
+def achievable_agreement(classifier: tb.BayesianClassifier, features: Sequence[int]) -> float:
+    """Definition 3: every threshold that can make a difference."""
+    return max(expected_agreement(classifier, features, t) for t in candidate_thresholds(classifier, features))
+
+
+def potential_agreement(classifier: tb.BayesianClassifier, features: Sequence[int]) -> float:
+    """Definition 4."""
+    masses = {values: [0.0, 0.0] for values in instances(classifier, features)}
+    for values, joint in instances(classifier, range(classifier.n_features)).items():
+        side = 0 if positive(joint, classifier.threshold) else 1
+        masses[tuple(values[i] for i in features)][side] += sum(joint)
+    return sum(max(pair) for pair in masses.values())
+
+
+def affordable_subsets(costs: Sequence[float], budget: float) -> list[tuple[int, ...]]:
+    """Return all subsets whose costs add up to at most the budget."""
+    return [
+        subset
+        for size in range(len(costs) + 1)
+        for subset in itertools.combinations(range(len(costs)), size)
+        if sum(costs[i] for i in subset) <= budget + 1e-9
+    ]
+
+
+def random_classifier(
+    rng: np.random.Generator, cardinalities: Sequence[int], threshold: float, *, coarse: bool = False
+) -> tb.BayesianClassifier:
+    """Return a random naive Bayes classifier; `coarse` makes ties and zero probabilities common."""
+
+    def rows(cardinality: int) -> np.ndarray:
+        if not coarse:
+            return rng.dirichlet(np.ones(cardinality), size=2)
+        weights = rng.integers(0, 4, size=(2, cardinality)).astype(float)
+        weights[:, 0] += weights.sum(axis=1) == 0
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    prior = np.array([0.5, 0.5]) if coarse else rng.dirichlet([2.0, 2.0])
+    model = tb.NaiveBayes(prior, [rows(cardinality) for cardinality in cardinalities])
+    return tb.BayesianClassifier(model, positive="0", threshold=threshold)

@@ -1,0 +1,169 @@
+"""Agreement measures against their definitions, and the paper's propositions as properties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import trimbench as tb
+from tests.trimming import brute_force
+from trimbench.trimming.engines import make_engine
+from trimbench.trimming.thresholds import Instances, best_cut
+
+ENGINES = ("dense", "log_odds")
+
+
+@st.composite
+def classifiers(draw: st.DrawFn) -> tb.BayesianClassifier:
+    """Small classifiers with multi-valued features; half of them full of ties and zeros."""
+    cardinalities = draw(st.lists(st.integers(1, 3), min_size=1, max_size=5))
+    threshold = draw(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    return brute_force.random_classifier(rng, cardinalities, threshold, coarse=draw(st.booleans()))
+
+
+@st.composite
+def classifiers_with_subset(draw: st.DrawFn) -> tuple[tb.BayesianClassifier, list[int]]:
+    classifier = draw(classifiers())
+    subset = draw(st.lists(st.sampled_from(range(classifier.n_features)), unique=True))
+    return classifier, subset
+
+
+def names(classifier: tb.BayesianClassifier, subset: list[int]) -> list[str]:
+    return [classifier.features[i] for i in subset]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@given(case=classifiers_with_subset(), threshold=st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]))
+@settings(max_examples=150, deadline=None)
+def test_measures_equal_their_definitions(
+    engine: str, case: tuple[tb.BayesianClassifier, list[int]], threshold: float
+) -> None:
+    classifier, subset = case
+    chosen = names(classifier, subset)
+    assert tb.expected_agreement(classifier, chosen, threshold, engine=engine) == pytest.approx(
+        brute_force.expected_agreement(classifier, subset, threshold), abs=1e-12
+    )
+    assert tb.maximum_potential_agreement(classifier, chosen, engine=engine) == pytest.approx(
+        brute_force.potential_agreement(classifier, subset), abs=1e-12
+    )
+    value, _ = tb.maximum_achievable_agreement(classifier, chosen, engine=engine)
+    assert value == pytest.approx(brute_force.achievable_agreement(classifier, subset), abs=1e-11)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@given(case=classifiers_with_subset())
+@settings(max_examples=100, deadline=None)
+def test_every_threshold_of_the_interval_reaches_the_agreement(
+    engine: str, case: tuple[tb.BayesianClassifier, list[int]]
+) -> None:
+    classifier, subset = case
+    value, (low, high) = tb.maximum_achievable_agreement(classifier, names(classifier, subset), engine=engine)
+    assert 0 <= low <= high <= 1
+    assert low < high or low == high == 0
+    for threshold in {high, 0.5 * (low + high) if low < high else high}:
+        assert brute_force.expected_agreement(classifier, subset, threshold) == pytest.approx(value, abs=1e-11)
+
+
+@given(case=classifiers_with_subset())
+@settings(max_examples=100, deadline=None)
+def test_propositions_1_to_3(case: tuple[tb.BayesianClassifier, list[int]]) -> None:
+    classifier, subset = case
+    chosen = names(classifier, subset)
+    potential = tb.maximum_potential_agreement(classifier, chosen)
+    achievable, _ = tb.maximum_achievable_agreement(classifier, chosen)
+    assert achievable <= potential + 1e-12  # Proposition 1
+    assert achievable == pytest.approx(potential, abs=1e-11)  # Proposition 3
+    for position in range(len(chosen)):  # Proposition 2
+        fewer = chosen[:position] + chosen[position + 1 :]
+        assert tb.maximum_potential_agreement(classifier, fewer) <= potential + 1e-12
+
+
+@given(case=classifiers_with_subset())
+@settings(max_examples=50, deadline=None)
+def test_all_features_at_the_original_threshold_agree_always(case: tuple[tb.BayesianClassifier, list[int]]) -> None:
+    classifier, _ = case
+    agreement = tb.expected_agreement(classifier, classifier.features, classifier.threshold)
+    assert agreement == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("coarse", [False, True])
+def test_engines_agree_on_larger_models(seed: int, coarse: bool) -> None:
+    rng = np.random.default_rng(seed)
+    cardinalities = rng.integers(2, 4, size=11).tolist()
+    threshold = float(rng.choice([0.1, 0.5, 0.7]))
+    classifier = brute_force.random_classifier(rng, cardinalities, threshold, coarse=coarse)
+    dense, log_odds = make_engine(classifier, "dense"), make_engine(classifier, "log_odds")
+    for _ in range(6):
+        subset = [i for i in range(11) if rng.random() < rng.choice([0.2, 0.5, 0.9])]
+        one, other = dense.root, log_odds.root
+        for feature in set(range(11)) - set(subset):
+            one, other = one.without(feature), other.without(feature)
+        assert other.potential_agreement() == pytest.approx(one.potential_agreement(), abs=1e-12)
+
+
+def test_monte_carlo_agrees_with_the_exact_value() -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(5), [2, 3, 2, 2, 4], 0.4)
+    chosen = list(classifier.features[:3])
+    rows = classifier.model.sample(40_000, np.random.default_rng(6))
+    trimmed = classifier.with_features(chosen, 0.3)
+    observed = float((classifier.predict(rows) == trimmed.predict(rows)).mean())
+    exact = tb.expected_agreement(classifier, chosen, 0.3)
+    assert abs(observed - exact) < 5 * (exact * (1 - exact) / 40_000) ** 0.5
+
+
+def test_table_4_of_the_paper() -> None:
+    """Rows (posterior, positive mass, negative mass); 0.56 is reached by T' in (0, 0.50]."""
+    posterior = np.array([0.75, 0.69, 0.50, 0.00])
+    mass_positive, mass_negative = np.array([0.04, 0.20, 0.30, 0.00]), np.array([0.04, 0.27, 0.13, 0.02])
+    mass = mass_positive + mass_negative
+    cut = best_cut(Instances(posterior * mass, (1 - posterior) * mass, mass_positive - mass_negative), 0.55)
+    assert cut.agreement == pytest.approx(0.56, abs=1e-12)
+    assert (cut.low, cut.high) == (0.0, 0.5)
+
+
+def test_equal_posteriors_move_together() -> None:
+    # Separating the two instances would give 1.0; they have the same posterior, so the best is 0.7.
+    instances = Instances(np.array([0.35, 0.15]), np.array([0.35, 0.15]), np.array([0.7, -0.3]))
+    cut = best_cut(instances, 0.5)
+    assert cut.agreement == pytest.approx(0.7)
+    assert (cut.low, cut.high) == (0.0, 0.5)
+
+
+def test_a_certain_posterior_is_never_below_a_threshold() -> None:
+    cut = best_cut(Instances(np.array([0.5, 0.0]), np.array([0.0, 0.5]), np.array([0.5, -0.5])), 0.5)
+    assert (cut.agreement, cut.low, cut.high) == (1.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
+def test_threshold_outside_the_unit_interval_is_refused(threshold: float) -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(0), [2, 2], 0.5)
+    with pytest.raises(ValueError, match=r"threshold must be a probability in \[0, 1\], got"):
+        tb.expected_agreement(classifier, ["x0"], threshold)
+    with pytest.raises(ValueError, match=r"threshold must be a probability in \[0, 1\], got"):
+        tb.BayesianClassifier(classifier.model, positive="0", threshold=threshold)
+
+
+@pytest.mark.parametrize("features", [["x9"], ["x0", "x0"], "x0"])
+def test_wrong_features_are_refused(features: list[str]) -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(0), [2, 2], 0.5)
+    with pytest.raises(ValueError, match=r"features must be .*got"):
+        tb.maximum_potential_agreement(classifier, features)
+
+
+def test_too_many_features_name_the_size_and_the_way_out() -> None:
+    large = brute_force.random_classifier(np.random.default_rng(0), [2] * 27, 0.5)
+    with pytest.raises(ValueError, match=r"at most 2\^26 instances.*2\^27\.0 for 27 features.*engine='log_odds'"):
+        tb.expected_agreement(large, ["x0"], 0.5, engine="dense")
+    assert 0.5 <= tb.maximum_potential_agreement(large, ["x0"]) <= 1
+    huge = brute_force.random_classifier(np.random.default_rng(0), [2] * 45, 0.5)
+    with pytest.raises(ValueError, match=r"at most 2\^44 instances.*fewer features"):
+        tb.expected_agreement(huge, ["x0"], 0.5)
+    with pytest.raises(ValueError, match=r"engine must be one of .*got 'sparse'"):
+        tb.expected_agreement(large, ["x0"], 0.5, engine="sparse")
+    middling = brute_force.random_classifier(np.random.default_rng(0), [2] * 30, 0.5)
+    with pytest.raises(ValueError, match=r"at most 2\^24 instances.*smaller budget"):
+        tb.maximum_achievable_agreement(middling, middling.features[:25])

@@ -1,0 +1,171 @@
+"""The search for trimmings against brute force over all subsets."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import trimbench as tb
+from tests.trimming import brute_force
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[tb.BayesianClassifier, list[float], float]:
+    cardinalities = draw(st.lists(st.integers(2, 3), min_size=1, max_size=5))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    classifier = brute_force.random_classifier(
+        rng, cardinalities, draw(st.sampled_from([0.1, 0.5, 0.9])), coarse=draw(st.booleans())
+    )
+    costs = draw(
+        st.lists(
+            st.sampled_from([0.0, 0.1, 0.2, 0.5, 1.0, 2.5]), min_size=len(cardinalities), max_size=len(cardinalities)
+        )
+    )
+    return classifier, costs, draw(st.sampled_from([0.0, 0.05, 0.3, 1.0, 1.7, 3.0, 100.0]))
+
+
+@given(problem=problems(), engine=st.sampled_from(["dense", "log_odds"]))
+@settings(max_examples=200, deadline=None)
+def test_trim_finds_the_optimum(problem: tuple[tb.BayesianClassifier, list[float], float], engine: str) -> None:
+    classifier, costs, budget = problem
+    trimming = tb.trim(classifier, budget, costs, engine=engine)
+    subsets = brute_force.affordable_subsets(costs, budget)
+    best = max(brute_force.achievable_agreement(classifier, subset) for subset in subsets)
+    kept = tuple(classifier.features.index(name) for name in trimming.features)
+    assert kept in subsets
+    assert trimming.optimal
+    assert trimming.agreement == pytest.approx(best, abs=1e-11)
+    assert trimming.upper_bound >= trimming.agreement
+    reached = brute_force.expected_agreement(classifier, kept, trimming.threshold)
+    assert reached == pytest.approx(trimming.agreement, abs=1e-11)
+    low, high = trimming.threshold_interval
+    assert low < trimming.threshold <= high or trimming.threshold == low == high == 0
+
+
+@given(problem=problems())
+@settings(max_examples=100, deadline=None)
+def test_same_decision_selection_is_exhaustive(problem: tuple[tb.BayesianClassifier, list[float], float]) -> None:
+    classifier, costs, budget = problem
+    selection = tb.select_by_same_decision(classifier, budget, costs)
+    subsets = brute_force.affordable_subsets(costs, budget)
+    values = {subset: brute_force.expected_agreement(classifier, subset, classifier.threshold) for subset in subsets}
+    best = max(values.values())
+    assert selection.agreement == pytest.approx(best, abs=1e-12)
+    assert selection.n_evaluations == sum(1 for subset in subsets if subset)
+    first = min((s for s, value in values.items() if value >= best - 1e-10), key=lambda s: (len(s), s))
+    assert selection.features == tuple(classifier.features[i] for i in first)
+
+
+@given(problem=problems())
+@settings(max_examples=60, deadline=None)
+def test_moving_the_threshold_never_loses(problem: tuple[tb.BayesianClassifier, list[float], float]) -> None:
+    classifier, costs, budget = problem
+    kept = tb.select_by_same_decision(classifier, budget, costs)
+    assert tb.trim(classifier, budget, costs).agreement >= kept.agreement - 1e-12
+
+
+def test_a_split_lattice_gives_the_same_selection(monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(3), [2, 3, 2, 2, 3, 2, 2, 2], 0.5)
+    whole = tb.select_by_same_decision(classifier, 3)
+    monkeypatch.setattr("trimbench.trimming.same_decision._MAX_LEVEL_ENTRIES", 64)
+    assert tb.select_by_same_decision(classifier, 3) == whole
+    assert whole.n_evaluations == 8 + math.comb(8, 2) + math.comb(8, 3)
+
+
+@pytest.mark.parametrize("engine", ["dense", "log_odds"])
+def test_a_stopped_search_gives_an_answer_and_a_bound(engine: str) -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(1), [2] * 12, 0.5)
+    exact = tb.trim(classifier, 4)
+    for limit in (1, 5, 20, 60):
+        stopped = tb.trim(classifier, 4, engine=engine, evaluation_limit=limit)
+        assert stopped.n_evaluations <= limit + 1
+        assert len(stopped.features) <= 4
+        assert stopped.agreement <= exact.agreement + 1e-12
+        assert stopped.upper_bound >= exact.agreement - 1e-12
+        assert stopped.optimal == (stopped.upper_bound <= stopped.agreement + 1e-12)
+    assert not tb.trim(classifier, 4, time_limit=1e-9).optimal
+
+
+def test_no_affordable_feature_is_the_empty_trimming() -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(2), [2, 2, 2], 0.5)
+    trimming = tb.trim(classifier, 0.5)
+    assert trimming.features == ()
+    assert trimming.optimal
+    assert trimming.agreement == pytest.approx(brute_force.achievable_agreement(classifier, ()))
+
+
+def test_everything_affordable_removes_nothing() -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(2), [2, 2, 2], 0.3)
+    trimming = tb.trim(classifier, math.inf)
+    assert trimming.features == classifier.features
+    assert (trimming.agreement, trimming.threshold, trimming.n_evaluations) == (1.0, 0.3, 0)
+    low, high = trimming.threshold_interval
+    assert low < trimming.threshold <= high
+
+
+def test_costs_by_name_and_decimal_budgets() -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(4), [2, 2, 2], 0.5)
+    trimming = tb.trim(classifier, 0.3, {"x0": 0.1, "x1": 0.2, "x2": 5.0})
+    assert trimming.features == ("x0", "x1")
+
+
+def test_the_trimmed_classifier_predicts_from_its_features_alone() -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(7), [2, 2, 2, 2], 0.5)
+    trimming = tb.trim(classifier, 2)
+    rows = classifier.model.sample(50, np.random.default_rng(8))
+    seen = rows[list(trimming.features)]
+    predicted = trimming.classifier.predict(seen)
+    expected = np.where(trimming.classifier.posterior(seen) >= trimming.threshold, "0", "1")
+    assert predicted.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"budget": -1}, r"budget must be a number >= 0, got -1"),
+        ({"budget": math.nan}, r"budget must be a number >= 0, got nan"),
+        ({"budget": 1, "costs": [1, -2]}, r"costs must be finite numbers >= 0, got -2 for 'x1'"),
+        (
+            {"budget": 1, "costs": [1, math.inf]},
+            r"costs must be finite numbers >= 0, got inf for 'x1'.*above the budget",
+        ),
+        ({"budget": 1, "costs": [1]}, r"costs must have 2 entries, one for each feature, got 1"),
+        ({"budget": 1, "costs": {"x0": 1}}, r"costs must have an entry for every feature, got none for 'x1'"),
+        ({"budget": 1, "costs": {"x0": 1, "y": 1}}, r"features must be among \['x0', 'x1'\], got 'y'"),
+        ({"budget": 1, "engine": "sdd2"}, r"engine must be one of .* got 'sdd2'"),
+        ({"budget": 1, "time_limit": 0}, r"time_limit must be a positive number of seconds or None, got 0"),
+        ({"budget": 1, "evaluation_limit": 0}, r"evaluation_limit must be 1 or more, or None, got 0"),
+    ],
+)
+def test_bad_arguments_are_named(arguments: dict[str, object], message: str) -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(0), [2, 2], 0.5)
+    with pytest.raises(ValueError, match=message):
+        tb.trim(classifier, **arguments)
+
+
+def test_classifiers_need_a_binary_class_and_known_names() -> None:
+    three = tb.NaiveBayes([0.2, 0.3, 0.5], [np.full((3, 2), 0.5)])
+    with pytest.raises(ValueError, match=r"target 'class' must be binary, got 3 classes"):
+        tb.BayesianClassifier(three, positive="0")
+    two = tb.NaiveBayes([0.2, 0.8], [np.full((2, 2), 0.5)])
+    with pytest.raises(ValueError, match=r"positive must be one of \['0', '1'\], got 'yes'"):
+        tb.BayesianClassifier(two, positive="yes")
+    with pytest.raises(ValueError, match=r"target must be the class variable 'class', got 'C'"):
+        tb.BayesianClassifier(two, "C", positive="0")
+    with pytest.raises(TypeError, match=r"model must be a NaiveBayes or a BayesianNetwork, got dict"):
+        tb.BayesianClassifier({}, positive="0")
+
+
+def test_a_network_of_naive_bayes_structure_is_accepted() -> None:
+    model = brute_force.random_classifier(np.random.default_rng(9), [2, 3], 0.5).model
+    network = model.to_network()
+    classifier = tb.BayesianClassifier(network, "class", positive="1")
+    assert classifier.prior.tolist() == model.prior[::-1].tolist()
+    with pytest.raises(ValueError, match=r"target must be given for a Bayesian network"):
+        tb.BayesianClassifier(network, positive="1")
+    with pytest.raises(ValueError, match=r"must be naive Bayes with root 'x0'"):
+        tb.BayesianClassifier(network, "x0", positive="1")

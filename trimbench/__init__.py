@@ -1,0 +1,68 @@
+"""Robust trimming, conformant learning and selection-bias correction of classifiers.
+
+The public names are loaded when they are first used, so that the command line stays quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trimbench.networks.ace import AceProblem, read_ace, read_ace_problem
+    from trimbench.networks.bayesian_network import BayesianNetwork
+    from trimbench.networks.learning import learn_naive_bayes
+    from trimbench.networks.naive_bayes import NaiveBayes
+    from trimbench.trimming.agreement import (
+        expected_agreement,
+        maximum_achievable_agreement,
+        maximum_potential_agreement,
+    )
+    from trimbench.trimming.classifier import BayesianClassifier
+    from trimbench.trimming.same_decision import SameDecisionSelection, select_by_same_decision
+    from trimbench.trimming.trim import Trimming, trim
+
+__all__ = [
+    "AceProblem",
+    "BayesianClassifier",
+    "BayesianNetwork",
+    "NaiveBayes",
+    "SameDecisionSelection",
+    "Trimming",
+    "expected_agreement",
+    "learn_naive_bayes",
+    "maximum_achievable_agreement",
+    "maximum_potential_agreement",
+    "read_ace",
+    "read_ace_problem",
+    "select_by_same_decision",
+    "trim",
+]
+
+_MODULES = {
+    "trimbench.networks.ace": ("AceProblem", "read_ace", "read_ace_problem"),
+    "trimbench.networks.bayesian_network": ("BayesianNetwork",),
+    "trimbench.networks.learning": ("learn_naive_bayes",),
+    "trimbench.networks.naive_bayes": ("NaiveBayes",),
+    "trimbench.trimming.agreement": (
+        "expected_agreement",
+        "maximum_achievable_agreement",
+        "maximum_potential_agreement",
+    ),
+    "trimbench.trimming.classifier": ("BayesianClassifier",),
+    "trimbench.trimming.same_decision": ("SameDecisionSelection", "select_by_same_decision"),
+    "trimbench.trimming.trim": ("Trimming", "trim"),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'trimbench' has no attribute {name!r}; it has {__all__}")
+    value: object = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,249 @@
+"""Data sets and networks as they are declared in YAML, checked and frozen."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trimbench.data.files import FileDeclaration
+from trimbench.data.mapping_reader import MappingReader
+
+BUNDLED = ("breast_cancer", "digits")
+SIMULATED = ("naive_bayes",)
+
+
+@dataclass(frozen=True)
+class OpenMLSource:
+    """A data set on OpenML: its number, version and the column to predict."""
+
+    id: int
+    version: int
+    target: str
+
+
+@dataclass(frozen=True)
+class BundledSource:
+    """A data set that comes with scikit-learn."""
+
+    dataset: str
+
+
+@dataclass(frozen=True)
+class CsvSource:
+    """A table in a text file with one header line; exactly one of `path` and `file` is given."""
+
+    target: str
+    path: Path | None = None
+    file: FileDeclaration | None = None
+
+
+@dataclass(frozen=True)
+class SimulatedSource:
+    """Binary features drawn from a random naive Bayes model.
+
+    Parameters
+    ----------
+    model : str
+    rows, features : int
+    seed : int
+    prior : float
+        P(class = "1").
+    """
+
+    model: str
+    rows: int
+    features: int
+    seed: int
+    prior: float
+
+
+Source = OpenMLSource | BundledSource | CsvSource | SimulatedSource
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What must hold for the loaded data; None (or no classes) means that nothing is known.
+
+    Parameters
+    ----------
+    rows, features : int, optional
+    classes : dict of str to int
+        Number of rows of each class.
+    sha256 : str, optional
+        Fingerprint of the loaded values, see `trimbench.data.fingerprint`.
+    """
+
+    rows: int | None = None
+    features: int | None = None
+    classes: dict[str, int] = field(default_factory=dict)
+    sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class DatasetDeclaration:
+    """A named data set: where it comes from and what is known about it."""
+
+    name: str
+    source: Source
+    facts: Facts
+
+
+@dataclass(frozen=True)
+class NetworkDeclaration:
+    """A named Bayesian network classifier in files.
+
+    Parameters
+    ----------
+    name : str
+    format : str
+        Format of the files.
+    files : dict of str to FileDeclaration
+        The files by their role.
+    target : str
+        Class node.
+    positive : str
+        State of the class node that counts as positive.
+    features : int
+        Number of feature nodes.
+    """
+
+    name: str
+    format: str
+    files: dict[str, FileDeclaration]
+    target: str
+    positive: str
+    features: int
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 over the roles and hashes of the files, whatever their order."""
+        lines = (f"{role} {file.sha256}\n" for role, file in sorted(self.files.items()))
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+# The roles of the files that make up a network, by format.
+NETWORK_FILES: dict[str, tuple[str, ...]] = {
+    "ace": ("cnf", "lmap", "search"),
+    "erg": ("network",),
+    "uai": ("network",),
+    "bif": ("network",),
+    "xmlbif": ("network",),
+}
+
+
+def declare_dataset(name: str, mapping: Mapping[str, Any], base: Path | None = None) -> DatasetDeclaration:
+    """Check and freeze the declaration of a data set.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set, used in every message.
+    mapping : mapping
+        Parsed YAML: ``kind``, the keys of that kind, and optionally ``facts``.
+    base : Path, optional
+        Folder from which relative paths start, usually that of the YAML file; by default the current one.
+
+    Returns
+    -------
+    DatasetDeclaration
+
+    Raises
+    ------
+    DeclarationError
+        A key is unknown, missing or of the wrong type. The message names the data set and the key.
+    """
+    reader = MappingReader.of(f"data set {name!r}", mapping)
+    kind = reader.choice("kind", tuple(_KINDS))
+    source = _KINDS[kind](reader, base)
+    facts = _facts(reader.inner("facts")) if "facts" in mapping else Facts()
+    return DatasetDeclaration(name=name, source=source, facts=facts)
+
+
+def declare_network(name: str, mapping: Mapping[str, Any]) -> NetworkDeclaration:
+    """Check and freeze the declaration of a Bayesian network classifier.
+
+    Parameters
+    ----------
+    name : str
+        Name of the network, used in every message.
+    mapping : mapping
+        Parsed YAML: ``format``, ``files``, ``target``, ``positive`` and ``facts`` with ``features``.
+
+    Returns
+    -------
+    NetworkDeclaration
+
+    Raises
+    ------
+    DeclarationError
+        A key is unknown, missing or of the wrong type. The message names the network and the key.
+    """
+    reader = MappingReader.of(f"network {name!r}", mapping)
+    reader.expect(["format", "files", "target", "positive", "facts"])
+    format_ = reader.choice("format", tuple(NETWORK_FILES))
+    files = reader.inner("files")
+    files.expect(NETWORK_FILES[format_])
+    facts = reader.inner("facts")
+    facts.expect(["features"])
+    return NetworkDeclaration(
+        name=name,
+        format=format_,
+        files={role: files.file(role) for role in NETWORK_FILES[format_]},
+        target=reader.text("target"),
+        positive=reader.text("positive"),
+        features=facts.whole("features", 1),
+    )
+
+
+def _openml(reader: MappingReader, base: Path | None) -> OpenMLSource:
+    reader.expect(["kind", "id", "version", "target"], ["facts"])
+    return OpenMLSource(id=reader.whole("id", 1), version=reader.whole("version", 1), target=reader.text("target"))
+
+
+def _bundled(reader: MappingReader, base: Path | None) -> BundledSource:
+    reader.expect(["kind", "dataset"], ["facts"])
+    return BundledSource(dataset=reader.choice("dataset", BUNDLED))
+
+
+def _csv(reader: MappingReader, base: Path | None) -> CsvSource:
+    reader.expect(["kind", "target"], ["path", "file", "facts"])
+    if ("path" in reader.mapping) == ("file" in reader.mapping):
+        raise reader.complain(
+            "give exactly one of `path` (a file of your own) and `file` (with path, url and sha256), "
+            f"got {[key for key in reader.mapping if key in ('path', 'file')]!r}"
+        )
+    target = reader.text("target")
+    if "file" in reader.mapping:
+        return CsvSource(target=target, file=reader.file("file"))
+    path = Path(reader.text("path")).expanduser()
+    return CsvSource(target=target, path=(base or Path()) / path)
+
+
+def _simulated(reader: MappingReader, base: Path | None) -> SimulatedSource:
+    reader.expect(["kind", "model", "rows", "features", "seed", "prior"], ["facts"])
+    return SimulatedSource(
+        model=reader.choice("model", SIMULATED),
+        rows=reader.whole("rows", 1),
+        features=reader.whole("features", 1),
+        seed=reader.whole("seed", 0),
+        prior=reader.fraction("prior"),
+    )
+
+
+def _facts(reader: MappingReader) -> Facts:
+    reader.expect([], ["rows", "features", "classes", "sha256"])
+    return Facts(
+        rows=reader.optional_whole("rows", 1),
+        features=reader.optional_whole("features", 1),
+        classes=reader.counts("classes") if "classes" in reader.mapping else {},
+        sha256=reader.sha256("sha256") if "sha256" in reader.mapping else None,
+    )
+
+
+_KINDS: dict[str, Callable[[MappingReader, Path | None], Source]] = {
+    "openml": _openml,
+    "bundled": _bundled,
+    "csv": _csv,
+    "simulated": _simulated,
+}

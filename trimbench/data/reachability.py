@@ -1,0 +1,65 @@
+"""Why a download failed, in one line, and which hosts are not worth asking again."""
+
+import errno
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+_NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH}
+_LONGEST_REASON = 300
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _unreachable_cause(error: BaseException) -> BaseException | None:
+    for cause in _chain(error):
+        if isinstance(cause, ConnectionRefusedError | socket.gaierror | TimeoutError):
+            return cause
+        if isinstance(cause, OSError) and cause.errno in _NO_ROUTE:
+            return cause
+    return None
+
+
+def one_line_reason(error: BaseException) -> str:
+    """Say why a download failed.
+
+    The HTTP libraries wrap "connection refused" four times over; the innermost cause is what a
+    reader needs. For anything else the outermost message says most.
+
+    Parameters
+    ----------
+    error : BaseException
+
+    Returns
+    -------
+    str
+        One line of at most 300 characters, never empty.
+    """
+    text = " ".join(str(_unreachable_cause(error) or error).split())
+    if not text:
+        return type(error).__name__
+    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 3] + "..."
+
+
+@dataclass(frozen=True)
+class HostMemory:
+    """Hosts that could not be reached, so that each dead host costs one time-out and not one per file."""
+
+    _reasons: dict[str, str] = field(default_factory=dict)
+
+    def reason_for(self, url: str) -> str | None:
+        """Return why the host of `url` could not be reached earlier, or None if nothing speaks against it."""
+        return self._reasons.get(urlsplit(url).netloc)
+
+    def note(self, url: str, error: BaseException) -> None:
+        """Remember the host of `url` if `error` means that it could not be reached."""
+        if _unreachable_cause(error) is not None:
+            self._reasons.setdefault(urlsplit(url).netloc, f"{one_line_reason(error)} (this host is not asked again)")

@@ -1,0 +1,253 @@
+"""Ways to run jobs: one after another here, or in worker processes that may be killed."""
+
+import concurrent.futures
+import math
+import multiprocessing
+import time
+from collections import deque
+from collections.abc import Callable, MutableSequence, Sequence
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from trimbench.execution.job import Job
+from trimbench.execution.provenance import usable_cpus
+from trimbench.execution.store import Record
+from trimbench.execution.workers import describe, execute, failure, prepare_worker, work
+
+if TYPE_CHECKING:
+    from pebble import ProcessPool
+
+OnRecord = Callable[[Record], None]
+
+EXECUTOR_KINDS = ("serial", "processes")
+
+# Two jobs in flight per worker: one runs and one waits in the pipe, so that no worker idles while the parent
+# stores a record. pebble counts a limit from the moment a worker takes the job, so the one that waits loses
+# nothing.
+_JOBS_PER_WORKER = 2
+_IDLE_SECONDS = 0.5
+_MAX_USELESS_POOLS = 3
+
+
+class Executor(Protocol):
+    """Runs jobs and hands over one record per job."""
+
+    def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
+        """Run all jobs.
+
+        Parameters
+        ----------
+        jobs : sequence of Job
+            What to run, in any order.
+        on_record : callable
+            Called in the calling thread with each record, as soon as there is one. What a job does never
+            raises here; what `on_record` raises ends the run.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SerialExecutor:
+    """Runs the jobs one after another in this process: for debugging, and for jobs of a millisecond.
+
+    It can neither limit the time of a job nor survive one that kills the process.
+    """
+
+    def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
+        """Run all jobs in the given order, as `Executor.run`."""
+        for job in jobs:
+            on_record(execute(job))
+
+
+@dataclass(frozen=True)
+class ProcessExecutor:
+    """Runs the jobs in worker processes, each with one thread for linear algebra.
+
+    An exception, a job over its limit and a worker that dies each cost one job; a new worker takes the place
+    of a dead one. Workers are started afresh ("spawn"), leave Ctrl-C to this process, and end with it,
+    however it ends.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Number of processes; by default the processors that this process may use.
+    timeout : float, optional
+        Seconds that one job may run; unlimited by default. It is watched about ten times per second, and the
+        first job of a worker includes the import of its module.
+
+    Raises
+    ------
+    ValueError
+        If `workers` is not a positive int or `timeout` is not a positive number.
+    """
+
+    workers: int | None = None
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        workers, timeout = self.workers, self.timeout
+        if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
+            raise ValueError(f"workers must be a positive int or None, got {workers!r}; None takes all processors")
+        if timeout is not None and (
+            not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < math.inf
+        ):
+            raise ValueError(f"timeout must be positive seconds or None, got {timeout!r}; None sets no limit")
+
+    def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
+        """Run all jobs, as `Executor.run`, with records in the order in which the jobs end.
+
+        Raises
+        ------
+        RuntimeError
+            If workers die again and again before they finish a job.
+        KeyboardInterrupt
+            On Ctrl-C, after the workers have been killed; finished jobs have had their records.
+        """
+        waiting = deque(jobs)
+        n_useless = 0
+        while waiting:
+            n_before = len(waiting)
+            self._run_pool(waiting, on_record)
+            n_useless = 0 if len(waiting) < n_before else n_useless + 1
+            if n_useless == _MAX_USELESS_POOLS:
+                raise RuntimeError(
+                    f"worker processes died in {n_useless} pools in a row before they finished a job; see "
+                    "their messages above, or run with executor=serial, which needs no workers"
+                )
+
+    def _run_pool(self, waiting: "deque[Job]", on_record: OnRecord) -> None:
+        """Run the waiting jobs in one pool; if it breaks, those without a record are waiting again."""
+        from pebble import ProcessPool
+
+        context = multiprocessing.get_context("spawn")
+        n_workers = min(self.workers or usable_cpus(), len(waiting))
+        starts = context.RawArray("d", 2 * _JOBS_PER_WORKER * n_workers)
+        pool = ProcessPool(max_workers=n_workers, initializer=prepare_worker, initargs=(starts,), context=context)
+        flight = _Flight(pool, starts, self.timeout)
+        try:
+            while (waiting or flight.jobs) and not flight.broken:
+                while waiting and flight.launch(waiting[0]):
+                    waiting.popleft()
+                for job, record in flight.land():
+                    if record is None:
+                        waiting.append(job)
+                    else:
+                        on_record(record)
+        finally:
+            pool.stop()  # type: ignore[no-untyped-call]
+            pool.join()
+
+
+class _Flight:
+    """The jobs that a pool has in hand, each with a place in shared memory.
+
+    There the worker writes when it took the job, and its process number. pebble by itself would wait for ever
+    for the job of a worker that ended with exit code 0 (``os._exit(0)``, or C code that calls ``exit``), and
+    when a whole pool breaks it does not tell which job was lost.
+    """
+
+    def __init__(self, pool: "ProcessPool", starts: MutableSequence[float], timeout: float | None) -> None:
+        self.jobs: dict[Future[Record], tuple[Job, int]] = {}
+        self.broken = False
+        self._pool = pool
+        self._starts = starts
+        self._timeout = timeout
+        self._free = list(range(len(starts) // 2))
+        self._suspects: set[Future[Record]] = set()
+
+    def launch(self, job: Job) -> bool:
+        """Give a job to the pool; False if all places are taken or the pool just broke."""
+        if not self._free:
+            return False
+        place = self._free[-1]
+        self._starts[2 * place] = self._starts[2 * place + 1] = 0.0
+        try:
+            future = self._pool.schedule(work, args=(job, place), timeout=self._timeout)
+        except RuntimeError:
+            self.broken = True
+            return False
+        self.jobs[future] = (job, self._free.pop())
+        return True
+
+    def land(self) -> list[tuple[Job, Record | None]]:
+        """Wait a moment for jobs to end and take them out; None as a record asks to run the job again."""
+        done, _ = concurrent.futures.wait(self.jobs, _IDLE_SECONDS, concurrent.futures.FIRST_COMPLETED)
+        self.broken = self.broken or not self._pool.active
+        landed = []
+        for future in list(self.jobs) if self.broken else done or self._find_lost():
+            job, place = self.jobs.pop(future)
+            self._free.append(place)
+            landed.append((job, self._outcome(future, job, place)))
+            future.cancel()  # tells pebble to forget a lost job; nothing happens to one that is done
+        return landed
+
+    def _find_lost(self) -> set[Future[Record]]:
+        """Jobs whose worker is gone though pebble has not noticed for two looks in a row."""
+        alive = _children()
+        gone = {future for future, (_, place) in self.jobs.items() if self._pid(place) not in alive | {0}}
+        lost = {future for future in gone & self._suspects if not future.done()}
+        self._suspects = gone
+        return lost
+
+    def _outcome(self, future: Future[Record], job: Job, place: int) -> Record | None:
+        from pebble import ProcessExpired
+
+        pid = self._pid(place)
+        seconds = time.monotonic() - self._starts[2 * place] if pid else 0.0
+        error = future.exception() if future.done() else BrokenProcessPool()
+        if error is None:
+            return future.result()
+        if isinstance(error, BrokenProcessPool):
+            if pid and pid not in _children():
+                return failure(job, "crashed", "the worker process ended without a result", seconds)
+            return None
+        if isinstance(error, TimeoutError):
+            return failure(job, "timeout", f"stopped at the limit of {self._timeout:g} seconds per job", seconds)
+        if isinstance(error, ProcessExpired):
+            return failure(job, "crashed", f"the worker process died with exit code {error.exitcode}", seconds)
+        return failure(job, "failed", describe(error), seconds)
+
+    def _pid(self, place: int) -> int:
+        return int(self._starts[2 * place + 1])
+
+
+def make_executor(kind: str, workers: int | None = None, timeout: float | None = None) -> Executor:
+    """Make an executor by name.
+
+    Parameters
+    ----------
+    kind : {"serial", "processes"}
+        Which one.
+    workers : int, optional
+        Number of processes; by default the processors that this process may use.
+    timeout : float, optional
+        Seconds that one job may run.
+
+    Returns
+    -------
+    Executor
+        A `SerialExecutor` or a `ProcessExecutor`.
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown, a value is out of range, or the serial executor is given what it cannot do.
+    """
+    if kind == "processes":
+        return ProcessExecutor(workers, timeout)
+    if kind != "serial":
+        raise ValueError(f"kind of executor must be one of {', '.join(EXECUTOR_KINDS)}, got {kind!r}")
+    if workers not in (None, 1):
+        raise ValueError(f"workers must be None or 1 for the serial executor, got {workers!r}; use kind 'processes'")
+    if timeout is not None:
+        raise ValueError(
+            f"timeout must be None for the serial executor, which cannot stop a job, got {timeout!r}; "
+            "use kind 'processes'"
+        )
+    return SerialExecutor()
+
+
+def _children() -> set[int | None]:
+    return {process.pid for process in multiprocessing.active_children()}

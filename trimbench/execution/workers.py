@@ -1,0 +1,126 @@
+"""What happens around one job, in a worker process or in the calling one."""
+
+import multiprocessing
+import os
+import threading
+import time
+import traceback
+from collections.abc import MutableSequence
+from contextvars import ContextVar
+
+from trimbench.execution.functions import code_version, resolve
+from trimbench.execution.job import Job, run_job_function
+from trimbench.execution.provenance import provenance
+from trimbench.execution.store import Record
+
+_TRACEBACK_FRAMES = 5
+_TRACEBACK_CHARACTERS = 4000
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+# Set once by `prepare_worker`; shared memory can only be handed over when a process starts, not with each
+# job.
+_starts: ContextVar[MutableSequence[float]] = ContextVar("_starts")
+
+
+def execute(job: Job) -> Record:
+    """Run one job in this process and tell what became of it.
+
+    Parameters
+    ----------
+    job : Job
+        What to run.
+
+    Returns
+    -------
+    Record
+        With status "ok" or "failed". `seconds` is the wall time of the function, without the import of its
+        module.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C: the user means the program and not the job.
+    """
+    started = time.perf_counter()
+    try:
+        resolve(job.function)
+        code_version(job.function)
+        started = time.perf_counter()
+        result = run_job_function(job)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (a failing job is a row of the report, whatever it raised)
+        return failure(job, "failed", describe(error), time.perf_counter() - started)
+    return Record(job, "ok", result, None, time.perf_counter() - started, provenance())
+
+
+def failure(job: Job, status: str, error: str, seconds: float) -> Record:
+    """Make the record of a job without a result."""
+    return Record(job, status, None, error, seconds, provenance())
+
+
+def describe(error: BaseException) -> str:
+    """Traceback of an exception, cut to its last frames and to a length that a table can hold.
+
+    Text survives where the exception itself does not: many exceptions cannot be pickled or unpickled.
+    """
+    text = "".join(traceback.format_exception(error, limit=-_TRACEBACK_FRAMES)).strip()
+    return text if len(text) <= _TRACEBACK_CHARACTERS else f"...{text[-_TRACEBACK_CHARACTERS:]}"
+
+
+def prepare_worker(starts: MutableSequence[float]) -> None:
+    """Set up a new worker process: one thread for linear algebra, and an end with the parent.
+
+    Parameters
+    ----------
+    starts : shared array of float
+        Two numbers for each job in flight, which `work` fills in.
+    """
+    import threadpoolctl  # type: ignore[import-untyped]
+
+    _starts.set(starts)
+    # Several workers with a thread per processor each would be slower than one. The variables reach the
+    # libraries that a job loads later, threadpoolctl those that are loaded already.
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    threadpoolctl.threadpool_limits(1)
+    threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
+
+
+def work(job: Job, place: int) -> Record:
+    """Run one job in a worker that `prepare_worker` set up.
+
+    Parameters
+    ----------
+    job : Job
+        What to run.
+    place : int
+        Where in the shared array to write when the job was taken (monotonic clock) and by which process.
+
+    Returns
+    -------
+    Record
+        As `execute`. Nothing is raised.
+    """
+    starts = _starts.get()
+    starts[2 * place] = time.monotonic()
+    starts[2 * place + 1] = os.getpid()  # last: a reader takes a process number as the sign that both are there
+    try:
+        return execute(job)
+    except BaseException as error:  # noqa: BLE001  (workers ignore Ctrl-C, so this is the job's own doing)
+        return failure(job, "failed", describe(error), time.monotonic() - starts[2 * place])
+
+
+def _end_with_parent() -> None:
+    """Wait for the parent to die by ``kill -9`` or the like, which leaves it no time to stop its workers."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        for child in multiprocessing.active_children():
+            child.terminate()
+        os._exit(1)

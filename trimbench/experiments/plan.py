@@ -1,0 +1,112 @@
+"""What an experiment consists of: cells to compute, and what becomes of their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from trimbench.configuration import Catalogue
+from trimbench.data.cache import Cache
+from trimbench.data.declaration import DatasetDeclaration, NetworkDeclaration
+from trimbench.execution.job import Job
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Declaration = DatasetDeclaration | NetworkDeclaration
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One job of an experiment and its place in the table.
+
+    Attributes
+    ----------
+    labels : mapping
+        What tells the cell from the others, for example network, threshold and method.
+    job : Job
+    needs : tuple of declarations
+        The data that the job reads.
+    """
+
+    labels: Mapping[str, Any]
+    job: Job
+    needs: tuple[Declaration, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table to be written: a frame of plain values and how to print them.
+
+    Attributes
+    ----------
+    name : str
+        Stem of its file; empty for the experiment's main table.
+    title : str
+    frame : DataFrame
+    formats : mapping from column to format specification, for example ``".4f"``
+    """
+
+    name: str
+    title: str
+    frame: pd.DataFrame
+    formats: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class LineFigure:
+    """Lines over one axis, drawn from points that are written beside the picture.
+
+    Attributes
+    ----------
+    name : str
+        Stem of its file; empty for the experiment's main figure.
+    title, x_label, y_label : str
+    points : DataFrame with the columns series, x, y and optionally low and high (an interval around y)
+    levels : mapping from label to y
+        Horizontal lines to compare with.
+    """
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    points: pd.DataFrame
+    levels: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What an experiment found.
+
+    Attributes
+    ----------
+    tables : sequence of Table
+    figures : sequence of LineFigure
+    reproduced : mapping
+        The counterpart of each reported number, under the same key; None where it could not be computed.
+    notes : sequence of str
+        What a reader of the tables must know.
+    """
+
+    tables: Sequence[Table]
+    figures: Sequence[LineFigure] = ()
+    reproduced: Mapping[str, float | None] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+class Experiment(Protocol):
+    """One table or figure: a dataclass whose fields are the keys of its configuration."""
+
+    def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
+        """Return the jobs of the experiment."""
+
+    def outcome(self, rows: pd.DataFrame) -> Outcome:
+        """Return tables and figures.
+
+        Parameters
+        ----------
+        rows : DataFrame
+            One row for each cell: its labels, ``status``, and the entries of its result (NaN where it failed).
+        """

@@ -1,0 +1,170 @@
+"""From an experiment's configuration to its rows: fetch the data, run the jobs, keep every failure as a row."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trimbench.configuration import Catalogue, ConfigurationError, build_settings
+from trimbench.data.cache import Cache
+from trimbench.data.declaration import DatasetDeclaration
+from trimbench.data.errors import DataUnavailable, FactsMismatch
+from trimbench.data.files import fetch_file
+from trimbench.data.sources import is_available, load_dataset
+from trimbench.execution.executors import Executor
+from trimbench.execution.run import run_jobs
+from trimbench.execution.store import JobStore, Record
+from trimbench.experiments.plan import Cell, Declaration, Experiment, Outcome
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NO_DATA = "data not available"
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """All that one run of an experiment gives.
+
+    Attributes
+    ----------
+    name : str
+    settings : mapping
+        The resolved configuration.
+    rows : DataFrame
+        One row for each cell.
+    outcome : Outcome
+    records : sequence of Record
+        Of the cells whose data was available.
+    missing : mapping from the name of a data set or network to the reason why it could not be had
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    rows: pd.DataFrame
+    outcome: Outcome
+    records: Sequence[Record]
+    missing: Mapping[str, str]
+
+    @property
+    def failures(self) -> int:
+        """Number of jobs that ran and failed."""
+        return sum(record.status not in ("ok", "missing") for record in self.records)
+
+
+def make_experiment(name: str, values: Mapping[str, Any], shared: Sequence[str]) -> Experiment:
+    """Return the experiment that a configuration describes.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    values : mapping
+        ``runner`` ("module:class") and a value for each key of that class.
+    shared : sequence of str
+        Keys that are not the experiment's alone: it gets those that its class has.
+
+    Raises
+    ------
+    ConfigurationError
+        When there is no such class, or a key or value of it is wrong.
+    """
+    runner = str(values.get("runner"))
+    module, _, class_name = runner.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), class_name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(
+            f"experiment {name}: runner must be 'module:class' of an experiment, got {runner!r} ({error})"
+        ) from error
+    names = {field.name for field in dataclasses.fields(found)}
+    own = {key: value for key, value in values.items() if key in names or key not in ("runner", *shared)}
+    experiment: Experiment = build_settings(found, own, f"experiment {name}")
+    return experiment
+
+
+def fetch(declaration: Declaration, cache: Cache) -> None:
+    """Make sure that the data is in a cache; data that is there is not read again.
+
+    Raises
+    ------
+    DataUnavailable
+        When it is not, and cannot be downloaded.
+    FactsMismatch
+        When a download is not what was declared.
+    """
+    if is_available(declaration, cache):
+        return
+    if isinstance(declaration, DatasetDeclaration):
+        load_dataset(declaration, cache)
+    else:
+        for file in declaration.files.values():
+            fetch_file(file, cache)
+
+
+def run_experiment(
+    name: str,
+    settings: Mapping[str, Any],
+    experiment: Experiment,
+    catalogue: Catalogue,
+    cache: Cache,
+    store: JobStore,
+    executor: Executor,
+    cache_mode: str,
+) -> Findings:
+    """Run what is missing of an experiment and return everything that is known of it.
+
+    Parameters
+    ----------
+    name : str
+    settings : mapping
+        Resolved configuration, for the record.
+    experiment : Experiment
+    catalogue : Catalogue
+    cache : Cache
+    store : JobStore
+    executor : Executor
+    cache_mode : {"default", "ignore", "only"}
+
+    Returns
+    -------
+    Findings
+    """
+    cells = experiment.cells(catalogue, cache)
+    # Stored results are reported without their data, which may be on another machine.
+    missing = {} if cache_mode == "only" else _fetch_all(cells, cache)
+    runnable = [cell for cell in cells if not any(need.name in missing for need in cell.needs)]
+    records = run_jobs([cell.job for cell in runnable], store, executor, cache_mode=cache_mode, label=name)
+    by_key = {record.job.key: record for record in records}
+    rows = _rows(cells, by_key, missing)
+    return Findings(name, settings, rows, experiment.outcome(rows), records, missing)
+
+
+def _fetch_all(cells: Sequence[Cell], cache: Cache) -> dict[str, str]:
+    missing = {}
+    for declaration in {need.name: need for cell in cells for need in cell.needs}.values():
+        try:
+            fetch(declaration, cache)
+        except (DataUnavailable, FactsMismatch) as error:
+            missing[declaration.name] = str(error)
+    return missing
+
+
+def _rows(cells: Sequence[Cell], records: Mapping[str, Record], missing: Mapping[str, str]) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = []
+    for cell in cells:
+        row = dict(cell.labels)
+        record = records.get(cell.job.key)
+        if record is None:
+            row |= {"status": NO_DATA, "error": next(missing[n.name] for n in cell.needs if n.name in missing)}
+        else:
+            row |= {"status": record.status, "error": record.error, "seconds": record.seconds}
+            row |= record.result or {}
+        row["job"] = cell.job.key
+        rows.append(row)
+    return pd.DataFrame(rows)

@@ -1,0 +1,178 @@
+"""The jobs of the trimming experiments: pure functions of their configuration."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from trimbench.data.cache import Cache
+from trimbench.data.declaration import declare_dataset, declare_network
+from trimbench.data.encoding import categorize
+from trimbench.data.sources import load_dataset
+from trimbench.data.splits import split_rows
+from trimbench.execution.functions import job_function
+from trimbench.networks.learning import learn_naive_bayes
+from trimbench.networks.loading import load_network
+from trimbench.trimming.agreement import maximum_achievable_agreement
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.engines import EngineName
+from trimbench.trimming.same_decision import select_by_same_decision
+from trimbench.trimming.thresholds import Instances, best_cut
+from trimbench.trimming.trim import trim
+
+_CODE = ("trimbench.data", "trimbench.networks", "trimbench.trimming")
+
+
+@job_function(code=_CODE)
+def trim_network(
+    network: Mapping[str, Any], name: str, threshold: float, budget_divisor: int, engine: EngineName
+) -> dict[str, Any]:
+    """Trim a declared network to a share of its features, at unit costs.
+
+    Parameters
+    ----------
+    network : mapping
+        Declaration of the network.
+    name : str
+        Its name, for messages.
+    threshold : float
+    budget_divisor : int
+        The budget is the number of features divided by this, rounded down.
+    engine : str
+    """
+    classifier = _network_classifier(network, name, threshold)
+    budget = classifier.n_features // budget_divisor
+    start = time.perf_counter()
+    trimming = trim(classifier, budget, engine=engine)
+    seconds = time.perf_counter() - start
+    return {
+        "n_features": classifier.n_features,
+        "budget": budget,
+        "features": list(trimming.features),
+        "agreement": trimming.agreement,
+        "new_threshold": trimming.threshold,
+        "threshold_low": trimming.threshold_interval[0],
+        "threshold_high": trimming.threshold_interval[1],
+        "optimal": trimming.optimal,
+        "n_evaluations": trimming.n_evaluations,
+        "method_seconds": seconds,
+    }
+
+
+@job_function(code=_CODE)
+def select_from_network(network: Mapping[str, Any], name: str, threshold: float, budget_divisor: int) -> dict[str, Any]:
+    """Select features of a declared network by expected same-decision probability (FS-SDD), at unit costs.
+
+    Parameters
+    ----------
+    network : mapping
+        Declaration of the network.
+    name : str
+    threshold : float
+    budget_divisor : int
+    """
+    classifier = _network_classifier(network, name, threshold)
+    budget = classifier.n_features // budget_divisor
+    start = time.perf_counter()
+    selection = select_by_same_decision(classifier, budget)
+    seconds = time.perf_counter() - start
+    at_best_threshold, _ = maximum_achievable_agreement(classifier, selection.features)
+    return {
+        "n_features": classifier.n_features,
+        "budget": budget,
+        "features": list(selection.features),
+        "agreement": selection.agreement,
+        "agreement_at_best_threshold": at_best_threshold,
+        "n_evaluations": selection.n_evaluations,
+        "method_seconds": seconds,
+    }
+
+
+def _network_classifier(network: Mapping[str, Any], name: str, threshold: float) -> BayesianClassifier:
+    # What a job reads was fetched before it started: a worker never downloads.
+    loaded = load_network(declare_network(name, network), Cache.from_environment(offline=True))
+    return BayesianClassifier(loaded.model, positive=loaded.positive, features=loaded.features, threshold=threshold)
+
+
+@job_function(code=("trimbench.trimming",))
+def achievable_agreement_of_table(instances: list[list[float]], threshold: float) -> dict[str, Any]:
+    """Compute the maximum achievable agreement of a table of instances.
+
+    Parameters
+    ----------
+    instances : list of [posterior, positive mass, negative mass]
+        For each instance f': Pr(c | f'), and its probability together with an original classification as positive
+        and as negative.
+    threshold : float
+        Threshold of the original classifier.
+    """
+    import numpy as np
+
+    posterior, positive, negative = np.array(instances, dtype=float).T
+    mass = positive + negative
+    table = Instances(posterior * mass, (1.0 - posterior) * mass, positive - negative)
+    cut = best_cut(table, threshold)
+    return {"agreement": cut.agreement, "threshold_low": cut.low, "threshold_high": cut.high}
+
+
+@job_function(code=_CODE)
+def trim_learned(
+    dataset: Mapping[str, Any],
+    name: str,
+    positive: str | None,
+    budget: float,
+    threshold: float,
+    smoothing: float,
+    test_fraction: float,
+    split_seed: int,
+    engine: EngineName,
+    evaluation_limit: int | None,
+) -> dict[str, Any]:
+    """Learn a naive Bayes classifier on a split of a data set, trim it, and test both.
+
+    Parameters
+    ----------
+    dataset : mapping
+        Declaration of the data set. Numbers are cut at their median in the training rows.
+    name : str
+    positive : str, optional
+        Class that the threshold speaks of; default: the rarer one.
+    budget : float
+        Number of features to keep.
+    threshold : float
+    smoothing : float
+        Pseudo-count of the naive Bayes classifier.
+    test_fraction : float
+    split_seed : int
+    engine : str
+    evaluation_limit : int, optional
+    """
+    loaded = load_dataset(declare_dataset(name, dataset), Cache.from_environment(offline=True))
+    train, test = split_rows(len(loaded.features), test_fraction, split_seed)
+    train_rows, test_rows = categorize(loaded.features.iloc[train], loaded.features.iloc[test])
+    model = learn_naive_bayes(train_rows, loaded.target.iloc[train], smoothing=smoothing)
+    rarer = str(loaded.target.value_counts().index[-1])
+    classifier = BayesianClassifier(model, positive=positive or rarer, threshold=threshold)
+    start = time.perf_counter()
+    trimming = trim(classifier, budget, engine=engine, evaluation_limit=evaluation_limit)
+    seconds = time.perf_counter() - start
+    full = classifier.predict(test_rows)
+    trimmed = trimming.classifier.predict(test_rows)
+    truth = loaded.target.iloc[test].astype(str).to_numpy()
+    return {
+        "n_features": classifier.n_features,
+        "n_test": len(test),
+        "features": list(trimming.features),
+        "agreement": trimming.agreement,
+        "upper_bound": trimming.upper_bound,
+        "optimal": trimming.optimal,
+        "new_threshold": trimming.threshold,
+        "n_evaluations": trimming.n_evaluations,
+        "method_seconds": seconds,
+        "test_agreement": float((full == trimmed).mean()),
+        "test_accuracy": float((trimmed == truth).mean()),
+        "full_test_accuracy": float((full == truth).mean()),
+        "log2_instances": math.log2(math.prod(classifier.cardinalities)),
+    }

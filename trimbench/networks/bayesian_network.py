@@ -1,0 +1,205 @@
+"""Discrete Bayesian networks: structure, tables, sampling, JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trimbench.networks.distributions import checked_distribution, checked_names
+from trimbench.networks.json_files import read_json, write_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = "trimbench.BayesianNetwork/1"
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class BayesianNetwork:
+    """A directed acyclic graph over discrete variables with one conditional table for each.
+
+    Parameters
+    ----------
+    states : mapping from node name to its state names
+        Its order is the order of `nodes`.
+    parents : mapping from node name to the names of its parents
+        A node that is left out has none.
+    tables : mapping from node name to array_like
+        P(node | parents), of shape (cardinality of each parent in order, cardinality of the node).
+
+    Raises
+    ------
+    ValueError
+        When a name is unknown, the graph has a cycle, or a table is not a distribution or has the wrong shape.
+
+    Examples
+    --------
+    >>> network = BayesianNetwork(
+    ...     {"rain": ["yes", "no"], "wet": ["yes", "no"]},
+    ...     {"wet": ["rain"]},
+    ...     {"rain": [0.2, 0.8], "wet": [[0.9, 0.1], [0.3, 0.7]]},
+    ... )
+    >>> network.parents("wet"), network.children("rain"), network.cardinality("wet")
+    (('rain',), ('wet',), 2)
+    """
+
+    nodes: tuple[str, ...]
+    _states: Mapping[str, tuple[str, ...]]
+    _parents: Mapping[str, tuple[str, ...]]
+    _tables: Mapping[str, NDArray[np.float64]]
+    _order: tuple[str, ...]
+
+    def __init__(
+        self,
+        states: Mapping[str, Sequence[str]],
+        parents: Mapping[str, Sequence[str]],
+        tables: Mapping[str, ArrayLike],
+    ) -> None:
+        nodes = checked_names(list(states), "nodes")
+        known = {name: checked_names(states[name], f"states of {name!r}") for name in nodes}
+        for what, mapping in (("parents", parents), ("tables", tables)):
+            for name in mapping:
+                if name not in known:
+                    raise ValueError(f"{what} must be given for nodes among {list(nodes)}, got {name!r}")
+        above = {name: checked_names(parents.get(name, ()), f"parents of {name!r}") for name in nodes}
+        for name in nodes:
+            for parent in above[name]:
+                if parent not in known:
+                    raise ValueError(f"parents of {name!r} must be among {list(nodes)}, got {parent!r}")
+            if name not in tables:
+                raise ValueError(f"tables must have an entry for every node, got none for {name!r}")
+        try:
+            order = tuple(TopologicalSorter(above).static_order())
+        except CycleError as error:
+            raise ValueError(f"parents must make an acyclic graph, got the cycle {error.args[1]}") from error
+        checked = {}
+        for name in nodes:
+            shape = tuple(len(known[variable]) for variable in (*above[name], name))
+            table = checked_distribution(tables[name], f"table of {name!r}", ndim=len(shape))
+            if table.shape != shape:
+                raise ValueError(
+                    f"table of {name!r} must have shape {shape} (its parents {list(above[name])}, then itself), "
+                    f"got {table.shape}"
+                )
+            checked[name] = table
+        for field, value in {
+            "nodes": nodes,
+            "_states": known,
+            "_parents": above,
+            "_tables": checked,
+            "_order": order,
+        }.items():
+            object.__setattr__(self, field, value)
+
+    def _check(self, node: str) -> str:
+        if node not in self._states:
+            raise KeyError(f"node must be among {list(self.nodes)}, got {node!r}")
+        return node
+
+    def parents(self, node: str) -> tuple[str, ...]:
+        """Return the parents of `node`, in the order of its table's axes."""
+        return self._parents[self._check(node)]
+
+    def children(self, node: str) -> tuple[str, ...]:
+        """Return the children of `node`, in the order of `nodes`."""
+        self._check(node)
+        return tuple(name for name in self.nodes if node in self._parents[name])
+
+    def states(self, node: str) -> tuple[str, ...]:
+        """Return the state names of `node`."""
+        return self._states[self._check(node)]
+
+    def cardinality(self, node: str) -> int:
+        """Return the number of states of `node`."""
+        return len(self.states(node))
+
+    def table(self, node: str) -> NDArray[np.float64]:
+        """Return P(node | parents), shape (cardinalities of the parents, cardinality of the node)."""
+        return self._tables[self._check(node)]
+
+    def __repr__(self) -> str:
+        edges = sum(len(parents) for parents in self._parents.values())
+        return f"BayesianNetwork({len(self.nodes)} nodes, {edges} edges)"
+
+    def sample(self, n_rows: int, rng: np.random.Generator) -> pd.DataFrame:
+        """Draw rows by forward sampling.
+
+        Parameters
+        ----------
+        n_rows : int
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        DataFrame of state names (categories in the order of `states`), one column for each node
+        """
+        import pandas as pd
+
+        if n_rows < 0:
+            raise ValueError(f"n_rows must be 0 or more, got {n_rows!r}")
+        codes: dict[str, NDArray[np.int64]] = {}
+        for node in self._order:
+            rows = self._tables[node][tuple(codes[parent] for parent in self._parents[node])]
+            cumulative = np.cumsum(rows, axis=-1)
+            # Rounding can leave the last value just below 1: without the division, a draw from the sliver between
+            # them would give the last state even if its probability is zero.
+            cumulative /= cumulative[..., -1:]
+            codes[node] = (rng.random((n_rows, 1)) >= cumulative).sum(axis=1)
+        return pd.DataFrame(
+            {
+                node: pd.Categorical.from_codes(codes[node], categories=pd.Index(self._states[node], dtype=str))
+                for node in self.nodes
+            }
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the network as JSON; floats keep every digit."""
+        write_json(
+            path,
+            {
+                "format": FORMAT,
+                "nodes": [
+                    {
+                        "name": node,
+                        "states": list(self._states[node]),
+                        "parents": list(self._parents[node]),
+                        "table": self._tables[node].tolist(),
+                    }
+                    for node in self.nodes
+                ],
+            },
+        )
+
+    @classmethod
+    def read(cls, path: str | Path) -> BayesianNetwork:
+        """Read a network from a file; the format follows from the ending.
+
+        Parameters
+        ----------
+        path : str or Path
+            ``.json``: a network that `save` wrote.
+
+        Raises
+        ------
+        ValueError
+            When the ending is unknown or the file is not such a network.
+        """
+
+        def build(content: Mapping[str, Any]) -> BayesianNetwork:
+            entries = content["nodes"]
+            checked_names([entry["name"] for entry in entries], "nodes")
+            return cls(
+                {entry["name"]: entry["states"] for entry in entries},
+                {entry["name"]: entry["parents"] for entry in entries},
+                {entry["name"]: entry["table"] for entry in entries},
+            )
+
+        if Path(path).suffix.lower() != ".json":
+            raise ValueError(f"path must end in .json, got {str(path)!r}; an ACE network is read by read_ace")
+        return read_json(path, FORMAT, build)

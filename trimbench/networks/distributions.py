@@ -1,0 +1,90 @@
+"""Checks on probability tables, shared by everything that holds one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# How far a row may be from summing to one before it is refused. Wide enough for parameters that were
+# printed with seven digits, far too narrow for a table whose axes were mixed up.
+SUM_TOLERANCE = 1e-6
+
+
+def checked_distribution(
+    values: ArrayLike, name: str, *, ndim: int, tolerance: float = SUM_TOLERANCE
+) -> NDArray[np.float64]:
+    """Return `values` as a table of distributions along the last axis, each normalised.
+
+    A distribution whose sum is 1 up to floating-point rounding is kept bit for bit, so that checking a table that was
+    checked before changes nothing.
+
+    Parameters
+    ----------
+    values : array_like with `ndim` axes
+        Probabilities; every slice along the last axis is one distribution.
+    name : str
+        How an error message calls the table.
+    ndim : int
+        Number of axes the table must have.
+    tolerance : float
+        Largest allowed ``|sum - 1|`` of a distribution before normalisation.
+
+    Returns
+    -------
+    ndarray of float64, read-only, of the shape of `values`
+
+    Raises
+    ------
+    ValueError
+        When an entry is not a probability or a distribution does not sum to one.
+    """
+    try:
+        table = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be an array of numbers with rows of equal length: {error}") from error
+    if table.ndim != ndim or table.size == 0:
+        raise ValueError(
+            f"{name} must be a non-empty array with {ndim} axes, got shape {table.shape}; "
+            "the last axis runs over the values of the variable"
+        )
+    if not np.isfinite(table).all() or (table < 0).any():
+        bad = table[~(np.isfinite(table) & (table >= 0))].flat[0]
+        raise ValueError(
+            f"{name} must hold probabilities (finite, not negative), got {float(bad)!r}; "
+            "check the table for missing entries or log-probabilities"
+        )
+    with np.errstate(over="ignore"):
+        sums = table.sum(axis=-1, keepdims=True)
+    worst = float(sums.flat[np.argmax(np.abs(sums - 1.0))])
+    if abs(worst - 1.0) > tolerance:
+        raise ValueError(
+            f"{name} must sum to 1 along the last axis (within {tolerance:g}), got a sum of {worst!r}; "
+            "normalise it, or swap its axes if they are (values, classes)"
+        )
+    # Dividing by a sum can leave a sum that is off by less than one unit of rounding for each term.
+    rounded = np.abs(sums - 1.0) <= table.shape[-1] * np.finfo(np.float64).eps
+    table /= np.where(rounded, 1.0, sums)
+    table.flags.writeable = False
+    return table
+
+
+def checked_names(names: Sequence[str], what: str) -> tuple[str, ...]:
+    """Return `names` as a tuple of distinct, non-empty strings.
+
+    Raises
+    ------
+    ValueError
+        When a name is empty, is not a string or stands twice, or `names` is one string instead of several.
+    """
+    if isinstance(names, str):
+        raise ValueError(f"{what} must be a sequence of strings, got the string {names!r}; put it in a list")
+    result = tuple(names)
+    for name in result:
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"{what} must be non-empty strings, got {name!r}; convert them with str()")
+    if len(set(result)) != len(result):
+        twice = next(name for name in result if result.count(name) > 1)
+        raise ValueError(f"{what} must be distinct, got {twice!r} more than once; rename one of them")
+    return result

@@ -1,0 +1,63 @@
+"""Models as JSON files: written whole or not at all, read with errors that name the file."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+Model = TypeVar("Model")
+
+
+def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
+    """Write `content` to `path` through a temporary file beside it.
+
+    Raises
+    ------
+    OSError
+        When the folder does not exist or cannot be written to; an older file at `path` is then untouched.
+    """
+    target = Path(path)
+    # Not mkstemp: its files are readable by their owner alone, and the model would stay so.
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("x", encoding="utf-8") as stream:
+            json.dump(content, stream, indent=1, allow_nan=False)
+            stream.write("\n")
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read_json(path: str | Path, model_format: str, build: Callable[[Mapping[str, Any]], Model]) -> Model:
+    """Read the JSON file at `path` and build a model from it.
+
+    Parameters
+    ----------
+    path : str or Path
+    model_format : str
+        What the file's ``"format"`` entry must say.
+    build : callable
+        Makes the model from the decoded content.
+
+    Raises
+    ------
+    ValueError
+        When the file is not JSON, is of another format or its content makes no model; the message names the file.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} must be a JSON file with format {model_format!r}: {error}") from error
+    found = content.get("format") if isinstance(content, dict) else None
+    if found != model_format:
+        raise ValueError(f"{path} must have format {model_format!r}, got {found!r}; was it saved by another class?")
+    try:
+        return build(content)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path} lacks an entry or has one of the wrong type: {error!r}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error

@@ -1,0 +1,110 @@
+"""Learning naive Bayes models from tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.networks.naive_bayes import NaiveBayes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def learn_naive_bayes(
+    features: pd.DataFrame,
+    target: pd.Series,
+    *,
+    smoothing: float = 1.0,
+    missing: Literal["error", "ignore"] = "error",
+) -> NaiveBayes:
+    """Learn a naive Bayes model by counting, with Laplace smoothing.
+
+    ``P(x_i = v | c) = (count(v, c) + smoothing) / (count(c) + smoothing * n_values_i)`` and likewise for the prior.
+
+    Parameters
+    ----------
+    features : DataFrame of shape (n_rows, n_features)
+        Every distinct value of a column is a value of the feature. The values of a categorical column are its
+        categories, used or not; those of other columns are sorted.
+    target : Series of length n_rows
+        The class of each row. Rows are matched by position, as scikit-learn does.
+    smoothing : float
+        Pseudo-count of every value, 0 or more. 0 is maximum likelihood.
+    missing : {"error", "ignore"}
+        What NaN in a feature means: an error, or a cell that is left out of that feature's counts.
+
+    Returns
+    -------
+    NaiveBayes
+
+    Raises
+    ------
+    ValueError
+        When a table is empty, holds NaN (see `missing`) or two columns of one name; when `features` and `target` have
+        different lengths, or the same row labels in another order; when the smoothing is negative, or a feature has no
+        observed value in some class while the smoothing is 0.
+    """
+    if not np.isfinite(smoothing) or smoothing < 0:
+        raise ValueError(f"smoothing must be a finite number >= 0, got {smoothing!r}; 1 is Laplace's rule")
+    if missing not in ("error", "ignore"):
+        raise ValueError(f"missing must be 'error' or 'ignore', got {missing!r}")
+    if len(features) == 0 or len(features) != len(target):
+        raise ValueError(
+            "features and target must have the same number of rows, at least one, "
+            f"got {len(features)} and {len(target)}"
+        )
+    if _shuffled(features.index, target.index):
+        raise ValueError(
+            "features and target must have their rows in the same order, got the same row labels in another order; "
+            "use target.loc[features.index], or target.reset_index(drop=True) if the order is meant"
+        )
+    class_codes, class_names = _codes(target, "target", missing="error")
+    feature_names = [str(label) for label in features.columns]
+    likelihoods, value_names = [], []
+    for position, name in enumerate(feature_names):
+        # By position: a name that stands twice would select a table; the model refuses such names.
+        codes, values = _codes(features.iloc[:, position], f"feature {name!r}", missing=missing)
+        counts = np.zeros((len(class_names), len(values)))
+        seen = codes >= 0
+        np.add.at(counts, (class_codes[seen], codes[seen]), 1.0)
+        counts += smoothing
+        totals = counts.sum(axis=1, keepdims=True)
+        if (totals == 0).any():
+            empty = class_names[int(np.flatnonzero(totals[:, 0] == 0)[0])]
+            raise ValueError(
+                f"feature {name!r} must be observed in every class when smoothing is 0, got no value in class "
+                f"{empty!r}; use a positive smoothing"
+            )
+        likelihoods.append(counts / totals)
+        value_names.append(values)
+    prior = np.bincount(class_codes, minlength=len(class_names)) + smoothing
+    return NaiveBayes(
+        prior / prior.sum(),
+        likelihoods,
+        feature_names=feature_names,
+        class_names=class_names,
+        value_names=value_names,
+        class_variable=str(target.name) if target.name is not None else "class",
+    )
+
+
+def _shuffled(rows: pd.Index, others: pd.Index) -> bool:
+    return not rows.equals(others) and bool(rows.isin(others).all() and others.isin(rows).all())
+
+
+def _codes(column: pd.Series, what: str, *, missing: str) -> tuple[NDArray[np.int64], list[str]]:
+    """Return value indices (-1 where missing) and the names of the values."""
+    categorical = column.astype("category")
+    codes = np.asarray(categorical.cat.codes, dtype=np.int64)
+    if missing == "error" and (codes < 0).any():
+        raise ValueError(
+            f"{what} must have no missing values, got NaN in {int((codes < 0).sum())} of {codes.size} rows; drop those "
+            "rows, make 'missing' a value of its own, or pass missing='ignore' (features only)"
+        )
+    names = [str(value) for value in categorical.cat.categories.tolist()]
+    if not names:
+        raise ValueError(f"{what} must have at least one value that is not missing, got none; drop the column")
+    return codes, names

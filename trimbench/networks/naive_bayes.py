@@ -1,0 +1,298 @@
+"""Naive Bayes models over categorical features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trimbench.networks.distributions import checked_distribution, checked_names
+from trimbench.networks.json_files import read_json, write_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from trimbench.networks.bayesian_network import BayesianNetwork
+
+FORMAT = "trimbench.NaiveBayes/1"
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class NaiveBayes:
+    """A class variable and features that are independent given the class.
+
+    Parameters
+    ----------
+    prior : array_like of shape (n_classes,)
+        P(c).
+    likelihoods : sequence of n_features array_likes, the i-th of shape (n_classes, n_values_i)
+        P(x_i = value | c): one row for each class, each row a distribution.
+    feature_names : sequence of str, optional
+        Default ``x0, x1, ...``.
+    class_names : sequence of str, optional
+        Default ``"0", "1", ...``.
+    value_names : sequence of n_features sequences of str, optional
+        Names of the values of each feature. Default ``"0", "1", ...``.
+    class_variable : str
+        Name of the class variable.
+
+    Raises
+    ------
+    ValueError
+        When a table is not a distribution, shapes do not fit together, or a name stands twice.
+
+    Examples
+    --------
+    >>> model = NaiveBayes([0.3, 0.7], [[[0.9, 0.1], [0.2, 0.8]]], class_names=["ill", "well"])
+    >>> model.n_features, model.cardinalities
+    (1, (2,))
+    """
+
+    prior: NDArray[np.float64]
+    likelihoods: tuple[NDArray[np.float64], ...]
+    feature_names: tuple[str, ...]
+    class_names: tuple[str, ...]
+    value_names: tuple[tuple[str, ...], ...]
+    class_variable: str
+
+    def __init__(
+        self,
+        prior: ArrayLike,
+        likelihoods: Sequence[ArrayLike],
+        *,
+        feature_names: Sequence[str] | None = None,
+        class_names: Sequence[str] | None = None,
+        value_names: Sequence[Sequence[str]] | None = None,
+        class_variable: str = "class",
+    ) -> None:
+        checked_prior = checked_distribution(prior, "prior", ndim=1)
+        n_classes = checked_prior.size
+        if feature_names is None:
+            feature_names = [f"x{i}" for i in range(len(likelihoods))]
+        names = checked_names([*feature_names, class_variable], "feature_names and class_variable")[:-1]
+        if len(names) != len(likelihoods):
+            raise ValueError(
+                f"feature_names must have one name for each of the {len(likelihoods)} likelihoods, got {len(names)}"
+            )
+        tables = []
+        for name, likelihood in zip(names, likelihoods, strict=True):
+            table = checked_distribution(likelihood, f"likelihood of {name!r}", ndim=2)
+            if table.shape[0] != n_classes:
+                raise ValueError(
+                    f"likelihood of {name!r} must have one row for each of the {n_classes} classes, "
+                    f"got shape {table.shape}; rows are classes, columns are values"
+                )
+            tables.append(table)
+        classes = _names_or_codes(class_names, n_classes, "class_names")
+        if value_names is None:
+            values = tuple(_names_or_codes(None, table.shape[1], "value_names") for table in tables)
+        elif len(value_names) != len(tables):
+            raise ValueError(
+                f"value_names must have one entry for each of the {len(tables)} features, got {len(value_names)}"
+            )
+        else:
+            values = tuple(
+                _names_or_codes(given, table.shape[1], f"value_names of {name!r}")
+                for name, given, table in zip(names, value_names, tables, strict=True)
+            )
+        for field, value in {
+            "prior": checked_prior,
+            "likelihoods": tuple(tables),
+            "feature_names": names,
+            "class_names": classes,
+            "value_names": values,
+            "class_variable": class_variable,
+        }.items():
+            object.__setattr__(self, field, value)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.likelihoods)
+
+    @property
+    def cardinalities(self) -> tuple[int, ...]:
+        """Number of values of each feature."""
+        return tuple(table.shape[1] for table in self.likelihoods)
+
+    def __repr__(self) -> str:
+        return f"NaiveBayes({self.class_variable!r} in {list(self.class_names)}, {self.n_features} features)"
+
+    def encode(self, frame: pd.DataFrame) -> NDArray[np.int64]:
+        """Translate a table of value names into value indices.
+
+        Parameters
+        ----------
+        frame : DataFrame with (at least) one column for each feature
+            Names of columns and values are compared with `feature_names` and `value_names` as strings (``str``).
+
+        Returns
+        -------
+        ndarray of int64, shape (n_rows, n_features)
+
+        Raises
+        ------
+        ValueError
+            When a column is absent or stands twice, or holds NaN or a value that the model does not know.
+        """
+        labels = [str(label) for label in frame.columns]
+        codes = np.empty((len(frame), self.n_features), dtype=np.int64)
+        for i, (name, values) in enumerate(zip(self.feature_names, self.value_names, strict=True)):
+            if labels.count(name) != 1:
+                raise ValueError(f"the table must have exactly one column {name!r}, got {labels}")
+            column = frame.iloc[:, labels.index(name)]
+            if column.isna().any():
+                raise ValueError(
+                    f"column {name!r} must have no missing values, got NaN in {int(column.isna().sum())} rows; "
+                    "drop those rows or make 'missing' a value of its own"
+                )
+            index = {value: code for code, value in enumerate(values)}
+            places, distinct = column.factorize()
+            texts = [str(value) for value in distinct.tolist()]
+            unknown = sorted(set(texts) - set(index))
+            if unknown:
+                raise ValueError(f"column {name!r} must hold values among {list(values)}, got {unknown[0]!r}")
+            codes[:, i] = np.array([index[text] for text in texts], dtype=np.int64)[places]
+        return codes
+
+    def log_joint(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
+        """Return log P(c, x) for each row of value indices.
+
+        Parameters
+        ----------
+        codes : ndarray of int, shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes); ``-inf`` where the joint probability is zero
+
+        Raises
+        ------
+        ValueError
+            When `codes` has another shape or an index that is not one of a value.
+        """
+        if codes.ndim != 2 or codes.shape[1] != self.n_features:
+            raise ValueError(f"codes must have shape (n_rows, {self.n_features}), got {codes.shape}")
+        outside = (codes < 0) | (codes >= np.array(self.cardinalities, dtype=np.int64))
+        if outside.any():
+            column = int(np.argwhere(outside)[0, 1])
+            raise ValueError(
+                f"codes of {self.feature_names[column]!r} must be in 0..{self.cardinalities[column] - 1}, "
+                f"got {int(codes[outside][0])}"
+            )
+        with np.errstate(divide="ignore"):
+            total = np.tile(np.log(self.prior), (codes.shape[0], 1))
+            for i, table in enumerate(self.likelihoods):
+                total += np.log(table[:, codes[:, i]].T)
+        return total
+
+    def sample(self, n_rows: int, rng: np.random.Generator) -> pd.DataFrame:
+        """Draw rows from the model.
+
+        Parameters
+        ----------
+        n_rows : int
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        DataFrame of value names, one column for the class variable and one for each feature
+        """
+        return self.to_network().sample(n_rows, rng)
+
+    def to_network(self) -> BayesianNetwork:
+        """Return the same distribution as a Bayesian network with the class as the only root."""
+        from trimbench.networks.bayesian_network import BayesianNetwork
+
+        states = {self.class_variable: self.class_names}
+        states.update(zip(self.feature_names, self.value_names, strict=True))
+        parents: dict[str, tuple[str, ...]] = {self.class_variable: ()}
+        parents.update(dict.fromkeys(self.feature_names, (self.class_variable,)))
+        tables = {self.class_variable: self.prior}
+        tables.update(zip(self.feature_names, self.likelihoods, strict=True))
+        return BayesianNetwork(states, parents, tables)
+
+    @classmethod
+    def from_network(cls, network: BayesianNetwork, target: str) -> NaiveBayes:
+        """Return a Bayesian network of naive Bayes structure as a naive Bayes model.
+
+        Parameters
+        ----------
+        network : BayesianNetwork
+            `target` has no parents and is the only parent of every other node.
+        target : str
+
+        Raises
+        ------
+        KeyError
+            When `target` is not a node.
+        ValueError
+            When the network has another structure.
+        """
+        features = [node for node in network.nodes if node != target]
+        for node, expected in [(target, ()), *((node, (target,)) for node in features)]:
+            if network.parents(node) != expected:
+                raise ValueError(
+                    f"network must be naive Bayes with root {target!r}: node {node!r} must have the parents "
+                    f"{list(expected)}, got {list(network.parents(node))}"
+                )
+        return cls(
+            network.table(target),
+            [network.table(node) for node in features],
+            feature_names=features,
+            class_names=network.states(target),
+            value_names=[network.states(node) for node in features],
+            class_variable=target,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON; floats keep every digit."""
+        write_json(
+            path,
+            {
+                "format": FORMAT,
+                "class_variable": self.class_variable,
+                "class_names": list(self.class_names),
+                "prior": self.prior.tolist(),
+                "features": [
+                    {"name": name, "values": list(values), "likelihood": table.tolist()}
+                    for name, values, table in zip(self.feature_names, self.value_names, self.likelihoods, strict=True)
+                ],
+            },
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> NaiveBayes:
+        """Read a model that `save` wrote.
+
+        Raises
+        ------
+        ValueError
+            When the file is not such a model.
+        """
+
+        def build(content: Mapping[str, Any]) -> NaiveBayes:
+            features = content["features"]
+            return cls(
+                content["prior"],
+                [feature["likelihood"] for feature in features],
+                feature_names=[feature["name"] for feature in features],
+                class_names=content["class_names"],
+                value_names=[feature["values"] for feature in features],
+                class_variable=content["class_variable"],
+            )
+
+        return read_json(path, FORMAT, build)
+
+
+def _names_or_codes(names: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]:
+    if names is None:
+        return tuple(str(code) for code in range(count))
+    result = checked_names(names, what)
+    if len(result) != count:
+        raise ValueError(f"{what} must have {count} entries, got {len(result)}: {list(result)}")
+    return result

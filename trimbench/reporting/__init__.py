@@ -1,0 +1,1 @@
+"""Tables, figures and verdicts from finished rows; nothing here computes a result."""

@@ -1,0 +1,61 @@
+"""Figures from their points, in one style."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trimbench.experiments.plan import LineFigure
+
+# Okabe and Ito's palette, which stays distinct under the common colour-vision deficiencies.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_MARKERS = ("o", "s", "^", "D", "v", "P")
+_STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "axes.axisbelow": True,
+    "pdf.fonttype": 42,
+}
+
+
+def draw(figure: LineFigure, paths: Sequence[Path]) -> None:
+    """Draw a figure into one or several files; the ending gives the format.
+
+    Parameters
+    ----------
+    figure : LineFigure
+    paths : sequence of Path
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    with mpl.rc_context(_STYLE):
+        canvas = Figure(figsize=(6.4, 3.9), layout="constrained")
+        FigureCanvasAgg(canvas)
+        axes = canvas.add_subplot()
+        series = list(dict.fromkeys(figure.points["series"]))
+        for index, name in enumerate(series):
+            _draw_line(axes, figure, name, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)])
+        for label, level in figure.levels.items():
+            axes.axhline(level, color="#555555", linewidth=1, linestyle="--", label=label, zorder=1)
+        if all(float(x).is_integer() for x in figure.points["x"]):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set(title=figure.title, xlabel=figure.x_label, ylabel=figure.y_label)
+        axes.legend(frameon=False, loc="best")
+        for path in paths:
+            # No creation date: the same points give the same bytes.
+            metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
+            canvas.savefig(path, dpi=160, metadata=metadata)
+
+
+def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: str) -> None:
+    line = figure.points[figure.points["series"] == name].sort_values("x")
+    axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=4, linewidth=1.6, label=name)
+    if {"low", "high"} <= set(line.columns):
+        axes.fill_between(line["x"], line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)

@@ -1,0 +1,169 @@
+"""Write what an experiment found: tables, figures, points and provenance, each file whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trimbench.execution.provenance import provenance
+from trimbench.experiments.plan import LineFigure, Table
+from trimbench.experiments.running import Findings
+from trimbench.reporting.figures import draw
+from trimbench.reporting.tables import comparison, latex, markdown
+from trimbench.reporting.verdicts import Reported
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def write_findings(findings: Findings, reported: list[Reported], folder: Path) -> list[Path]:
+    """Write all files of an experiment below `folder`.
+
+    ``<name>.csv`` has one row for each reported number (or the main table, where nothing is reported),
+    ``<name>_rows.csv`` one for each job, ``<name>.md`` and ``.tex`` the tables, ``<name>.png`` and ``.pdf`` the figure
+    with its points in ``<name>_points.csv``, ``<name>.json`` the provenance.
+
+    Parameters
+    ----------
+    findings : Findings
+    reported : list of Reported
+    folder : Path
+        Results folder; subfolders are made.
+
+    Returns
+    -------
+    list of Path
+        The files, in the order above.
+    """
+    stem = folder / findings.name
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    tables = list(findings.outcome.tables)
+    compared = comparison(reported, findings.outcome.reproduced, _reason(findings))
+    if reported:
+        tables.append(Table("reported", compared.title, compared.frame, compared.formats))
+    main = compared.frame if reported else tables[0].frame
+    written = [
+        _write_csv(main, _beside(stem, "", ".csv")),
+        _write_csv(_flat(findings.rows), _beside(stem, "rows", ".csv")),
+    ]
+    for table in tables:
+        if table.frame is not main and table.name != "reported":
+            written.append(_write_csv(table.frame, _beside(stem, table.name or "table", ".csv")))
+    written.append(_write_text(_page(findings, tables), _beside(stem, "", ".md")))
+    written.append(_write_text("\n".join(f"% {t.title}\n{latex(t)}\n" for t in tables), _beside(stem, "", ".tex")))
+    for figure in findings.outcome.figures:
+        written += _write_figure(figure, stem)
+    written.append(_write_text(_provenance(findings), _beside(stem, "", ".json")))
+    return written
+
+
+def write_summary(lines: pd.DataFrame, folder: Path) -> list[Path]:
+    """Write the overview of several experiments as ``summary.csv`` and ``summary.md``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    page = f"# Reported and reproduced\n\n{markdown(Table('', '', lines))}\n"
+    return [_write_csv(lines, folder / "summary.csv"), _write_text(page, folder / "summary.md")]
+
+
+def _beside(stem: Path, part: str, ending: str) -> Path:
+    return stem.with_name(f"{stem.name}_{part}{ending}" if part else f"{stem.name}{ending}")
+
+
+def _reason(findings: Findings) -> str:
+    """Return why reported numbers have no counterpart in this run."""
+    if findings.missing:
+        return f"data not available: {', '.join(sorted(findings.missing))}"
+    if findings.failures:
+        return f"{findings.failures} jobs failed; see the rows"
+    if any(record.status == "missing" for record in findings.records):
+        return "no stored result; run the experiment"
+    return ""
+
+
+def _page(findings: Findings, tables: Sequence[Table]) -> str:
+    parts = [f"# {findings.name}"]
+    for figure in findings.outcome.figures:
+        if len(figure.points):
+            name = _beside(Path(findings.name), figure.name, ".png").name
+            parts.append(f"![{figure.title}]({name})")
+    for table in tables:
+        parts.append(f"## {table.title}")
+        parts.append(markdown(table) if len(table.frame) else "No row could be computed.")
+    notes = list(findings.outcome.notes)
+    notes += [f"Data not available: {reason}" for reason in findings.missing.values()]
+    failed = findings.rows[findings.rows["status"].isin(["failed", "timeout", "crashed"])]
+    if len(failed):
+        first = str(failed["error"].iloc[0]).strip().splitlines()[-1]
+        notes.append(f"{len(failed)} of {len(findings.rows)} jobs failed, the first with: {first}")
+    if notes:
+        parts.append("## Notes")
+        parts.append("\n".join(f"- {note}" for note in notes))
+    return "\n\n".join(parts) + "\n"
+
+
+def _provenance(findings: Findings) -> str:
+    jobs = {record.job.key: record for record in findings.records}
+    content = {
+        "experiment": findings.name,
+        "configuration": dict(findings.settings),
+        "data": dict(sorted(entry for record in jobs.values() for entry in record.job.data)),
+        "missing": dict(findings.missing),
+        "jobs": {key: record.status for key, record in sorted(jobs.items())},
+        "computed_with": _distinct([record.provenance for record in jobs.values() if record.provenance]),
+        "written_with": provenance(),
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _distinct(entries: Sequence[object]) -> list[object]:
+    return list({json.dumps(entry, sort_keys=True): entry for entry in entries}.values())
+
+
+def _flat(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows whose lists are JSON text, so that a CSV reader gets them back."""
+
+    def text(value: object) -> object:
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+    return rows.map(text)
+
+
+def _write_figure(figure: LineFigure, stem: Path) -> list[Path]:
+    if figure.points.empty:
+        return []
+    pictures = [_beside(stem, figure.name, ending) for ending in (".png", ".pdf")]
+    with _temporary(pictures) as temporaries:
+        draw(figure, temporaries)
+    points = "_".join(filter(None, (figure.name, "points")))
+    return [*pictures, _write_csv(figure.points, _beside(stem, points, ".csv"))]
+
+
+def _write_csv(frame: pd.DataFrame, path: Path) -> Path:
+    return _write(path, lambda temporary: frame.to_csv(temporary, index=False, encoding="utf-8"))
+
+
+def _write_text(text: str, path: Path) -> Path:
+    def write(temporary: Path) -> None:
+        temporary.write_text(text, encoding="utf-8")
+
+    return _write(path, write)
+
+
+def _write(path: Path, write: Callable[[Path], None]) -> Path:
+    with _temporary([path]) as (temporary,):
+        write(temporary)
+    return path
+
+
+@contextmanager
+def _temporary(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Give a temporary name for each path; they take their place once all are written."""
+    with tempfile.TemporaryDirectory(dir=paths[0].parent, prefix=".writing-") as folder:
+        temporaries = [Path(folder) / path.name for path in paths]
+        yield temporaries
+        for temporary, path in zip(temporaries, paths, strict=True):
+            os.replace(temporary, path)  # noqa: PTH105 - the name of the guarantee

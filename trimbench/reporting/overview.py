@@ -1,0 +1,104 @@
+"""What a command prints of its experiments, and the summary at its end."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from trimbench.configuration import Catalogue
+from trimbench.experiments.plan import Table
+from trimbench.experiments.running import NO_DATA, Findings
+from trimbench.reporting.files import write_findings, write_summary
+from trimbench.reporting.tables import comparison, markdown
+from trimbench.reporting.verdicts import VERDICTS, Reported, read_reported
+
+FAILED = "failed"
+
+
+class Overview:
+    """Writes each experiment's files as it ends, prints its main table, and keeps a line for the summary.
+
+    Parameters
+    ----------
+    folder : Path
+        Results folder.
+    catalogue : Catalogue
+        Holds the reported numbers.
+    """
+
+    def __init__(self, folder: Path, catalogue: Catalogue) -> None:
+        self._folder = folder
+        self._numbers: dict[str, Any] = {}
+        for group in catalogue.names("reported"):
+            self._numbers |= catalogue.mapping("reported", group)
+        self._lines: list[dict[str, Any]] = []
+        self._missing: dict[str, str] = {}
+        self._failed = False
+
+    def note(self, findings: Findings) -> None:
+        """Write and print what one experiment found."""
+        reported = read_reported(self._numbers, findings.name)
+        written = write_findings(findings, reported, self._folder)
+        self._failed = self._failed or findings.failures > 0
+        self._missing |= findings.missing
+        line = {"experiment": findings.name, "status": _status(findings), **_verdicts(findings, reported)}
+        self._lines.append(line)
+        _say(f"\n## {findings.name}: {line['status']}\n")
+        for table in findings.outcome.tables:
+            if len(table.frame):
+                _say(f"{table.title}\n\n{markdown(table)}\n")
+        if reported:
+            _say(f"{_counts(line)}\n")
+        for path in written:
+            _say(f"  {path}")
+
+    def note_failure(self, name: str, error: Exception) -> None:
+        """Keep an experiment that could not run as a line of the summary."""
+        self._failed = True
+        self._lines.append({"experiment": name, "status": f"{FAILED}: {error}"})
+        _say(f"\n## {name}: {FAILED}\n\n{''.join(traceback.format_exception(error))}")
+
+    def close(self, *, summary: bool) -> int:
+        """Write the summary if there are several experiments, say what data is missing, and return the exit code."""
+        import pandas as pd
+
+        if summary:
+            frame = pd.DataFrame(self._lines, columns=["experiment", "status", *VERDICTS])
+            frame[list(VERDICTS)] = frame[list(VERDICTS)].fillna(0).astype(int)
+            written = write_summary(frame, self._folder)
+            _say(f"\n# Reported and reproduced\n\n{markdown(Table('', '', frame))}\n")
+            for path in written:
+                _say(f"  {path}")
+        if self._missing:
+            _say("\nData that could not be had:")
+            for reason in self._missing.values():
+                _say(f"  {reason}")
+        return 1 if self._failed else 0
+
+
+def _status(findings: Findings) -> str:
+    n_rows = len(findings.rows)
+    counts = findings.rows["status"].value_counts()
+    if counts.get("ok", 0) == n_rows:
+        return "complete"
+    if counts.get(NO_DATA, 0) == n_rows:
+        return NO_DATA
+    return ", ".join(f"{count} of {n_rows} jobs {status}" for status, count in counts.items())
+
+
+def _verdicts(findings: Findings, reported: list[Reported]) -> dict[str, int]:
+    found = comparison(reported, findings.outcome.reproduced, "").frame["verdict"].value_counts()
+    return {verdict: int(found.get(verdict, 0)) for verdict in VERDICTS}
+
+
+def _counts(line: dict[str, Any]) -> str:
+    total = sum(line[verdict] for verdict in VERDICTS)
+    parts = [f"{line[verdict]} {verdict}" for verdict in VERDICTS if line[verdict]]
+    return f"Reported numbers: {total}; reproduced: {', '.join(parts)}."
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

@@ -1,0 +1,83 @@
+"""Tables as CSV, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
+
+from trimbench.experiments.plan import Table
+from trimbench.reporting.verdicts import Reported, judge
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def printable(table: Table) -> pd.DataFrame:
+    """Return the table's frame as text, each column in its format; a missing value is a dash."""
+
+    def text(value: Any, spec: str) -> str:
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return "–"
+        return format(value, spec) if spec and not isinstance(value, str) else str(value)
+
+    frame = table.frame.astype(object)
+    for column in frame.columns:
+        frame[column] = [text(value, table.formats.get(column, "")) for value in table.frame[column].tolist()]
+    return frame
+
+
+def markdown(table: Table) -> str:
+    """Return the table in Markdown."""
+    return _tabulated(table, "github")
+
+
+def latex(table: Table) -> str:
+    """Return the table in LaTeX, for the package booktabs."""
+    return _tabulated(table, "latex_booktabs")
+
+
+def _tabulated(table: Table, style: str) -> str:
+    frame = printable(table)
+    numeric = [table.frame[column].dtype.kind in "iuf" for column in table.frame.columns]
+    return str(
+        tabulate(
+            frame.to_numpy().tolist(),
+            headers=[str(column) for column in frame.columns],
+            tablefmt=style,
+            disable_numparse=True,
+            colalign=["right" if is_number else "left" for is_number in numeric] if len(frame) else None,
+        )
+    )
+
+
+def comparison(reported: list[Reported], reproduced: Mapping[str, float | None], reason: str) -> Table:
+    """Return reported beside reproduced numbers, one row each, with verdict and reason.
+
+    Parameters
+    ----------
+    reported : list of Reported
+    reproduced : mapping from key to value
+    reason : str
+        Why numbers are absent, where the experiment knows.
+    """
+    import pandas as pd
+
+    rows = []
+    for number in reported:
+        value = reproduced.get(number.key)
+        verdict, why = judge(number, value)
+        rows.append(
+            {
+                "source": number.source,
+                "cell": number.key,
+                "reported": number.printed,
+                "reproduced": value,
+                "verdict": verdict,
+                "reason": reason if verdict == "not attempted" and reason else why,
+            }
+        )
+    columns = ["source", "cell", "reported", "reproduced", "verdict", "reason"]
+    return Table("", "Reported beside reproduced", pd.DataFrame(rows, columns=columns), {"reproduced": ".6g"})

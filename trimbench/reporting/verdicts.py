@@ -1,0 +1,130 @@
+"""Reported numbers beside reproduced ones, with a verdict that follows from a declared rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trimbench.configuration import ConfigurationError, unknown
+
+Verdict = Literal["exact", "within", "trend", "differs", "not attempted"]
+VERDICTS: tuple[Verdict, ...] = ("exact", "within", "trend", "differs", "not attempted")
+_RULES = ("exact", "within", "at_most", "at_least")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a reproduced number is compared with the printed one.
+
+    Attributes
+    ----------
+    kind : str
+        "exact": it rounds to the printed digits. "within": it is at most `tolerance` away. "at_most" and "at_least":
+        it is on that side of the printed number, in the paper's own direction of better.
+    tolerance : float
+        Of "within", in units of the number.
+    reason : str
+        Why a difference is to be expected, as far as it is known.
+    """
+
+    kind: str
+    tolerance: float = 0.0
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in _RULES:
+            raise unknown("rule", _RULES, self.kind)
+
+
+@dataclass(frozen=True)
+class Reported:
+    """One number as a paper prints it.
+
+    Attributes
+    ----------
+    source : str
+        Paper and table or figure.
+    key : str
+        ``row/quantity``.
+    printed : str
+        The digits as printed; ``timeout`` for a run that did not finish.
+    rule : Rule
+    """
+
+    source: str
+    key: str
+    printed: str
+    rule: Rule
+
+    @property
+    def value(self) -> float:
+        """The number; infinity for a run that timed out."""
+        return math.inf if self.printed == "timeout" else float(self.printed)
+
+    @property
+    def decimals(self) -> int:
+        """How many decimals are printed."""
+        return len(self.printed.partition(".")[2])
+
+
+def read_reported(mapping: Mapping[str, Any], experiment: str) -> list[Reported]:
+    """Return the reported numbers of one experiment.
+
+    Parameters
+    ----------
+    mapping : mapping
+        For each experiment: ``source``, ``rules`` (for each quantity) and ``numbers`` (for each row, for each
+        quantity the printed digits as text).
+    experiment : str
+
+    Raises
+    ------
+    ConfigurationError
+        When a number is not text, or has no rule.
+    """
+    entry = mapping.get(experiment)
+    if entry is None:
+        return []
+    rules = {quantity: Rule(**rule) for quantity, rule in entry["rules"].items()}
+    reported = []
+    for row, numbers in entry["numbers"].items():
+        for quantity, printed in numbers.items():
+            if quantity not in rules:
+                raise unknown(f"reported numbers of {experiment}: a quantity", list(rules), quantity)
+            if not isinstance(printed, str):
+                raise ConfigurationError(
+                    f"reported numbers of {experiment}: {row}/{quantity} must be quoted, got {printed!r}; "
+                    "quotes keep the printed digits"
+                )
+            reported.append(Reported(entry["source"], f"{row}/{quantity}", printed, rules[quantity]))
+    return reported
+
+
+def judge(reported: Reported, reproduced: float | None) -> tuple[Verdict, str]:
+    """Return the verdict on one number and the reason for it.
+
+    Parameters
+    ----------
+    reported : Reported
+    reproduced : float or None
+        None (or NaN) where it was not computed.
+
+    Returns
+    -------
+    verdict : str
+    reason : str
+    """
+    rule, value = reported.rule, reported.value
+    if reproduced is None or math.isnan(reproduced):
+        return "not attempted", "not computed in this run"
+    if math.isfinite(value) and f"{reproduced:.{reported.decimals}f}" == f"{value:.{reported.decimals}f}":
+        return "exact", "rounds to the printed digits"
+    if rule.kind == "within" and abs(reproduced - value) <= rule.tolerance:
+        return "within", f"within {rule.tolerance:g} of the printed number"
+    if rule.kind == "at_most" and reproduced <= value:
+        return "trend", "below the printed number" if math.isfinite(value) else "finished where the printed run did not"
+    if rule.kind == "at_least" and reproduced >= value:
+        return "trend", "above the printed number"
+    return "differs", rule.reason or "no reason is known"

@@ -1,0 +1,177 @@
+"""What the command line can do: run, report, list, fetch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trimbench.configuration import Catalogue, ConfigurationError, unknown
+
+if TYPE_CHECKING:
+    from trimbench.data.cache import Cache
+    from trimbench.execution.store import JobStore
+    from trimbench.experiments.plan import Declaration, Experiment
+
+# Keys that every command has; what else the configuration holds belongs to the experiment.
+SHARED_KEYS = ("task", "seed", "results", "cache_mode", "offline", "executor", "profile")
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """What a command line asks for.
+
+    Attributes
+    ----------
+    values : mapping
+        The composed configuration.
+    experiments : mapping from name to composed configuration
+        The chosen experiment, or all there are.
+    chosen : bool
+        Whether one experiment was asked for.
+    catalogue : Catalogue
+    results : Path
+        Where tables and figures go.
+    """
+
+    values: Mapping[str, Any]
+    experiments: Mapping[str, Mapping[str, Any]]
+    chosen: bool
+    catalogue: Catalogue
+    results: Path
+
+    def cache(self) -> Cache:
+        """Return the data cache of this machine."""
+        from trimbench.data.cache import Cache
+
+        return Cache.from_environment(offline=bool(self.values["offline"]))
+
+    def store(self) -> JobStore:
+        """Return the store of finished jobs."""
+        from trimbench.execution.store import JobStore
+
+        return JobStore(Path(str(self.values["results"])) / "jobs")
+
+    def make(self, name: str) -> Experiment:
+        """Return one of the experiments."""
+        from trimbench.experiments.running import make_experiment
+
+        return make_experiment(name, self.experiments[name], SHARED_KEYS)
+
+
+def run(invocation: Invocation, cache_mode: str | None = None) -> int:
+    """Run the experiments and write their tables and figures; return 1 if a job or an experiment failed."""
+    from trimbench.execution.executors import make_executor
+    from trimbench.execution.run import CACHE_MODES
+    from trimbench.experiments.running import run_experiment
+    from trimbench.reporting.overview import Overview
+
+    mode = cache_mode or str(invocation.values["cache_mode"])
+    if mode not in CACHE_MODES:
+        raise unknown("cache_mode", CACHE_MODES, mode)
+    try:
+        executor = make_executor(**invocation.values["executor"])
+    except ValueError as error:
+        raise ConfigurationError(f"executor: {error}") from error
+    # All are made before the first runs, so that a wrong key costs no time.
+    experiments = {name: invocation.make(name) for name in invocation.experiments}
+    overview = Overview(invocation.results, invocation.catalogue)
+    cache, store = invocation.cache(), invocation.store()
+    for name, experiment in experiments.items():
+        try:
+            findings = run_experiment(
+                name, invocation.experiments[name], experiment, invocation.catalogue, cache, store, executor, mode
+            )
+        except Exception as error:
+            if invocation.chosen:
+                raise
+            overview.note_failure(name, error)
+        else:
+            overview.note(findings)
+    return overview.close(summary=not invocation.chosen)
+
+
+def report(invocation: Invocation) -> int:
+    """Write tables and figures again, from stored results alone."""
+    return run(invocation, cache_mode="only")
+
+
+def list_experiments(invocation: Invocation) -> int:
+    """Print each experiment with its data and how many of its jobs are stored."""
+    import pandas as pd
+
+    from trimbench.data.sources import is_available
+    from trimbench.experiments.plan import Table
+    from trimbench.reporting.tables import markdown
+
+    cache, store = invocation.cache(), invocation.store()
+    lines = []
+    for name in invocation.experiments:
+        line: dict[str, Any] = {"experiment": name}
+        try:
+            cells = invocation.make(name).cells(invocation.catalogue, cache)
+        except Exception as error:  # noqa: BLE001 - one that cannot be planned is a row of the list
+            line["data"] = f"cannot be planned: {error}"
+        else:
+            records = [store.get(cell.job) for cell in cells]
+            needs = {need.name: need for cell in cells for need in cell.needs}
+            absent = [need for need in needs if not is_available(needs[need], cache)]
+            line |= {
+                "jobs": len(cells),
+                "done": sum(record is not None and record.ok for record in records),
+                "failed": sum(record is not None and not record.ok for record in records),
+                "data": _data(list(needs), absent),
+            }
+        lines.append(line)
+    frame = pd.DataFrame(lines, columns=["experiment", "jobs", "done", "failed", "data"])
+    sys.stdout.write(markdown(Table("", "", frame)) + "\n")
+    return 0
+
+
+def _data(needs: list[str], absent: list[str]) -> str:
+    if not needs:
+        return "none needed"
+    if not absent:
+        return "here"
+    return f"{len(absent)} of {len(needs)} to be fetched (trimbench task=fetch): {', '.join(absent)}"
+
+
+def fetch(invocation: Invocation) -> int:
+    """Download and verify the data of the experiment, or all that is declared; return 1 if some could not be had."""
+    from trimbench.experiments.running import fetch as fetch_one
+
+    cache = invocation.cache()
+    failures = 0
+    for declaration in _declarations(invocation, cache):
+        try:
+            fetch_one(declaration, cache)
+        except Exception as error:  # noqa: BLE001 - one host that is down must not keep the rest from being fetched
+            failures += 1
+            sys.stdout.write(f"{declaration.name}: FAILED: {error}\n")
+        else:
+            sys.stdout.write(f"{declaration.name}: here, verified\n")
+    return 1 if failures else 0
+
+
+def _declarations(invocation: Invocation, cache: Cache) -> Iterator[Declaration]:
+    if invocation.chosen:
+        found = {}
+        for name in invocation.experiments:
+            for cell in invocation.make(name).cells(invocation.catalogue, cache):
+                found.update({need.name: need for need in cell.needs})
+        yield from found.values()
+        return
+    for name in invocation.catalogue.names("dataset"):
+        yield invocation.catalogue.dataset(name)
+    for name in invocation.catalogue.names("network"):
+        yield invocation.catalogue.network(name)
+
+
+TASKS: dict[str, Callable[[Invocation], int]] = {
+    "run": run,
+    "report": report,
+    "list": list_experiments,
+    "fetch": fetch,
+}

@@ -1,0 +1,1 @@
+"""Robust trimming of Bayesian classifiers (Choi and Van den Broeck, 2018)."""

@@ -1,0 +1,102 @@
+"""How far a trimmed classifier agrees with the original (ECA, MAA, MPA)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trimbench.trimming.classifier import BayesianClassifier, checked_threshold, feature_indices
+from trimbench.trimming.engines import EngineName, make_engine
+from trimbench.trimming.thresholds import best_cut
+
+
+def expected_agreement(
+    classifier: BayesianClassifier, features: Sequence[str], threshold: float, *, engine: EngineName = "auto"
+) -> float:
+    """Return the expected classification agreement (ECA) of a trimming with the original.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+        The original, (C, F, T).
+    features : sequence of str
+        F', among the features of the classifier; may be empty.
+    threshold : float in [0, 1]
+        T'.
+    engine : {"auto", "dense", "log_odds"}
+
+    Returns
+    -------
+    float
+        Probability that both give an instance the same class (Definition 2).
+
+    Raises
+    ------
+    ValueError
+        When a feature is unknown, the threshold is outside [0, 1], or there are too many features for the engine.
+    """
+    indices = feature_indices(classifier.features, features)
+    level = checked_threshold(threshold)
+    return make_engine(classifier, engine).instances(indices).agreement(level)
+
+
+def maximum_achievable_agreement(
+    classifier: BayesianClassifier, features: Sequence[str], *, engine: EngineName = "auto"
+) -> tuple[float, tuple[float, float]]:
+    """Return the highest ECA over all thresholds of a feature subset, and where it is reached (MAA).
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+    features : sequence of str
+        F', among the features of the classifier; may be empty.
+    engine : {"auto", "dense", "log_odds"}
+
+    Returns
+    -------
+    agreement : float
+        Definition 3.
+    (low, high) : tuple of float
+        Every T' with ``low < T' <= high`` reaches it; ``(0, 0)`` stands for T' = 0 alone. Of several such intervals
+        the one that holds the original threshold is given, else the lowest.
+
+    Raises
+    ------
+    ValueError
+        When a feature is unknown or there are too many features for the engine.
+    """
+    indices = feature_indices(classifier.features, features)
+    cut = best_cut(make_engine(classifier, engine).instances(indices), classifier.threshold)
+    return cut.agreement, (cut.low, cut.high)
+
+
+def maximum_potential_agreement(
+    classifier: BayesianClassifier, features: Sequence[str], *, engine: EngineName = "auto"
+) -> float:
+    """Return the agreement if each instance of a feature subset could be given its likelier class (MPA).
+
+    An upper bound on the maximum achievable agreement of the subset and of all its subsets (Corollary 1), and equal to
+    it for naive Bayes (Proposition 3).
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+    features : sequence of str
+        F', among the features of the classifier; may be empty.
+    engine : {"auto", "dense", "log_odds"}
+
+    Returns
+    -------
+    float
+        Definition 4.
+
+    Raises
+    ------
+    ValueError
+        When a feature is unknown or there are too many features for the engine.
+    """
+    indices = set(feature_indices(classifier.features, features))
+    measure = make_engine(classifier, engine).root
+    for index in measure.features:
+        if index not in indices:
+            measure = measure.without(index)
+    return measure.potential_agreement()

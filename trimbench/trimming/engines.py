@@ -1,0 +1,44 @@
+"""Which engine computes the agreement of a classifier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, Protocol, get_args
+
+from trimbench.trimming import dense, log_odds
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.search import SignedMeasure
+from trimbench.trimming.thresholds import Instances
+
+EngineName = Literal["auto", "dense", "log_odds"]
+
+# Up to here the table is the faster of the two: one evaluation is some 10 ms, and deeper ones cost less.
+_DENSE_IS_FASTER = 2**23
+
+
+class Engine(Protocol):
+    """Computes the agreement measures of one classifier; features are given by their position."""
+
+    @property
+    def root(self) -> SignedMeasure:
+        """The signed measure over all features."""
+
+    def instances(self, features: Sequence[int]) -> Instances:
+        """Return the instances of a feature subset."""
+
+
+def make_engine(classifier: BayesianClassifier, name: EngineName = "auto") -> Engine:
+    """Return the engine called `name`, or for ``"auto"`` the one that fits the size of the model.
+
+    Raises
+    ------
+    ValueError
+        When the name is unknown or the classifier has too many features for the engine.
+    """
+    if name not in get_args(EngineName):
+        raise ValueError(f"engine must be one of {list(get_args(EngineName))}, got {name!r}")
+    small = math.prod(classifier.cardinalities) <= _DENSE_IS_FASTER
+    if name == "dense" or (name == "auto" and small):
+        return dense.DenseEngine.build(classifier)
+    return log_odds.LogOddsEngine(classifier)

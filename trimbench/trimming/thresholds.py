@@ -1,0 +1,120 @@
+"""Thresholds on a posterior: classification, ties, and the cut with the highest agreement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Two odds are equal when they differ by less than this factor: products of up to some hundred probabilities
+# carry a relative rounding error of about 1e-14.
+TIE_TOLERANCE = 1e-12
+# Instances are tied over a wider range than classification forgives, so that a threshold half way between two
+# groups is clear of both.
+_GROUP_TOLERANCE = 1e-11
+
+
+def is_positive(positive: NDArray[np.float64], negative: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
+    """Return whether Pr(c | f) >= threshold, by cross-multiplication.
+
+    Parameters
+    ----------
+    positive, negative : ndarrays of one shape
+        Pr(c, f) and Pr(not c, f), or both times a common factor.
+    threshold : float in [0, 1]
+
+    Returns
+    -------
+    ndarray of bool of the same shape
+    """
+    return np.asarray(positive * (1.0 - threshold) >= negative * (threshold * (1.0 - TIE_TOLERANCE)))
+
+
+@dataclass(frozen=True)
+class Instances:
+    """The instances f' of a feature subset F', one entry each.
+
+    Attributes
+    ----------
+    positive, negative : ndarrays of shape (n_instances,)
+        Pr(c, f') and Pr(not c, f').
+    signed : ndarray of shape (n_instances,)
+        d(f'): the probability of f' together with an original classification as positive, minus that with an
+        original classification as negative.
+    """
+
+    positive: NDArray[np.float64]
+    negative: NDArray[np.float64]
+    signed: NDArray[np.float64]
+
+    def agreement(self, threshold: float) -> float:
+        """Return the expected classification agreement when f' is classified with `threshold` (Eq. 3)."""
+        positive = is_positive(self.positive, self.negative, threshold)
+        return 0.5 * (1.0 + float(np.where(positive, self.signed, -self.signed).sum()))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A threshold interval and the agreement that every threshold in it has.
+
+    Attributes
+    ----------
+    agreement : float
+    low, high : float
+        Every T' with ``low < T' <= high``; ``low == high == 0`` stands for T' = 0 alone.
+    """
+
+    agreement: float
+    low: float
+    high: float
+
+    def representative(self, preferred: float) -> float:
+        """Return `preferred` if it lies in the interval, else a threshold half way."""
+        if self.low < preferred <= self.high:
+            return preferred
+        middle = 0.5 * (self.low + self.high)
+        return middle if self.low < middle else self.high
+
+
+def best_cut(instances: Instances, preferred: float) -> Cut:
+    """Return the threshold interval with the highest agreement (Algorithm 2).
+
+    Instances are sorted by posterior and moved below the threshold in turn. Those with the same posterior move
+    together: no threshold separates them.
+
+    Parameters
+    ----------
+    instances : Instances
+    preferred : float
+        Of several best intervals, the one that holds this threshold is taken, else the lowest.
+
+    Returns
+    -------
+    Cut
+        Its agreement is the maximum achievable agreement of the feature subset (Definition 3).
+    """
+    seen = (instances.positive > 0) | (instances.negative > 0)
+    positive, negative = instances.positive[seen], instances.negative[seen]
+    posterior = positive / (positive + negative)
+    with np.errstate(divide="ignore"):
+        log_odds = np.log(positive) - np.log(negative)
+    order = np.argsort(log_odds, kind="stable")
+    posterior, log_odds = posterior[order], log_odds[order]
+    # inf - inf is the distance of two posteriors that are both 0 or both 1.
+    with np.errstate(invalid="ignore"):
+        apart = np.nan_to_num(np.diff(log_odds), nan=0.0, posinf=np.inf) > _GROUP_TOLERANCE
+    starts = np.concatenate([[0], 1 + np.flatnonzero(apart & (np.diff(posterior) > 0))])
+    signed = np.add.reduceat(instances.signed[seen][order], starts)
+    # Entry i: the i lowest groups are below the threshold.
+    scores = signed.sum() - 2.0 * np.concatenate([[0.0], np.cumsum(signed)])
+    group_low = posterior[starts]
+    group_high = posterior[np.concatenate([starts[1:], [posterior.size]]) - 1]
+    lows = np.concatenate([[0.0], group_high])
+    highs = np.concatenate([group_low, [1.0]])
+    if group_high[-1] == 1.0:
+        scores[-1] = -np.inf  # no threshold is above a posterior of 1
+    best = np.flatnonzero(scores >= scores.max() - TIE_TOLERANCE)
+    holds = best[(lows[best] < preferred) & (preferred <= highs[best])]
+    chosen = int(holds[0]) if holds.size else int(best[0])
+    return Cut(0.5 * (1.0 + float(scores[chosen])), float(lows[chosen]), float(highs[chosen]))

@@ -1,0 +1,155 @@
+"""Robust trimming: the best feature subset within a budget, with the best threshold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from trimbench.trimming.budget import checked_budget, checked_costs
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.dense import separation
+from trimbench.trimming.engines import EngineName, make_engine
+from trimbench.trimming.search import AGREEMENT_TOLERANCE, search
+from trimbench.trimming.thresholds import best_cut
+
+
+@dataclass(frozen=True)
+class Trimming:
+    """A trimmed classifier and what is known of its agreement with the original.
+
+    Attributes
+    ----------
+    original : BayesianClassifier
+    features : tuple of str
+        The features that are kept, in the order of the original.
+    threshold : float
+        That of the original where it is among the best ones, else the middle of `threshold_interval`.
+    threshold_interval : tuple of float
+        Every T' with ``low < T' <= high`` has the same agreement; ``(0, 0)`` stands for T' = 0 alone. Where nothing
+        is removed it holds the original threshold only.
+    agreement : float
+        Expected classification agreement with the original.
+    agreement_interval : tuple of float
+        A certified lower and upper value of `agreement`; both are equal to it where the engine is exact.
+    upper_bound : float
+        No trimming within the budget has a higher agreement.
+    optimal : bool
+        Whether `agreement` reaches `upper_bound` (within 1e-12).
+    n_evaluations : int
+        Number of evaluations of the criterion that the search took.
+    """
+
+    original: BayesianClassifier
+    features: tuple[str, ...]
+    threshold: float
+    threshold_interval: tuple[float, float]
+    agreement: float
+    agreement_interval: tuple[float, float]
+    upper_bound: float
+    optimal: bool
+    n_evaluations: int
+
+    @property
+    def classifier(self) -> BayesianClassifier:
+        """The trimmed classifier, ready to predict from `features` alone."""
+        return self.original.with_features(self.features, self.threshold)
+
+
+def trim(
+    classifier: BayesianClassifier,
+    budget: float,
+    costs: Mapping[str, float] | Sequence[float] | None = None,
+    engine: EngineName = "auto",
+    time_limit: float | None = None,
+    *,
+    evaluation_limit: int | None = None,
+) -> Trimming:
+    """Find the trimming within a budget that agrees with the classifier as often as possible.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+    budget : float
+        Largest sum of costs, 0 or more. Where no feature is affordable the answer has none.
+    costs : mapping from feature name to cost, or sequence of n_features costs, optional
+        0 or more. Default: 1 for each feature.
+    engine : {"auto", "dense", "log_odds"}
+        How agreements are computed; ``"auto"`` goes by the number of instances.
+    time_limit : float, optional
+        Seconds after which the search is stopped; the answer then is the best found, with an upper bound.
+    evaluation_limit : int, optional
+        Evaluations of the criterion after which the search is stopped. The answer is the same on every machine.
+
+    Returns
+    -------
+    Trimming
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range, a feature is unknown or there are too many features for the engine.
+
+    Examples
+    --------
+    >>> import trimbench as tb
+    >>> model = tb.NaiveBayes([0.4, 0.6], [[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.5, 0.5]]])
+    >>> trimming = tb.trim(tb.BayesianClassifier(model, positive="0"), budget=1)
+    >>> trimming.features, trimming.agreement, trimming.optimal
+    (('x0',), 1.0, True)
+
+    References
+    ----------
+    Choi and Van den Broeck (2018), Algorithm 1 and Proposition 3.
+    """
+    price = checked_costs(classifier, costs)
+    limit = checked_budget(budget)
+    _check_limits(time_limit, evaluation_limit)
+    computed = make_engine(classifier, engine)
+    by_separation = sorted(range(classifier.n_features), key=lambda i: -separation(classifier.tables[i]))
+    found = search(
+        computed.root,
+        price,
+        limit,
+        first_guess=by_separation,
+        time_limit=time_limit,
+        evaluation_limit=evaluation_limit,
+    )
+    kept = sorted(found.features)
+    names = tuple(classifier.features[i] for i in kept)
+    if len(kept) == classifier.n_features:
+        return _nothing_removed(classifier)
+    cut = best_cut(computed.instances(kept), classifier.threshold)
+    return Trimming(
+        original=classifier,
+        features=names,
+        threshold=cut.representative(classifier.threshold),
+        threshold_interval=(cut.low, cut.high),
+        agreement=cut.agreement,
+        agreement_interval=(cut.agreement, cut.agreement),
+        upper_bound=max(found.upper_bound, cut.agreement),
+        optimal=found.upper_bound <= cut.agreement + AGREEMENT_TOLERANCE,
+        n_evaluations=found.n_evaluations,
+    )
+
+
+def _nothing_removed(classifier: BayesianClassifier) -> Trimming:
+    threshold = classifier.threshold
+    return Trimming(
+        original=classifier,
+        features=classifier.features,
+        threshold=threshold,
+        threshold_interval=(math.nextafter(threshold, 0.0), threshold),
+        agreement=1.0,
+        agreement_interval=(1.0, 1.0),
+        upper_bound=1.0,
+        optimal=True,
+        n_evaluations=0,
+    )
+
+
+def _check_limits(time_limit: float | None, evaluation_limit: int | None) -> None:
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
+    if evaluation_limit is not None and evaluation_limit < 1:
+        raise ValueError(f"evaluation_limit must be 1 or more, or None, got {evaluation_limit!r}")

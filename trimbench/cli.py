@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import hydra
 from hydra.core.global_hydra import GlobalHydra
@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.configuration import Catalogue, ConfigurationError, configuration_folder, plain, unknown
+from trimbench.data.errors import DataUnavailable, DeclarationError, FactsMismatch
 from trimbench.tasks import TASKS, Invocation
 
 
@@ -28,8 +29,6 @@ def main() -> None:
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     try:
         _application()
-    except ConfigurationError as error:
-        _exit_with(str(error))
     except (HydraException, OmegaConfBaseException) as error:
         _exit_with(_explain(error, sys.argv[1:]))
     except KeyboardInterrupt:
@@ -39,11 +38,14 @@ def main() -> None:
 
 @hydra.main(config_path=str(configuration_folder()), config_name="config", version_base="1.3")
 def _application(config: DictConfig) -> None:
-    invocation = _invocation(config)
-    task = str(invocation.values["task"])
-    if task not in TASKS:
-        raise unknown("task", list(TASKS), task)
-    code = TASKS[task](invocation)
+    try:
+        invocation = _invocation(config)
+        task = str(invocation.values["task"])
+        if task not in TASKS:
+            raise unknown("task", list(TASKS), task)
+        code = TASKS[task](invocation)
+    except (ConfigurationError, DataUnavailable, DeclarationError, FactsMismatch) as error:
+        _exit_with(str(error))
     if code:
         sys.exit(code)
 
@@ -82,12 +84,17 @@ def _explain(error: Exception, arguments: Sequence[str]) -> str:
     if absent:
         return str(unknown("experiment", _own_catalogue(arguments).names("experiment"), absent[1]))
     key = re.search(r"Could not override '([^']*)'", text)
-    if key and "." not in key[1]:
-        experiment = [word for word in arguments if word.startswith("experiment=")]
-        keys = _keys(experiment)
-        hint = "" if experiment else "; keys of an experiment need experiment=..."
-        return f"{unknown('key', keys, key[1])}{hint}"
-    return text
+    if key:
+        chosen = [word for word in arguments if re.match(r"(experiment|executor|profile)=", word)]
+        *above, last = key[1].split(".")
+        hint = (
+            ""
+            if any(word.startswith("experiment=") for word in chosen)
+            else "; keys of an experiment need experiment=..."
+        )
+        return f"{unknown('.'.join([*above, 'key']), _keys(chosen, '.'.join(above)), last)}{hint}"
+    # What follows is where it was searched, which says nothing to a user.
+    return text.partition("\nConfig search path")[0].strip()
 
 
 def _own_catalogue(arguments: Sequence[str]) -> Catalogue:
@@ -95,12 +102,15 @@ def _own_catalogue(arguments: Sequence[str]) -> Catalogue:
     return Catalogue((*own, configuration_folder()))
 
 
-def _keys(overrides: Sequence[str]) -> list[str]:
+def _keys(overrides: Sequence[str], node: str) -> list[str]:
+    """Return the keys at a node of the configuration, the root if it is empty."""
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
-        return [str(key) for key in hydra.compose("config", overrides=list(overrides))]
+        config = hydra.compose("config", overrides=list(overrides))
+    found = OmegaConf.select(config, node) if node else config
+    return [str(key) for key in found] if isinstance(found, DictConfig) else []
 
 
-def _exit_with(message: str) -> None:
+def _exit_with(message: str) -> NoReturn:
     sys.stderr.write(f"{message}\n")
     sys.exit(2)

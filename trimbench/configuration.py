@@ -121,10 +121,12 @@ def build_settings(settings: type[Settings], values: Mapping[str, Any], what: st
         When a key is unknown (the message lists those that exist), has the wrong type or is missing, or the
         dataclass refuses its values.
     """
-    names = [field.name for field in dataclasses.fields(settings)]  # type: ignore[arg-type]
-    for key in values:
-        if key not in names:
-            raise unknown(f"{what}: a key", names, key)
+    fields = {field.name: str(field.type) for field in dataclasses.fields(settings)}  # type: ignore[arg-type]
+    for key, value in values.items():
+        if key not in fields:
+            raise unknown(f"{what}: a key", list(fields), key)
+        if fields[key].startswith("list") and not isinstance(value, list):
+            raise ConfigurationError(f"{what}: {key} must be a list, got {value!r}; write {key}=[{value}]")
     try:
         merged = OmegaConf.merge(OmegaConf.structured(settings), dict(values))
         built = OmegaConf.to_object(merged)

@@ -37,7 +37,7 @@ def same(one: tb.NaiveBayes, other: tb.NaiveBayes) -> bool:
 @pytest.mark.parametrize(
     ("prior", "likelihoods", "names", "message"),
     [
-        ([0.3, 0.6], [TABLE], {}, "prior must sum to 1 along the last axis (within 1e-06), got a sum of 0.9"),
+        ([0.25, 0.5], [TABLE], {}, "prior must sum to 1 along the last axis (within 1e-06), got a sum of 0.75"),
         ([math.nan, 1], [TABLE], {}, "prior must hold probabilities (finite, not negative), got nan; check the table"),
         ([math.inf, 1], [TABLE], {}, "prior must hold probabilities (finite, not negative), got inf"),
         ([1.2, -0.2], [TABLE], {}, "prior must hold probabilities (finite, not negative), got -0.2"),
@@ -133,9 +133,7 @@ def test_tables_are_copies_that_cannot_be_written() -> None:
 
 @given(seed=st.integers(0, 2**32), n_rows=st.integers(1, 4), n_values=st.integers(1, 30), transposed=st.booleans())
 @settings(max_examples=300, deadline=None)
-def test_checking_a_distribution_twice_changes_nothing(
-    seed: int, n_rows: int, n_values: int, transposed: bool
-) -> None:
+def test_checking_a_distribution_twice_changes_nothing(seed: int, n_rows: int, n_values: int, transposed: bool) -> None:
     rng = np.random.default_rng(seed)
     given_table = rng.dirichlet(np.full(n_values, 0.3), size=n_rows) * (1 + rng.uniform(-9e-7, 9e-7, size=(n_rows, 1)))
     if transposed:  # another memory layout is summed in another order
@@ -332,7 +330,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(
         monkeypatch.setattr("trimbench.networks.json_files.json.dump", disk_full)
     else:
         monkeypatch.setattr(Path, "replace", not_allowed)
-    with pytest.raises(OSError, match="No space left|Permission denied"):
+    with pytest.raises(OSError, match=r"No space left|Permission denied"):
         tb.NaiveBayes([0.1, 0.9], [TABLE]).save(path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.json"]
     assert same(tb.NaiveBayes.load(path), old)

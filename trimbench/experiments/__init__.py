@@ -1,1 +1,1 @@
-"""The experiments of the papers: one module per paper, one class per table or figure."""
+"""The experiments of the papers: one package per paper, one module per table or figure."""

@@ -52,7 +52,16 @@ class Findings:
     @property
     def failures(self) -> int:
         """Number of jobs that ran and failed."""
-        return sum(record.status not in ("ok", "missing") for record in self.records)
+        return len(self._failed())
+
+    @property
+    def first_failure(self) -> str:
+        """The last line of the first failed job's error; empty without failures."""
+        lines = [str(record.error).strip().splitlines()[-1] for record in self._failed()[:1]]
+        return "".join(lines)
+
+    def _failed(self) -> list[Record]:
+        return [record for record in self.records if record.status not in ("ok", "missing")]
 
 
 def make_experiment(name: str, values: Mapping[str, Any], shared: Sequence[str]) -> Experiment:

@@ -8,8 +8,8 @@ the node's indicator variables, then "at most one of them", then one clause for 
 clause                         meaning of the parameter
 =============================  ===================================================
 not class k, parameter         in the class's block: P(k); in a feature's block:
-                               the probability of every value that has no clause
-                               of its own for class k
+                               P(v | k), the same for every value v but those
+                               whose probability is stated to be zero
 not class k, not value v, p.   P(v | k)
 =============================  ===================================================
 
@@ -164,7 +164,7 @@ def _table(
 ) -> NDArray[np.float64]:
     """Return P(last axis | the axes before) as the clauses of one block state it; ``axes[0]`` is the class."""
     table = np.full([literals.cardinalities[axis] for axis in axes], np.nan)
-    # Clauses that name every axis come first: a clause for the class alone speaks of the values that are left.
+    # Clauses that name every axis come first: a clause for the class alone speaks of the values that are not zero.
     for clause in sorted(clauses, key=lambda clause: -len(clause.place)):
         place, where = clause.place, f"{path}, line {clause.line}"
         if not {axes[0]} <= set(place) <= set(axes):
@@ -174,7 +174,8 @@ def _table(
             )
         cells = table[(*(place.get(axis, slice(None)) for axis in axes), ...)]
         free = np.isnan(cells)
-        if not free.any():
+        # A shared parameter beside one of a value's own would be a product of the two: the compiler writes no such row.
+        if not free.any() or (cells > 0).any():
             raise ValueError(f"{where}: the parameter for {place} is stated twice")
         np.copyto(cells, clause.weight, where=free)
     if np.isnan(table).any():

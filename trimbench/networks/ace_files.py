@@ -132,7 +132,7 @@ def read_blocks(path: Path, literals: LiteralMap) -> dict[str, list[ParameterCla
     """
     blocks: dict[str, list[ParameterClause]] = {}
     sizes: dict[str, tuple[int, int]] = {}
-    exclusions: dict[frozenset[tuple[str, int]], int] = {}
+    exclusions: dict[tuple[tuple[str, int], ...], int] = {}
     used: set[int] = set()
     n_clauses, owner = 0, ""
     for number, line in numbered_lines(path):
@@ -149,7 +149,7 @@ def read_blocks(path: Path, literals: LiteralMap) -> dict[str, list[ParameterCla
                 owner = _listed_node(positive, literals)
                 define(blocks, owner, [])
             elif not positive and len(negated) == 2 and negated[0][0] == negated[1][0]:
-                define(exclusions, frozenset(negated), number)  # at most one value of a node
+                define(exclusions, tuple(sorted(negated)), number)  # at most one value of a node
             elif len(positive) > 1 or len(dict(negated)) != len(negated):
                 raise ValueError("not a clause of a naive Bayes network")
             elif not blocks or (not positive and owner not in dict(negated)):

@@ -95,10 +95,10 @@ def _page(findings: Findings, tables: Sequence[Table]) -> str:
         parts.append(markdown(table) if len(table.frame) else "No row could be computed.")
     notes = list(findings.outcome.notes)
     notes += [f"Data not available: {reason}" for reason in findings.missing.values()]
-    failed = findings.rows[findings.rows["status"].isin(["failed", "timeout", "crashed"])]
-    if len(failed):
-        first = str(failed["error"].iloc[0]).strip().splitlines()[-1]
-        notes.append(f"{len(failed)} of {len(findings.rows)} jobs failed, the first with: {first}")
+    if findings.failures:
+        notes.append(
+            f"{findings.failures} of {len(findings.rows)} jobs failed, the first with: {findings.first_failure}"
+        )
     if notes:
         parts.append("## Notes")
         parts.append("\n".join(f"- {note}" for note in notes))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trimbench.configuration import Catalogue
+from trimbench.data.errors import WAY_OUT
 from trimbench.experiments.plan import Table
 from trimbench.experiments.running import NO_DATA, Findings
 from trimbench.reporting.files import write_findings, write_summary
@@ -51,6 +52,8 @@ class Overview:
                 _say(f"{table.title}\n\n{markdown(table)}\n")
         if reported:
             _say(f"{_counts(line)}\n")
+        if findings.failures:
+            _say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
         for path in written:
             _say(f"  {path}")
 
@@ -72,9 +75,9 @@ class Overview:
             for path in written:
                 _say(f"  {path}")
         if self._missing:
-            _say("\nData that could not be had:")
-            for reason in self._missing.values():
-                _say(f"  {reason}")
+            _say(f"\nData that could not be had ({WAY_OUT}):")
+            for name, reason in self._missing.items():
+                _say(f"  {name}: {reason.removesuffix('; ' + WAY_OUT)}")
         return 1 if self._failed else 0
 
 

@@ -28,6 +28,17 @@ class Engine(Protocol):
         """Return the instances of a feature subset."""
 
 
+def check_engine(name: str) -> None:
+    """Raise an error that lists the engines unless `name` is one of them.
+
+    Raises
+    ------
+    ValueError
+    """
+    if name not in get_args(EngineName):
+        raise ValueError(f"engine must be one of {list(get_args(EngineName))}, got {name!r}")
+
+
 def make_engine(classifier: BayesianClassifier, name: EngineName = "auto") -> Engine:
     """Return the engine called `name`, or for ``"auto"`` the one that fits the size of the model.
 
@@ -36,8 +47,7 @@ def make_engine(classifier: BayesianClassifier, name: EngineName = "auto") -> En
     ValueError
         When the name is unknown or the classifier has too many features for the engine.
     """
-    if name not in get_args(EngineName):
-        raise ValueError(f"engine must be one of {list(get_args(EngineName))}, got {name!r}")
+    check_engine(name)
     small = math.prod(classifier.cardinalities) <= _DENSE_IS_FASTER
     if name == "dense" or (name == "auto" and small):
         return dense.DenseEngine.build(classifier)

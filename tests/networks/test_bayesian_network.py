@@ -1,0 +1,269 @@
+"""Bayesian networks: checks, structure, sampling against exact probabilities, files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import trimbench as tb
+from tests.networks.random_models import networks
+
+STATES = {"rain": ["yes", "no"], "sprinkler": ["on", "off"], "grass": ["dry", "damp", "wet"]}
+PARENTS = {"grass": ["rain", "sprinkler"], "sprinkler": ["rain"]}
+TABLES: dict[str, Any] = {
+    "rain": [0.2, 0.8],
+    "sprinkler": [[0.0, 1.0], [0.4, 0.6]],
+    "grass": [[[0.0, 0.1, 0.9], [0.0, 0.3, 0.7]], [[0.1, 0.5, 0.4], [1.0, 0.0, 0.0]]],
+}
+
+
+def lawn() -> tb.BayesianNetwork:
+    return tb.BayesianNetwork(STATES, PARENTS, TABLES)
+
+
+def same(one: tb.BayesianNetwork, other: tb.BayesianNetwork) -> bool:
+    """Equal structure, and probabilities equal bit for bit."""
+    return one.nodes == other.nodes and all(
+        (one.states(v), one.parents(v), one.table(v).shape, one.table(v).tobytes())
+        == (other.states(v), other.parents(v), other.table(v).shape, other.table(v).tobytes())
+        for v in one.nodes
+    )
+
+
+def test_structure() -> None:
+    network = lawn()
+    assert network.nodes == ("rain", "sprinkler", "grass")
+    assert network.parents("grass") == ("rain", "sprinkler")
+    assert network.parents("rain") == ()
+    assert network.children("rain") == ("sprinkler", "grass")
+    assert network.children("grass") == ()
+    assert network.states("grass") == ("dry", "damp", "wet")
+    assert network.cardinality("grass") == 3
+    assert network.table("grass").shape == (2, 2, 3)
+    assert repr(network) == "BayesianNetwork(3 nodes, 3 edges)"
+    with pytest.raises(ValueError, match="read-only"):
+        network.table("rain")[0] = 1.0
+
+
+@pytest.mark.parametrize("method", ["parents", "children", "states", "cardinality", "table"])
+def test_an_unknown_node_is_a_key_error_that_lists_the_nodes(method: str) -> None:
+    with pytest.raises(KeyError, match=re.escape("node must be among ['rain', 'sprinkler', 'grass'], got 'snow'")):
+        getattr(lawn(), method)("snow")
+
+
+@pytest.mark.parametrize(
+    ("states", "parents", "tables", "message"),
+    [
+        ({"": ["a"]}, {}, {}, "nodes must be non-empty strings, got ''; convert them with str()"),
+        ({1: ["a"]}, {}, {}, "nodes must be non-empty strings, got 1"),
+        ({"rain": ["yes", "yes"]}, {}, {}, "states of 'rain' must be distinct, got 'yes' more than once; rename one"),
+        ({"rain": [0, 1]}, {}, {}, "states of 'rain' must be non-empty strings, got 0; convert them with str()"),
+        (
+            {"rain": "yn"},
+            {},
+            {},
+            "states of 'rain' must be a sequence of strings, got the string 'yn'; put it in a list",
+        ),
+        (
+            {},
+            {"snow": ["rain"]},
+            {},
+            "parents must be given for nodes among ['rain', 'sprinkler', 'grass'], got 'snow'",
+        ),
+        ({}, {}, {"snow": [1.0]}, "tables must be given for nodes among ['rain', 'sprinkler', 'grass'], got 'snow'"),
+        ({}, {"rain": ["snow"]}, {}, "parents of 'rain' must be among ['rain', 'sprinkler', 'grass'], got 'snow'"),
+        ({}, {"grass": ["rain", "rain"]}, {}, "parents of 'grass' must be distinct, got 'rain' more than once"),
+        ({}, {"sprinkler": "rain"}, {}, "parents of 'sprinkler' must be a sequence of strings, got the string 'rain'"),
+        ({}, {}, {"rain": "absent"}, "tables must have an entry for every node, got none for 'rain'"),
+        ({}, {"rain": ["rain"]}, {}, "parents must make an acyclic graph, got the cycle ['rain', 'rain']"),
+        ({}, {"rain": ["grass"]}, {}, "parents must make an acyclic graph, got the cycle ["),
+        ({"rain": []}, {}, {"rain": []}, "table of 'rain' must be a non-empty array with 1 axes, got shape (0,)"),
+        (
+            {},
+            {},
+            {"sprinkler": [0.4, 0.6]},
+            "table of 'sprinkler' must be a non-empty array with 2 axes, got shape (2,)",
+        ),
+        (
+            {},
+            {},
+            {"grass": np.full((2, 3, 2), 0.5)},
+            "table of 'grass' must have shape (2, 2, 3) (its parents ['rain', 'sprinkler'], then itself), "
+            "got (2, 3, 2)",
+        ),
+        (
+            {},
+            {},
+            {"rain": [0.2, 0.7]},
+            "table of 'rain' must sum to 1 along the last axis (within 1e-06), got a sum of",
+        ),
+        ({}, {}, {"rain": [None, 1.0]}, "table of 'rain' must hold probabilities (finite, not negative), got nan"),
+        ({}, {}, {"rain": [-1.0, 2.0]}, "table of 'rain' must hold probabilities (finite, not negative), got -1.0"),
+        ({}, {}, {"rain": {"yes": 1}}, "table of 'rain' must be an array of numbers with rows of equal length"),
+    ],
+)
+def test_a_network_that_makes_no_sense_is_refused(
+    states: dict[Any, Any], parents: dict[str, Any], tables: dict[str, Any], message: str
+) -> None:
+    kept = {name: table for name, table in (TABLES | tables).items() if not isinstance(table, str)}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        tb.BayesianNetwork(STATES | states, PARENTS | parents, kept)
+
+
+@given(network=networks())
+@settings(max_examples=60, deadline=None)
+def test_save_and_read_keep_every_bit(network: tb.BayesianNetwork, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.getbasetemp() / "network.json"
+    network.save(path)
+    again = tb.BayesianNetwork.read(path)
+    assert same(again, network)
+    assert again.sample(5, np.random.default_rng(0)).equals(network.sample(5, np.random.default_rng(0)))
+
+
+def test_sampled_frequencies_are_the_probabilities() -> None:
+    n_rows = 20_000
+    network = lawn()
+    rows = network.sample(n_rows, np.random.default_rng(3))
+    assert tuple(rows.columns) == network.nodes
+    assert [tuple(rows[node].cat.categories) for node in network.nodes] == [network.states(v) for v in network.nodes]
+    counts = rows.astype(str).value_counts().to_dict()
+    for r, s, g in itertools.product(range(2), range(2), range(3)):
+        exact = TABLES["rain"][r] * TABLES["sprinkler"][r][s] * TABLES["grass"][r][s][g]
+        key = (STATES["rain"][r], STATES["sprinkler"][s], STATES["grass"][g])
+        observed = counts.pop(key, 0) / n_rows
+        assert abs(observed - exact) <= 5 * math.sqrt(exact * (1 - exact) / n_rows)
+    assert not counts
+
+
+def test_a_child_may_stand_before_its_parents() -> None:
+    order = ["grass", "sprinkler", "rain"]
+    network = tb.BayesianNetwork({name: STATES[name] for name in order}, PARENTS, TABLES)
+    rows = network.sample(2_000, np.random.default_rng(4))
+    assert list(rows.columns) == order
+    assert not ((rows["rain"] == "yes") & (rows["sprinkler"] == "on")).any()
+    assert (rows.loc[(rows["rain"] == "no") & (rows["sprinkler"] == "off"), "grass"] == "dry").all()
+
+
+def test_the_generator_alone_decides_the_sample() -> None:
+    network = lawn()
+    first = network.sample(300, np.random.default_rng(7))
+    assert first.equals(network.sample(300, np.random.default_rng(7)))
+    assert not first.equals(network.sample(300, np.random.default_rng(8)))
+    rng = np.random.default_rng(7)
+    assert not network.sample(300, rng).equals(network.sample(300, rng))
+
+
+def test_the_sample_does_not_depend_on_the_hash_seed() -> None:
+    program = (
+        "import numpy as np; from tests.networks.test_bayesian_network import lawn; "
+        "print(lawn().sample(50, np.random.default_rng(1)).to_csv())"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert printed == {lawn().sample(50, np.random.default_rng(1)).to_csv() + "\n"}
+
+
+class _Extreme:
+    """Stands in for a generator: every draw is the largest, or the smallest, that there is."""
+
+    def __init__(self, draw: float) -> None:
+        self.draw = draw
+
+    def random(self, shape: tuple[int, ...]) -> np.ndarray:
+        return np.full(shape, self.draw)
+
+
+@pytest.mark.parametrize("draw", [0.0, float(np.nextafter(1.0, 0.0))])
+def test_a_state_of_probability_zero_is_never_drawn(draw: float) -> None:
+    table = [0.0, *[0.1] * 10, 0.0]  # ten tenths add up to less than 1
+    network = tb.BayesianNetwork({"v": [str(i) for i in range(12)]}, {}, {"v": table})
+    drawn = network.sample(1, _Extreme(draw))["v"].iloc[0]  # type: ignore[arg-type]
+    assert drawn == ("1" if draw == 0 else "10")
+
+
+def test_no_rows_and_fewer() -> None:
+    rows = lawn().sample(0, np.random.default_rng(0))
+    assert rows.shape == (0, 3)
+    assert tuple(rows["grass"].cat.categories) == ("dry", "damp", "wet")
+    with pytest.raises(ValueError, match=re.escape("n_rows must be 0 or more, got -1")):
+        lawn().sample(-1, np.random.default_rng(0))
+
+
+def node(**changes: Any) -> dict[str, Any]:
+    return {"name": "v", "states": ["0", "1"], "parents": [], "table": [0.5, 0.5]} | changes
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("not JSON", "must be a JSON file with format 'trimbench.BayesianNetwork/1': Expecting value"),
+        ({"format": "trimbench.NaiveBayes/1"}, "must have format 'trimbench.BayesianNetwork/1', got 'trimbench.Naive"),
+        ({}, "must have format 'trimbench.BayesianNetwork/1', got None"),
+        ({"nodes": [{"name": "v"}]}, "lacks an entry or has one of the wrong type: KeyError('states')"),
+        ({"nodes": 3}, "lacks an entry or has one of the wrong type: TypeError"),
+        ({"nodes": [node(parents=None)]}, "lacks an entry or has one of the wrong type: TypeError"),
+        ({"nodes": [node(name=["v"])]}, ": nodes must be non-empty strings, got ['v']"),
+        ({"nodes": [node(), node()]}, ": nodes must be distinct, got 'v' more than once; rename one of them"),
+        ({"nodes": [node(parents=["w"])]}, ": parents of 'v' must be among ['v'], got 'w'"),
+        ({"nodes": [node(table=[0.5, 0.4])]}, ": table of 'v' must sum to 1"),
+    ],
+)
+def test_a_file_that_is_no_network_is_named(tmp_path: Path, content: Any, message: str) -> None:
+    path = tmp_path / "network.json"
+    if isinstance(content, dict):
+        content = json.dumps(({"format": "trimbench.BayesianNetwork/1"} if "nodes" in content else {}) | content)
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        tb.BayesianNetwork.read(path)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_every_way_to_cut_a_file_short_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "network.json"
+    lawn().save(path)
+    text = path.read_text(encoding="utf-8")
+    for length in range(len(text) - 1):  # only the newline at the end may be lost
+        path.write_text(text[:length], encoding="utf-8")
+        with pytest.raises(ValueError, match=re.escape(str(path))):
+            tb.BayesianNetwork.read(path)
+
+
+def test_an_unknown_ending_is_refused_before_the_file_is_opened(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"path must end in \.json, got '.*absent\.cnf'; an ACE network is read by"):
+        tb.BayesianNetwork.read(tmp_path / "absent.cnf")
+    with pytest.raises(FileNotFoundError):
+        tb.BayesianNetwork.read(tmp_path / "absent.JSON")
+
+
+def test_a_failed_save_leaves_the_old_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "network.json"
+    lawn().save(path)
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("trimbench.networks.json_files.json.dump", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tb.BayesianNetwork({"v": ["0"]}, {}, {"v": [1.0]}).save(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["network.json"]
+    assert same(tb.BayesianNetwork.read(path), lawn())

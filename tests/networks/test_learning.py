@@ -1,0 +1,245 @@
+"""Learning by counting against a twin that groups and divides."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import trimbench as tb
+
+VALUES = ["u", "v", "w"]
+
+
+def twin(column: pd.Series, target: pd.Series, values: list[Any], classes: list[Any], smoothing: float) -> np.ndarray:
+    """P(value | class) from a groupby; rows in which the value is missing are left out."""
+    pairs = pd.DataFrame({"value": column.to_numpy(), "class": target.to_numpy()}).dropna()
+    counts = pairs.groupby(["class", "value"]).size()
+    table = np.array([[counts.get((c, v), 0) + smoothing for v in values] for c in classes])
+    return table / table.sum(axis=1, keepdims=True)
+
+
+@st.composite
+def tables(draw: st.DrawFn, *, missing: bool = False) -> tuple[pd.DataFrame, pd.Series]:
+    """Up to 30 rows; 3 features of up to 3 values, the first 6 rows show every value in every class."""
+    n_rows = draw(st.integers(0, 30))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    shown = pd.DataFrame(dict.fromkeys("abc", VALUES * 2))
+    drawn = pd.DataFrame({name: rng.choice(VALUES, n_rows) for name in "abc"})
+    if missing:
+        drawn = drawn.mask(rng.random(drawn.shape) < 0.4)
+    target = pd.Series(["no"] * 3 + ["yes"] * 3 + rng.choice(["no", "yes"], n_rows).tolist(), name="ill")
+    return pd.concat([shown, drawn], ignore_index=True).astype(object), target
+
+
+@given(case=tables(missing=True), smoothing=st.sampled_from([0.0, 0.5, 1.0, 3.0]))
+@settings(max_examples=60, deadline=None)
+def test_probabilities_equal_the_twin(case: tuple[pd.DataFrame, pd.Series], smoothing: float) -> None:
+    features, target = case
+    model = tb.learn_naive_bayes(features, target, smoothing=smoothing, missing="ignore")
+    assert model.feature_names == ("a", "b", "c")
+    assert (model.class_variable, model.class_names) == ("ill", ("no", "yes"))
+    for name, table in zip(model.feature_names, model.likelihoods, strict=True):
+        np.testing.assert_allclose(table, twin(features[name], target, VALUES, ["no", "yes"], smoothing), rtol=1e-12)
+    counts = target.value_counts().reindex(["no", "yes"]).to_numpy() + smoothing
+    np.testing.assert_allclose(model.prior, counts / counts.sum(), rtol=1e-12)
+
+
+@given(case=tables())
+@settings(max_examples=30, deadline=None)
+def test_without_missing_values_both_modes_agree(case: tuple[pd.DataFrame, pd.Series]) -> None:
+    one = tb.learn_naive_bayes(*case)
+    other = tb.learn_naive_bayes(*case, missing="ignore")
+    assert [t.tolist() for t in one.likelihoods] == [t.tolist() for t in other.likelihoods]
+    assert (one.encode(case[0]) == other.encode(case[0])).all()
+
+
+def test_the_formula_of_laplace() -> None:
+    features = pd.DataFrame({"x": ["p", "p", "q", "r"]})
+    model = tb.learn_naive_bayes(features, pd.Series(["a", "a", "a", "b"]), smoothing=2.0)
+    np.testing.assert_allclose(model.prior, [(3 + 2) / (4 + 4), (1 + 2) / (4 + 4)])
+    np.testing.assert_allclose(model.likelihoods[0][0], [(2 + 2) / (3 + 6), (1 + 2) / (3 + 6), (0 + 2) / (3 + 6)])
+    np.testing.assert_allclose(model.likelihoods[0][1], [(0 + 2) / (1 + 6), (0 + 2) / (1 + 6), (1 + 2) / (1 + 6)])
+    assert model.class_variable == "class"
+
+
+def test_no_smoothing_is_the_relative_frequency() -> None:
+    features = pd.DataFrame({"x": ["p", "p", "q", "r"]})
+    model = tb.learn_naive_bayes(features, pd.Series(["a", "a", "a", "b"]), smoothing=0)
+    np.testing.assert_allclose(model.likelihoods[0], [[2 / 3, 1 / 3, 0], [0, 0, 1]])
+    np.testing.assert_allclose(model.prior, [0.75, 0.25])
+
+
+def test_unused_categories_are_values_and_keep_their_order() -> None:
+    features = pd.DataFrame({"x": pd.Categorical(["low", "high"], categories=["low", "middle", "high"])})
+    target = pd.Series(pd.Categorical(["b", "b"], categories=["b", "a"]), name="y")
+    model = tb.learn_naive_bayes(features, target)
+    assert model.value_names == (("low", "middle", "high"),)
+    assert model.class_names == ("b", "a")
+    np.testing.assert_allclose(model.prior, [3 / 4, 1 / 4])
+    np.testing.assert_allclose(model.likelihoods[0], [[2 / 5, 1 / 5, 2 / 5], [1 / 3, 1 / 3, 1 / 3]])
+    message = "feature 'x' must be observed in every class when smoothing is 0, got no value in class 'a'; use a pos"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        tb.learn_naive_bayes(features, target, smoothing=0)
+
+
+@pytest.mark.parametrize(
+    ("column", "names"),
+    [
+        (pd.Series([10, 9, 9, 10]), ("9", "10")),
+        (pd.Series([0.5, -1.0, 0.5, 3.0]), ("-1.0", "0.5", "3.0")),
+        (pd.Series([0.1, 0.2, 0.1, 0.2], dtype="float32"), ("0.10000000149011612", "0.20000000298023224")),
+        (pd.Series([True, False, True, False]), ("False", "True")),
+        (pd.Series([True, False, True, False], dtype="boolean"), ("False", "True")),
+        (pd.Series([2, 1, 2, 1], dtype="Int64"), ("1", "2")),
+        (pd.Series(pd.to_datetime(["2020-01-02", "2020-01-01"] * 2)), ("2020-01-01 00:00:00", "2020-01-02 00:00:00")),
+        (pd.Series(["b", "a", "b", "a"], dtype="string"), ("a", "b")),
+        (pd.Series(pd.Categorical([3, 1, 3, 1], categories=[3, 2, 1])), ("3", "2", "1")),
+    ],
+)
+def test_values_of_every_type_are_named_and_found_again(column: pd.Series, names: tuple[str, ...]) -> None:
+    features = pd.DataFrame({"x": column})
+    model = tb.learn_naive_bayes(features, pd.Series(["a", "a", "b", "b"]))
+    assert model.value_names == (names,)
+    texts = [str(value) for value in column.tolist()]
+    assert model.encode(features)[:, 0].tolist() == [names.index(text) for text in texts]
+
+
+def test_columns_that_are_numbers_are_named_and_found_again() -> None:
+    features = pd.DataFrame(np.array([[0, 1], [1, 1], [1, 0]]))
+    model = tb.learn_naive_bayes(features, pd.Series([True, False, True]))
+    assert model.feature_names == ("0", "1")
+    assert model.class_names == ("False", "True")
+    assert model.encode(features).tolist() == features.to_numpy().tolist()
+
+
+def test_a_sample_is_learned_back() -> None:
+    truth = tb.NaiveBayes(
+        [0.4, 0.6], [[[0.7, 0.3], [0.2, 0.8]], [[0.1, 0.6, 0.3], [0.5, 0.0, 0.5]]], class_variable="y"
+    )
+    rows = truth.sample(20_000, np.random.default_rng(2))
+    model = tb.learn_naive_bayes(rows.drop(columns="y"), rows["y"], smoothing=0)
+    assert (model.feature_names, model.value_names, model.class_variable) == (
+        truth.feature_names,
+        truth.value_names,
+        "y",
+    )
+    for learned, exact, n_rows in [
+        (model.prior, truth.prior, np.array(20_000)),
+        *((a, b, 20_000 * truth.prior[:, None]) for a, b in zip(model.likelihoods, truth.likelihoods, strict=True)),
+    ]:
+        # The number of rows of a class is itself drawn: 6 standard errors at its mean.
+        assert (np.abs(learned - exact) <= 6 * np.sqrt(exact * (1 - exact) / n_rows)).all()
+
+
+def test_no_features_is_the_prior_alone() -> None:
+    model = tb.learn_naive_bayes(pd.DataFrame(index=range(3)), pd.Series(["a", "a", "b"]), smoothing=0)
+    assert model.n_features == 0
+    np.testing.assert_allclose(np.exp(model.log_joint(np.empty((1, 0), dtype=np.int64))), [[2 / 3, 1 / 3]])
+
+
+GOOD = pd.DataFrame({"x": ["p", "q", "p"]})
+CLASSES = pd.Series(["a", "b", "a"])
+
+
+@pytest.mark.parametrize(
+    ("features", "target", "options", "message"),
+    [
+        (GOOD, CLASSES, {"smoothing": -1.0}, "smoothing must be a finite number >= 0, got -1.0; 1 is Laplace's rule"),
+        (GOOD, CLASSES, {"smoothing": np.nan}, "smoothing must be a finite number >= 0, got nan"),
+        (GOOD, CLASSES, {"smoothing": np.inf}, "smoothing must be a finite number >= 0, got inf"),
+        (GOOD, CLASSES, {"missing": "drop"}, "missing must be 'error' or 'ignore', got 'drop'"),
+        (
+            GOOD.iloc[:0],
+            CLASSES.iloc[:0],
+            {},
+            "features and target must have the same number of rows, at least one, got 0 and 0",
+        ),
+        (
+            GOOD,
+            CLASSES.iloc[:2],
+            {},
+            "features and target must have the same number of rows, at least one, got 3 and 2",
+        ),
+        (
+            GOOD,
+            CLASSES.iloc[[2, 1, 0]],
+            {},
+            "features and target must have their rows in the same order, got the same row labels in another order; "
+            "use target.loc[features.index], or target.reset_index(drop=True) if the order is meant",
+        ),
+        (
+            pd.DataFrame({"x": ["p", None, np.nan]}),
+            CLASSES,
+            {},
+            "feature 'x' must have no missing values, got NaN in 2 of 3 rows; drop those rows, make 'missing' a value",
+        ),
+        (GOOD, pd.Series(["a", None, "b"]), {}, "target must have no missing values, got NaN in 1 of 3 rows"),
+        (
+            GOOD,
+            pd.Series(["a", None, "b"]),
+            {"missing": "ignore"},
+            "target must have no missing values, got NaN in 1 of 3 rows",
+        ),
+        (
+            pd.DataFrame({"x": [np.nan] * 3}),
+            CLASSES,
+            {"missing": "ignore"},
+            "feature 'x' must have at least one value that is not missing, got none; drop the column",
+        ),
+        (
+            pd.DataFrame({"x": ["p", None, "q"]}),
+            CLASSES,
+            {"missing": "ignore", "smoothing": 0},
+            "feature 'x' must be observed in every class when smoothing is 0, got no value in class 'b'",
+        ),
+        (
+            pd.DataFrame([[1, 2]] * 3, columns=["x", "x"]),
+            CLASSES,
+            {},
+            "feature_names and class_variable must be distinct, got 'x' more than once; rename one of them",
+        ),
+        (
+            pd.DataFrame([[1, 2]] * 3, columns=["1", 1]),
+            CLASSES,
+            {},
+            "feature_names and class_variable must be distinct, got '1' more than once",
+        ),
+        (
+            GOOD,
+            CLASSES.rename("x"),
+            {},
+            "feature_names and class_variable must be distinct, got 'x' more than once",
+        ),
+        (
+            pd.DataFrame({"x": [1, "1", 2]}, dtype=object),
+            CLASSES,
+            {},
+            "value_names of 'x' must be distinct, got '1' more than once; rename one of them",
+        ),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(
+    features: pd.DataFrame, target: pd.Series, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        tb.learn_naive_bayes(features, target, **options)
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], [5, 6, 7], ["i", "j", "k"], [0, 0, 1]])
+def test_rows_are_matched_by_position_whatever_their_labels(labels: list[Any]) -> None:
+    expected = tb.learn_naive_bayes(GOOD, CLASSES)
+    model = tb.learn_naive_bayes(GOOD.set_axis(labels), CLASSES)
+    assert model.likelihoods[0].tolist() == expected.likelihoods[0].tolist()
+
+
+def test_rows_drawn_twice_are_counted_twice() -> None:
+    rows = [2, 0, 2]
+    model = tb.learn_naive_bayes(GOOD.iloc[rows], CLASSES.iloc[rows], smoothing=0)
+    assert (model.value_names, model.class_names) == ((("p",),), ("a",))
+    assert model.prior.tolist() == [1.0]

@@ -91,3 +91,12 @@ def example() -> tb.NaiveBayes:
         feature_names=["A", "B"],
         class_variable="C",
     )
+
+
+def assert_same(model: tb.NaiveBayes, expected: tb.NaiveBayes, tolerance: float = 1e-12) -> None:
+    """Equal names; probabilities equal up to the tolerance."""
+    assert (model.class_variable, model.feature_names) == (expected.class_variable, expected.feature_names)
+    assert (model.class_names, model.value_names) == (expected.class_names, expected.value_names)
+    np.testing.assert_allclose(model.prior, expected.prior, atol=tolerance)
+    for table, other in zip(model.likelihoods, expected.likelihoods, strict=True):
+        np.testing.assert_allclose(table, other, atol=tolerance)

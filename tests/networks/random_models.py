@@ -61,3 +61,14 @@ def networks(draw: st.DrawFn) -> tb.BayesianNetwork:
         name: distributions(rng, tuple(len(states[v]) for v in (*parents[name], name)), coarse=coarse) for name in order
     }
     return tb.BayesianNetwork(states, parents, tables)
+
+
+def same_naive_bayes(one: tb.NaiveBayes, other: tb.NaiveBayes) -> bool:
+    """Equal names, and probabilities equal bit for bit."""
+    return (
+        (one.feature_names, one.class_names, one.value_names, one.class_variable)
+        == (other.feature_names, other.class_names, other.value_names, other.class_variable)
+        and one.prior.tobytes() == other.prior.tobytes()
+        and [table.shape for table in one.likelihoods] == [table.shape for table in other.likelihoods]
+        and [table.tobytes() for table in one.likelihoods] == [table.tobytes() for table in other.likelihoods]
+    )

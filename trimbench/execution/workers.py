@@ -82,7 +82,7 @@ def prepare_worker(starts: MutableSequence[float]) -> None:
     starts : shared array of float
         Two numbers for each job in flight, which `work` fills in.
     """
-    import threadpoolctl  # type: ignore[import-untyped]
+    import threadpoolctl
 
     _starts.set(starts)
     # Several workers with a thread per processor each would be slower than one. The variables reach the

@@ -1,0 +1,43 @@
+# Sourced by the commands beside it: makes a Python environment from a lock file, once per lock file.
+# Uses uv where it exists, else venv and pip.
+
+# Print the first Python on the PATH that the project supports.
+supported_python() {
+    local candidate
+    for candidate in "${TRIMBENCH_PYTHON:-python3}" python3.13 python3.12 python3.11 python3 python; do
+        if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null; then
+            command -v "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
+# make_environment FOLDER LOCK: install the locked packages and the project itself into FOLDER.
+make_environment() {
+    local folder=$1 lock=$2 python
+    if [[ -x $folder/bin/python ]] && cmp -s "$lock" "$folder/installed.lock" \
+        && cmp -s pyproject.toml "$folder/installed.toml"; then
+        return
+    fi
+    if ! python=$(supported_python); then
+        if ! command -v uv >/dev/null; then
+            echo "trimbench needs Python 3.11, 3.12 or 3.13; none was found. Install one, or uv, and run this again." >&2
+            return 1
+        fi
+        python=3.12
+    fi
+    echo "Making the environment $folder (once) ..." >&2
+    rm -rf "$folder"
+    if command -v uv >/dev/null; then
+        uv venv --quiet --python "$python" "$folder"
+        uv pip install --quiet --python "$folder/bin/python" --require-hashes -r "$lock"
+        uv pip install --quiet --python "$folder/bin/python" --no-deps --no-build-isolation --editable .
+    else
+        "$python" -m venv "$folder"
+        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
+        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+    fi
+    cp pyproject.toml "$folder/installed.toml"
+    cp "$lock" "$folder/installed.lock"
+}

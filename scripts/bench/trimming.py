@@ -6,7 +6,6 @@ Needs the networks in the data cache (`trimbench task=fetch`, or TRIMBENCH_CACHE
 from __future__ import annotations
 
 import itertools
-import os
 import statistics
 import subprocess
 import sys
@@ -14,9 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable
 
-# One thread: the figures are for one core, and comparable between machines.
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
+from threadpoolctl import threadpool_limits
 
 import trimbench as tb
 from trimbench.configuration import Catalogue, configuration_folder
@@ -90,4 +87,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    # One thread: the figures are for one core.
+    with threadpool_limits(1):
+        main()

@@ -1,0 +1,70 @@
+"""What the README shows is run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from trimbench import cli
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^scripts/reproduce +([^#\n]+?) *(?:#.*)?$", README, flags=re.MULTILINE)
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_python_example_runs_and_says_what_it_claims(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = blocks("python")
+    names: dict[str, object] = {}
+    exec(compile(example, "README.md", "exec"), names)
+    features, interval, agreement, optimal = capsys.readouterr().out.splitlines()
+    assert features == "('scan', 'age')"
+    assert eval(interval)[0] < names["trimming"].threshold <= eval(interval)[1]
+    assert 0.5 < float(agreement) <= 1
+    assert optimal == "True"
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if "--config-dir" not in command])
+def test_commands_are_understood(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["trimbench", *shlex.split(command), "--cfg", "job"])
+    cli.main()
+    assert "runner:" in capsys.readouterr().out or "experiment=" not in command
+
+
+def test_there_are_commands_to_check() -> None:
+    assert len(COMMANDS) >= 6
+
+
+def test_the_users_own_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (command,) = [command for command in COMMANDS if "--config-dir" in command]
+    (declaration,) = blocks("yaml")
+    folder = tmp_path / "mine" / "dataset"
+    folder.mkdir(parents=True)
+    (folder / "clinic.yaml").write_text(declaration, encoding="utf-8")
+    rows = [
+        f"{i % 7},{'a' if i % 3 else 'b'},{i % 5 if i % 9 else ''},{'yes' if i % 7 > 3 else 'no'}" for i in range(80)
+    ]
+    (folder / "clinic.csv").write_text("\n".join(["dose,ward,score,diagnosis", *rows]) + "\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["trimbench", *shlex.split(command), "executor=serial"])
+    cli.main()
+    assert "trimming/breast_cancer: complete" in capsys.readouterr().out
+    assert (tmp_path / "results/trimming/breast_cancer.png").stat().st_size > 0
+
+
+def test_files_it_names_exist() -> None:
+    for path in re.findall(r"`((?:conf|scripts|results|requirements)/[\w./]+|[A-Z]+\.md)`", README):
+        if not path.startswith("results"):
+            assert (ROOT / path.split()[0]).exists(), path

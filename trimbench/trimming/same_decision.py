@@ -103,7 +103,7 @@ def select_by_same_decision(
     for batch in _lattice([start], root.features, root.shape, price, limit):
         n_evaluations += len(batch.kept) if batch.shape else 0
         agreements = _same_decision(classifier, batch)
-        highest = max(highest, float(agreements.max()))
+        highest = max(highest, float(np.max(agreements)))
         for row in np.flatnonzero(agreements >= highest - AGREEMENT_TOLERANCE):
             leaders.append((float(agreements[row]), tuple(sorted(batch.kept[row].tolist()))))
     best = min((kept for value, kept in leaders if value >= highest - AGREEMENT_TOLERANCE), key=_smallest_first)

@@ -96,6 +96,17 @@ class Outcome:
     notes: Sequence[str] = ()
 
 
+def check_axis(name: str, values: Sequence[object]) -> None:
+    """Raise an error unless the values of a list can span a grid: at least one, each once.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not values or len(set(values)) < len(values):
+        raise ValueError(f"{name} must be a list of at least one value, each once, got {list(values)}")
+
+
 class Experiment(Protocol):
     """One table or figure: a dataclass whose fields are the keys of its configuration."""
 

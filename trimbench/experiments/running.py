@@ -96,17 +96,15 @@ def make_experiment(name: str, values: Mapping[str, Any], shared: Sequence[str])
 
 
 def fetch(declaration: Declaration, cache: Cache) -> None:
-    """Make sure that the data is in a cache; data that is there is not read again.
+    """Make sure that the data is in a cache and is what was declared.
 
     Raises
     ------
     DataUnavailable
         When it is not, and cannot be downloaded.
-    FactsMismatch
-        When a download is not what was declared.
+    DeclarationError, FactsMismatch
+        When it is not what was declared.
     """
-    if is_available(declaration, cache):
-        return
     if isinstance(declaration, DatasetDeclaration):
         load_dataset(declaration, cache)
     else:
@@ -155,6 +153,9 @@ def run_experiment(
 def _fetch_all(cells: Sequence[Cell], cache: Cache) -> dict[str, str]:
     missing = {}
     for declaration in {need.name: need for cell in cells for need in cell.needs}.values():
+        # A table takes long to read, and each job checks it. The hash of a file takes no time.
+        if isinstance(declaration, DatasetDeclaration) and is_available(declaration, cache):
+            continue
         try:
             fetch(declaration, cache)
         except (DataUnavailable, FactsMismatch) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from trimbench.data.cache import Cache
 from trimbench.data.sources import load_dataset
 from trimbench.execution.job import Job
 from trimbench.execution.seeds import seed_for
-from trimbench.experiments.plan import Cell, LineFigure, Outcome, Table
+from trimbench.experiments.plan import Cell, LineFigure, Outcome, Table, check_axis
 from trimbench.experiments.trimming import jobs
 from trimbench.trimming.classifier import checked_threshold
 from trimbench.trimming.engines import check_engine
@@ -54,8 +55,16 @@ class BudgetCurve:
         check_engine(self.engine)
         if self.splits < 1:
             raise ValueError(f"splits must be 1 or more, got {self.splits}")
-        if not self.budgets or min(self.budgets) < 0:
-            raise ValueError(f"budgets must be a list of numbers >= 0, at least one, got {self.budgets}")
+        check_axis("datasets", self.datasets)
+        check_axis("budgets", self.budgets)
+        if min(self.budgets) < 0:
+            raise ValueError(f"budgets must be numbers >= 0, got {self.budgets}")
+        if not 0 < self.test_fraction < 1:
+            raise ValueError(f"test_fraction must be between 0 and 1, got {self.test_fraction}")
+        if not 0 <= self.smoothing < math.inf:
+            raise ValueError(f"smoothing must be a number >= 0, got {self.smoothing}")
+        if self.evaluation_limit is not None and self.evaluation_limit < 1:
+            raise ValueError(f"evaluation_limit must be 1 or more, or null, got {self.evaluation_limit}")
 
     def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
         """Return one job for each data set, split and budget."""
@@ -109,7 +118,8 @@ class BudgetCurve:
                         {"accuracy with all features": float(ours["full_test_accuracy"].mean())},
                     )
                 )
-        table = Table("", "Trimming learned classifiers: means over the splits", pd.DataFrame(lines), _CURVE_FORMATS)
+        frame = pd.DataFrame(lines, columns=_CURVE_COLUMNS)
+        table = Table("", "Trimming learned classifiers: means over the splits", frame, _CURVE_FORMATS)
         notes = [
             "ECA is exact for the trimming that is given; 'largest gap' bounds how much better any trimming within the "
             "budget could be, and 'proven' counts the splits whose trimming is proven optimal.",
@@ -148,6 +158,19 @@ def _points(budget: int, group: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
+_CURVE_COLUMNS = [
+    "dataset",
+    "budget",
+    "splits",
+    "ECA",
+    "largest gap",
+    "proven",
+    "test agreement",
+    "test accuracy",
+    "full test accuracy",
+    "evaluations",
+    "seconds",
+]
 _CURVES = {"expected agreement (ECA)": "agreement", "accuracy on test rows": "test_accuracy"}
 _CURVE_FORMATS = {
     "ECA": ".4f",

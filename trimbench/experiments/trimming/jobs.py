@@ -22,7 +22,8 @@ from trimbench.trimming.same_decision import select_by_same_decision
 from trimbench.trimming.thresholds import Instances, best_cut
 from trimbench.trimming.trim import trim
 
-_CODE = ("trimbench.data", "trimbench.networks", "trimbench.trimming")
+# The helpers of this module decide results too.
+_CODE = ("trimbench.data", "trimbench.networks", "trimbench.trimming", "trimbench.experiments.trimming.jobs")
 
 
 @job_function(code=_CODE)

@@ -34,6 +34,8 @@ class Table4:
 
     def __post_init__(self) -> None:
         checked_threshold(self.threshold)
+        if not self.instances:
+            raise ValueError("instances must have at least one entry, got []")
         for instance in self.instances:
             if not _is_instance(instance):
                 raise ValueError(

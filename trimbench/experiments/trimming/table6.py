@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from trimbench.configuration import Catalogue
 from trimbench.data.cache import Cache
 from trimbench.execution.job import Job
-from trimbench.experiments.plan import Cell, Outcome, Table
+from trimbench.experiments.plan import Cell, Outcome, Table, check_axis
 from trimbench.experiments.trimming import jobs
 from trimbench.trimming.classifier import checked_threshold
 from trimbench.trimming.engines import check_engine
@@ -42,8 +42,8 @@ class Table6:
     engine: str = "dense"
 
     def __post_init__(self) -> None:
-        if not self.thresholds:
-            raise ValueError("thresholds must be a list of at least one number, got none")
+        check_axis("networks", self.networks)
+        check_axis("thresholds", self.thresholds)
         for threshold in self.thresholds:
             checked_threshold(threshold)
         check_engine(self.engine)

@@ -169,3 +169,24 @@ def test_a_network_of_naive_bayes_structure_is_accepted() -> None:
         tb.BayesianClassifier(network, positive="1")
     with pytest.raises(ValueError, match=r"must be naive Bayes with root 'x0'"):
         tb.BayesianClassifier(network, "x0", positive="1")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_both_orders_of_the_search_prove_the_same_optimum(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    classifier = brute_force.random_classifier(rng, [2] * 10, 0.5, coarse=seed % 2 == 1)
+    costs = rng.uniform(0.5, 2.0, size=10).tolist() if seed % 3 else None
+    depth_first = tb.trim(classifier, 4, costs, engine="dense")
+    best_first = tb.trim(classifier, 4, costs, engine="log_odds")
+    assert depth_first.optimal
+    assert best_first.optimal
+    assert best_first.agreement == pytest.approx(depth_first.agreement, abs=1e-11)
+
+
+def test_forgetting_tables_of_sums_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(12), [2, 3] * 5, 0.4)
+    whole = tb.trim(classifier, 4, engine="log_odds")
+    monkeypatch.setattr("trimbench.trimming.weight_sums._CACHE_BYTES", 1000)
+    again = tb.trim(classifier, 4, engine="log_odds")
+    assert (again.features, again.n_evaluations) == (whole.features, whole.n_evaluations)
+    assert again.agreement == whole.agreement

@@ -5,14 +5,19 @@ which only falls when a feature is removed (Proposition 2). So only subsets that
 value of a subset bounds that of all its subsets. The search starts from all features and removes them one by one, in
 the order of Narendra and Fukunaga (1977): at each node the candidates are sorted by the bound that is left after
 removing them, and a later branch may remove only what comes after its own candidate.
+
+Depth first, such a search soon has a good subset and needs no memory. Best bound first, after a local search for the
+first subset, it proves more in the same time: at any moment no subset is better than the highest open bound.
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 from trimbench.trimming.budget import is_affordable
@@ -59,8 +64,23 @@ class SearchResult:
     n_evaluations: int
 
 
+@dataclass(frozen=True)
+class _Branch:
+    """A node of the search tree: `feature` is removed from `parent`, and some of `free` have to follow."""
+
+    parent: SignedMeasure
+    feature: int
+    free: tuple[int, ...]
+    bound: float
+
+    def node(self) -> SignedMeasure:
+        return self.parent.without(self.feature)
+
+
 @dataclass
-class _Search:
+class _State:
+    """The best subset so far, and the highest bound of what was left unseen."""
+
     costs: Sequence[float]
     budget: float
     may_go_on: Callable[[int], bool]
@@ -68,7 +88,7 @@ class _Search:
     agreement: float = -math.inf
     bound: float = -math.inf
     n_evaluations: int = 0
-    stopped: bool = field(default=False)
+    stopped: bool = False
 
     def affordable(self, features: Sequence[int], removed: Sequence[int] = ()) -> bool:
         gone = set(removed)
@@ -81,7 +101,7 @@ class _Search:
         return not self.stopped
 
     def offer(self, features: Sequence[int], agreement: float) -> None:
-        if agreement > self.agreement + AGREEMENT_TOLERANCE:
+        if self.improves(agreement):
             self.best, self.agreement = frozenset(features), agreement
         else:
             self.leave(agreement)
@@ -93,50 +113,6 @@ class _Search:
     def improves(self, bound: float) -> bool:
         return bound > self.agreement + AGREEMENT_TOLERANCE
 
-    def descend(self, node: SignedMeasure, free: Sequence[int], bound: float) -> None:
-        """Search the affordable subsets that remove some of `free` from `node`, which is not affordable itself."""
-        cheapest = min(free, key=lambda i: self.costs[i])
-        if not self.affordable(node.features, [i for i in free if i != cheapest]):
-            self._remove_all(node, free, bound)
-            return
-        branches: list[tuple[float, int]] = []
-        for feature in free:
-            if not self.may_evaluate():
-                self.leave(bound)
-                return
-            value = node.potential_agreement_without(feature)
-            if self.affordable(node.features, [feature]):
-                # Removing more after this would only lower the agreement: the feature stays in all other branches.
-                self.offer([i for i in node.features if i != feature], value)
-            else:
-                branches.append((value, feature))
-        for value, _ in branches:
-            if not self.improves(value):
-                self.leave(value)
-        self._branch(node, sorted(branch for branch in branches if self.improves(branch[0])))
-
-    def _branch(self, node: SignedMeasure, live: Sequence[tuple[float, int]]) -> None:
-        # From the last branch that can still get within the budget by removing what comes after it, to ever earlier
-        # ones, which have lower bounds and more below them.
-        for place in range(len(live) - 1, -1, -1):
-            value, feature = live[place]
-            later = [i for _, i in live[place + 1 :]]
-            if not self.affordable(node.features, [feature, *later]):
-                continue
-            if self.stopped or not self.improves(value):
-                self.leave(value)  # and with it the earlier ones, whose bounds are no higher
-                return
-            self.descend(node.without(feature), later, value)
-
-    def _remove_all(self, node: SignedMeasure, free: Sequence[int], bound: float) -> None:
-        if not self.may_evaluate():
-            self.leave(bound)
-            return
-        rest = node
-        for feature in free:
-            rest = rest.without(feature)
-        self.offer(rest.features, rest.potential_agreement())
-
 
 def search(
     root: SignedMeasure,
@@ -144,6 +120,7 @@ def search(
     budget: float,
     *,
     first_guess: Sequence[int],
+    best_first: bool = False,
     time_limit: float | None = None,
     evaluation_limit: int | None = None,
 ) -> SearchResult:
@@ -160,6 +137,8 @@ def search(
     first_guess : sequence of int
         An order of all features, best first: the affordable ones among them, taken in turn, are the answer if the
         search is stopped before it finds another.
+    best_first : bool
+        Local search, then best bound first; else depth first. The former keeps many measures at a time.
     time_limit : float, optional
         Seconds.
     evaluation_limit : int, optional
@@ -176,19 +155,121 @@ def search(
     def may_go_on(n_evaluations: int) -> bool:
         return n_evaluations < most and (deadline == math.inf or time.perf_counter() < deadline)
 
-    state = _Search(costs, budget, may_go_on)
+    state = _State(costs, budget, may_go_on)
     if state.affordable(root.features):
         return SearchResult(frozenset(root.features), 1.0, 1.0, 0)
     # Removing a feature that is free of charge never helps.
-    state.descend(root, [i for i in root.features if costs[i] > 0], 1.0)
+    free = tuple(i for i in root.features if costs[i] > 0)
+    if best_first:
+        _climb(state, root, free)
+        _search_best_first(state, root, free)
+    else:
+        _search_depth_first(state, root, free, 1.0)
     if math.isinf(state.agreement):
-        guess: list[int] = []
-        for feature in first_guess:
-            if state.affordable([*guess, feature]):
-                guess.append(feature)
-        state.n_evaluations += 1
-        rest = root
-        for feature in set(root.features) - set(guess):
-            rest = rest.without(feature)
-        state.offer(guess, rest.potential_agreement())
+        _take_guess(state, root, first_guess)
     return SearchResult(state.best, state.agreement, max(state.agreement, state.bound), state.n_evaluations)
+
+
+def _search_depth_first(state: _State, node: SignedMeasure, free: Sequence[int], bound: float) -> None:
+    # The last branches have the highest bounds and the least below them.
+    for branch in reversed(_expand(state, node, free, bound)):
+        if state.stopped or not state.improves(branch.bound):
+            state.leave(branch.bound)  # and with it the earlier ones, whose bounds are no higher
+            return
+        _search_depth_first(state, branch.node(), branch.free, branch.bound)
+
+
+def _search_best_first(state: _State, root: SignedMeasure, free: Sequence[int]) -> None:
+    order = itertools.count()
+    open_branches = [(-b.bound, next(order), b) for b in _expand(state, root, free, 1.0)]
+    heapq.heapify(open_branches)
+    while open_branches:
+        _, _, branch = heapq.heappop(open_branches)
+        if state.stopped or not state.improves(branch.bound):
+            state.leave(branch.bound)  # no open branch has a higher one
+            return
+        for below in _expand(state, branch.node(), branch.free, branch.bound):
+            heapq.heappush(open_branches, (-below.bound, next(order), below))
+
+
+def _expand(state: _State, node: SignedMeasure, free: Sequence[int], bound: float) -> list[_Branch]:
+    """Evaluate a node, which is not affordable, without each free feature; return its branches by increasing bound."""
+    cheapest = min(free, key=lambda i: state.costs[i])
+    if not state.affordable(node.features, [i for i in free if i != cheapest]):
+        _remove_all(state, node, free, bound)
+        return []
+    live: list[tuple[float, int]] = []
+    for feature in free:
+        if not state.may_evaluate():
+            state.leave(bound)
+            return []
+        value = node.potential_agreement_without(feature)
+        if state.affordable(node.features, [feature]):
+            # Removing more after this would only lower the agreement: the feature stays in all other branches.
+            state.offer([i for i in node.features if i != feature], value)
+        else:
+            live.append((value, feature))
+    for value, _ in live:
+        if not state.improves(value):
+            state.leave(value)
+    live = sorted(branch for branch in live if state.improves(branch[0]))
+    branches = []
+    for place, (value, feature) in enumerate(live):
+        later = tuple(i for _, i in live[place + 1 :])
+        # A branch that cannot get within the budget any more holds no subset.
+        if state.affordable(node.features, [feature, *later]):
+            branches.append(_Branch(node, feature, later, value))
+    return branches
+
+
+def _remove_all(state: _State, node: SignedMeasure, free: Sequence[int], bound: float) -> None:
+    if not state.may_evaluate():
+        state.leave(bound)
+        return
+    for feature in free:
+        node = node.without(feature)
+    state.offer(node.features, node.potential_agreement())
+
+
+def _climb(state: _State, root: SignedMeasure, free: Sequence[int]) -> None:
+    """Remove the least missed feature until the rest is affordable, then exchange features while that helps."""
+    node = root
+    while not state.affordable(node.features):
+        values = []
+        for feature in (i for i in node.features if i in free):
+            if not state.may_evaluate():
+                return
+            values.append((node.potential_agreement_without(feature), feature))
+        agreement, feature = max(values)
+        node = node.without(feature)
+    state.offer(node.features, agreement)
+    improved = True
+    while improved:
+        improved = False
+        for out, into in itertools.product(sorted(set(free) & state.best), sorted(set(free) - state.best)):
+            kept = (state.best - {out}) | {into}
+            if not state.affordable(sorted(kept)):
+                continue
+            if not state.may_evaluate():
+                return
+            agreement = _restricted(root, kept).potential_agreement()
+            if state.improves(agreement):
+                state.offer(sorted(kept), agreement)
+                improved = True
+                break
+
+
+def _take_guess(state: _State, root: SignedMeasure, order: Sequence[int]) -> None:
+    guess: list[int] = []
+    for feature in order:
+        if state.affordable([*guess, feature]):
+            guess.append(feature)
+    state.n_evaluations += 1
+    state.offer(guess, _restricted(root, frozenset(guess)).potential_agreement())
+
+
+def _restricted(root: SignedMeasure, kept: frozenset[int]) -> SignedMeasure:
+    for feature in root.features:
+        if feature not in kept:
+            root = root.without(feature)
+    return root

@@ -10,6 +10,7 @@ from trimbench.trimming.budget import checked_budget, checked_costs
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.dense import separation
 from trimbench.trimming.engines import EngineName, make_engine
+from trimbench.trimming.log_odds import LogOddsEngine
 from trimbench.trimming.search import AGREEMENT_TOLERANCE, search
 from trimbench.trimming.thresholds import best_cut
 
@@ -112,6 +113,7 @@ def trim(
         price,
         limit,
         first_guess=by_separation,
+        best_first=isinstance(computed, LogOddsEngine),
         time_limit=time_limit,
         evaluation_limit=evaluation_limit,
     )

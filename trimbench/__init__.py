@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trimbench.networks.naive_bayes import NaiveBayes
     from trimbench.trimming.agreement import (
         expected_agreement,
+        expected_agreement_interval,
         maximum_achievable_agreement,
         maximum_potential_agreement,
     )
@@ -30,6 +31,7 @@ __all__ = [
     "SameDecisionSelection",
     "Trimming",
     "expected_agreement",
+    "expected_agreement_interval",
     "learn_naive_bayes",
     "maximum_achievable_agreement",
     "maximum_potential_agreement",
@@ -46,6 +48,7 @@ _MODULES = {
     "trimbench.networks.naive_bayes": ("NaiveBayes",),
     "trimbench.trimming.agreement": (
         "expected_agreement",
+        "expected_agreement_interval",
         "maximum_achievable_agreement",
         "maximum_potential_agreement",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trimbench.trimming.certified import DEFAULT_POINTS, CertifiedEngine
 from trimbench.trimming.classifier import BayesianClassifier, checked_threshold, feature_indices
 from trimbench.trimming.engines import EngineName, make_engine
 from trimbench.trimming.thresholds import best_cut
@@ -37,6 +38,40 @@ def expected_agreement(
     indices = feature_indices(classifier.features, features)
     level = checked_threshold(threshold)
     return make_engine(classifier, engine).instances(indices).agreement(level)
+
+
+def expected_agreement_interval(
+    classifier: BayesianClassifier, features: Sequence[str], threshold: float, *, n_points: int = DEFAULT_POINTS
+) -> tuple[float, float]:
+    """Return certified bounds on the expected classification agreement, for any number of features.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+        The original, (C, F, T), with T strictly between 0 and 1 and a prior without zeros.
+    features : sequence of str
+        F', among the features of the classifier; may be empty.
+    threshold : float in (0, 1)
+        T'.
+    n_points : int
+        Size of the grid on which sums of weights are rounded: more points, narrower bounds, more time.
+
+    Returns
+    -------
+    low, high : float
+        The agreement (Definition 2) lies between them.
+
+    Raises
+    ------
+    ValueError
+        When a feature is unknown, or a threshold is not strictly between 0 and 1.
+    """
+    indices = feature_indices(classifier.features, features)
+    level = checked_threshold(threshold)
+    if level in (0.0, 1.0):
+        raise ValueError(f"threshold must be strictly between 0 and 1 for certified bounds, got {threshold!r}")
+    found = CertifiedEngine(classifier, n_points).agreement(indices, level)
+    return found.low, found.high
 
 
 def maximum_achievable_agreement(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dasum
 
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.thresholds import Instances, is_positive
+from trimbench.trimming.thresholds import Instances, agreement_of, is_positive
 
 MAX_ENTRIES = 2**26
 # BLAS adds up in one stream: blocks keep the rounding error of a long sum that of a short one.
@@ -73,11 +73,11 @@ class DenseMeasure:
 
     def potential_agreement(self) -> float:
         """Return the maximum potential agreement of the subset, (1 + |d|_1) / 2 (Definition 4)."""
-        return 0.5 * (1.0 + _l1_norm(self.values))
+        return agreement_of(_l1_norm(self.values))
 
     def potential_agreement_without(self, feature: int) -> float:
         """Return the maximum potential agreement after removing one feature."""
-        return 0.5 * (1.0 + _l1_norm(self._sum_out(feature, self.scratch)))
+        return agreement_of(_l1_norm(self._sum_out(feature, self.scratch)))
 
 
 def _l1_norm(values: NDArray[np.float64]) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.dense import separation
-from trimbench.trimming.thresholds import TIE_TOLERANCE, Instances
+from trimbench.trimming.thresholds import TIE_TOLERANCE, Instances, agreement_of
 from trimbench.trimming.weight_sums import WeightSums, reached
 
 MAX_ENTRIES = 2**44
@@ -42,8 +42,8 @@ class LogOddsEngine:
         if entries > MAX_ENTRIES:
             raise ValueError(
                 f"engine 'log_odds' must have at most 2^{math.log2(MAX_ENTRIES):.0f} instances of the features, got "
-                f"2^{math.log2(entries):.1f} for {self.classifier.n_features} features; give the classifier fewer "
-                "features, for example those with the highest separation between the classes"
+                f"2^{math.log2(entries):.1f} for {self.classifier.n_features} features; trim() and "
+                "expected_agreement_interval() give certified bounds for any number, or give it fewer features"
             )
 
     @cached_property
@@ -86,7 +86,7 @@ class LogOddsEngine:
         """
         cardinalities = self.classifier.cardinalities
         if math.prod(cardinalities[i] for i in kept) <= math.prod(cardinalities[i] for i in removed):
-            return 0.5 * (1.0 + float(np.abs(self._instances(kept, removed).signed).sum()))
+            return agreement_of(float(np.abs(self._instances(kept, removed).signed).sum()))
         return self._agreement_at_sign_change(kept, removed)
 
     @property
@@ -136,7 +136,7 @@ class LogOddsEngine:
             reaching, beyond = above[side][:-1], above[side][-1]
             agree = np.where(start <= change, beyond + 1.0 - reaching, reaching + 1.0 - beyond)
             total += float(self.classifier.prior[side] * (probability * agree).sum())
-        return total
+        return min(1.0, max(0.0, total))
 
 
 @dataclass(frozen=True, eq=False)

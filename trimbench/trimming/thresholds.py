@@ -51,7 +51,12 @@ class Instances:
     def agreement(self, threshold: float) -> float:
         """Return the expected classification agreement when f' is classified with `threshold` (Eq. 3)."""
         positive = is_positive(self.positive, self.negative, threshold)
-        return 0.5 * (1.0 + float(np.where(positive, self.signed, -self.signed).sum()))
+        return agreement_of(float(np.where(positive, self.signed, -self.signed).sum()))
+
+
+def agreement_of(balance: float) -> float:
+    """Return the agreement (1 + balance) / 2 of a sum of signed masses, free of rounding beyond [0, 1]."""
+    return min(1.0, max(0.0, 0.5 * (1.0 + balance)))
 
 
 @dataclass(frozen=True)
@@ -117,4 +122,4 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
     best = np.flatnonzero(scores >= scores.max() - TIE_TOLERANCE)
     holds = best[(lows[best] < preferred) & (preferred <= highs[best])]
     chosen = int(holds[0]) if holds.size else int(best[0])
-    return Cut(0.5 * (1.0 + float(scores[chosen])), float(lows[chosen]), float(highs[chosen]))
+    return Cut(agreement_of(float(scores[chosen])), float(lows[chosen]), float(highs[chosen]))

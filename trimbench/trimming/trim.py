@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trimbench.trimming.budget import checked_budget, checked_costs
+from trimbench.trimming.budget import checked_budget, checked_costs, is_affordable
+from trimbench.trimming.certified import CertifiedEngine
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.dense import separation
-from trimbench.trimming.engines import EngineName, make_engine
-from trimbench.trimming.log_odds import LogOddsEngine
+from trimbench.trimming.engines import EngineName, check_engine, make_engine
+from trimbench.trimming.forward import select_forward
+from trimbench.trimming.log_odds import MAX_ENTRIES, LogOddsEngine
 from trimbench.trimming.search import AGREEMENT_TOLERANCE, search
 from trimbench.trimming.thresholds import best_cut
 
@@ -28,15 +31,15 @@ class Trimming:
         That of the original where it is among the best ones, else the middle of `threshold_interval`.
     threshold_interval : tuple of float
         Every T' with ``low < T' <= high`` has the same agreement; ``(0, 0)`` stands for T' = 0 alone. Where nothing
-        is removed it holds the original threshold only.
+        is removed, or the agreement is known by bounds only, it holds the threshold alone.
     agreement : float
-        Expected classification agreement with the original.
+        Expected classification agreement with the original; the middle of `agreement_interval`.
     agreement_interval : tuple of float
-        A certified lower and upper value of `agreement`; both are equal to it where the engine is exact.
+        A certified lower and upper value of the agreement; equal where the engine is exact.
     upper_bound : float
         No trimming within the budget has a higher agreement.
     optimal : bool
-        Whether `agreement` reaches `upper_bound` (within 1e-12).
+        Whether the agreement is proven to reach `upper_bound` (within 1e-12).
     n_evaluations : int
         Number of evaluations of the criterion that the search took.
     """
@@ -76,7 +79,8 @@ def trim(
     costs : mapping from feature name to cost, or sequence of n_features costs, optional
         0 or more. Default: 1 for each feature.
     engine : {"auto", "dense", "log_odds"}
-        How agreements are computed; ``"auto"`` goes by the number of instances.
+        How agreements are computed; ``"auto"`` goes by the number of instances. The log-odds engine is exact up to
+        2^44 instances; beyond, it selects forward and certifies what it selected.
     time_limit : float, optional
         Seconds after which the search is stopped; the answer then is the best found, with an upper bound.
     evaluation_limit : int, optional
@@ -106,6 +110,11 @@ def trim(
     price = checked_costs(classifier, costs)
     limit = checked_budget(budget)
     _check_limits(time_limit, evaluation_limit)
+    check_engine(engine)
+    if is_affordable(price, limit):
+        return _nothing_removed(classifier)
+    if engine != "dense" and math.prod(classifier.cardinalities) > MAX_ENTRIES:
+        return _trim_certified(classifier, price, limit, time_limit)
     computed = make_engine(classifier, engine)
     by_separation = sorted(range(classifier.n_features), key=lambda i: -separation(classifier.tables[i]))
     found = search(
@@ -118,13 +127,10 @@ def trim(
         evaluation_limit=evaluation_limit,
     )
     kept = sorted(found.features)
-    names = tuple(classifier.features[i] for i in kept)
-    if len(kept) == classifier.n_features:
-        return _nothing_removed(classifier)
     cut = best_cut(computed.instances(kept), classifier.threshold)
     return Trimming(
         original=classifier,
-        features=names,
+        features=tuple(classifier.features[i] for i in kept),
         threshold=cut.representative(classifier.threshold),
         threshold_interval=(cut.low, cut.high),
         agreement=cut.agreement,
@@ -132,6 +138,29 @@ def trim(
         upper_bound=max(found.upper_bound, cut.agreement),
         optimal=found.upper_bound <= cut.agreement + AGREEMENT_TOLERANCE,
         n_evaluations=found.n_evaluations,
+    )
+
+
+def _trim_certified(
+    classifier: BayesianClassifier, costs: Sequence[float], budget: float, time_limit: float | None
+) -> Trimming:
+    """Trim a classifier that is too large for exact values: forward selection, then certified bounds."""
+    deadline = math.inf if time_limit is None else time.monotonic() + time_limit
+    engine = CertifiedEngine(classifier)
+    selection = select_forward(classifier, costs, budget, lambda: time.monotonic() < deadline)
+    kept = sorted(selection.kept)
+    certified = engine.agreement(kept)
+    upper_bound = max(engine.upper_bound(costs, budget), certified.high)
+    return Trimming(
+        original=classifier,
+        features=tuple(classifier.features[i] for i in kept),
+        threshold=certified.threshold,
+        threshold_interval=(math.nextafter(certified.threshold, 0.0), certified.threshold),
+        agreement=0.5 * (certified.low + certified.high),
+        agreement_interval=(certified.low, certified.high),
+        upper_bound=upper_bound,
+        optimal=upper_bound <= certified.low + AGREEMENT_TOLERANCE,
+        n_evaluations=selection.n_evaluations,
     )
 
 

@@ -1,0 +1,134 @@
+"""Certified bounds against exact values, and trimming of classifiers that only they can reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import trimbench as tb
+from tests.trimming import brute_force
+from trimbench.trimming.certified import CertifiedEngine
+from trimbench.trimming.forward import select_forward
+from trimbench.trimming.rounded_sums import rounded_sums
+from trimbench.trimming.weight_sums import WeightSums
+
+
+def random_case(seed: int) -> tuple[tb.BayesianClassifier, list[int]]:
+    rng = np.random.default_rng(seed)
+    cardinalities = rng.integers(1, 4, size=rng.integers(1, 8)).tolist()
+    threshold = float(rng.choice([0.1, 0.3, 0.5, 0.9]))
+    classifier = brute_force.random_classifier(rng, cardinalities, threshold, coarse=seed % 4 == 0)
+    return classifier, [i for i in range(classifier.n_features) if rng.random() < 0.5]
+
+
+def test_bounds_hold_the_exact_agreement_on_1000_models() -> None:
+    widths = []
+    for seed in range(1000):
+        classifier, subset = random_case(seed)
+        names = [classifier.features[i] for i in subset]
+        threshold = 0.05 + 0.9 * np.random.default_rng(seed).random()
+        low, high = tb.expected_agreement_interval(classifier, names, threshold, n_points=2**10)
+        exact = tb.expected_agreement(classifier, names, threshold, engine="dense")
+        assert low <= exact <= high, seed
+        widths.append(high - low)
+    assert np.median(widths) < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 3))
+def test_a_large_kept_side_is_bounded_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trimbench.trimming.certified._EXACT_INSTANCES", 1)
+    classifier, subset = random_case(seed)
+    names = [classifier.features[i] for i in subset]
+    low, high = tb.expected_agreement_interval(classifier, names, 0.37, n_points=2**12)
+    assert low <= tb.expected_agreement(classifier, names, 0.37) <= high
+
+
+def test_the_best_threshold_is_found() -> None:
+    for seed in range(40):
+        classifier, subset = random_case(seed)
+        names = [classifier.features[i] for i in subset]
+        found = CertifiedEngine(classifier, 2**16).agreement(subset)
+        best, _ = tb.maximum_achievable_agreement(classifier, names)
+        assert tb.expected_agreement(classifier, names, found.threshold) == pytest.approx(best, abs=1e-6)
+
+
+def test_rounded_tails_surround_the_exact_ones() -> None:
+    rng = np.random.default_rng(3)
+    tables = [rng.dirichlet(np.ones(3), size=2) for _ in range(7)]
+    exact = WeightSums(tables)
+    group = tuple(range(7))
+    queries = np.linspace(-6, 6, 41)
+    above = exact.tails(group, queries)
+    for n_points in (2**7, 2**10, 2**13):
+        for side, sums in enumerate(rounded_sums(tables, n_points)):
+            assert sums.probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+            assert sums.probabilities.size <= n_points
+            assert (sums.tails(queries + sums.slack) <= above[side] + 1e-12).all()
+            assert (sums.tails(queries - sums.slack) >= above[side] - 1e-12).all()
+
+
+def test_impossible_values_are_infinite_weights() -> None:
+    tables = [np.array([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]]), np.array([[0.2, 0.8], [0.6, 0.4]])]
+    positive, negative = rounded_sums(tables, 64)
+    assert (positive.infinite, negative.infinite) == (pytest.approx(0.5), pytest.approx(0.75))
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_no_trimming_exceeds_the_upper_bound(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    classifier = brute_force.random_classifier(rng, rng.integers(2, 4, size=6).tolist(), 0.5, coarse=seed % 3 == 0)
+    costs = rng.uniform(0.2, 2.0, size=6).tolist()
+    budget = float(rng.uniform(0, 3))
+    bound = CertifiedEngine(classifier, 2**10).upper_bound(costs, budget)
+    assert tb.trim(classifier, budget, costs).agreement <= bound + 1e-12
+
+
+def test_the_upper_bound_says_something_about_strong_classifiers() -> None:
+    # Forty weak features tell the class almost surely, three of them do not.
+    likelihood = [[0.7, 0.3], [0.3, 0.7]]
+    classifier = tb.BayesianClassifier(tb.NaiveBayes([0.5, 0.5], [likelihood] * 60), positive="0")
+    trimming = tb.trim(classifier, 3)
+    assert trimming.agreement == pytest.approx(0.784, abs=0.01)
+    assert trimming.agreement < trimming.upper_bound < 0.87
+    assert not trimming.optimal
+
+
+def test_hundreds_of_features_are_trimmed_with_a_narrow_interval() -> None:
+    rng = np.random.default_rng(5)
+    strength = rng.uniform(0.5, 0.75, size=200)
+    tables = [[[p, 1 - p], [1 - p, p]] for p in strength]
+    classifier = tb.BayesianClassifier(tb.NaiveBayes([0.4, 0.6], tables), positive="1")
+    trimming = tb.trim(classifier, 8)
+    low, high = trimming.agreement_interval
+    assert high - low < 1e-5
+    strongest = {f"x{i}" for i in np.argsort(-strength)[:8]}
+    assert len(strongest & set(trimming.features)) >= 7
+    rows = classifier.model.sample(20_000, np.random.default_rng(6))
+    observed = float((classifier.predict(rows) == trimming.classifier.predict(rows)).mean())
+    assert abs(observed - trimming.agreement) < 5 * (trimming.agreement * (1 - trimming.agreement) / 20_000) ** 0.5
+    assert tb.trim(classifier, 8, time_limit=1e-9).agreement_interval[0] <= trimming.upper_bound
+
+
+def test_costs_are_kept_by_forward_selection() -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(8), [2] * 12, 0.5)
+    costs = np.random.default_rng(9).uniform(0.5, 2.0, size=12).tolist()
+    kept = select_forward(classifier, costs, 5.0, lambda: True).kept
+    assert len(set(kept)) == len(kept)
+    assert 3.0 < sum(costs[i] for i in kept) <= 5.0
+    best = tb.trim(classifier, 5.0, costs).agreement
+    found, _ = tb.maximum_achievable_agreement(classifier, [classifier.features[i] for i in kept])
+    assert found >= best - 0.05
+
+
+def test_nothing_affordable_and_nothing_removed() -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(8), [2] * 50, 0.5)
+    assert tb.trim(classifier, 0).features == ()
+    assert tb.trim(classifier, 50).features == classifier.features
+
+
+def test_trivial_thresholds_are_refused() -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(8), [2] * 50, 1.0)
+    with pytest.raises(ValueError, match=r"need a threshold strictly between 0 and 1.*got threshold 1\.0"):
+        tb.trim(classifier, 3)
+    with pytest.raises(ValueError, match=r"threshold must be strictly between 0 and 1 for certified bounds, got 0"):
+        tb.expected_agreement_interval(classifier, ["x0"], 0)

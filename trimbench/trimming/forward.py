@@ -1,0 +1,204 @@
+"""Forward selection for naive Bayes classifiers with hundreds of features, on approximate agreements.
+
+The sum of the kept weights is held on a coarse grid; that of the many others is taken as normal under each class. Both
+are good to about a percent of the disagreement, enough to rank candidates; what is selected is then certified.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from trimbench.trimming.budget import is_affordable
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.weight_sums import FloatArray
+
+_COARSE, _FINE = 2**10, 2**13
+# How many of the candidates for an exchange are looked at on the fine grid.
+_SHORT_LIST = 48
+_IMPROVEMENT = 1e-9
+# A value that is impossible under one class decides alone; in the approximation it counts as this many nats.
+_LARGEST_WEIGHT = 60.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Weights:
+    """Weights of all features, padded to the largest cardinality with impossible values.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_features, n_values)
+    chances : ndarray of shape (2, n_features, n_values)
+        P(value | class).
+    means, variances : ndarrays of shape (2, n_features)
+        Of the weight under each class.
+    """
+
+    values: FloatArray
+    chances: FloatArray
+    means: FloatArray
+    variances: FloatArray
+
+    @classmethod
+    def of(cls, tables: Sequence[FloatArray]) -> _Weights:
+        n_values = max(table.shape[1] for table in tables)
+        values, chances = np.zeros((len(tables), n_values)), np.zeros((2, len(tables), n_values))
+        for i, table in enumerate(tables):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                weight = np.log(table[0]) - np.log(table[1])
+            values[i, : table.shape[1]] = np.clip(np.nan_to_num(weight), -_LARGEST_WEIGHT, _LARGEST_WEIGHT)
+            chances[:, i, : table.shape[1]] = table
+        means = (chances * values).sum(axis=2)
+        return cls(values, chances, means, (chances * values**2).sum(axis=2) - means**2)
+
+
+class ForwardSelection:
+    """Approximate agreements of feature subsets, and how they change with one feature more.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+    size : int
+        About how many features will be kept; it sets the range of the grid.
+    n_points : int
+        Size of the grid.
+    """
+
+    def __init__(self, classifier: BayesianClassifier, size: int, n_points: int) -> None:
+        self._points = n_points
+        self._weights = _Weights.of(classifier.tables)
+        self._prior = classifier.prior
+        offset = math.log(classifier.prior[0]) - math.log(classifier.prior[1])
+        self._needed = math.log(classifier.threshold) - math.log1p(-classifier.threshold) - offset
+        spread = np.sort(np.ptp(self._weights.values, axis=1))[::-1][: max(1, size)].sum()
+        self._step = 2.0 * spread / n_points or 1.0
+        self._sums = (np.arange(n_points) - n_points // 2) * self._step
+
+    def nothing(self) -> FloatArray:
+        """Return the distribution of an empty sum under each class, shape (2, n_points)."""
+        start = np.zeros((2, self._points))
+        start[:, self._points // 2] = 1.0
+        return start
+
+    def with_feature(self, distribution: FloatArray, feature: int) -> FloatArray:
+        """Return the distribution of the sum with one feature more, shape (2, n_points)."""
+        return self._with_each(distribution, np.array([feature]))[:, 0]
+
+    def agreements(self, distribution: FloatArray, kept: Sequence[int], candidates: Sequence[int]) -> FloatArray:
+        """Return the approximate agreement of the kept features with each candidate, shape (n_candidates,)."""
+        chosen = np.asarray(candidates, dtype=np.int64)
+        weights = self._weights
+        kept_list = list(kept)
+        grown = self._with_each(distribution, chosen)
+        signed = np.zeros(grown.shape[1:])
+        for side in (0, 1):
+            mean = weights.means[side].sum() - weights.means[side, kept_list].sum() - weights.means[side, chosen]
+            variance = weights.variances[side].sum() - weights.variances[side, kept_list].sum()
+            deviation = np.sqrt(np.maximum(variance - weights.variances[side, chosen], 1e-12))
+            above = ndtr((self._sums + mean[:, None] - self._needed) / deviation[:, None])
+            signed += self._prior[side] * grown[side] * (2.0 * above - 1.0)
+        return np.asarray(0.5 * (1.0 + np.abs(signed).sum(axis=1)))
+
+    def _with_each(self, distribution: FloatArray, candidates: NDArray[np.int64]) -> FloatArray:
+        """Return the distributions with each candidate added, shape (2, n_candidates, n_points)."""
+        last = self._points - 1
+        grown = np.zeros((2, candidates.size, self._points))
+        for value in range(self._weights.values.shape[1]):
+            shift = self._weights.values[candidates, value] / self._step
+            low = np.floor(shift).astype(np.int64)
+            part = shift - low
+            # Mass that falls between two points is shared by them, which keeps the mean.
+            for places, share in ((low, 1.0 - part), (low + 1, part)):
+                source = np.arange(self._points) - places[:, None]
+                inside = (source >= 0) & (source <= last)
+                source = np.clip(source, 0, last)
+                for side in (0, 1):
+                    moved = np.where(inside, distribution[side][source], 0.0)
+                    grown[side] += (self._weights.chances[side, candidates, value] * share)[:, None] * moved
+        return grown
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Kept features, by position, and how many agreements were approximated to find them."""
+
+    kept: list[int]
+    n_evaluations: int
+
+
+def select_forward(
+    classifier: BayesianClassifier, costs: Sequence[float], budget: float, may_go_on: Callable[[], bool]
+) -> Selection:
+    """Select affordable features one by one, then exchange them while that helps.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+    costs : sequence of float
+    budget : float
+    may_go_on : callable
+        Asked between exchanges.
+
+    Returns
+    -------
+    Selection
+    """
+    size = sum(is_affordable(sorted(costs)[: n + 1], budget) for n in range(len(costs)))
+    coarse = ForwardSelection(classifier, size, _COARSE)
+    kept: list[int] = []
+    n_evaluations = 0
+    distribution = coarse.nothing()
+    while candidates := _affordable(kept, costs, budget):
+        n_evaluations += len(candidates)
+        best = candidates[int(np.argmax(coarse.agreements(distribution, kept, candidates)))]
+        distribution = coarse.with_feature(distribution, best)
+        kept.append(best)
+    fine = ForwardSelection(classifier, size, _FINE)
+    return _exchange(coarse, fine, Selection(kept, n_evaluations), costs, budget, may_go_on)
+
+
+def _exchange(
+    coarse: ForwardSelection,
+    fine: ForwardSelection,
+    selection: Selection,
+    costs: Sequence[float],
+    budget: float,
+    may_go_on: Callable[[], bool],
+) -> Selection:
+    """Exchange one feature at a time while the agreement on the fine grid rises."""
+    kept, n_evaluations = list(selection.kept), selection.n_evaluations
+    improved = True
+    while improved:
+        improved = False
+        for out in list(kept):
+            if not may_go_on():
+                return Selection(kept, n_evaluations)
+            others = [i for i in kept if i != out]
+            candidates = _affordable(others, costs, budget)
+            rough = coarse.agreements(_distribution(coarse, others), others, candidates)
+            listed = {candidates[i] for i in np.argsort(-rough)[:_SHORT_LIST]}
+            listed_first = [out, *sorted(listed - {out})]
+            values = fine.agreements(_distribution(fine, others), others, listed_first)
+            n_evaluations += len(candidates) + len(listed_first)
+            if values.max() > values[0] + _IMPROVEMENT:
+                kept = [*others, listed_first[int(np.argmax(values))]]
+                improved = True
+    return Selection(kept, n_evaluations)
+
+
+def _affordable(kept: Sequence[int], costs: Sequence[float], budget: float) -> list[int]:
+    spent = [costs[i] for i in kept]
+    have = set(kept)
+    return [i for i in range(len(costs)) if i not in have and is_affordable([*spent, costs[i]], budget)]
+
+
+def _distribution(selection: ForwardSelection, kept: Sequence[int]) -> FloatArray:
+    distribution = selection.nothing()
+    for feature in kept:
+        distribution = selection.with_feature(distribution, feature)
+    return distribution

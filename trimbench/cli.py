@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
 import hydra
+import yaml
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.configuration import Catalogue, ConfigurationError, configuration_folder, plain, unknown
-from trimbench.data.errors import DataUnavailable, DeclarationError, FactsMismatch
-from trimbench.tasks import TASKS, Invocation
+from trimbench.tasks import TASKS, CommonSettings, Invocation
+
+# What composing raises; some of Hydra's own complaints are plain ValueErrors.
+_COMPLAINTS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
+# Of 255 bytes, with room for what is added.
+_LONGEST_NAME = 200
 
 
 def main() -> None:
@@ -28,46 +35,73 @@ def main() -> None:
     # With this, errors in the configuration come here instead of being printed without the names that exist.
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     try:
-        _application()
-    except (HydraException, OmegaConfBaseException) as error:
-        _exit_with(_explain(error, sys.argv[1:]))
+        codes = [_run(invocation) for invocation in _compose()]
     except KeyboardInterrupt:
         sys.stderr.write("\nStopped. Finished jobs are stored; the same command goes on from there.\n")
         sys.exit(130)
+    if any(codes):
+        sys.exit(max(codes))
 
 
-@hydra.main(config_path=str(configuration_folder()), config_name="config", version_base="1.3")
-def _application(config: DictConfig) -> None:
+def _compose() -> list[Invocation]:
+    """Return what the command line asks for: one invocation, or one for each point of a sweep (``-m``)."""
+    invocations: list[Invocation] = []
+
+    @hydra.main(config_path=str(configuration_folder()), config_name="config", version_base="1.3")
+    def application(config: DictConfig) -> None:
+        try:
+            invocations.append(_invocation(config))
+        except _COMPLAINTS as error:  # caught here too, because Hydra would announce it
+            _exit_with(_explain(error, sys.argv[1:]))
+
     try:
-        invocation = _invocation(config)
-        task = str(invocation.values["task"])
-        if task not in TASKS:
-            raise unknown("task", list(TASKS), task)
-        code = TASKS[task](invocation)
+        application()
+    except _COMPLAINTS as error:
+        _exit_with(_explain(error, sys.argv[1:]))
+    return invocations
+
+
+def _run(invocation: Invocation) -> int:
+    # Loads numpy, which `trimbench --help` need not wait for.
+    from trimbench.data.errors import DataUnavailable, DeclarationError, FactsMismatch
+
+    try:
+        return TASKS[invocation.settings.task](invocation)
     except (ConfigurationError, DataUnavailable, DeclarationError, FactsMismatch) as error:
         _exit_with(str(error))
-    if code:
-        sys.exit(code)
 
 
 def _invocation(config: DictConfig) -> Invocation:
     state = HydraConfig.get()
     catalogue = _catalogue(state.runtime.config_sources)
     values = plain(config)
-    results = Path(str(values["results"]))
+    settings = CommonSettings.of(values)
+    executor = values.get("executor")
+    if not isinstance(executor, dict):
+        raise unknown("executor", catalogue.names("executor"), str(executor))
+    results = Path(settings.results)
     if state.mode == RunMode.MULTIRUN:
         # Each job of a sweep has its own tables; single results are shared.
-        results = results / "sweeps" / re.sub(r"[^\w=.,+-]+", "_", state.job.override_dirname or "default")
-    choices = OmegaConf.to_container(state.runtime.choices)
-    chosen = choices.get("experiment") if isinstance(choices, dict) else None
-    if chosen:
-        return Invocation(values, {str(chosen): values}, chosen=True, catalogue=catalogue, results=results)
+        results = results / "sweeps" / _folder_name(state.job.override_dirname or "default")
+    names = catalogue.names("experiment")
     overrides = list(state.overrides.task)
-    every = {
-        name: plain(hydra.compose("config", overrides=[*overrides, f"experiment={name}"]))
-        for name in catalogue.names("experiment")
-    }
-    return Invocation(values, every, chosen=False, catalogue=catalogue, results=results)
+    asked = [word.partition("=")[2] for word in overrides if word.startswith("experiment=")]
+    chosen = state.runtime.choices.get("experiment")
+    if asked and not isinstance(chosen, str):
+        raise ConfigurationError(f"{unknown('experiment', names, asked[-1])}; for several, write -m experiment=a,b")
+    if chosen:
+        every = {str(chosen): values}
+    else:
+        every = {name: plain(hydra.compose("config", overrides=[*overrides, f"experiment={name}"])) for name in names}
+    return Invocation(settings, executor, every, chosen=bool(chosen), catalogue=catalogue, results=results)
+
+
+def _folder_name(overrides: str) -> str:
+    """Return the overrides of one point of a sweep as a name that every file system takes."""
+    name = re.sub(r"[^\w=.,+-]+", "_", overrides, flags=re.ASCII)
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[:_LONGEST_NAME]}-{hashlib.sha256(overrides.encode()).hexdigest()[:8]}"
 
 
 def _catalogue(sources: Sequence[Any]) -> Catalogue:
@@ -80,35 +114,56 @@ def _catalogue(sources: Sequence[Any]) -> Catalogue:
 def _explain(error: Exception, arguments: Sequence[str]) -> str:
     """Return a message that lists what exists in place of what was asked for."""
     text = str(error)
-    absent = re.search(r"Could not find 'experiment/([^']*)'", text)
-    if absent:
-        return str(unknown("experiment", _own_catalogue(arguments).names("experiment"), absent[1]))
+    absent = re.search(r"Could not find '(experiment|executor|profile)/([^']*)'", text)
+    none = [
+        word.partition("=")[0] for word in arguments if re.fullmatch(r"(experiment|executor|profile)=(null)?", word)
+    ]
     key = re.search(r"Could not override '([^']*)'", text)
-    if key:
-        chosen = [word for word in arguments if re.match(r"(experiment|executor|profile)=", word)]
-        *above, last = key[1].split(".")
-        hint = (
-            ""
-            if any(word.startswith("experiment=") for word in chosen)
-            else "; keys of an experiment need experiment=..."
-        )
-        return f"{unknown('.'.join([*above, 'key']), _keys(chosen, '.'.join(above)), last)}{hint}"
+    if absent:
+        return str(unknown(absent[1], _own_catalogue(arguments).names(absent[1]), absent[2]))
+    if none and "Config group override" in text:
+        return str(unknown(none[0], _own_catalogue(arguments).names(none[0]), "null"))
+    with suppress(HydraException):
+        if key:
+            return _explain_key(key[1], arguments)
     # What follows is where it was searched, which says nothing to a user.
     return text.partition("\nConfig search path")[0].strip()
 
 
+def _explain_key(key: str, arguments: Sequence[str]) -> str:
+    # Of a sweep, the first choice stands for all.
+    chosen = [word.split(",")[0] for word in arguments if re.match(r"(experiment|executor|profile)=", word)]
+    node: Any = _composed(chosen, _own_folder(arguments))
+    above: list[str] = []
+    rest = key.split(".")
+    while len(rest) > 1 and isinstance(node.get(rest[0]), DictConfig):
+        node = node[rest[0]]
+        above.append(rest.pop(0))
+    hint = (
+        "" if any(word.startswith("experiment=") for word in chosen) else "; keys of an experiment need experiment=..."
+    )
+    return f"{unknown('.'.join([*above, 'key']), [str(k) for k in node], '.'.join(rest))}{hint}"
+
+
+def _own_folder(arguments: Sequence[str]) -> Path | None:
+    """Return the folder that is given with --config-dir."""
+    for word, following in pairwise([*arguments, ""]):
+        option, equals, value = word.partition("=")
+        if option in ("--config-dir", "-cd"):
+            return Path(value if equals else following).absolute()
+    return None
+
+
 def _own_catalogue(arguments: Sequence[str]) -> Catalogue:
-    own = [Path(b) for a, b in pairwise(arguments) if a in ("--config-dir", "-cd")]
-    return Catalogue((*own, configuration_folder()))
+    own = _own_folder(arguments)
+    return Catalogue((*([own] if own else []), configuration_folder()))
 
 
-def _keys(overrides: Sequence[str], node: str) -> list[str]:
-    """Return the keys at a node of the configuration, the root if it is empty."""
+def _composed(overrides: Sequence[str], own: Path | None) -> DictConfig:
+    search = [f"hydra.searchpath=['file://{own}']"] if own else []
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
-        config = hydra.compose("config", overrides=list(overrides))
-    found = OmegaConf.select(config, node) if node else config
-    return [str(key) for key in found] if isinstance(found, DictConfig) else []
+        return hydra.compose("config", overrides=[*overrides, *search])
 
 
 def _exit_with(message: str) -> NoReturn:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -77,7 +78,7 @@ class Catalogue:
         path = self._path(group, name)
         try:
             content = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-        except (OmegaConfBaseException, ValueError, OSError) as error:
+        except (OmegaConfBaseException, yaml.YAMLError, ValueError, OSError) as error:
             raise ConfigurationError(f"{path} cannot be read: {error}") from error
         if not isinstance(content, dict):
             raise ConfigurationError(f"{path} must hold keys and values, got {type(content).__name__}")
@@ -121,6 +122,8 @@ def build_settings(settings: type[Settings], values: Mapping[str, Any], what: st
         When a key is unknown (the message lists those that exist), has the wrong type or is missing, or the
         dataclass refuses its values.
     """
+    if not isinstance(values, Mapping):
+        raise ConfigurationError(f"{what} must be keys and values, got {values!r}")
     fields = {field.name: str(field.type) for field in dataclasses.fields(settings)}  # type: ignore[arg-type]
     for key, value in values.items():
         if key not in fields:

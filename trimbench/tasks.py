@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trimbench.configuration import Catalogue, ConfigurationError, unknown
+from trimbench.configuration import Catalogue, ConfigurationError, build_settings, unknown
 
 if TYPE_CHECKING:
     from trimbench.data.cache import Cache
+    from trimbench.execution.executors import Executor
     from trimbench.execution.store import JobStore
     from trimbench.experiments.plan import Declaration, Experiment
 
@@ -20,13 +23,56 @@ SHARED_KEYS = ("task", "seed", "results", "cache_mode", "offline", "executor", "
 
 
 @dataclass(frozen=True)
+class CommonSettings:
+    """The keys that every command has, apart from those that are groups.
+
+    Attributes
+    ----------
+    task : str
+    seed : int
+    results : str
+        Folder.
+    cache_mode : str
+    offline : bool
+    """
+
+    task: str
+    seed: int
+    results: str
+    cache_mode: str
+    offline: bool
+
+    def __post_init__(self) -> None:
+        from trimbench.execution.run import CACHE_MODES
+
+        for key, allowed in (("task", tuple(TASKS)), ("cache_mode", CACHE_MODES)):
+            if getattr(self, key) not in allowed:
+                raise unknown(key, allowed, getattr(self, key))
+        if not self.results:
+            raise ConfigurationError("results must be a folder, got ''; write results=. for this one")
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> CommonSettings:
+        """Return the common settings in a composed configuration.
+
+        Raises
+        ------
+        ConfigurationError
+            When one is missing or has no valid value.
+        """
+        names = cls.__dataclass_fields__
+        return build_settings(cls, {key: values[key] for key in names if key in values}, "configuration")
+
+
+@dataclass(frozen=True)
 class Invocation:
     """What a command line asks for.
 
     Attributes
     ----------
-    values : mapping
-        The composed configuration.
+    settings : CommonSettings
+    executor : mapping
+        How jobs run: ``kind`` and the options of that kind.
     experiments : mapping from name to composed configuration
         The chosen experiment, or all there are.
     chosen : bool
@@ -36,7 +82,8 @@ class Invocation:
         Where tables and figures go.
     """
 
-    values: Mapping[str, Any]
+    settings: CommonSettings
+    executor: Mapping[str, Any]
     experiments: Mapping[str, Mapping[str, Any]]
     chosen: bool
     catalogue: Catalogue
@@ -46,13 +93,29 @@ class Invocation:
         """Return the data cache of this machine."""
         from trimbench.data.cache import Cache
 
-        return Cache.from_environment(offline=bool(self.values["offline"]))
+        try:
+            return Cache.from_environment(offline=self.settings.offline)
+        except ValueError as error:  # TRIMBENCH_CACHE names something that is no folder
+            raise ConfigurationError(str(error)) from error
 
     def store(self) -> JobStore:
         """Return the store of finished jobs."""
         from trimbench.execution.store import JobStore
 
-        return JobStore(Path(str(self.values["results"])) / "jobs")
+        return JobStore(Path(self.settings.results) / "jobs")
+
+    def make_executor(self) -> Executor:
+        """Return the executor of the configuration."""
+        from trimbench.execution.executors import make_executor
+
+        known = list(inspect.signature(make_executor).parameters)
+        for key in self.executor:
+            if key not in known:
+                raise unknown("executor: a key", known, key)
+        try:
+            return make_executor(**self.executor)
+        except ValueError as error:
+            raise ConfigurationError(f"executor: {error}") from error
 
     def make(self, name: str) -> Experiment:
         """Return one of the experiments."""
@@ -63,22 +126,16 @@ class Invocation:
 
 def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     """Run the experiments and write their tables and figures; return 1 if a job or an experiment failed."""
-    from trimbench.execution.executors import make_executor
-    from trimbench.execution.run import CACHE_MODES
     from trimbench.experiments.running import run_experiment
     from trimbench.reporting.overview import Overview
 
-    mode = cache_mode or str(invocation.values["cache_mode"])
-    if mode not in CACHE_MODES:
-        raise unknown("cache_mode", CACHE_MODES, mode)
-    try:
-        executor = make_executor(**invocation.values["executor"])
-    except ValueError as error:
-        raise ConfigurationError(f"executor: {error}") from error
+    mode = cache_mode or invocation.settings.cache_mode
+    executor = invocation.make_executor()
     # All are made before the first runs, so that a wrong key costs no time.
     experiments = {name: invocation.make(name) for name in invocation.experiments}
     overview = Overview(invocation.results, invocation.catalogue)
     cache, store = invocation.cache(), invocation.store()
+    _check_writable(invocation.settings.results)
     for name, experiment in experiments.items():
         try:
             findings = run_experiment(
@@ -91,6 +148,16 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
         else:
             overview.note(findings)
     return overview.close(summary=not invocation.chosen)
+
+
+def _check_writable(folder: str) -> None:
+    """Raise an error if nothing can be written to a folder; nothing is made yet, in case there is another mistake."""
+    path = Path(folder).absolute()
+    existing = next(place for place in (path, *path.parents) if place.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise ConfigurationError(
+            f"results must be a folder that can be written, got {folder!r}, and {existing} cannot; choose another"
+        )
 
 
 def report(invocation: Invocation) -> int:
@@ -107,12 +174,15 @@ def list_experiments(invocation: Invocation) -> int:
     from trimbench.reporting.tables import markdown
 
     cache, store = invocation.cache(), invocation.store()
+    experiments = {name: invocation.make(name) for name in invocation.experiments}
     lines = []
-    for name in invocation.experiments:
+    for name, experiment in experiments.items():
         line: dict[str, Any] = {"experiment": name}
         try:
-            cells = invocation.make(name).cells(invocation.catalogue, cache)
-        except Exception as error:  # noqa: BLE001 - one that cannot be planned is a row of the list
+            cells = experiment.cells(invocation.catalogue, cache)
+        except Exception as error:
+            if invocation.chosen:
+                raise
             line["data"] = f"cannot be planned: {error}"
         else:
             records = [store.get(cell.job) for cell in cells]
@@ -126,7 +196,8 @@ def list_experiments(invocation: Invocation) -> int:
             }
         lines.append(line)
     frame = pd.DataFrame(lines, columns=["experiment", "jobs", "done", "failed", "data"])
-    sys.stdout.write(markdown(Table("", "", frame)) + "\n")
+    counts = dict.fromkeys(["jobs", "done", "failed"], ".0f")
+    sys.stdout.write(markdown(Table("", "", frame, counts)) + "\n")
     return 0
 
 

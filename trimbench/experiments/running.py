@@ -85,11 +85,11 @@ def make_experiment(name: str, values: Mapping[str, Any], shared: Sequence[str])
     module, _, class_name = runner.partition(":")
     try:
         found = getattr(importlib.import_module(module), class_name)
-    except (ImportError, AttributeError, ValueError) as error:
+        names = {field.name for field in dataclasses.fields(found)}
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ConfigurationError(
             f"experiment {name}: runner must be 'module:class' of an experiment, got {runner!r} ({error})"
         ) from error
-    names = {field.name for field in dataclasses.fields(found)}
     own = {key: value for key, value in values.items() if key in names or key not in ("runner", *shared)}
     experiment: Experiment = build_settings(found, own, f"experiment {name}")
     return experiment

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench.networks.distributions import checked_distribution, checked_names
 from trimbench.networks.json_files import read_json, write_json
+from trimbench.networks.readers import read_parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -183,12 +184,16 @@ class BayesianNetwork:
         Parameters
         ----------
         path : str or Path
-            ``.json``: a network that `save` wrote.
+            ``.json``: a network that `save` wrote. ``.erg`` (Ergo), ``.uai``, ``.bif``, ``.xmlbif`` or ``.xml``, each
+            also with ``.gz`` behind: distributions that were rounded are normalised, and how far they were off is
+            logged. Nodes without names are called ``"x0", "x1", ...``, states without names ``"0", "1", ...``.
 
         Raises
         ------
+        OSError
+            When the file cannot be opened.
         ValueError
-            When the ending is unknown or the file is not such a network.
+            When the ending is unknown, or the file is damaged or holds no such network; the message names the file.
         """
 
         def build(content: Mapping[str, Any]) -> BayesianNetwork:
@@ -200,6 +205,10 @@ class BayesianNetwork:
                 {entry["name"]: entry["table"] for entry in entries},
             )
 
-        if Path(path).suffix.lower() != ".json":
-            raise ValueError(f"path must end in .json, got {str(path)!r}; an ACE network is read by read_ace")
-        return read_json(path, FORMAT, build)
+        if Path(path).suffix.lower() == ".json":
+            return read_json(path, FORMAT, build)
+        parts = read_parts(Path(path))
+        try:
+            return cls(parts.states, parts.parents, parts.tables)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error

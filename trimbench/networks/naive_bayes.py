@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench.networks.distributions import checked_distribution, checked_names
+from trimbench.networks.encoding import encode_columns
 from trimbench.networks.json_files import read_json, write_json
 
 if TYPE_CHECKING:
@@ -139,25 +140,26 @@ class NaiveBayes:
         ValueError
             When a column is absent or stands twice, or holds NaN or a value that the model does not know.
         """
-        labels = [str(label) for label in frame.columns]
-        codes = np.empty((len(frame), self.n_features), dtype=np.int64)
-        for i, (name, values) in enumerate(zip(self.feature_names, self.value_names, strict=True)):
-            if labels.count(name) != 1:
-                raise ValueError(f"the table must have exactly one column {name!r}, got {labels}")
-            column = frame.iloc[:, labels.index(name)]
-            if column.isna().any():
-                raise ValueError(
-                    f"column {name!r} must have no missing values, got NaN in {int(column.isna().sum())} rows; "
-                    "drop those rows or make 'missing' a value of its own"
-                )
-            index = {value: code for code, value in enumerate(values)}
-            places, distinct = column.factorize()
-            texts = [str(value) for value in distinct.tolist()]
-            unknown = sorted(set(texts) - set(index))
-            if unknown:
-                raise ValueError(f"column {name!r} must hold values among {list(values)}, got {unknown[0]!r}")
-            codes[:, i] = np.array([index[text] for text in texts], dtype=np.int64)[places]
-        return codes
+        return encode_columns(frame, dict(zip(self.feature_names, self.value_names, strict=True)))
+
+    def restricted(self, features: Sequence[str]) -> NaiveBayes:
+        """Return the model of the class and some of the features, in the given order.
+
+        Raises
+        ------
+        KeyError
+            When a feature is unknown.
+        """
+        place = {name: i for i, name in enumerate(self.feature_names)}
+        chosen = [place[name] for name in features]
+        return NaiveBayes(
+            self.prior,
+            [self.likelihoods[i] for i in chosen],
+            feature_names=features,
+            class_names=self.class_names,
+            value_names=[self.value_names[i] for i in chosen],
+            class_variable=self.class_variable,
+        )
 
     def log_joint(self, codes: NDArray[np.integer[Any]]) -> NDArray[np.float64]:
         """Return log P(c, x) for each row of value indices.

@@ -14,7 +14,7 @@ from trimbench.execution.provenance import provenance
 from trimbench.experiments.plan import LineFigure, Table
 from trimbench.experiments.running import Findings
 from trimbench.reporting.figures import draw
-from trimbench.reporting.tables import comparison, latex, markdown
+from trimbench.reporting.tables import comparison, differences, latex, markdown, side_by_side
 from trimbench.reporting.verdicts import Reported
 
 if TYPE_CHECKING:
@@ -44,18 +44,19 @@ def write_findings(findings: Findings, reported: list[Reported], folder: Path) -
     stem.parent.mkdir(parents=True, exist_ok=True)
     tables = list(findings.outcome.tables)
     compared = comparison(reported, findings.outcome.reproduced, _reason(findings))
-    if reported:
-        tables.append(Table("reported", compared.title, compared.frame, compared.formats))
     main = compared.frame if reported else tables[0].frame
+    shown = [*tables, side_by_side(compared)] if reported else list(tables)
+    differing = differences(compared)
+    shown += [differing] if len(differing.frame) else []
     written = [
         _write_csv(main, _beside(stem, "", ".csv")),
         _write_csv(_flat(findings.rows), _beside(stem, "rows", ".csv")),
     ]
     for table in tables:
-        if table.frame is not main and table.name != "reported":
+        if table.frame is not main:
             written.append(_write_csv(table.frame, _beside(stem, table.name or "table", ".csv")))
-    written.append(_write_text(_page(findings, tables), _beside(stem, "", ".md")))
-    written.append(_write_text("\n".join(f"% {t.title}\n{latex(t)}\n" for t in tables), _beside(stem, "", ".tex")))
+    written.append(_write_text(_page(findings, shown), _beside(stem, "", ".md")))
+    written.append(_write_text("\n".join(f"% {t.title}\n{latex(t)}\n" for t in shown), _beside(stem, "", ".tex")))
     for figure in findings.outcome.figures:
         written += _write_figure(figure, stem)
     written.append(_write_text(_provenance(findings), _beside(stem, "", ".json")))
@@ -70,7 +71,8 @@ def write_summary(lines: pd.DataFrame, folder: Path) -> list[Path]:
 
 
 def _beside(stem: Path, part: str, ending: str) -> Path:
-    return stem.with_name(f"{stem.name}_{part}{ending}" if part else f"{stem.name}{ending}")
+    # A part may be the name of a data set, which may have folders in it.
+    return stem.with_name(f"{stem.name}_{part.replace('/', '_')}{ending}" if part else f"{stem.name}{ending}")
 
 
 def _reason(findings: Findings) -> str:

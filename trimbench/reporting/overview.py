@@ -31,16 +31,18 @@ class Overview:
 
     def __init__(self, folder: Path, catalogue: Catalogue) -> None:
         self._folder = folder
-        self._numbers: dict[str, Any] = {}
+        numbers: dict[str, Any] = {}
         for group in catalogue.names("reported"):
-            self._numbers |= catalogue.mapping("reported", group)
+            numbers |= catalogue.mapping("reported", group)
+        # All are read before the first experiment runs, so that a mistake in them costs no time.
+        self._reported = {name: read_reported(numbers, name) for name in numbers}
         self._lines: list[dict[str, Any]] = []
         self._missing: dict[str, str] = {}
         self._failed = False
 
     def note(self, findings: Findings) -> None:
         """Write and print what one experiment found."""
-        reported = read_reported(self._numbers, findings.name)
+        reported = self._reported.get(findings.name, [])
         written = write_findings(findings, reported, self._folder)
         self._failed = self._failed or findings.failures > 0
         self._missing |= findings.missing
@@ -60,7 +62,8 @@ class Overview:
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep an experiment that could not run as a line of the summary."""
         self._failed = True
-        self._lines.append({"experiment": name, "status": f"{FAILED}: {error}"})
+        line: dict[str, Any] = {"experiment": name, "status": f"{FAILED}: {error}", **dict.fromkeys(VERDICTS, 0)}
+        self._lines.append(line | {"not attempted": len(self._reported.get(name, []))})
         _say(f"\n## {name}: {FAILED}\n\n{''.join(traceback.format_exception(error))}")
 
     def close(self, *, summary: bool) -> int:
@@ -69,7 +72,6 @@ class Overview:
 
         if summary:
             frame = pd.DataFrame(self._lines, columns=["experiment", "status", *VERDICTS])
-            frame[list(VERDICTS)] = frame[list(VERDICTS)].fillna(0).astype(int)
             written = write_summary(frame, self._folder)
             _say(f"\n# Reported and reproduced\n\n{markdown(Table('', '', frame))}\n")
             for path in written:

@@ -31,16 +31,21 @@ def printable(table: Table) -> pd.DataFrame:
 
 def markdown(table: Table) -> str:
     """Return the table in Markdown."""
-    return _tabulated(table, "github")
+    frame = printable(table).map(_markdown_cell)
+    return _tabulated(frame.rename(columns=_markdown_cell), table, "github")
 
 
 def latex(table: Table) -> str:
     """Return the table in LaTeX, for the package booktabs."""
-    return _tabulated(table, "latex_booktabs")
+    return _tabulated(printable(table), table, "latex_booktabs")
 
 
-def _tabulated(table: Table, style: str) -> str:
-    frame = printable(table)
+def _markdown_cell(text: object) -> str:
+    """Return text that stays in its cell: bars and line ends would start another one."""
+    return " ".join(str(text).split()).replace("|", r"\|")
+
+
+def _tabulated(frame: pd.DataFrame, table: Table, style: str) -> str:
     numeric = [table.frame[column].dtype.kind in "iuf" for column in table.frame.columns]
     return str(
         tabulate(
@@ -81,3 +86,36 @@ def comparison(reported: list[Reported], reproduced: Mapping[str, float | None],
         )
     columns = ["source", "cell", "reported", "reproduced", "verdict", "reason"]
     return Table("", "Reported beside reproduced", pd.DataFrame(rows, columns=columns), {"reproduced": ".6g"})
+
+
+def side_by_side(compared: Table) -> Table:
+    """Return a comparison in the shape of the paper's table: a row for each row, a column for each quantity.
+
+    Parameters
+    ----------
+    compared : Table
+        As `comparison` makes it.
+    """
+    import pandas as pd
+
+    cells: dict[str, dict[str, str]] = {}
+    for line in compared.frame.to_dict("records"):
+        row, _, quantity = str(line["cell"]).partition("/")
+        verdict, value = str(line["verdict"]), line["reproduced"]
+        ours = "–" if verdict == "not attempted" else _short(float(value))
+        remark = " (differs)" if verdict == "differs" else ""
+        cells.setdefault(row, {})[quantity] = f"{line['reported']} → {ours}{remark}"
+    frame = pd.DataFrame.from_dict(cells, orient="index").rename_axis("row").reset_index()
+    return Table("reported", "Printed → reproduced", frame)
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value.is_integer() else f"{value:.4g}"
+
+
+def differences(compared: Table) -> Table:
+    """Return the part of a comparison that differs, with the reasons."""
+    frame = compared.frame[compared.frame["verdict"] == "differs"]
+    return Table(
+        "differences", "What differs, and why", frame[["cell", "reported", "reproduced", "reason"]], compared.formats
+    )

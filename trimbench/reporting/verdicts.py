@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Literal
 
-from trimbench.configuration import ConfigurationError, unknown
+from trimbench.configuration import ConfigurationError, build_settings, unknown
 
 Verdict = Literal["exact", "within", "trend", "differs", "not attempted"]
 VERDICTS: tuple[Verdict, ...] = ("exact", "within", "trend", "differs", "not attempted")
 _RULES = ("exact", "within", "at_most", "at_least")
+_TIMEOUT = "timeout"
+# Enough digits for every float in full.
+_EXACTLY = Context(prec=2000)
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Reported:
     key : str
         ``row/quantity``.
     printed : str
-        The digits as printed; ``timeout`` for a run that did not finish.
+        The digits as printed, for example ``"0.50"`` or ``"1.2e-3"``; ``timeout`` for a run that did not finish.
     rule : Rule
     """
 
@@ -58,15 +62,31 @@ class Reported:
     printed: str
     rule: Rule
 
+    def __post_init__(self) -> None:
+        if self.printed != _TIMEOUT and not _is_number(self.printed):
+            raise ConfigurationError(
+                f"reported number {self.key} must be digits as printed, without thousands separators and units, or "
+                f"{_TIMEOUT!r}, got {self.printed!r}"
+            )
+
     @property
     def value(self) -> float:
         """The number; infinity for a run that timed out."""
-        return math.inf if self.printed == "timeout" else float(self.printed)
+        return math.inf if self.printed == _TIMEOUT else float(self.printed)
 
-    @property
-    def decimals(self) -> int:
-        """How many decimals are printed."""
-        return len(self.printed.partition(".")[2])
+    def is_printed_form_of(self, value: float) -> bool:
+        """Tell whether a number rounds to the printed digits (a half goes to the even digit)."""
+        if self.printed == _TIMEOUT or not math.isfinite(value):
+            return False
+        printed = Decimal(self.printed)
+        return Decimal(value).quantize(printed, context=_EXACTLY) == printed
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return Decimal(text).is_finite()
+    except InvalidOperation:
+        return False
 
 
 def read_reported(mapping: Mapping[str, Any], experiment: str) -> list[Reported]:
@@ -82,24 +102,42 @@ def read_reported(mapping: Mapping[str, Any], experiment: str) -> list[Reported]
     Raises
     ------
     ConfigurationError
-        When a number is not text, or has no rule.
+        When a part is missing, or a number is not text, not digits, or has no rule.
     """
     entry = mapping.get(experiment)
     if entry is None:
         return []
-    rules = {quantity: Rule(**rule) for quantity, rule in entry["rules"].items()}
+    what = f"reported numbers of {experiment}"
+    _check_parts(entry, what)
+    rules = {
+        quantity: build_settings(Rule, rule, f"{what}: rule of {quantity}") for quantity, rule in entry["rules"].items()
+    }
     reported = []
     for row, numbers in entry["numbers"].items():
         for quantity, printed in numbers.items():
             if quantity not in rules:
-                raise unknown(f"reported numbers of {experiment}: a quantity", list(rules), quantity)
+                raise unknown(f"{what}: a quantity", list(rules), quantity)
             if not isinstance(printed, str):
                 raise ConfigurationError(
-                    f"reported numbers of {experiment}: {row}/{quantity} must be quoted, got {printed!r}; "
-                    "quotes keep the printed digits"
+                    f"{what}: {row}/{quantity} must be quoted, got {printed!r}; quotes keep the printed digits"
                 )
             reported.append(Reported(entry["source"], f"{row}/{quantity}", printed, rules[quantity]))
     return reported
+
+
+def _check_parts(entry: Any, what: str) -> None:
+    parts = entry if isinstance(entry, dict) else {}
+    rows = parts.get("numbers")
+    if not (
+        isinstance(parts.get("source"), str)
+        and isinstance(parts.get("rules"), dict)
+        and isinstance(rows, dict)
+        and all(isinstance(numbers, dict) for numbers in rows.values())
+    ):
+        raise ConfigurationError(
+            f"{what} must have source (text), rules (for each quantity) and numbers (for each row, for each "
+            f"quantity), got {entry!r}"
+        )
 
 
 def judge(reported: Reported, reproduced: float | None) -> tuple[Verdict, str]:
@@ -119,7 +157,7 @@ def judge(reported: Reported, reproduced: float | None) -> tuple[Verdict, str]:
     rule, value = reported.rule, reported.value
     if reproduced is None or math.isnan(reproduced):
         return "not attempted", "not computed in this run"
-    if math.isfinite(value) and f"{reproduced:.{reported.decimals}f}" == f"{value:.{reported.decimals}f}":
+    if reported.is_printed_form_of(reproduced):
         return "exact", "rounds to the printed digits"
     if rule.kind == "within" and abs(reproduced - value) <= rule.tolerance:
         return "within", f"within {rule.tolerance:g} of the printed number"

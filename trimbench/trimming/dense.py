@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ _BLOCK = 2**16
 
 @dataclass(frozen=True, eq=False)
 class DenseMeasure:
-    """d(f') over all instances of a feature subset, axes in the order of `features`.
+    """d(f') over all instances of a feature subset, and what else is known of each.
 
     Attributes
     ----------
@@ -33,7 +32,8 @@ class DenseMeasure:
         Which features of the classifier are left, outermost axis first.
     shape : tuple of int
         Their cardinalities.
-    values : ndarray of shape (prod(shape),)
+    values : ndarray of shape (n_channels, prod(shape))
+        First the signed measure. A network that is not naive Bayes has two channels more: Pr(c, f') and Pr(not c, f').
     scratch : ndarray
         Room for any measure below this one. Only what is read at once is written there: fresh memory for each
         evaluation would cost more than the sums.
@@ -44,40 +44,41 @@ class DenseMeasure:
     values: NDArray[np.float64]
     scratch: NDArray[np.float64]
 
-    def _split(self, feature: int) -> tuple[int, NDArray[np.float64]]:
-        axis = self.features.index(feature)
-        outer, cardinality = math.prod(self.shape[:axis]), self.shape[axis]
-        return axis, self.values.reshape(outer, cardinality, -1)
-
-    def _sum_out(self, feature: int, out: NDArray[np.float64]) -> NDArray[np.float64]:
-        _, table = self._split(feature)
-        total = out[: table.size // table.shape[1]].reshape(len(table), -1)
-        # Adding slices is several times faster than a reduction over a short axis.
-        if table.shape[1] == 1:
-            total[:] = table[:, 0]
-        else:
-            np.add(table[:, 0], table[:, 1], out=total)
-        for value in range(2, table.shape[1]):
-            total += table[:, value]
-        return total.reshape(-1)
-
     def without(self, feature: int) -> DenseMeasure:
         """Return the measure with one feature removed."""
-        axis, _ = self._split(feature)
+        axis = self.features.index(feature)
+        size = self.values.shape[1] // self.shape[axis]
+        values = np.empty((len(self.values), size))
+        for channel, out in zip(self.values, values, strict=True):
+            self._sum_out(channel, axis, out)
         return DenseMeasure(
             self.features[:axis] + self.features[axis + 1 :],
             self.shape[:axis] + self.shape[axis + 1 :],
-            self._sum_out(feature, np.empty(self.values.size // self.shape[axis])),
+            values,
             self.scratch,
         )
 
     def potential_agreement(self) -> float:
         """Return the maximum potential agreement of the subset, (1 + |d|_1) / 2 (Definition 4)."""
-        return agreement_of(_l1_norm(self.values))
+        return agreement_of(_l1_norm(self.values[0]))
 
     def potential_agreement_without(self, feature: int) -> float:
         """Return the maximum potential agreement after removing one feature."""
-        return agreement_of(_l1_norm(self._sum_out(feature, self.scratch)))
+        axis = self.features.index(feature)
+        out = self.scratch[: self.values.shape[1] // self.shape[axis]]
+        self._sum_out(self.values[0], axis, out)
+        return agreement_of(_l1_norm(out))
+
+    def _sum_out(self, channel: NDArray[np.float64], axis: int, out: NDArray[np.float64]) -> None:
+        outer, cardinality = math.prod(self.shape[:axis]), self.shape[axis]
+        table, total = channel.reshape(outer, cardinality, -1), out.reshape(outer, -1)
+        # Adding slices is several times faster than a reduction over a short axis.
+        if cardinality == 1:
+            total[:] = table[:, 0]
+        else:
+            np.add(table[:, 0], table[:, 1], out=total)
+        for value in range(2, cardinality):
+            total += table[:, value]
 
 
 def _l1_norm(values: NDArray[np.float64]) -> float:
@@ -86,9 +87,9 @@ def _l1_norm(values: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class DenseEngine:
-    """Agreement measures of a naive Bayes classifier from the table of all instances.
+    """Agreement measures of a classifier from the table of all instances.
 
-    Parameters
+    Attributes
     ----------
     classifier : BayesianClassifier
         At most `MAX_ENTRIES` instances.
@@ -106,49 +107,39 @@ class DenseEngine:
         Raises
         ------
         ValueError
-            When it would have more than `MAX_ENTRIES` entries.
+            When it would have more than `MAX_ENTRIES` entries, or cannot be computed from the network.
         """
         entries = math.prod(classifier.cardinalities)
         if entries > MAX_ENTRIES:
             raise ValueError(
                 f"engine 'dense' must have at most 2^{math.log2(MAX_ENTRIES):.0f} instances of the features, got "
                 f"2^{math.log2(entries):.1f} for {classifier.n_features} features ({entries * 8 / 2**30:.1f} GiB); "
-                "use engine='log_odds' (or 'auto'), or give the classifier fewer features"
+                f"use engine={'log_odds' if classifier.is_naive_bayes else 'sdd'!r} (or 'auto'), or give the "
+                "classifier fewer features"
             )
-        # Weak features outermost: they are removed most often, and summing out an outer axis adds long runs.
-        order = tuple(sorted(range(classifier.n_features), key=lambda i: separation(classifier.tables[i])))
-        positive, negative = joint(classifier, order)
+        order = tuple(range(classifier.n_features))
+        if classifier.is_naive_bayes:
+            # Weak features outermost: they are removed most often, and summing out an outer axis adds long runs.
+            order = tuple(sorted(order, key=lambda i: separation(classifier.tables[i])))
+        shape = tuple(classifier.cardinalities[i] for i in order)
+        positive, negative = classifier.joint(order)
         mass = positive + negative
         signed = np.where(is_positive(positive, negative, classifier.threshold), mass, -mass)
-        shape = tuple(classifier.cardinalities[i] for i in order)
-        return cls(classifier, DenseMeasure(order, shape, signed, np.empty(entries)))
+        channels = signed[None] if classifier.is_naive_bayes else np.stack([signed, positive, negative])
+        return cls(classifier, DenseMeasure(order, shape, channels, np.empty(entries)))
 
     def instances(self, features: Sequence[int]) -> Instances:
         """Return the instances of a feature subset (given by position)."""
         measure = self.root
         for feature in set(self.root.features) - set(features):
             measure = measure.without(feature)
-        positive, negative = joint(self.classifier, measure.features)
-        return Instances(positive, negative, measure.values)
+        if self.classifier.is_naive_bayes:
+            positive, negative = self.classifier.joint(measure.features)
+        else:
+            positive, negative = measure.values[1], measure.values[2]
+        return Instances(positive, negative, measure.values[0])
 
 
 def separation(table: NDArray[np.float64]) -> float:
     """Return the total variation distance between the two rows of a likelihood table."""
     return 0.5 * float(np.abs(table[0] - table[1]).sum())
-
-
-def joint(classifier: BayesianClassifier, features: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return Pr(c, f') and Pr(not c, f') over all instances of a feature subset, the first feature outermost."""
-    half = len(features) // 2
-
-    def outer(side: int, part: Sequence[int]) -> NDArray[np.float64]:
-        rows = (classifier.tables[i][side] for i in part)
-        start: NDArray[np.float64] = np.ones(1)
-        return reduce(lambda left, right: np.multiply.outer(left, right).reshape(-1), rows, start)
-
-    def both(side: int) -> NDArray[np.float64]:
-        # Two halves first: one pass over the full table instead of one for each feature.
-        left = classifier.prior[side] * outer(side, features[:half])
-        return np.asarray(np.multiply.outer(left, outer(side, features[half:])).reshape(-1))
-
-    return both(0), both(1)

@@ -13,9 +13,10 @@ from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.dense import separation
 from trimbench.trimming.engines import EngineName, check_engine, make_engine
 from trimbench.trimming.forward import select_forward
+from trimbench.trimming.include_exclude import search_included
 from trimbench.trimming.log_odds import MAX_ENTRIES, LogOddsEngine
 from trimbench.trimming.search import AGREEMENT_TOLERANCE, search
-from trimbench.trimming.thresholds import best_cut
+from trimbench.trimming.thresholds import Cut, best_cut
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,8 @@ def trim(
     check_engine(engine)
     if is_affordable(price, limit):
         return _nothing_removed(classifier)
+    if not classifier.is_naive_bayes:
+        return _trim_general(classifier, price, limit, engine, time_limit, evaluation_limit)
     if engine != "dense" and math.prod(classifier.cardinalities) > MAX_ENTRIES:
         return _trim_certified(classifier, price, limit, time_limit)
     computed = make_engine(classifier, engine)
@@ -128,6 +131,35 @@ def trim(
     )
     kept = sorted(found.features)
     cut = best_cut(computed.instances(kept), classifier.threshold)
+    return exact_trimming(classifier, kept, cut, found.upper_bound, found.n_evaluations)
+
+
+def _trim_general(
+    classifier: BayesianClassifier,
+    costs: Sequence[float],
+    budget: float,
+    engine: EngineName,
+    time_limit: float | None,
+    evaluation_limit: int | None,
+) -> Trimming:
+    """Trim a classifier whose features depend on each other given the class."""
+    computed = make_engine(classifier, engine)
+    found = search_included(
+        computed.root,
+        computed.instances,
+        costs,
+        budget,
+        classifier.threshold,
+        time_limit=time_limit,
+        evaluation_limit=evaluation_limit,
+    )
+    return exact_trimming(classifier, found.features, found.cut, found.upper_bound, found.n_evaluations)
+
+
+def exact_trimming(
+    classifier: BayesianClassifier, kept: Sequence[int], cut: Cut, upper_bound: float, n_evaluations: int
+) -> Trimming:
+    """Return the trimming that keeps the features at some positions, with an exact agreement."""
     return Trimming(
         original=classifier,
         features=tuple(classifier.features[i] for i in kept),
@@ -135,9 +167,9 @@ def trim(
         threshold_interval=(cut.low, cut.high),
         agreement=cut.agreement,
         agreement_interval=(cut.agreement, cut.agreement),
-        upper_bound=max(found.upper_bound, cut.agreement),
-        optimal=found.upper_bound <= cut.agreement + AGREEMENT_TOLERANCE,
-        n_evaluations=found.n_evaluations,
+        upper_bound=max(upper_bound, cut.agreement),
+        optimal=upper_bound <= cut.agreement + AGREEMENT_TOLERANCE,
+        n_evaluations=n_evaluations,
     )
 
 

@@ -1,0 +1,63 @@
+"""Figures are a function of their points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import pandas as pd
+import pytest
+
+from trimbench.experiments.plan import LineFigure
+from trimbench.reporting.figures import draw
+
+POINTS = pd.DataFrame(
+    [
+        {"series": series, "x": x, "y": x / 10 + shift, "low": x / 10, "high": x / 10 + 0.3}
+        for series, shift in (("agreement", 0.1), ("accuracy", 0.2))
+        for x in (3, 1, 2)
+    ]
+)
+
+
+def figure(points: pd.DataFrame = POINTS, title: str = "A title", y_label: str = "probability") -> LineFigure:
+    return LineFigure("", title, "budget", y_label, points, {"all features": 0.4})
+
+
+def drawn(folder: Path, line_figure: LineFigure) -> tuple[bytes, bytes]:
+    folder.mkdir()
+    paths = [folder / "f.png", folder / "f.pdf"]
+    draw(line_figure, paths)
+    return paths[0].read_bytes(), paths[1].read_bytes()
+
+
+def test_the_same_points_give_the_same_bytes(tmp_path: Path) -> None:
+    png, pdf = drawn(tmp_path / "a", figure())
+    assert (png[:8], pdf[:5]) == (b"\x89PNG\r\n\x1a\n", b"%PDF-")
+    assert (png, pdf) == drawn(tmp_path / "b", figure())
+
+
+def test_the_order_of_points_on_a_line_does_not_matter(tmp_path: Path) -> None:
+    ordered = POINTS.sort_values(["series", "x"], ascending=[False, True])
+    assert drawn(tmp_path / "a", figure(ordered)) == drawn(tmp_path / "b", figure())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [figure(POINTS.assign(y=POINTS["y"] * 1.5)), figure(POINTS.drop(columns=["low", "high"])), figure(title="B title")],
+    ids=["points", "without a band", "title"],
+)
+def test_what_differs_is_seen(tmp_path: Path, other: LineFigure) -> None:
+    assert drawn(tmp_path / "a", other)[0] != drawn(tmp_path / "b", figure())[0]
+
+
+def test_drawing_leaves_the_style_of_others_alone(tmp_path: Path) -> None:
+    before = dict(mpl.rcParams)
+    drawn(tmp_path / "a", figure())
+    assert dict(mpl.rcParams) == before
+
+
+def test_axes_that_are_no_whole_numbers_and_odd_names(tmp_path: Path) -> None:
+    points = POINTS.assign(x=POINTS["x"] / 3, series=POINTS["series"] + " 50% a_b {x}")
+    png, _ = drawn(tmp_path / "a", figure(points, y_label="100% a_b"))
+    assert len(png) > 10_000

@@ -1,0 +1,293 @@
+"""The command line: what it runs, what it writes, and how it says that something does not exist."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from trimbench import cli
+from trimbench.configuration import Catalogue, configuration_folder
+
+from .command_line import Answer, results
+
+Command = Callable[..., Answer]
+
+PROJECT = Catalogue((configuration_folder(),))
+FIRST = PROJECT.names("experiment")[0]
+EXPERIMENTS = ", ".join(PROJECT.names("experiment"))
+EXECUTORS = ", ".join(PROJECT.names("executor"))
+NETWORKS = ", ".join(PROJECT.names("network"))
+SHARED = "cache_mode, executor, offline, profile, results, seed, task"
+T4, T6, CURVE = "experiment=trimming/table4", "experiment=trimming/table6", "experiment=trimming/breast_cancer"
+SMALL = (CURVE, "budgets=[1,2]", "splits=1", "evaluation_limit=10", "executor=serial")
+
+# What a user may get wrong, and the start of the answer.
+MISTAKES = [
+    ("experiment=trimming/tabel6", f"experiment must be one of {EXPERIMENTS}, got 'trimming/tabel6'; did you mean"),
+    ("experiment=trimming", f"experiment must be one of {EXPERIMENTS}, got 'trimming'"),
+    ("experiment=null", f"experiment must be one of {EXPERIMENTS}, got 'null'"),
+    ("experiment=", f"experiment must be one of {EXPERIMENTS}, got ''"),
+    ("experiment=[trimming/table4]", f"experiment must be one of {EXPERIMENTS}, got '[trimming/table4]'"),
+    ("experiment=trimming/table4,trimming/table6", "Ambiguous value for argument"),
+    ("sed=3", f"key must be one of {SHARED}, got 'sed'; did you mean 'seed'?; keys of an experiment need experiment="),
+    ("splits=3", f"key must be one of {SHARED}, got 'splits'"),
+    (f"{T6} threshold=0.3", "key must be one of budget_divisor, cache_mode, "),
+    ("executor.wrkers=2", "executor.key must be one of kind, timeout, workers, got 'wrkers'; did you mean 'workers'?"),
+    ("executor.workers.most=2", "executor.key must be one of kind, timeout, workers, got 'workers.most'"),
+    ("profile.split=2", "profile.key must be one of evaluation_limit, name, splits, got 'split'"),
+    ("cache_mode.more=1", f"key must be one of {SHARED}, got 'cache_mode.more'"),
+    ("+foo=3", f"experiment {FIRST}: a key must be one of "),
+    (f"{T6} +foo=3", "experiment trimming/table6: a key must be one of budget_divisor, engine, networks, thresholds, "),
+    ("+executor.foo=3", "executor: a key must be one of kind, timeout, workers, got 'foo'"),
+    ("executor=proceses", f"executor must be one of {EXECUTORS}, got 'proceses'; did you mean 'processes'?"),
+    ("executor=null", f"executor must be one of {EXECUTORS}, got 'null'"),
+    ("~executor", f"executor must be one of {EXECUTORS}, got 'None'"),
+    ("profile=papers", "profile must be one of paper, quick, got 'papers'; did you mean 'paper'?"),
+    ("task=rum", "configuration: task must be one of fetch, list, report, run, got 'rum'; did you mean 'run'?"),
+    ("cache_mode=onyl", "configuration: cache_mode must be one of default, ignore, only, got 'onyl'"),
+    ("seed=abc", "configuration: seed has no valid value: Value 'abc'"),
+    ("~seed", "configuration: seed has no valid value: "),
+    ("offline=maybe", "configuration: offline has no valid value: Value 'maybe' is not a valid bool"),
+    ("results=null", "configuration: results has no valid value: "),
+    ("results=", "configuration: results must be a folder, got ''"),
+    ("executor.workers=0", "executor: workers must be a positive int or None, got 0"),
+    ("executor.kind=thread", "executor: kind of executor must be one of serial, processes, got 'thread'"),
+    ("executor=serial executor.timeout=3", "executor: timeout must be None for the serial executor"),
+    (f"{T6} networks=pima", "experiment trimming/table6: networks must be a list, got 'pima'; write networks=[pima]"),
+    (f"{T6} networks=[pim]", f"network must be one of {NETWORKS}, got 'pim'"),
+    (f"{T6} networks=[]", "experiment trimming/table6: networks must be a list of at least one value, each once, got"),
+    (f"{T6} thresholds=[0.5,0.5]", "experiment trimming/table6: thresholds must be a list of at least one value, each"),
+    (f"{T6} thresholds=[1.5]", "experiment trimming/table6: threshold must be a probability in [0, 1], got 1.5"),
+    (f"{T6} budget_divisor=0", "experiment trimming/table6: budget_divisor must be 1 or more, got 0"),
+    (f"{T6} engine=fast", "experiment trimming/table6: engine must be one of ['auto', 'dense', 'log_odds'], got"),
+    (f"{T6} runner=nowhere:Table6", "experiment trimming/table6: runner must be 'module:class' of an experiment, got"),
+    (f"{T6} runner=json:Table6", "experiment trimming/table6: runner must be 'module:class' of an experiment, got"),
+    (f"{T6} runner=Table6", "experiment trimming/table6: runner must be 'module:class' of an experiment, got 'Table6'"),
+    (f"{T6} runner=json:dumps", "experiment trimming/table6: runner must be 'module:class' of an experiment, got"),
+    (f"{T4} threshold=high", "experiment trimming/table4: threshold has no valid value: Value 'high'"),
+    (f"{T4} instances=[]", "experiment trimming/table4: instances must have at least one entry, got []"),
+    (f"{T4} instances=[[0.5,0.1]]", "experiment trimming/table4: instances must each be [posterior, positive mass, "),
+    (f"{CURVE} datasets=[breast]", "dataset must be one of "),
+    (f"{CURVE} budgets=[]", "experiment trimming/breast_cancer: budgets must be a list of at least one value"),
+    (f"{CURVE} budgets=[-1]", "experiment trimming/breast_cancer: budgets must be numbers >= 0, got [-1]"),
+    (f"{CURVE} splits=0", "experiment trimming/breast_cancer: splits must be 1 or more, got 0"),
+    (f"{CURVE} test_fraction=1", "experiment trimming/breast_cancer: test_fraction must be between 0 and 1, got 1.0"),
+    (f"{CURVE} smoothing=-1", "experiment trimming/breast_cancer: smoothing must be a number >= 0, got -1.0"),
+    (f"{CURVE} evaluation_limit=0", "experiment trimming/breast_cancer: evaluation_limit must be 1 or more, or null"),
+    (f"task=list {T6} engine=fast", "experiment trimming/table6: engine must be one of"),
+    ("task=list +foo=1", f"experiment {FIRST}: a key must be one of"),
+    (f"-m {T4},trimming/table6 sed=3", "key must be one of cache_mode, executor, instances, "),
+    ("--config-dir nowhere", "Additional config directory"),
+    ("foo", "Error parsing override 'foo'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "message"), MISTAKES)
+def test_a_mistake_is_told_and_nothing_is_written(command: Command, tmp_path: Path, words: str, message: str) -> None:
+    answer = command(*words.split())
+    assert answer.err.startswith(message)
+    assert (answer.code, answer.out) == (2, "")
+    assert "Traceback" not in answer.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_key_of_a_users_own_experiment_is_known(command: Command, tmp_path: Path) -> None:
+    own = tmp_path / "mine/experiment/mine"
+    own.mkdir(parents=True)
+    shutil.copy(configuration_folder() / "experiment/trimming/table4.yaml", own / "t4.yaml")
+    for option in (["--config-dir", "mine"], ["--config-dir=mine"], ["-cd", str(tmp_path / "mine")]):
+        wrong_key = command(*option, "experiment=mine/t4", "instnces=[]")
+        assert "instances" in wrong_key.err.partition(", got")[0]
+        assert "did you mean 'instances'?" in wrong_key.err
+        wrong_name = command(*option, "experiment=mine/t5")
+        assert wrong_name.err.startswith(f"experiment must be one of mine/t4, {EXPERIMENTS}, got 'mine/t5'")
+        assert wrong_key.code == wrong_name.code == 2
+    assert command(*option, "experiment=mine/t4", "executor=serial").out.startswith("\n## mine/t4: complete\n")
+    assert (tmp_path / "results/mine/t4.csv").is_file()
+
+
+def test_a_file_that_is_no_yaml(command: Command, tmp_path: Path) -> None:
+    for group, name in (("experiment", "odd"), ("reported", "odd")):
+        path = tmp_path / "mine" / group / f"{name}.yaml"
+        path.parent.mkdir(parents=True)
+        path.write_text("a: [1\n")
+        words = [f"experiment={name}"] if group == "experiment" else [T4]
+        answer = command("--config-dir", "mine", *words)
+        assert (answer.code, "odd.yaml" in answer.err, "Traceback" in answer.err) == (2, True, False)
+        path.unlink()
+
+
+def test_a_results_folder_that_cannot_be_written(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    answer = command(T4, "results=taken", "executor=serial")
+    assert answer.err == (
+        f"results must be a folder that can be written, got 'taken', and {tmp_path / 'taken'} cannot; choose another\n"
+    )
+    assert answer.code == 2
+    inside = command(T4, "results=taken/inside", "executor=serial")
+    assert (inside.code, inside.err.startswith("results must be a folder that can be written")) == (2, True)
+
+
+def test_a_cache_that_is_no_folder(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "taken").write_text("a file")
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "taken"))
+    answer = command(T4, "executor=serial")
+    assert answer.err.startswith("TRIMBENCH_CACHE must name a folder that exists or can be created, got")
+    assert answer.code == 2
+
+
+def test_ctrl_c_says_how_to_go_on(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(cli.TASKS, "run", stop)
+    answer = command(T4)
+    assert answer.code == 130
+    assert answer.err == "\nStopped. Finished jobs are stored; the same command goes on from there.\n"
+
+
+def test_help_and_configuration_are_shown(command: Command) -> None:
+    assert "trimbench experiment=trimming/table6       one table or figure" in command("--help").out
+    shown = command(T6, "thresholds=[0.2]", "--cfg", "job")
+    assert shown.code == 0
+    assert "thresholds:\n- 0.2\n" in shown.out
+
+
+def test_report_gives_the_same_bytes(command: Command, tmp_path: Path) -> None:
+    assert command(*SMALL).code == 0
+    before = results(tmp_path / "results")
+    assert {Path(name).suffix for name in before} == {".csv", ".md", ".tex", ".png", ".pdf"}
+    shutil.rmtree(tmp_path / "results/trimming")
+    answer = command("task=report", *SMALL)
+    assert (answer.code, answer.err) == (0, "")
+    assert results(tmp_path / "results") == before
+
+
+def test_report_without_stored_results(command: Command, tmp_path: Path) -> None:
+    for name, n_jobs in ((T4, 1), (T6, 126), (CURVE, 30)):
+        answer = command("task=report", name)
+        assert answer.code == 0
+        assert f": {n_jobs} of {n_jobs} jobs missing\n" in answer.out
+    for name in ("table4", "table6"):
+        compared = pd.read_csv(tmp_path / f"results/trimming/{name}.csv")
+        assert set(compared["verdict"]) == {"not attempted"}
+        assert set(compared["reason"]) == {"no stored result; run the experiment"}
+
+
+def test_report_of_failed_jobs_shows_the_failure(command: Command) -> None:
+    assert command(*SMALL, "positive=nonsense").code == 1
+    answer = command("task=report", *SMALL, "positive=nonsense")
+    assert answer.code == 1
+    assert "2 jobs failed, the first with: " in answer.out
+
+
+def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> None:
+    assert re.search(r"\| trimming/table4 +\| +1 \| +0 \| +0 \| none needed", command("task=list").out)
+    command(T4, "executor=serial")
+    command(*SMALL, "positive=nonsense")
+    listed = command("task=list", "offline=true")
+    assert listed.code == 0
+    assert re.search(r"\| trimming/table4 +\| +1 \| +1 \| +0 \| none needed", listed.out)
+    assert re.search(
+        r"\| trimming/table6 +\| +126 \| +0 \| +0 \| 7 of 7 to be fetched \(trimbench task=fetch\): bupa, pima,",
+        listed.out,
+    )
+    assert re.search(r"\| trimming/breast_cancer +\| +30 \| +0 \| +0 \| here", listed.out)
+    failed = command("task=list", *SMALL, "positive=nonsense")
+    assert re.search(r"\| trimming/breast_cancer +\| +2 \| +0 \| +2 \| here", failed.out)
+
+
+def test_list_goes_on_after_an_experiment_that_cannot_be_planned(command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "mine/experiment"
+    folder.mkdir(parents=True)
+    curve = (configuration_folder() / "experiment/trimming/breast_cancer.yaml").read_text()
+    (folder / "odd.yaml").write_text(curve.replace("[breast_cancer]", "[nowhere]"))
+    listed = command("--config-dir", "mine", "task=list")
+    assert listed.code == 0
+    assert re.search(r"\| odd +\| +– \| +– \| +– \| cannot be planned: dataset must be one of", listed.out)
+    assert re.search(r"\| trimming/table4 +\| +1 \| +0 \| +0 \|", listed.out)
+    assert command("--config-dir", "mine", "task=list", "experiment=odd").code == 2
+
+
+def test_fetch_without_a_network(command: Command) -> None:
+    answer = command("task=fetch", "offline=true")
+    assert answer.code == 1
+    for name in ("breast_cancer", "digits", "example_simulated"):
+        assert f"{name}: here, verified\n" in answer.out
+    for name in PROJECT.names("network"):
+        assert f"{name}: FAILED: file 'trimbn/{name}.net.cnf' is not available from https://" in answer.out
+    assert len(answer.out.splitlines()) == len(PROJECT.names("dataset")) + len(PROJECT.names("network"))
+    assert "run `trimbench task=fetch` with a network, or set TRIMBENCH_CACHE" in answer.out
+
+
+def test_fetch_of_one_experiment(command: Command) -> None:
+    assert command("task=fetch", CURVE).out == "breast_cancer: here, verified\n"
+    assert command("task=fetch", T4).out == ""
+    answer = command("task=fetch", T6, "networks=[pima]", "offline=true")
+    assert (answer.code, answer.out[:14]) == (1, "pima: FAILED: ")
+
+
+def test_fetch_reads_what_is_there(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declaration = (configuration_folder() / "network/pima.yaml").read_text()
+    files = tmp_path / "cache/files/trimbn"
+    files.mkdir(parents=True)
+    for end in ("cnf", "lmap", "search"):
+        (files / f"pima.net.{end}").write_text(end)
+        declared = re.search(rf"pima\.net\.{end}\n    sha256: \"(\w+)\"", declaration)
+        assert declared
+        declaration = declaration.replace(declared[1], sha256(end.encode()).hexdigest())
+    (tmp_path / "mine/network").mkdir(parents=True)
+    (tmp_path / "mine/network/pima.yaml").write_text(declaration)
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "cache"))
+    words = ("--config-dir", "mine", "task=fetch", T6, "networks=[pima]", "offline=true")
+    assert command(*words).out == "pima: here, verified\n"
+    (files / "pima.net.lmap").write_text("damaged")
+    answer = command(*words)
+    assert (answer.code, answer.out[:38]) == (1, "pima: FAILED: file 'trimbn/pima.net.lm")
+
+
+def test_a_sweep_has_a_folder_for_each_point(command: Command, tmp_path: Path) -> None:
+    answer = command("-m", T4, "threshold=0.5,0.55", "executor=serial", "results=out")
+    assert answer.code == 0
+    sweeps = tmp_path / "out/sweeps"
+    names = [f"executor=serial,experiment=trimming_table4,threshold={value}" for value in ("0.5", "0.55")]
+    assert sorted(path.name for path in sweeps.iterdir() if path.is_dir()) == names
+    for name, threshold in zip(names, (0.5, 0.55), strict=True):
+        provenance = json.loads((sweeps / name / "trimming/table4.json").read_text())
+        assert provenance["configuration"]["threshold"] == threshold
+    assert len(list((tmp_path / "out/jobs").rglob("*.json"))) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["out"], "nothing beside the results"
+    before = results(tmp_path / "out")
+    assert command("-m", "task=report", T4, "threshold=0.5,0.55", "executor=serial", "results=out").code == 0
+    assert results(tmp_path / "out") == before
+
+
+def test_a_sweep_goes_on_after_a_point_that_fails(command: Command, tmp_path: Path) -> None:
+    answer = command("-m", *SMALL, "positive=nonsense,malignant")
+    assert answer.code == 1
+    pages = sorted((tmp_path / "results/sweeps").rglob("breast_cancer.md"))
+    assert ["positive=malignant" in str(page) for page in pages] == [True, False]
+    assert [page.with_suffix(".png").is_file() for page in pages] == [True, False]
+
+
+def test_a_wrong_point_of_a_sweep_is_found_before_the_first_runs(command: Command, tmp_path: Path) -> None:
+    answer = command("-m", T4, "offline=true,maybe")
+    assert answer.code == 2
+    assert answer.err.startswith("configuration: offline has no valid value")
+    assert not list(tmp_path.rglob("table4*"))
+
+
+def test_folders_of_a_sweep_have_names_that_file_systems_take(command: Command, tmp_path: Path) -> None:
+    long = ",".join(["[0.5,0.1,0.2]"] * 40)
+    answer = command("-m", "task=report", T4, f"instances=[{long}],[{long},[0.1,0.2,0.3]]")
+    assert answer.code == 0
+    names = [path.name for path in (tmp_path / "results/sweeps").iterdir() if path.is_dir()]
+    assert len(names) == len(set(names)) == 2
+    assert all(len(name.encode()) <= 255 for name in names)

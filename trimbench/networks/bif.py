@@ -1,0 +1,235 @@
+"""Reader for networks in the Bayesian Interchange Format (``.bif``).
+
+Libraries that read this format were tried: one keeps probabilities in single precision, the other needs thirty
+packages. The grammar is small.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.networks.network_text import (
+    NetworkParts,
+    checked_shape,
+    normalised_tables,
+    probability,
+    read_text,
+    without_comments,
+)
+
+# Networks in this format are often written by hand, with two digits: thirds are then off by 0.01.
+TOLERANCE = 0.02
+# A quoted name must survive, so it is matched before a comment is looked for.
+COMMENT = r'"[^"\n]*"|//[^\n]*|/\*.*?\*/'
+# Commas and bars only separate.
+WORD = re.compile(r'"([^"\n]*)"|([{}()\[\];])|([^\s,|{}()\[\];"]+)|(")')
+
+
+@dataclass(frozen=True)
+class _Word:
+    text: str
+    line: int
+    quoted: bool = False
+
+    def is_(self, text: str) -> bool:
+        return self.text == text and not self.quoted
+
+
+@dataclass
+class _Definition:
+    """A probability block: the parents' names, and numbers by the parents' states (or by "table" or "default")."""
+
+    line: int
+    parents: list[str]
+    rows: dict[tuple[str, ...] | str, tuple[int, list[float]]] = field(default_factory=dict)
+
+
+def read_bif(path: Path) -> NetworkParts:
+    """Read a network in the Bayesian Interchange Format.
+
+    Probabilities are stated row by row, ``(parents' states) numbers;``, with ``default numbers;`` for rows that are
+    not, or as one ``table numbers;``, in which the node itself varies slowest and its last parent fastest.
+
+    Raises
+    ------
+    ValueError
+        When the file cannot be read; the message names the file, the line and the word.
+    """
+    return _Reader(path, read_text(path)).network()
+
+
+class _Reader:
+    def __init__(self, path: Path, text: str) -> None:
+        self._path = path
+        self._words: list[_Word] = []
+        text = without_comments(text, COMMENT)
+        line, seen = 1, 0
+        for match in WORD.finditer(text):
+            line += text.count("\n", seen, match.start())
+            seen = match.start()
+            quoted = match[1] is not None
+            self._words.append(_Word(match[1] if quoted else match[0], line, quoted))
+        self._words.append(_Word("", line + text.count("\n", seen), quoted=False))
+        self._next = 0
+
+    def _fail(self, message: str, word: _Word) -> NoReturn:
+        got = repr(word.text) if word is not self._words[-1] else "the end of the file; is it cut short?"
+        raise ValueError(f"{self._path}, line {word.line}: {message}, got {got}")
+
+    def _peek(self) -> _Word:
+        return self._words[self._next]
+
+    def _take(self) -> _Word:
+        word = self._words[self._next]
+        self._next = min(self._next + 1, len(self._words) - 1)
+        return word
+
+    def _expect(self, *texts: str) -> _Word:
+        word = self._take()
+        if not any(word.is_(text) for text in texts):
+            self._fail(f"{' or '.join(map(repr, texts))} must follow", word)
+        return word
+
+    def _name(self, what: str) -> str:
+        word = self._take()
+        if word is self._words[-1] or not word.text or (not word.quoted and word.text in '{}()[];"'):
+            self._fail(f"{what} must follow", word)
+        return word.text
+
+    def _names_until(self, end: str, what: str) -> list[str]:
+        names = []
+        while not self._peek().is_(end):
+            names.append(self._name(what))
+        self._take()
+        return names
+
+    def _numbers(self) -> list[float]:
+        numbers = []
+        while not self._peek().is_(";"):
+            word = self._take()
+            try:
+                numbers.append(probability(word.text))
+            except ValueError:
+                self._fail("a probability or ';' must follow", word)
+        self._take()
+        return numbers
+
+    def _skip_property(self) -> None:
+        while not self._peek().is_(";"):
+            if self._peek() is self._words[-1]:
+                self._fail("';' must follow a property", self._peek())
+            self._take()
+        self._take()
+
+    def network(self) -> NetworkParts:
+        self._expect("network")
+        while not self._peek().is_("{"):
+            self._name("the network's name or '{'")
+        self._take()
+        while self._expect("property", "}").text == "property":
+            self._skip_property()
+        states: dict[str, list[str]] = {}
+        definitions: dict[str, _Definition] = {}
+        while self._peek() is not self._words[-1]:
+            block = self._expect("variable", "probability")
+            if block.text == "variable":
+                name = self._name("a variable's name")
+                if name in states:
+                    self._fail(f"the variable {name!r} must be declared once", block)
+                states[name] = self._variable()
+            else:
+                name, definition = self._probability(block.line)
+                if name in definitions:
+                    self._fail(f"the probabilities of {name!r} must be stated once", block)
+                definitions[name] = definition
+        if missing := [name for name in states if name not in definitions]:
+            self._fail(f"the probabilities of {missing[0]!r} must follow", self._words[-1])
+        tables = {name: self._table(name, definition, states) for name, definition in definitions.items()}
+        lines = {name: definition.line for name, definition in definitions.items()}
+        return NetworkParts(
+            states,
+            {name: definition.parents for name, definition in definitions.items()},
+            normalised_tables(self._path, tables, lines, tolerance=TOLERANCE),
+        )
+
+    def _variable(self) -> list[str]:
+        states: list[str] | None = None
+        self._expect("{")
+        while (word := self._expect("type", "property", "}")).text != "}":
+            if word.text == "property":
+                self._skip_property()
+                continue
+            if states is not None:
+                self._fail("a variable must have one type", word)
+            self._expect("discrete")
+            self._expect("[")
+            count = self._take()
+            self._expect("]")
+            self._expect("{")
+            states = self._names_until("}", "a state's name")
+            self._expect(";")
+            if count.text != str(len(states)) or len(set(states)) != len(states):
+                self._fail(f"the number of states must be that of {states}, all distinct", count)
+        if states is None:
+            self._fail("a variable must have a type", word)
+        return states
+
+    def _probability(self, line: int) -> tuple[str, _Definition]:
+        self._expect("(")
+        name = self._name("a variable's name")
+        definition = _Definition(line, self._names_until(")", "a parent's name"))
+        self._expect("{")
+        while not (word := self._expect("table", "default", "(", "property", "}")).is_("}"):
+            if word.text == "property":
+                self._skip_property()
+                continue
+            key = tuple(self._names_until(")", "a parent's state")) if word.text == "(" else word.text
+            if key in definition.rows:
+                self._fail(f"the row {key} must be stated once", word)
+            definition.rows[key] = (word.line, self._numbers())
+        return name, definition
+
+    def _table(self, name: str, definition: _Definition, states: dict[str, list[str]]) -> NDArray[np.float64]:
+        where = f"{self._path}, line {definition.line}"
+        for other in (name, *definition.parents):
+            if other not in states:
+                raise ValueError(f"{where}: {other!r} must be declared as a variable")
+        rows = dict(definition.rows)
+        above = tuple(len(states[parent]) for parent in definition.parents)
+        size = len(states[name])
+        checked_shape(where, (*above, size))
+        expected = math.prod(above) * size if "table" in rows else size
+        for key, (line, numbers) in rows.items():
+            if len(numbers) != expected or ("table" in rows and len(rows) > 1):
+                raise ValueError(
+                    f"{self._path}, line {line}: the row {key} of {name!r} must have {expected} numbers and not be "
+                    f"beside a table, got {len(numbers)}"
+                )
+        if "table" in rows:
+            whole = np.array(rows["table"][1], dtype=np.float64).reshape(size, *above)
+            return np.moveaxis(whole, 0, -1)
+        default = rows.pop("default", None)
+        missing = math.prod(above) - len(rows)
+        # Rows are distinct: as many as there are combinations are all of them, once each is known to be one.
+        table = np.full((*above, size), np.nan)
+        for key, (line, numbers) in rows.items():
+            try:
+                at = tuple(states[parent].index(state) for parent, state in zip(definition.parents, key, strict=True))
+            except ValueError as error:
+                raise ValueError(
+                    f"{self._path}, line {line}: a row of {name!r} must name a state of each of "
+                    f"{definition.parents}, got {key}"
+                ) from error
+            table[at] = numbers
+        if missing > 0:
+            if default is None:
+                raise ValueError(f"{where}: {missing} rows of {name!r} must be stated, or a default")
+            table[np.isnan(table[..., 0])] = default[1]
+        return table

@@ -1,0 +1,101 @@
+"""Readers for networks written as bare numbers: the Ergo format and the UAI competition format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.networks.network_text import NetworkParts, Words, normalised_tables, read_text, without_comments
+
+# The networks of the UAI 2008 evaluation have six digits; their distributions are off by up to 7e-6.
+TOLERANCE = 1e-4
+COMMENT = r"/\*.*?\*/"
+LARGEST = 10**9
+
+
+def read_ergo(path: Path) -> NetworkParts:
+    """Read a network in Ergo format.
+
+    The file holds the number of variables, their cardinalities, the parents of each variable (how many, then their
+    indices), the table of each variable (how many entries, then the entries: the last variable, which is the node
+    itself, varies fastest), and if they are known the names of the variables and then of their states.
+
+    Raises
+    ------
+    ValueError
+        When the file cannot be read; the message names the file, the line and the word.
+    """
+    words = Words(path, without_comments(read_text(path), COMMENT))
+    count = words.whole("the number of variables", lowest=1, highest=LARGEST)
+    sizes = words.wholes("a cardinality", count, lowest=1, highest=LARGEST)
+    parents = [
+        words.wholes(
+            f"a parent of variable {i}",
+            words.whole(f"the number of parents of variable {i}", highest=count - 1),
+            highest=count - 1,
+        )
+        for i in range(count)
+    ]
+    tables = [words.table(f"table {i}", [*(sizes[j] for j in parents[i]), sizes[i]]) for i in range(count)]
+    names = [words.word(f"the name of variable {i}") for i in range(count)] if words.left else None
+    states = [
+        [words.word(f"the name of state {k} of variable {i}") for k in range(size)]
+        for i, size in enumerate(sizes if words.left else [])
+    ]
+    words.end()
+    return _parts(path, sizes, parents, tables, names, states or None)
+
+
+def read_uai(path: Path) -> NetworkParts:
+    """Read a network in the format of the UAI competitions.
+
+    The file holds the word BAYES, the number of variables, their cardinalities, the number of tables, the variables of
+    each table (how many, then their indices, the node itself last), and the tables (how many entries, then the entries,
+    the last variable fastest). It has no names.
+
+    Raises
+    ------
+    ValueError
+        When the file cannot be read; the message names the file, the line and the word.
+    """
+    words = Words(path, read_text(path))
+    if words.word("BAYES").upper() != "BAYES":
+        words.fail("a network must begin with BAYES (a Markov network has no conditional tables)")
+    count = words.whole("the number of variables", lowest=1, highest=LARGEST)
+    sizes = words.wholes("a cardinality", count, lowest=1, highest=LARGEST)
+    words.whole("the number of tables (one for each variable)", lowest=count, highest=count)
+    scopes: dict[int, list[int]] = {}
+    for i in range(count):
+        length = words.whole(f"the number of variables of table {i}", lowest=1, highest=count)
+        *above, node = words.wholes(f"a variable of table {i}", length, highest=count - 1)
+        if node in scopes:
+            words.fail("the last variable of a table must have no other table")
+        scopes[node] = above
+    tables = {
+        node: words.table(f"the table of variable {node}", [*(sizes[j] for j in above), sizes[node]])
+        for node, above in scopes.items()
+    }
+    words.end()
+    nodes = range(count)
+    return _parts(path, sizes, [scopes[node] for node in nodes], [tables[node] for node in nodes], None, None)
+
+
+def _parts(
+    path: Path,
+    sizes: list[int],
+    parents: list[list[int]],
+    tables: list[NDArray[np.float64]],
+    names: list[str] | None,
+    states: list[list[str]] | None,
+) -> NetworkParts:
+    """Return the network with the names that were given, or "x0", "x1", ... and states "0", "1", ..."""
+    nodes = names or [f"x{i}" for i in range(len(sizes))]
+    if len(set(nodes)) != len(nodes):
+        raise ValueError(f"{path}: the names of the variables must be distinct")
+    return NetworkParts(
+        dict(zip(nodes, states or [[str(k) for k in range(size)] for size in sizes], strict=True)),
+        {node: [nodes[j] for j in above] for node, above in zip(nodes, parents, strict=True)},
+        normalised_tables(path, dict(zip(nodes, tables, strict=True)), None, tolerance=TOLERANCE),
+    )

@@ -1,0 +1,31 @@
+"""Which reader reads which file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from trimbench.networks.bif import read_bif
+from trimbench.networks.network_text import NetworkParts
+from trimbench.networks.number_files import read_ergo, read_uai
+from trimbench.networks.xmlbif import read_xmlbif
+
+READERS: dict[str, Callable[[Path], NetworkParts]] = {
+    ".erg": read_ergo,
+    ".uai": read_uai,
+    ".bif": read_bif,
+    ".xmlbif": read_xmlbif,
+    ".xml": read_xmlbif,
+}
+
+
+def read_parts(path: Path) -> NetworkParts:
+    """Read a network with the reader for the ending of `path`; ValueError when there is none."""
+    name = path.name.lower().removesuffix(".gz")
+    reader = READERS.get(Path(name).suffix)
+    if reader is None:
+        raise ValueError(
+            f"path must end in .json, {', '.join(READERS)}, or one of the latter and .gz, got {str(path)!r}; "
+            "an ACE network is read by read_ace"
+        )
+    return reader(path)

@@ -1,0 +1,162 @@
+"""Reader for networks in XMLBIF 0.3 (``.xmlbif``, ``.xml``)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+from xml.parsers import expat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.networks.network_text import (
+    NetworkParts,
+    checked_shape,
+    normalised_tables,
+    probability,
+    read_bytes,
+)
+
+# As in the other interchange format: written by hand, thirds are off by 0.01.
+TOLERANCE = 0.02
+# Which elements may stand in which; what is in a property is passed over.
+INSIDE = {
+    "": {"BIF"},
+    "BIF": {"NETWORK"},
+    "NETWORK": {"NAME", "PROPERTY", "VARIABLE", "DEFINITION"},
+    "VARIABLE": {"NAME", "OUTCOME", "PROPERTY"},
+    "DEFINITION": {"FOR", "GIVEN", "TABLE", "PROPERTY"},
+}
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A variable or a definition: the texts of its elements by their names, each with its line."""
+
+    line: int
+    texts: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+
+    def all(self, element: str) -> list[str]:
+        return [text for _, text in self.texts.get(element, [])]
+
+
+def read_xmlbif(path: Path) -> NetworkParts:
+    """Read a network in XMLBIF 0.3.
+
+    The numbers of a TABLE go through the values of the GIVEN variables in their order, the last fastest but for the
+    FOR variable itself, which is fastest of all. Entities are refused, so a file reads nothing but itself.
+
+    Raises
+    ------
+    ValueError
+        When the file cannot be read; the message names the file and the line.
+    """
+    entries = _Reader(path).entries()
+    states: dict[str, list[str]] = {}
+    for entry in entries["VARIABLE"]:
+        name = _one(path, entry, "NAME")
+        if name in states:
+            raise ValueError(f"{path}, line {entry.line}: the variable {name!r} must be declared once")
+        states[name] = entry.all("OUTCOME")
+    parents: dict[str, list[str]] = {}
+    tables: dict[str, NDArray[np.float64]] = {}
+    lines: dict[str, int] = {}
+    for entry in entries["DEFINITION"]:
+        name = _one(path, entry, "FOR")
+        if name in parents:
+            raise ValueError(f"{path}, line {entry.line}: {name!r} must have one definition")
+        parents[name], lines[name] = entry.all("GIVEN"), entry.line
+        for variable in (*parents[name], name):
+            if variable not in states:
+                raise ValueError(f"{path}, line {entry.line}: {variable!r} must be declared as a variable")
+        tables[name] = _table(path, entry, name, [len(states[variable]) for variable in (*parents[name], name)])
+    if missing := [name for name in states if name not in parents]:
+        raise ValueError(f"{path}: every variable must have a definition, got none for {missing[0]!r}")
+    return NetworkParts(states, parents, normalised_tables(path, tables, lines, tolerance=TOLERANCE))
+
+
+def _one(path: Path, entry: _Entry, element: str) -> str:
+    texts = entry.all(element)
+    if len(texts) != 1 or not texts[0]:
+        raise ValueError(f"{path}, line {entry.line}: there must be one {element} with a text, got {texts}")
+    return texts[0]
+
+
+def _table(path: Path, entry: _Entry, name: str, shape: list[int]) -> NDArray[np.float64]:
+    checked_shape(f"{path}, line {entry.line}", shape)
+    numbers = []
+    _one(path, entry, "TABLE")
+    start, text = entry.texts["TABLE"][0]
+    for line, content in enumerate(text.split("\n"), start):
+        for word in content.split():
+            try:
+                numbers.append(probability(word))
+            except ValueError as error:
+                raise ValueError(f"{path}, line {line}: {word!r} must be a probability ({error})") from error
+    if len(numbers) != math.prod(shape):
+        raise ValueError(
+            f"{path}, line {entry.line}: the table of {name!r} must have {math.prod(shape)} numbers, one for each "
+            f"combination of values {tuple(shape)}, got {len(numbers)}"
+        )
+    return np.array(numbers, dtype=np.float64).reshape(shape)
+
+
+class _Reader:
+    """Collects the variables and definitions of a file, and knows on which lines they stand."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._open: list[str] = [""]
+        self._found: dict[str, list[_Entry]] = {"VARIABLE": [], "DEFINITION": []}
+        self._networks = 0
+        self._text: list[str] = []
+        self._line = 0
+        self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._text.append
+        self._parser.EntityDeclHandler = self._entity
+
+    def entries(self) -> dict[str, list[_Entry]]:
+        content = read_bytes(self._path)
+        try:
+            self._parser.Parse(content, True)
+        except (expat.ExpatError, LookupError, UnicodeError) as error:
+            raise ValueError(f"{self._path} must be an XML file: {error}; is it cut short?") from error
+        if not self._networks or not self._found["VARIABLE"]:
+            raise ValueError(f"{self._path} must hold a BIF element with a NETWORK of at least one VARIABLE")
+        return self._found
+
+    def _fail(self, message: str) -> NoReturn:
+        raise ValueError(f"{self._path}, line {self._parser.CurrentLineNumber}: {message}")
+
+    def _entity(self, name: str, *_: object) -> None:
+        self._fail(f"a network must not define entities, got {name!r}")
+
+    def _start(self, element: str, attributes: dict[str, str]) -> None:
+        element, parent = element.upper(), self._open[-1]
+        self._open.append(element)
+        self._text.clear()
+        self._line = self._parser.CurrentLineNumber
+        if "PROPERTY" in self._open[:-1]:
+            return
+        if element not in INSIDE.get(parent, ()):
+            self._fail(f"{parent or 'the file'} must hold {sorted(INSIDE.get(parent, ['text']))}, got {element!r}")
+        self._networks += element == "NETWORK"
+        if self._networks > 1:
+            self._fail("a file must hold one NETWORK, got another")
+        if element == "VARIABLE" and attributes.get("TYPE", "nature") != "nature":
+            self._fail(f"a VARIABLE must have TYPE 'nature', got {attributes['TYPE']!r}")
+        if element in self._found:
+            self._found[element].append(_Entry(self._line))
+
+    def _end(self, element: str) -> None:
+        element, parent = self._open.pop().upper(), self._open[-1]
+        if parent in self._found and element != "PROPERTY":
+            text = "".join(self._text)
+            # The line on which the text begins; only a table keeps its lines.
+            text = text if element == "TABLE" else text.strip()
+            self._found[parent][-1].texts.setdefault(element, []).append((self._line, text))
+        self._text.clear()

@@ -1,0 +1,106 @@
+"""Feature selection by information gain: what the features tell of the class, not of the classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.trimming.budget import checked_budget, checked_costs, is_affordable
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.engines import Engine
+
+# Gains closer than this are equal; the feature that comes first is then taken.
+_TIE = 1e-13
+
+
+def information_gains(
+    classifier: BayesianClassifier, *, given: Sequence[int] = (), engine: Engine | None = None
+) -> NDArray[np.float64]:
+    """Return the mutual information of the class with each feature, together with those that are given.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+    given : sequence of int
+        Positions of features whose values are known: the result is I(C; given, F_i).
+    engine : Engine, optional
+        Gives the joint probabilities of a general network; default: exact contraction.
+
+    Returns
+    -------
+    ndarray of shape (n_features,), in nats
+    """
+    gains = []
+    for feature in range(classifier.n_features):
+        features = [*given, feature] if feature not in given else list(given)
+        gains.append(_mutual_information(*_joint(classifier, features, engine)))
+    return np.array(gains)
+
+
+def select_by_information_gain(
+    classifier: BayesianClassifier,
+    budget: float,
+    costs: Mapping[str, float] | Sequence[float] | None = None,
+    *,
+    joint: bool = False,
+    engine: Engine | None = None,
+) -> tuple[str, ...]:
+    """Select features by information gain, the most informative affordable one first.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+    budget : float
+        Largest sum of costs, 0 or more.
+    costs : mapping from feature name to cost, or sequence of n_features costs, optional
+        0 or more. Default: 1 for each feature.
+    joint : bool
+        False: each feature by its own gain. True: greedily by the gain together with those already selected; the
+        number of instances of the selected features must be small.
+    engine : Engine, optional
+        Gives the joint probabilities of a general network; default: exact contraction.
+
+    Returns
+    -------
+    tuple of str
+        In the order of their selection.
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range or a feature is unknown.
+    """
+    price = checked_costs(classifier, costs)
+    limit = checked_budget(budget)
+    chosen: list[int] = []
+    gains = information_gains(classifier, engine=engine)
+    while True:
+        spent = [price[i] for i in chosen]
+        open_ = [
+            i for i in range(classifier.n_features) if i not in chosen and is_affordable([*spent, price[i]], limit)
+        ]
+        if not open_:
+            return tuple(classifier.features[i] for i in chosen)
+        if joint and chosen:
+            gains = information_gains(classifier, given=chosen, engine=engine)
+        highest = max(gains[i] for i in open_)
+        chosen.append(next(i for i in open_ if gains[i] >= highest - _TIE))
+
+
+def _joint(
+    classifier: BayesianClassifier, features: Sequence[int], engine: Engine | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if engine is None or classifier.is_naive_bayes:
+        return classifier.joint(features)
+    instances = engine.instances(features)
+    return instances.positive, instances.negative
+
+
+def _mutual_information(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
+    """Return I(C; F') in nats from Pr(c, f') and Pr(not c, f')."""
+    table = np.stack([positive, negative])
+    independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
+    seen = table > 0
+    return float((table[seen] * np.log(table[seen] / independent[seen])).sum())

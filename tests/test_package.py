@@ -60,5 +60,5 @@ def test_public_names_are_sorted_and_complete() -> None:
 
 
 def test_an_unknown_name_is_told_with_those_that_exist() -> None:
-    with pytest.raises(AttributeError, match=r"module 'trimbench' has no attribute 'prune'; it has \[.*'trim'\]"):
+    with pytest.raises(AttributeError, match=r"module 'trimbench' has no attribute 'prune'; it has \[.*'trim', .*\]"):
         tb.prune  # noqa: B018

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         maximum_potential_agreement,
     )
     from trimbench.trimming.classifier import BayesianClassifier
+    from trimbench.trimming.curve import trimming_curve
+    from trimbench.trimming.information_gain import select_by_information_gain
     from trimbench.trimming.same_decision import SameDecisionSelection, select_by_same_decision
     from trimbench.trimming.trim import Trimming, trim
 
@@ -37,8 +39,10 @@ __all__ = [
     "maximum_potential_agreement",
     "read_ace",
     "read_ace_problem",
+    "select_by_information_gain",
     "select_by_same_decision",
     "trim",
+    "trimming_curve",
 ]
 
 _MODULES = {
@@ -53,6 +57,8 @@ _MODULES = {
         "maximum_potential_agreement",
     ),
     "trimbench.trimming.classifier": ("BayesianClassifier",),
+    "trimbench.trimming.curve": ("trimming_curve",),
+    "trimbench.trimming.information_gain": ("select_by_information_gain",),
     "trimbench.trimming.same_decision": ("SameDecisionSelection", "select_by_same_decision"),
     "trimbench.trimming.trim": ("Trimming", "trim"),
 }

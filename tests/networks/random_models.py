@@ -47,12 +47,12 @@ def naive_bayes_models(draw: st.DrawFn, *, odd_names: bool = False) -> tb.NaiveB
 
 
 @st.composite
-def networks(draw: st.DrawFn) -> tb.BayesianNetwork:
+def networks(draw: st.DrawFn, *, names: st.SearchStrategy[str] = NAMES) -> tb.BayesianNetwork:
     """Networks of up to 5 nodes in any order, each with up to 3 parents."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     coarse = draw(st.booleans())
-    order = draw(st.lists(NAMES, min_size=1, max_size=5, unique=True))
-    states = {name: draw(st.lists(NAMES, min_size=1, max_size=3, unique=True)) for name in draw(st.permutations(order))}
+    order = draw(st.lists(names, min_size=1, max_size=5, unique=True))
+    states = {name: draw(st.lists(names, min_size=1, max_size=3, unique=True)) for name in draw(st.permutations(order))}
     parents = {
         name: draw(st.lists(st.sampled_from(order[:i]), max_size=3, unique=True)) if i else []
         for i, name in enumerate(order)

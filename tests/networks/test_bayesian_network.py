@@ -249,10 +249,16 @@ def test_every_way_to_cut_a_file_short_is_named(tmp_path: Path) -> None:
 
 
 def test_an_unknown_ending_is_refused_before_the_file_is_opened(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"path must end in \.json, got '.*absent\.cnf'; an ACE network is read by"):
-        tb.BayesianNetwork.read(tmp_path / "absent.cnf")
-    with pytest.raises(FileNotFoundError):
-        tb.BayesianNetwork.read(tmp_path / "absent.JSON")
+    message = (
+        r"path must end in \.json, \.erg, \.uai, \.bif, \.xmlbif, \.xml, or one of the latter and \.gz, "
+        r"got '.*absent\.{}'; an ACE network is read by read_ace"
+    )
+    for ending in ("cnf", "json.gz", "gz"):
+        with pytest.raises(ValueError, match=message.format(ending)):
+            tb.BayesianNetwork.read(tmp_path / f"absent.{ending}")
+    for ending in ("JSON", "erg", "erg.gz", "UAI", "bif", "xmlbif", "xml"):
+        with pytest.raises(FileNotFoundError):
+            tb.BayesianNetwork.read(tmp_path / f"absent.{ending}")
 
 
 def test_a_failed_save_leaves_the_old_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

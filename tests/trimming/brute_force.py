@@ -14,6 +14,8 @@ TOLERANCE = 1e-12
 
 def instances(classifier: tb.BayesianClassifier, features: Sequence[int]) -> dict[tuple[int, ...], tuple[float, float]]:
     """Return Pr(c, f'), Pr(not c, f') for every instance of the features at the given positions."""
+    if not classifier.is_naive_bayes:
+        return network_instances(classifier, features)
     table = {}
     for values in itertools.product(*(range(classifier.cardinalities[i]) for i in features)):
         joint = [float(p) for p in classifier.prior]
@@ -21,6 +23,27 @@ def instances(classifier: tb.BayesianClassifier, features: Sequence[int]) -> dic
             joint = [joint[side] * float(classifier.tables[i][side, value]) for side in (0, 1)]
         table[values] = (joint[0], joint[1])
     return table
+
+
+def network_instances(
+    classifier: tb.BayesianClassifier, features: Sequence[int]
+) -> dict[tuple[int, ...], tuple[float, float]]:
+    """Sum the product of all conditional tables over every joint state of the network."""
+    network = classifier.model
+    states = [range(network.cardinality(node)) for node in network.nodes]
+    place = {node: i for i, node in enumerate(network.nodes)}
+    names = [classifier.features[i] for i in features]
+    table = {
+        values: [0.0, 0.0] for values in itertools.product(*(range(classifier.cardinalities[i]) for i in features))
+    }
+    for state in itertools.product(*states):
+        probability = 1.0
+        for node in network.nodes:
+            parents = tuple(state[place[parent]] for parent in network.parents(node))
+            probability *= float(network.table(node)[(*parents, state[place[node]])])
+        is_positive = network.states(classifier.target)[state[place[classifier.target]]] == classifier.positive
+        table[tuple(state[place[name]] for name in names)][0 if is_positive else 1] += probability
+    return {values: (joint[0], joint[1]) for values, joint in table.items()}
 
 
 def positive(joint: tuple[float, float], threshold: float) -> bool:
@@ -84,3 +107,28 @@ def random_classifier(
     prior = np.array([0.5, 0.5]) if coarse else rng.dirichlet([2.0, 2.0])
     model = tb.NaiveBayes(prior, [rows(cardinality) for cardinality in cardinalities])
     return tb.BayesianClassifier(model, positive="0", threshold=threshold)
+
+
+def random_network_classifier(
+    rng: np.random.Generator, n_features: int, threshold: float, *, coarse: bool = False
+) -> tb.BayesianClassifier:
+    """Return a classifier on a random network with a hidden node, dependent features and up to 3 values each."""
+    names = ["c", "h", *(f"f{i}" for i in range(n_features))]
+    cardinality = {name: 2 if name == "c" else int(rng.integers(2, 4)) for name in names}
+    parents = {
+        name: [str(parent) for parent in rng.choice(names[:i], size=rng.integers(0, min(i, 3) + 1), replace=False)]
+        for i, name in enumerate(names)
+    }
+    tables = {}
+    for name in names:
+        shape = tuple(cardinality[parent] for parent in parents[name])
+        if coarse:
+            weights = rng.integers(0, 3, size=(*shape, cardinality[name])).astype(float)
+            weights[..., 0] += weights.sum(axis=-1) == 0
+            tables[name] = weights / weights.sum(axis=-1, keepdims=True)
+        else:
+            tables[name] = rng.dirichlet(np.ones(cardinality[name]), size=shape)
+    states = {name: [str(value) for value in range(cardinality[name])] for name in names}
+    network = tb.BayesianNetwork(states, parents, tables)
+    features = [f"f{i}" for i in range(n_features)]
+    return tb.BayesianClassifier(network, "c", positive="1", features=features, threshold=threshold)

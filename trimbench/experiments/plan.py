@@ -66,6 +66,8 @@ class LineFigure:
     points : DataFrame with the columns series, x, y and optionally low and high (an interval around y)
     levels : mapping from label to y
         Horizontal lines to compare with.
+    marks : mapping from series to "line", "cloud" or "highlight"
+        How a series is drawn: a line (the default), small points, or large points.
     """
 
     name: str
@@ -74,6 +76,7 @@ class LineFigure:
     y_label: str
     points: pd.DataFrame
     levels: Mapping[str, float] = field(default_factory=dict)
+    marks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +91,15 @@ class Outcome:
         The counterpart of each reported number, under the same key; None where it could not be computed.
     notes : sequence of str
         What a reader of the tables must know.
+    intervals : mapping
+        For some of the reproduced numbers, an interval (low, high) over repetitions.
     """
 
     tables: Sequence[Table]
     figures: Sequence[LineFigure] = ()
     reproduced: Mapping[str, float | None] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def check_axis(name: str, values: Sequence[object]) -> None:

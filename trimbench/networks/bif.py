@@ -149,6 +149,8 @@ class _Reader:
                 if name in definitions:
                     self._fail(f"the probabilities of {name!r} must be stated once", block)
                 definitions[name] = definition
+        if not states:
+            self._fail("a variable must follow", self._words[-1])
         if missing := [name for name in states if name not in definitions]:
             self._fail(f"the probabilities of {missing[0]!r} must follow", self._words[-1])
         tables = {name: self._table(name, definition, states) for name, definition in definitions.items()}

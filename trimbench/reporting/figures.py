@@ -56,6 +56,13 @@ def draw(figure: LineFigure, paths: Sequence[Path]) -> None:
 
 def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: str) -> None:
     line = figure.points[figure.points["series"] == name].sort_values("x")
-    axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=4, linewidth=1.6, label=name)
+    mark = figure.marks.get(name, "line")
+    if mark == "cloud":
+        axes.plot(line["x"], line["y"], color="#9a9a9a", marker=".", markersize=3, linewidth=0, label=name, zorder=1)
+        return
+    if mark == "highlight":
+        axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=9, linewidth=0, label=name, zorder=4)
+        return
+    axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=4, linewidth=1.6, label=name, zorder=3)
     if {"low", "high"} <= set(line.columns):
         axes.fill_between(line["x"], line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)

@@ -43,7 +43,7 @@ def write_findings(findings: Findings, reported: list[Reported], folder: Path) -
     stem = folder / findings.name
     stem.parent.mkdir(parents=True, exist_ok=True)
     tables = list(findings.outcome.tables)
-    compared = comparison(reported, findings.outcome.reproduced, _reason(findings))
+    compared = comparison(reported, findings.outcome.reproduced, _reason(findings), findings.outcome.intervals)
     main = compared.frame if reported else tables[0].frame
     shown = [*tables, side_by_side(compared)] if reported else list(tables)
     differing = differences(compared)

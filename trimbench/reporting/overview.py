@@ -94,7 +94,11 @@ def _status(findings: Findings) -> str:
 
 
 def _verdicts(findings: Findings, reported: list[Reported]) -> dict[str, int]:
-    found = comparison(reported, findings.outcome.reproduced, "").frame["verdict"].value_counts()
+    found = (
+        comparison(reported, findings.outcome.reproduced, "", findings.outcome.intervals)
+        .frame["verdict"]
+        .value_counts()
+    )
     return {verdict: int(found.get(verdict, 0)) for verdict in VERDICTS}
 
 

@@ -58,7 +58,12 @@ def _tabulated(frame: pd.DataFrame, table: Table, style: str) -> str:
     )
 
 
-def comparison(reported: list[Reported], reproduced: Mapping[str, float | None], reason: str) -> Table:
+def comparison(
+    reported: list[Reported],
+    reproduced: Mapping[str, float | None],
+    reason: str,
+    intervals: Mapping[str, tuple[float, float]] | None = None,
+) -> Table:
     """Return reported beside reproduced numbers, one row each, with verdict and reason.
 
     Parameters
@@ -67,13 +72,15 @@ def comparison(reported: list[Reported], reproduced: Mapping[str, float | None],
     reproduced : mapping from key to value
     reason : str
         Why numbers are absent, where the experiment knows.
+    intervals : mapping from key to (low, high), optional
+        Of reproduced numbers, over repetitions.
     """
     import pandas as pd
 
     rows = []
     for number in reported:
         value = reproduced.get(number.key)
-        verdict, why = judge(number, value)
+        verdict, why = judge(number, value, (intervals or {}).get(number.key))
         rows.append(
             {
                 "source": number.source,

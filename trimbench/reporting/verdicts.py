@@ -12,7 +12,7 @@ from trimbench.configuration import ConfigurationError, build_settings, unknown
 
 Verdict = Literal["exact", "within", "trend", "differs", "not attempted"]
 VERDICTS: tuple[Verdict, ...] = ("exact", "within", "trend", "differs", "not attempted")
-_RULES = ("exact", "within", "at_most", "at_least")
+_RULES = ("exact", "within", "interval", "at_most", "at_least")
 _TIMEOUT = "timeout"
 # Enough digits for every float in full.
 _EXACTLY = Context(prec=2000)
@@ -25,8 +25,9 @@ class Rule:
     Attributes
     ----------
     kind : str
-        "exact": it rounds to the printed digits. "within": it is at most `tolerance` away. "at_most" and "at_least":
-        it is on that side of the printed number, in the paper's own direction of better.
+        "exact": it rounds to the printed digits. "within": it is at most `tolerance` away. "interval": the printed
+        number is inside the interval over the repetitions. "at_most" and "at_least": it is on that side of the printed
+        number, in the paper's own direction of better.
     tolerance : float
         Of "within", in units of the number.
     reason : str
@@ -140,7 +141,9 @@ def _check_parts(entry: Any, what: str) -> None:
         )
 
 
-def judge(reported: Reported, reproduced: float | None) -> tuple[Verdict, str]:
+def judge(
+    reported: Reported, reproduced: float | None, interval: tuple[float, float] | None = None
+) -> tuple[Verdict, str]:
     """Return the verdict on one number and the reason for it.
 
     Parameters
@@ -148,6 +151,8 @@ def judge(reported: Reported, reproduced: float | None) -> tuple[Verdict, str]:
     reported : Reported
     reproduced : float or None
         None (or NaN) where it was not computed.
+    interval : tuple of float, optional
+        Of the reproduced number, over repetitions.
 
     Returns
     -------
@@ -159,6 +164,8 @@ def judge(reported: Reported, reproduced: float | None) -> tuple[Verdict, str]:
         return "not attempted", "not computed in this run"
     if reported.is_printed_form_of(reproduced):
         return "exact", "rounds to the printed digits"
+    if rule.kind == "interval" and interval is not None and interval[0] <= value <= interval[1]:
+        return "within", f"inside the interval {interval[0]:.4g} to {interval[1]:.4g} over the repetitions"
     if rule.kind == "within" and abs(reproduced - value) <= rule.tolerance:
         return "within", f"within {rule.tolerance:g} of the printed number"
     if rule.kind == "at_most" and reproduced <= value:

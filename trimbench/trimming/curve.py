@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trimbench.trimming.budget import checked_budget, checked_costs, highest_cost
 from trimbench.trimming.classifier import BayesianClassifier
@@ -45,19 +46,51 @@ def trimming_curve(
     ValueError
         When an argument is out of range or there are too many features for the dense engine.
     """
-    price = np.array(checked_costs(classifier, costs))
+    price = checked_costs(classifier, costs)
     limits = [highest_cost(checked_budget(budget)) for budget in budgets]
     if not limits:
         raise ValueError("budgets must be a sequence of at least one number, got none")
     engine = DenseEngine.build(classifier)
-    candidates: list[tuple[float, float, tuple[int, ...]]] = []
-    for batch in subset_batches(engine.root, price.tolist(), max(budgets)):
-        _, _, signed = batch.instances(classifier)
-        potential = 0.5 * (1.0 + np.abs(signed).sum(axis=1))
-        rows = zip(potential.tolist(), batch.costs.tolist(), batch.kept.tolist(), strict=True)
-        candidates += [(-value, cost, tuple(sorted(kept))) for value, cost, kept in rows]
+    candidates = [(-value, cost, kept) for kept, cost, value in _sweep(classifier, engine, price, max(budgets))]
     heapq.heapify(candidates)
     return _best_of_each(classifier, engine, candidates, limits)
+
+
+def potential_agreements(
+    classifier: BayesianClassifier, budget: float, costs: Mapping[str, float] | Sequence[float] | None = None
+) -> tuple[list[tuple[int, ...]], NDArray[np.float64]]:
+    """Return all feature subsets within a budget and the maximum potential agreement of each.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+        Small enough for the dense engine.
+    budget : float
+        Largest sum of costs, 0 or more.
+    costs : mapping from feature name to cost, or sequence of n_features costs, optional
+        0 or more. Default: 1 for each feature.
+
+    Returns
+    -------
+    subsets : list of tuples of int
+        Positions of the features, the empty subset among them.
+    agreements : ndarray of shape (n_subsets,)
+        For naive Bayes the maximum achievable agreement, too (Proposition 3).
+    """
+    price = checked_costs(classifier, costs)
+    found = list(_sweep(classifier, DenseEngine.build(classifier), price, checked_budget(budget)))
+    return [kept for kept, _, _ in found], np.array([value for _, _, value in found])
+
+
+def _sweep(
+    classifier: BayesianClassifier, engine: DenseEngine, costs: Sequence[float], budget: float
+) -> Iterator[tuple[tuple[int, ...], float, float]]:
+    """Yield each subset within the budget with its cost and its maximum potential agreement."""
+    for batch in subset_batches(engine.root, costs, budget):
+        _, _, signed = batch.instances(classifier)
+        potential = 0.5 * (1.0 + np.abs(signed).sum(axis=1))
+        for kept, cost, value in zip(batch.kept.tolist(), batch.costs.tolist(), potential.tolist(), strict=True):
+            yield tuple(sorted(kept)), cost, value
 
 
 def _best_of_each(

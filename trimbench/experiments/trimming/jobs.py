@@ -15,9 +15,12 @@ from trimbench.data.splits import split_rows
 from trimbench.execution.functions import job_function
 from trimbench.networks.learning import learn_naive_bayes
 from trimbench.networks.loading import load_network
+from trimbench.trimming.accuracy import cross_validated_accuracy
 from trimbench.trimming.agreement import maximum_achievable_agreement
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.engines import EngineName
+from trimbench.trimming.curve import potential_agreements
+from trimbench.trimming.engines import EngineName, make_engine
+from trimbench.trimming.information_gain import select_by_information_gain
 from trimbench.trimming.same_decision import select_by_same_decision
 from trimbench.trimming.thresholds import Instances, best_cut
 from trimbench.trimming.trim import trim
@@ -177,3 +180,87 @@ def trim_learned(
         "full_test_accuracy": float((full == truth).mean()),
         "log2_instances": math.log2(math.prod(classifier.cardinalities)),
     }
+
+
+@job_function(code=_CODE)
+def agreement_and_accuracy(
+    dataset: Mapping[str, Any],
+    name: str,
+    positive: str,
+    budget_divisor: int,
+    threshold: float,
+    smoothing: float,
+    test_fraction: float,
+    n_folds: int,
+    split_seed: int,
+    with_points: bool,
+) -> dict[str, Any]:
+    """Compare all feature subsets of a learned classifier by agreement and by cross-validated accuracy.
+
+    Parameters
+    ----------
+    dataset : mapping
+        Declaration of the data set. Numbers are cut at their median in the training rows.
+    name, positive : str
+    budget_divisor : int
+        The budget is the number of features divided by this, rounded down.
+    threshold, smoothing, test_fraction : float
+    n_folds : int
+    split_seed : int
+    with_points : bool
+        Whether the result holds agreement and accuracy of every subset.
+    """
+    import numpy as np
+
+    loaded = load_dataset(declare_dataset(name, dataset), Cache.from_environment(offline=True))
+    train, test = split_rows(len(loaded.features), test_fraction, split_seed)
+    train_rows, test_rows = categorize(loaded.features.iloc[train], loaded.features.iloc[test])
+    target, truth = loaded.target.iloc[train], loaded.target.iloc[test].astype(str).to_numpy()
+    model = learn_naive_bayes(train_rows, target, smoothing=smoothing)
+    classifier = BayesianClassifier(model, positive=positive, threshold=threshold)
+    kept, agreements = potential_agreements(classifier, classifier.n_features // budget_divisor)
+    chosen = np.zeros((len(kept) + 1, classifier.n_features), dtype=bool)
+    for row, subset in enumerate(kept):
+        chosen[row, list(subset)] = True
+    chosen[-1] = True  # the full classifier
+    accuracies = cross_validated_accuracy(
+        train_rows,
+        target,
+        chosen,
+        positive=positive,
+        threshold=threshold,
+        n_folds=n_folds,
+        rng=np.random.default_rng(split_seed),
+        smoothing=smoothing,
+    )
+    full_accuracy, accuracies = float(accuracies[-1]), accuracies[:-1]
+    gain = select_by_information_gain(classifier, classifier.n_features // budget_divisor)
+    by_gain = kept.index(tuple(sorted(classifier.features.index(feature) for feature in gain)))
+    full = classifier.predict(test_rows)
+    result: dict[str, Any] = {
+        "n_subsets": len(kept),
+        "full_accuracy": full_accuracy,
+        "full_test_accuracy": float((full == truth).mean()),
+        "better_than_full_percent": 100.0 * float((accuracies > full_accuracy + 1e-12).mean()),
+    }
+    picks = {
+        "optimal_eca": int(np.argmax(agreements)),
+        "optimal_accuracy": int(np.argmax(accuracies)),
+        "information_gain": by_gain,
+    }
+    for pick, row in picks.items():
+        features = [classifier.features[i] for i in kept[row]]
+        # Trimming moves the threshold; selection by accuracy or information gain keeps it.
+        cut = best_cut(make_engine(classifier, "dense").instances(kept[row]), threshold)
+        level = cut.representative(threshold) if pick == "optimal_eca" else threshold
+        predicted = classifier.with_features(features, level).predict(test_rows)
+        result |= {
+            f"{pick}_features": features,
+            f"{pick}_eca": float(agreements[row]),
+            f"{pick}_cv_accuracy": float(accuracies[row]),
+            f"{pick}_agreement": float((predicted == full).mean()),
+            f"{pick}_accuracy": float((predicted == truth).mean()),
+        }
+    if with_points:
+        result["points"] = [[float(a), float(b)] for a, b in zip(agreements, accuracies, strict=True)]
+    return result

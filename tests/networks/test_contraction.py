@@ -1,0 +1,224 @@
+"""Exact joint distributions: against enumeration of every state, under limits, and refused."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import trimbench as tb
+from tests.networks.random_models import distributions, networks
+from tests.networks.test_bayesian_network import lawn
+from trimbench.networks.contraction import ContractionTooLarge, joint_distribution
+from trimbench.networks.elimination import PREFERRED_ENTRIES, measure, plan_slices, plan_whole
+
+
+def enumerated(network: tb.BayesianNetwork, variables: list[str]) -> np.ndarray:
+    """P(variables), each combination of all states one after another."""
+    result = np.zeros([network.cardinality(v) for v in variables])
+    for values in itertools.product(*(range(network.cardinality(v)) for v in network.nodes)):
+        at = dict(zip(network.nodes, values, strict=True))
+        result[tuple(at[v] for v in variables)] += math.prod(
+            float(network.table(v)[(*(at[u] for u in network.parents(v)), at[v])]) for v in network.nodes
+        )
+    return result
+
+
+def grid(side: int, *, seed: int = 0, sizes: tuple[int, ...] = (2,)) -> tb.BayesianNetwork:
+    """A square grid, each node with the one above and the one to its left as parents."""
+    rng = np.random.default_rng(seed)
+    names = [f"{i},{j}" for i in range(side) for j in range(side)]
+    states = {name: [str(k) for k in range(int(rng.choice(sizes)))] for name in names}
+    parents = {
+        f"{i},{j}": [f"{a},{b}" for a, b in ((i - 1, j), (i, j - 1)) if a >= 0 and b >= 0]
+        for i in range(side)
+        for j in range(side)
+    }
+    tables = {
+        name: distributions(rng, tuple(len(states[v]) for v in (*parents[name], name)), coarse=False) for name in names
+    }
+    return tb.BayesianNetwork(states, parents, tables)
+
+
+def chain(length: int) -> tb.BayesianNetwork:
+    rng = np.random.default_rng(1)
+    names = [f"v{i}" for i in range(length)]
+    tables = {name: distributions(rng, (3, 3) if i else (3,), coarse=False) for i, name in enumerate(names)}
+    return tb.BayesianNetwork(
+        {name: ["a", "b", "c"] for name in names}, {names[i]: [names[i - 1]] for i in range(1, length)}, tables
+    )
+
+
+@given(network=networks(), data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_the_table_is_that_of_enumeration(network: tb.BayesianNetwork, data: st.DataObject) -> None:
+    variables = data.draw(st.lists(st.sampled_from(network.nodes), unique=True))
+    table = joint_distribution(network, variables)
+    assert table.dtype == np.float64
+    np.testing.assert_allclose(table, enumerated(network, variables), rtol=1e-12, atol=1e-15)
+
+
+@given(network=networks(), data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_the_smallest_limit_gives_the_same_table_or_is_refused(
+    network: tb.BayesianNetwork, data: st.DataObject
+) -> None:
+    variables = data.draw(st.lists(st.sampled_from(network.nodes), unique=True))
+    expected = joint_distribution(network, variables)
+    # With every other variable fixed no table is larger than the result.
+    table = joint_distribution(network, variables, max_entries=expected.size)
+    np.testing.assert_allclose(table, expected, rtol=1e-12, atol=1e-15)
+    if expected.size > 1:
+        with pytest.raises(ContractionTooLarge, match="more than max_entries"):
+            joint_distribution(network, variables, max_entries=expected.size - 1)
+
+
+def test_the_axes_are_in_the_order_of_the_variables() -> None:
+    table = joint_distribution(lawn(), ["grass", "rain"])
+    assert table.shape == (3, 2)
+    np.testing.assert_allclose(table[:, 0], [0.2 * 0.0, 0.2 * 0.3, 0.2 * 0.7], atol=1e-15)
+    np.testing.assert_allclose(table.T, joint_distribution(lawn(), ["rain", "grass"]), atol=1e-15)
+    assert float(joint_distribution(lawn(), [])) == pytest.approx(1.0, abs=1e-15)
+
+
+def test_more_variables_than_letters_and_axes() -> None:
+    network = chain(150)
+    table = network.table("v0")[:, None] * np.linalg.multi_dot([network.table(f"v{i}") for i in range(1, 150)])
+    np.testing.assert_allclose(joint_distribution(network, ["v0", "v149"]), table, rtol=1e-10)
+    np.testing.assert_allclose(joint_distribution(network, ["v149", "v0"]), table.T, rtol=1e-10)
+
+
+def test_variables_of_one_state_take_no_room() -> None:
+    names = [f"v{i}" for i in range(64)]
+    network = tb.BayesianNetwork(
+        {name: ["x"] for name in names} | {"c": ["a", "b"]},
+        {"c": names[:63]},
+        {name: [1.0] for name in names} | {"c": np.array([0.25, 0.75]).reshape((1,) * 63 + (2,))},
+    )
+    assert joint_distribution(network, ["c"], max_entries=2).tolist() == [0.25, 0.75]
+    assert joint_distribution(network, names).shape == (1,) * 64
+    with pytest.raises(ContractionTooLarge, match=re.escape("variables must be at most 64 (a table's axes), got 65")):
+        joint_distribution(network, [*names, "c"])
+
+
+def test_barren_nodes_are_left_out() -> None:
+    rng = np.random.default_rng(2)
+    names = [f"v{i}" for i in range(25)]
+    network = tb.BayesianNetwork(
+        {name: ["0", "1"] for name in names},
+        {"v24": names[:14]},
+        {name: distributions(rng, (2,), coarse=False) for name in names[:-1]}
+        | {"v24": distributions(rng, (2,) * 15, coarse=False)},
+    )
+    np.testing.assert_allclose(joint_distribution(network, ["v0"], max_entries=2), network.table("v0"), rtol=1e-14)
+
+
+@pytest.mark.parametrize("sizes", [(2,), (1, 2, 3)])
+def test_slices_give_the_table_of_the_whole(sizes: tuple[int, ...]) -> None:
+    network = grid(6, sizes=sizes)
+    variables = ["5,5", "0,0", "2,3"]
+    expected = joint_distribution(network, variables)
+    assert expected.sum() == pytest.approx(1.0, abs=1e-12)
+    for max_entries in (32, 128):
+        table = joint_distribution(network, variables, max_entries=max_entries)
+        np.testing.assert_allclose(table, expected, rtol=1e-11)
+
+
+def problem(side: int) -> tuple[list[int], int, list[int]]:
+    """The scopes of the grid's tables, two corners and the cardinalities."""
+    network = grid(side)
+    number = {node: i for i, node in enumerate(network.nodes)}
+    scopes = [sum(1 << number[v] for v in (*network.parents(node), node)) for node in network.nodes]
+    return scopes, 1 | 1 << number[f"{side - 1},{side - 1}"], [2] * side**2
+
+
+def test_a_plan_keeps_its_limits_and_costs_what_it_says() -> None:
+    scopes, kept, sizes = problem(8)
+    whole = plan_whole(scopes, kept, sizes)
+    assert whole == plan_whole(scopes, kept, sizes)
+    assert not whole.fixed
+    assert sorted(whole.order) == [i for i in range(64) if not kept >> i & 1]
+    assert 2**7 <= whole.largest <= 2**10
+    loose = {"max_entries": 2**40, "max_held": 2**40, "max_operations": 2**40}
+    assert plan_slices(whole, scopes, sizes, **loose) == whole
+    for limits in ({"max_entries": 16}, {"max_held": 500}, {"max_entries": 16, "max_held": 420}):
+        plan = plan_slices(whole, scopes, sizes, **(loose | limits))
+        assert plan is not None
+        assert plan.fixed
+        assert plan == measure(scopes, whole.order, plan.fixed, sizes)
+        assert plan.largest <= limits.get("max_entries", whole.largest)
+        assert plan.held <= limits.get("max_held", whole.held)
+        tight = loose | limits | {"max_operations": plan.operations - 1}
+        assert plan_slices(whole, scopes, sizes, **tight) is None
+    assert plan_slices(whole, scopes, sizes, **(loose | {"max_held": 200})) is None
+
+
+def test_large_tables_are_sliced_where_that_costs_nothing() -> None:
+    """One table of 2**24 entries that all the others are part of: fixing a variable does not repeat any work."""
+    scopes, sizes = [(1 << 24) - 1, 1 | 1 << 24], [2] * 25
+    whole = plan_whole(scopes, 1 << 24, sizes)
+    plan = plan_slices(whole, scopes, sizes, max_entries=2**30, max_held=2**30, max_operations=2**40)
+    assert plan is not None
+    assert whole.largest > PREFERRED_ENTRIES >= plan.largest
+    assert plan.operations <= 1.05 * whole.operations
+
+
+def test_memory_is_what_the_plan_says() -> None:
+    network = grid(17)
+    limit = 2**23
+    joint_distribution(grid(3), ["0,0"])
+    tracemalloc.start()
+    try:
+        table = joint_distribution(network, ["0,0", "16,16"], max_entries=2**17, max_bytes=limit)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert table.sum() == pytest.approx(1.0, abs=1e-12)
+    assert peak < limit + 2**21  # and two megabytes for the plan itself
+
+
+def test_a_refusal_names_the_sizes_the_limits_and_the_way_out() -> None:
+    network = grid(8)
+    ends = ["0,0", "7,7"]
+    with pytest.raises(
+        ContractionTooLarge,
+        match=r"^the joint distribution of 2 variables needs a table of 2\*\*\d+ entries \([\d.e-]+ GiB\) and [\d.e+]+ "
+        r"operations, or more operations with smaller tables; the limits are max_entries = 2\*\*3 entries "
+        r"\(5\.96e-08 GiB\), max_bytes = 4 GiB and max_operations = 1e\+03; use fewer variables \(features\), the sdd "
+        r"engine if most probabilities are 0 or 1, or raise the limits if there is memory and time$",
+    ):
+        joint_distribution(network, ends, max_entries=8, max_operations=1000)
+    with pytest.raises(ContractionTooLarge, match=r"max_operations = 1e\+03"):
+        joint_distribution(network, ends, max_operations=1000)
+    with pytest.raises(ContractionTooLarge, match=r"max_bytes = 1\.86e-06 GiB"):
+        joint_distribution(network, ends, max_bytes=2000)
+    with pytest.raises(
+        ContractionTooLarge,
+        match=re.escape(
+            "the joint distribution of 64 variables has 2**64 entries (1.37e+11 GiB), more than max_entries = 2**26 "
+            "entries (0.5 GiB) or max_bytes = 4 GiB; use fewer variables (features), the sdd engine"
+        ),
+    ):
+        joint_distribution(network, network.nodes)
+    with pytest.raises(ContractionTooLarge, match=re.escape("has 2**3 entries (5.96e-08 GiB), more than max_entries")):
+        joint_distribution(network, network.nodes[:3], max_bytes=63)
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        (["rain", "rain"], "variables must be distinct, got 'rain' more than once"),
+        (["snow"], "variables must be among ['rain', 'sprinkler', 'grass'], got 'snow'"),
+        ("rain", "variables must be a sequence of strings, got the string 'rain'; put it in a list"),
+        ([0], "variables must be non-empty strings, got 0"),
+    ],
+)
+def test_variables_that_make_no_sense_are_refused(variables: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        joint_distribution(lawn(), variables)

@@ -1,0 +1,52 @@
+"""Cross-validated accuracy of many subsets against one classifier for each."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import trimbench as tb
+from trimbench.trimming.accuracy import cross_validated_accuracy
+
+
+def table(n_rows: int = 60) -> tuple[pd.DataFrame, pd.Series]:
+    rng = np.random.default_rng(0)
+    target = pd.Series(rng.choice(["yes", "no"], size=n_rows), name="c")
+    noise = rng.random((n_rows, 3)) < 0.3
+    columns = {f"x{i}": np.where((target == "yes") ^ noise[:, i], "a", "b") for i in range(3)}
+    return pd.DataFrame(columns).astype("category"), target
+
+
+def test_equals_one_classifier_for_each_subset_and_fold() -> None:
+    features, target = table()
+    subsets = np.array(list(itertools.product([False, True], repeat=3)))
+    found = cross_validated_accuracy(
+        features, target, subsets, positive="yes", threshold=0.4, n_folds=5, rng=np.random.default_rng(7)
+    )
+    folds = np.random.default_rng(7).permutation(len(features)) % 5
+    for subset, accuracy in zip(subsets, found, strict=True):
+        names = [name for name, kept in zip(features.columns, subset, strict=True) if kept]
+        right = []
+        for fold in range(5):
+            model = tb.learn_naive_bayes(features[folds != fold], target[folds != fold])
+            classifier = tb.BayesianClassifier(model, positive="yes", features=names, threshold=0.4)
+            right.append((classifier.predict(features[folds == fold]) == target[folds == fold].to_numpy()).mean())
+        assert accuracy == pytest.approx(np.mean(right))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_folds": 1}, r"n_folds must be between 2 and the number of rows, 60, got 1"),
+        ({"n_folds": 61}, r"n_folds must be between 2 and the number of rows, 60, got 61"),
+        ({"threshold": 1.0}, r"threshold must be strictly between 0 and 1, got 1\.0"),
+    ],
+)
+def test_bad_arguments_are_named(arguments: dict[str, float], message: str) -> None:
+    features, target = table()
+    settings = {"positive": "yes", "threshold": 0.5, "n_folds": 5, "rng": np.random.default_rng(0)} | arguments
+    with pytest.raises(ValueError, match=message):
+        cross_validated_accuracy(features, target, np.ones((1, 3), dtype=bool), **settings)

@@ -1,0 +1,133 @@
+"""Trimming of classifiers on general networks: exact tables and Algorithm 1 against enumeration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import trimbench as tb
+from tests.trimming import brute_force
+
+
+def case(seed: int, n_features: int = 4) -> tb.BayesianClassifier:
+    rng = np.random.default_rng(seed)
+    threshold = float(rng.choice([0.1, 0.3, 0.5, 0.8]))
+    return brute_force.random_network_classifier(rng, n_features, threshold, coarse=seed % 2 == 0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_measures_equal_their_definitions(seed: int) -> None:
+    classifier = case(seed)
+    rng = np.random.default_rng(seed + 1000)
+    subset = rng.permutation(classifier.n_features)[: rng.integers(0, 5)].tolist()
+    names = [classifier.features[i] for i in subset]
+    for threshold in (0.0, 0.4, 1.0):
+        assert tb.expected_agreement(classifier, names, threshold) == pytest.approx(
+            brute_force.expected_agreement(classifier, subset, threshold), abs=1e-10
+        )
+    potential = tb.maximum_potential_agreement(classifier, names)
+    achievable, (low, high) = tb.maximum_achievable_agreement(classifier, names)
+    assert potential == pytest.approx(brute_force.potential_agreement(classifier, subset), abs=1e-10)
+    assert achievable == pytest.approx(brute_force.achievable_agreement(classifier, subset), abs=1e-10)
+    assert achievable <= potential + 1e-12  # Proposition 1
+    assert 0 <= low <= high <= 1
+    for name in names:  # Proposition 2 and Corollary 1
+        fewer = [other for other in names if other != name]
+        assert tb.maximum_potential_agreement(classifier, fewer) <= potential + 1e-12
+        assert tb.maximum_achievable_agreement(classifier, fewer)[0] <= potential + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_algorithm_1_finds_the_optimum(seed: int) -> None:
+    classifier = case(seed)
+    rng = np.random.default_rng(seed)
+    costs = rng.choice([0.0, 0.5, 1.0, 1.5], size=4).tolist() if seed % 3 else [1.0] * 4
+    budget = float(rng.choice([0.0, 0.7, 1.5, 2.0, 3.0]))
+    trimming = tb.trim(classifier, budget, costs)
+    subsets = brute_force.affordable_subsets(costs, budget)
+    best = max(brute_force.achievable_agreement(classifier, subset) for subset in subsets)
+    kept = tuple(classifier.features.index(name) for name in trimming.features)
+    assert kept in subsets
+    assert trimming.optimal
+    assert trimming.agreement == pytest.approx(best, abs=1e-10)
+    assert brute_force.expected_agreement(classifier, kept, trimming.threshold) == pytest.approx(best, abs=1e-10)
+
+
+def test_more_features_can_agree_less() -> None:
+    """The maximum achievable agreement is not monotone outside naive Bayes: Algorithm 1 must look at small subsets."""
+    found = False
+    for seed in range(200):
+        classifier = case(seed, 3)
+        pair = tb.maximum_achievable_agreement(classifier, ["f0", "f1"])[0]
+        single = tb.maximum_achievable_agreement(classifier, ["f0"])[0]
+        found = found or pair < single - 1e-6
+    assert found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_curve_and_same_decision_selection(seed: int) -> None:
+    classifier = case(seed)
+    budgets = [0, 1, 2, 3, 4]
+    for budget, trimming in zip(budgets, tb.trimming_curve(classifier, budgets), strict=True):
+        assert trimming.agreement == pytest.approx(tb.trim(classifier, budget).agreement, abs=1e-10)
+    selection = tb.select_by_same_decision(classifier, 2)
+    subsets = brute_force.affordable_subsets([1.0] * 4, 2)
+    best = max(brute_force.expected_agreement(classifier, subset, classifier.threshold) for subset in subsets)
+    assert selection.agreement == pytest.approx(best, abs=1e-10)
+
+
+def test_a_stopped_search_gives_an_answer_and_a_bound() -> None:
+    classifier = case(3, 6)
+    exact = tb.trim(classifier, 3)
+    for limit in (1, 4, 10):
+        stopped = tb.trim(classifier, 3, evaluation_limit=limit)
+        assert stopped.agreement <= exact.agreement + 1e-12 <= stopped.upper_bound + 2e-12
+
+
+def test_general_classifiers_predict() -> None:
+    classifier = case(5)
+    rows = classifier.model.sample(40, np.random.default_rng(1))
+    joint = brute_force.instances(classifier, range(4))
+    codes = [tuple(int(value) for value in row) for row in rows[list(classifier.features)].to_numpy()]
+    expected = [joint[code][0] / sum(joint[code]) for code in codes]
+    assert classifier.posterior(rows) == pytest.approx(np.array(expected))
+    assert set(classifier.predict(rows)) <= {"0", "1"}
+    assert classifier.with_features([], 0.0).predict(rows).tolist() == ["1"] * 40
+
+
+def test_features_default_to_the_leaves() -> None:
+    network = tb.BayesianNetwork(
+        {"c": ["a", "b"], "h": ["0", "1"], "x": ["0", "1"]},
+        {"h": ["c"], "x": ["h"]},
+        {"c": [0.4, 0.6], "h": [[0.9, 0.1], [0.2, 0.8]], "x": [[0.7, 0.3], [0.1, 0.9]]},
+    )
+    classifier = tb.BayesianClassifier(network, "c", positive="a")
+    assert (classifier.features, classifier.negative) == (("x",), "b")
+    assert classifier.prior.tolist() == pytest.approx([0.4, 0.6])
+    with pytest.raises(ValueError, match=r"must be naive Bayes for the log-odds engine.*use engine 'auto'"):
+        tb.trim(classifier, 0.5, engine="log_odds")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_information_gain(seed: int) -> None:
+    for classifier in (case(seed), brute_force.random_classifier(np.random.default_rng(seed), [2, 3, 2, 2], 0.5)):
+        gains = [mutual_information(classifier, [i]) for i in range(4)]
+        chosen = tb.select_by_information_gain(classifier, 2)
+        assert sorted(gains)[-2:] == pytest.approx(
+            sorted(gains[classifier.features.index(name)] for name in chosen), abs=1e-12
+        )
+        first, second = tb.select_by_information_gain(classifier, 2, joint=True)
+        assert first == chosen[0]
+        start = classifier.features.index(first)
+        pairs = [mutual_information(classifier, [start, i]) for i in range(4) if i != start]
+        assert mutual_information(classifier, [start, classifier.features.index(second)]) == pytest.approx(max(pairs))
+
+
+def mutual_information(classifier: tb.BayesianClassifier, features: list[int]) -> float:
+    joint = np.array(list(brute_force.instances(classifier, features).values())).T
+
+    def entropy(masses: np.ndarray) -> float:
+        seen = masses[masses > 0]
+        return float(-(seen * np.log(seen)).sum())
+
+    return entropy(joint.sum(axis=0)) + entropy(joint.sum(axis=1)) - entropy(joint.reshape(-1))

@@ -1,0 +1,126 @@
+"""Decision diagrams over features: functions of an instance, kept small by sharing what does not differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Diagram:
+    """One or more functions of the instances of some features.
+
+    An instance is a path from node 0 of the first level to a row of `values`, with one step for each feature.
+
+    Attributes
+    ----------
+    features : tuple of int
+        The feature that each level asks for.
+    levels : tuple of ndarrays of shape (n_nodes, cardinality)
+        To which node of the next level (or row of `values`) each node goes on for each state.
+    values : ndarray of shape (n_rows, n_functions)
+    """
+
+    features: tuple[int, ...]
+    levels: tuple[NDArray[np.int64], ...]
+    values: NDArray[np.float64]
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, values included."""
+        return sum(len(level) for level in self.levels) + len(self.values)
+
+    def mapped(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Diagram:
+        """Return the diagram with other values, one row for each old row."""
+        return Diagram(self.features, self.levels, function(self.values)).reduced()
+
+    def total(self, column: NDArray[np.float64]) -> float:
+        """Return the sum over all instances of a quantity that is given for each row of `values`."""
+        for level in reversed(self.levels):
+            column = column[level].sum(axis=1)
+        return float(column[0])
+
+    def counts(self) -> NDArray[np.float64]:
+        """Return how many instances lead to each row of `values`."""
+        reached = np.ones(1)
+        sizes = [len(level) for level in self.levels[1:]] + [len(self.values)]
+        for level, size in zip(self.levels, sizes, strict=True):
+            reached = np.bincount(level.reshape(-1), weights=np.repeat(reached, level.shape[1]), minlength=size)
+        return reached
+
+    def summed(self, feature: int) -> Diagram:
+        """Return the diagram summed over the states of one feature; equal nodes may occur twice in it."""
+        place = self.features.index(feature)
+        # Row i: the nodes of the next level whose sum stands in for node i of this one. A sum does not depend on the
+        # order of its terms.
+        terms = np.sort(self.levels[place], axis=1)
+        firsts, which = distinct_rows(terms)
+        terms = terms[firsts]
+        above = list(self.levels[:place])
+        if above:
+            above[-1] = which[above[-1]]
+        below = []
+        for level in self.levels[place + 1 :]:
+            children = np.sort(level[terms].transpose(0, 2, 1), axis=2).reshape(-1, terms.shape[1])
+            firsts, which = distinct_rows(children)
+            below.append(which.reshape(len(terms), level.shape[1]))
+            terms = children[firsts]
+        values = self.values[terms[:, 0]]
+        for term in terms.T[1:]:
+            values = values + self.values[term]
+        features = self.features[:place] + self.features[place + 1 :]
+        return Diagram(features, (*above, *below), values)
+
+    def reduced(self) -> Diagram:
+        """Return the same functions with equal nodes made one."""
+        firsts, which = distinct_rows(self.values)
+        values = self.values[firsts]
+        levels = []
+        for level in reversed(self.levels):
+            children = which[level]
+            firsts, which = distinct_rows(children)
+            levels.append(children[firsts])
+        return Diagram(self.features, tuple(reversed(levels)), values)
+
+    def restricted(self, features: Sequence[int]) -> Diagram:
+        """Return the diagram summed over all features but some."""
+        diagram = self
+        # From the last level up: what is below a level that is summed out is then as small as it gets.
+        for feature in reversed(self.features):
+            if feature not in features:
+                diagram = diagram.summed(feature).reduced()
+        return diagram
+
+
+def distinct_rows(rows: NDArray[np.float64] | NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each distinct row of a table is first seen, and which of them each row is.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_columns)
+        Natural numbers, or floats without -0.0 and NaN (they are told apart by their bits).
+
+    Returns
+    -------
+    firsts : ndarray of shape (n_distinct,)
+    which : ndarray of shape (n_rows,)
+    """
+    if len(rows) == 1 or rows.shape[1] == 0:
+        return np.zeros(1, np.int64), np.zeros(len(rows), np.int64)
+    if np.issubdtype(rows.dtype, np.integer):
+        base = int(rows.max()) + 1
+        if base ** rows.shape[1] < 2**62:
+            key = rows[:, 0]
+            for column in rows.T[1:]:
+                key = key * base + column
+            return _distinct(key)
+    whole = np.ascontiguousarray(rows)
+    return _distinct(whole.view(np.dtype((np.void, whole.itemsize * whole.shape[1]))).reshape(-1))
+
+
+def _distinct(keys: NDArray[np.int64] | NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    _, firsts, which = np.unique(keys, return_index=True, return_inverse=True)
+    return firsts.astype(np.int64), which.reshape(-1).astype(np.int64)

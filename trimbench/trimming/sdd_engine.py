@@ -1,0 +1,165 @@
+"""The SDD engine: exact agreement of trimmings of any Bayesian network, from a compiled circuit.
+
+The network is compiled once; what is left of the circuit is a decision diagram over the features with Pr(c, f) and
+Pr(not c, f) at its ends. Each distinct end is classified once, and features are summed out of the diagram, not of
+a table of all instances: networks with many zeros or equal parameters have far fewer nodes than instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.trimming.classifier import checked_threshold, feature_indices
+from trimbench.trimming.sdd_compiler import DEFAULT_MEMORY, Compilation, compile_network
+from trimbench.trimming.sdd_diagram import Diagram
+from trimbench.trimming.sdd_encoding import encode
+from trimbench.trimming.thresholds import Cut, Instances, best_cut, is_positive
+
+
+@dataclass(frozen=True, eq=False)
+class SddMeasure:
+    """d(f') over the instances of a feature subset, as a decision diagram with one function."""
+
+    diagram: Diagram
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        """Which features of the classifier are left, in the order of the diagram."""
+        return self.diagram.features
+
+    def without(self, feature: int) -> SddMeasure:
+        """Return the measure with one feature removed."""
+        return SddMeasure(self.diagram.summed(feature).reduced())
+
+    def potential_agreement(self) -> float:
+        """Return the maximum potential agreement of the subset, (1 + |d|_1) / 2 (Definition 4)."""
+        return _potential_agreement(self.diagram)
+
+    def potential_agreement_without(self, feature: int) -> float:
+        """Return the maximum potential agreement after removing one feature."""
+        return _potential_agreement(self.diagram.summed(feature))
+
+
+def _potential_agreement(signed: Diagram) -> float:
+    return 0.5 * (1.0 + signed.total(np.abs(signed.values[:, 0])))
+
+
+@dataclass(frozen=True, eq=False)
+class SddEngine:
+    """Agreement measures of a Bayesian network classifier from its compiled circuit.
+
+    Attributes
+    ----------
+    threshold : float
+    root : SddMeasure
+        The measure over all features.
+    joint : Diagram
+        Pr(c, f), Pr(not c, f) and d(f).
+    compilation : Compilation
+        Size of the circuit, time and memory.
+    """
+
+    threshold: float
+    root: SddMeasure
+    joint: Diagram
+    compilation: Compilation
+
+    @classmethod
+    def build(
+        cls,
+        network: BayesianNetwork,
+        target: str,
+        positive: str,
+        features: Sequence[str],
+        threshold: float,
+        *,
+        timeout: float | None = None,
+        memory: int = DEFAULT_MEMORY,
+    ) -> SddEngine:
+        """Compile the classifier.
+
+        Parameters
+        ----------
+        network : BayesianNetwork
+        target : str
+            The class, a binary node.
+        positive : str
+            The state that the threshold speaks of.
+        features : sequence of str
+            Distinct nodes other than the class; they are later given by their position here.
+        threshold : float in [0, 1]
+        timeout : float, optional
+            Seconds for the compilation; None sets no limit.
+        memory : int
+            Bytes that the compiling process may have.
+
+        Raises
+        ------
+        ValueError
+            When the class is not binary, a name is unknown or stands twice, or a number is out of its range.
+        CircuitError
+            When the network cannot be compiled within the limits.
+        """
+        level = checked_threshold(threshold)
+        _check_names(network, target, positive, features)
+        compilation = compile_network(
+            encode(network, target, positive, tuple(features)), timeout=timeout, memory=memory
+        )
+
+        def with_sign(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            mass = values.sum(axis=1)
+            # No instance is at an end of probability 0; without -0.0 such ends are one.
+            signed = np.where(is_positive(values[:, 0], values[:, 1], level) | (mass == 0), mass, -mass)
+            return np.column_stack([values, signed])
+
+        joint = compilation.joint.mapped(with_sign)
+        return cls(level, SddMeasure(joint.mapped(lambda values: values[:, 2:])), joint, compilation)
+
+    def instances(self, features: Sequence[int]) -> Instances:
+        """Return the instances of a feature subset (given by position) that have a probability above 0.
+
+        Instances that lead to the same end of the diagram are alike in all that matters here, and stand as one entry
+        with their total probability.
+        """
+        diagram = self.joint.restricted(features)
+        possible = diagram.values[:, :2].sum(axis=1) > 0
+        positive, negative, signed = (diagram.values * diagram.counts()[:, None])[possible].T
+        return Instances(positive, negative, signed)
+
+
+def maximum_potential_agreement(engine: SddEngine, features: Sequence[int]) -> float:
+    """Return the agreement if each instance of a feature subset is given its likelier class (Definition 4)."""
+    return _potential_agreement(engine.root.diagram.restricted(features))
+
+
+def maximum_achievable_agreement(engine: SddEngine, features: Sequence[int]) -> Cut:
+    """Return the highest agreement of a feature subset over all thresholds, and where it is reached (Definition 3)."""
+    return best_cut(engine.instances(features), engine.threshold)
+
+
+def expected_same_decision(engine: SddEngine, features: Sequence[int]) -> float:
+    """Return the agreement of a feature subset with the threshold kept: its expected SDP (Definition 6)."""
+    return engine.instances(features).agreement(engine.threshold)
+
+
+def _check_names(network: BayesianNetwork, target: str, positive: str, features: Sequence[str]) -> None:
+    if not isinstance(network, BayesianNetwork):
+        raise TypeError(
+            f"network must be a BayesianNetwork, got {type(network).__name__}; a NaiveBayes has .to_network()"
+        )
+    if target not in network.nodes:
+        raise ValueError(f"target must be among {list(network.nodes)}, got {target!r}")
+    states = network.states(target)
+    if len(states) != 2:
+        raise ValueError(
+            f"target {target!r} must be binary, got {len(states)} states {list(states)}; merge its states into two "
+            "before making the network"
+        )
+    if positive not in states:
+        raise ValueError(f"positive must be one of {list(states)}, got {positive!r}")
+    feature_indices([node for node in network.nodes if node != target], features)

@@ -212,7 +212,7 @@ DAMAGE = [
         "erg",
         "0.4 0.6",
         "0.4 0.6 0.0",
-        13,
+        12,
         "the number of entries of table 2 must be a whole number in 0..9999999999999",
     ),
     ("erg", "0.4 0.6", "0.4", 14, "the number of entries of table 2 must be a whole number"),
@@ -421,9 +421,9 @@ def test_any_change_is_a_value_error_that_names_the_file_or_another_network(
             words[at] += data.draw(st.text(st.characters(exclude_categories=["Cs"]), max_size=3))
         words = words or [""]
     path = write(tmp_path_factory.getbasetemp(), ending, "".join(words))
+    message = ""
     try:
-        network = tb.BayesianNetwork.read(path)
+        assert 1 <= len(tb.BayesianNetwork.read(path).nodes) <= 4
     except ValueError as error:
-        assert str(path) in str(error)
-    else:
-        assert 1 <= len(network.nodes) <= 4
+        message = str(error)
+    assert not message or str(path) in message

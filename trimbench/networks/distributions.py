@@ -57,7 +57,7 @@ def checked_distribution(
         )
     with np.errstate(over="ignore"):
         sums = table.sum(axis=-1, keepdims=True)
-    worst = float(sums.flat[np.argmax(np.abs(sums - 1.0))])
+    worst = float(sums.ravel()[np.argmax(np.abs(sums - 1.0))])
     if abs(worst - 1.0) > tolerance:
         raise ValueError(
             f"{name} must sum to 1 along the last axis (within {tolerance:g}), got a sum of {worst!r}; "

@@ -117,7 +117,7 @@ def _merged(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np
     """Return the distinct columns of a table, and which of them each column is."""
     columns = np.ascontiguousarray(table.transpose(1, 0, 2)).reshape(table.shape[1], -1)
     firsts, which = distinct_rows(columns)
-    return table[:, firsts], which
+    return (table if len(firsts) == len(columns) else table[:, firsts]), which
 
 
 def joint_diagram(circuit: Sequence[Leaf | Decisions], columns: Columns) -> Diagram:

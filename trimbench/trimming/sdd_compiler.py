@@ -272,7 +272,8 @@ def _is_satisfied(node: Any, assignment: Mapping[int, bool]) -> bool:
     while node.is_decision():
         node = next(sub for prime, sub in node.elements() if _is_satisfied(prime, assignment))
     if node.is_literal():
-        return assignment[abs(node.literal)] == (node.literal > 0)
+        literal: int = node.literal
+        return assignment[abs(literal)] == (literal > 0)
     return bool(node.is_true())
 
 

@@ -93,8 +93,8 @@ class Quiz:
             )
             notes.append(
                 "Whatever its posteriors, the nearest quiz that passes the three stated outcomes "
-                f"({nearest['wrong_outcomes']:.0f} on the wrong side) is off by {100 * nearest['deviation']:.1f} points: "
-                f"Pr(correct | class) of {parameters}."
+                f"({nearest['wrong_outcomes']:.0f} on the wrong side) is off by {100 * nearest['deviation']:.1f} "
+                f"points: Pr(correct | class) of {parameters}."
             )
         table = Table("", "The quiz of section 2", pd.DataFrame(lines), {"printed": ".2f", "nearest quiz": ".4f"})
         return Outcome((table,), (), reproduced, notes)

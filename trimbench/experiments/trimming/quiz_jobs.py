@@ -8,7 +8,7 @@ search finds the parameters of a real quiz whose numbers are nearest.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -72,14 +72,14 @@ def nearest_quiz(
         The printed probabilities of the same.
     seed : int
     """
-    from scipy.optimize import differential_evolution
+    from scipy.optimize import Bounds, differential_evolution
 
     def deviation(parameters: NDArray[np.float64]) -> float:
         found = _numbers(_quiz(knowing, hard, parameters, thresholds["pass"]), thresholds)
         # One unit for each outcome on the wrong side of the threshold, so that those are mended first.
         return float(found["wrong"]) + max(abs(found[name] - value) for name, value in agreements.items())
 
-    bounds = [(0.01, 0.99)] * 5
+    bounds = Bounds(np.full(5, 0.01), np.full(5, 0.99))
     result = differential_evolution(deviation, bounds, seed=seed, maxiter=80, popsize=12, tol=1e-8, polish=False)
     found = _numbers(_quiz(knowing, hard, result.x, thresholds["pass"]), thresholds)
     names = ("q1_given_knowing", "q1_given_not", "q2_given_knowing", "q2_given_not", "q3_given_not")
@@ -108,8 +108,8 @@ def _relaxed_deviation(
     hard: float,
     guess: float,
     agreements: dict[str, float],
-    first: frozenset[tuple[int, int]],
-    second: frozenset[tuple[int, int]],
+    first: frozenset[tuple[int, ...]],
+    second: frozenset[tuple[int, ...]],
 ) -> float:
     """Return the smallest largest deviation over all joint distributions of (Q1, Q2) given the class.
 
@@ -158,8 +158,8 @@ def _probability_row(
     return row
 
 
-def _quiz(knowing: float, hard: float, parameters: Sequence[float], threshold: float) -> BayesianClassifier:
-    q1, q1_not, q2, q2_not, q3_not = (float(value) for value in parameters)
+def _quiz(knowing: float, hard: float, parameters: NDArray[np.float64], threshold: float) -> BayesianClassifier:
+    q1, q1_not, q2, q2_not, q3_not = parameters.tolist()
     tables = [[[1 - a, a], [1 - b, b]] for a, b in ((q1, q1_not), (q2, q2_not), (hard, q3_not))]
     model = NaiveBayes(
         [knowing, 1 - knowing], tables, feature_names=["Q1", "Q2", "Q3"], class_names=["+", "-"], class_variable="C"

@@ -37,6 +37,8 @@ PROJECT = Catalogue((configuration_folder(),))
 # A tiny setting for each experiment; one that is not here runs as it is.
 TINY = {
     "trimming/breast_cancer": ["budgets=[1,2]", "splits=1", "evaluation_limit=10"],
+    "trimming/figure5": ["splits=1"],
+    "trimming/quiz": ["n_grid=2"],
     "trimming/table6": ["thresholds=[0.5]"],
 }
 CURVE = ("experiment=trimming/breast_cancer", *TINY["trimming/breast_cancer"], "executor=serial")

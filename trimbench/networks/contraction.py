@@ -61,7 +61,7 @@ def joint_distribution(
     max_bytes : int
         Limit on all tables that exist at the same time.
     max_operations : int
-        Limit on the products and sums of two numbers; 2**30 of them take a few seconds.
+        Limit on the work, in products of two numbers; 2**30 of them take about two seconds.
 
     Returns
     -------

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 # gives the same order on every machine.
 SEARCH_STEPS = 2_000_000
 MAX_TRIES = 60
+# A product of two tables takes at least as long as this many products of two numbers.
+STEP_OPERATIONS = 2**13
 # A contraction of fewer operations takes less time than another try of the search.
-QUICK_OPERATIONS = 2**18
+QUICK_OPERATIONS = 2**22
 # Tables of this size (32 MiB) stay near the processor and in memory that is used again: measured, a contraction with
 # tables of 2**26 entries takes about twice as long. Slices that small are made if they cost hardly any operations.
 PREFERRED_ENTRIES = 2**22
@@ -33,7 +35,7 @@ class Plan:
     fixed : tuple of int
         The variables that are fixed at one value after another, in an outer loop.
     operations : int
-        Products and sums of two numbers, over all slices.
+        Products of two numbers, over all slices; a small table counts as one of `STEP_OPERATIONS` entries more.
     largest : int
         Entries of the largest table that is made.
     held : int
@@ -128,7 +130,7 @@ def measure(scopes: Sequence[int], order: Sequence[int], fixed: tuple[int, ...],
         joint = 0
         for scope in inputs:
             joint |= scope
-        operations += volume(joint) * len(inputs)
+        operations += (volume(joint) + STEP_OPERATIONS) * len(inputs)
         largest = max(largest, entries)
         # The sum so far, the product to be added to it, and a factor that was widened to be multiplied quickly.
         peak = max(peak, held + 3 * entries)

@@ -1,7 +1,7 @@
-"""Compilation with PySDD in a process of its own, and what comes back: plain arrays.
+"""Compilation of a network in a process of its own, and what comes back.
 
-The SDD library ends the process on bad input and when memory runs out, and its objects cannot be handed over. So each
-network is compiled by a new interpreter (this module, run as a program), which answers with the circuit as arrays.
+The SDD library ends the process on bad input and when memory runs out, and its objects cannot be handed over. So a new
+interpreter compiles each network (`sdd_child`), and answers with plain arrays.
 """
 
 from __future__ import annotations
@@ -11,26 +11,17 @@ import os
 import pickle
 import subprocess
 import sys
-import tempfile
-import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from trimbench.trimming.sdd_circuit import Decisions, Leaf, evaluate, joint_diagram
 from trimbench.trimming.sdd_diagram import Diagram
-from trimbench.trimming.sdd_encoding import Encoding, Fork, Group, Step
+from trimbench.trimming.sdd_encoding import Encoding
 
 GIB = 2**30
 DEFAULT_MEMORY = 8 * GIB
-# Nodes that are no longer in use are cleared away when there are more of them than this, and than others.
-_GARBAGE = 500_000
-_OUT_OF_MEMORY = 77
+# Exit code of a child whose memory did not suffice.
+OUT_OF_MEMORY = 77
 _WHAT_TO_DO = "use engine='dense', or give the classifier fewer features"
 
 
@@ -89,7 +80,7 @@ def compile_network(encoding: Encoding, *, timeout: float | None = None, memory:
         raise ValueError(f"memory must be a positive number of bytes, got {memory!r}")
     try:
         child = subprocess.run(
-            [sys.executable, "-m", __name__, str(os.getpid()), str(int(memory))],
+            [sys.executable, "-m", "trimbench.trimming.sdd_child", str(os.getpid()), str(int(memory))],
             input=pickle.dumps(encoding),
             capture_output=True,
             timeout=timeout,
@@ -101,7 +92,7 @@ def compile_network(encoding: Encoding, *, timeout: float | None = None, memory:
             f"the circuit of the network is not compiled after timeout={timeout:g} seconds; allow more, {_WHAT_TO_DO}"
         ) from error
     said = child.stderr.decode(errors="replace").strip()
-    if child.returncode == _OUT_OF_MEMORY or (child.returncode and "alloc" in said.lower()):
+    if child.returncode == OUT_OF_MEMORY or (child.returncode and "alloc" in said.lower()):
         raise CircuitError(
             f"the circuit of the network needs more than memory={memory} bytes ({memory / GIB:.1f} GiB); allow more, "
             f"{_WHAT_TO_DO}"
@@ -120,199 +111,3 @@ def _child_environment() -> Mapping[str, str]:
     package = str(Path(__file__).resolve().parents[2])
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return {**os.environ, **threads, "PYTHONPATH": os.pathsep.join([package, *filter(None, sys.path)])}
-
-
-def _compile(encoding: Encoding) -> Compilation:
-    """Compile and extract; only the child calls this."""
-    from pysdd.sdd import SddManager, Vtree
-
-    started = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "network.vtree"
-        path.write_text(encoding.vtree_text(), encoding="ascii")
-        manager = SddManager.from_vtree(Vtree.from_file(str(path)))
-    formula = _conjunction(manager, _formulas(manager, encoding.steps))
-    compiled = time.perf_counter()
-    circuit = _extract(formula, manager, encoding.vtree)
-    read = time.perf_counter()
-    joint = joint_diagram(circuit, evaluate(circuit))
-    return Compilation(
-        joint,
-        n_nodes=formula.count(),
-        n_elements=formula.size(),
-        seconds=(compiled - started, read - compiled, time.perf_counter() - read),
-        peak_bytes=_peak_bytes(),
-    )
-
-
-def _formulas(manager: Any, steps: tuple[Step, ...]) -> list[Any]:
-    """Return the formula of each node with indicators, in the order in which they are to be conjoined."""
-    states: list[list[Any]] = []
-    formulas: list[tuple[int, Any]] = []
-    for step in steps:
-        function = _functions(manager, step, [states[parent] for parent in step.parents])
-        if not step.indicators:
-            states.append(function)
-        else:
-            literals = [manager.literal(variable) for variable in step.indicators]
-            formula = manager.false()
-            if len(literals) == 1:
-                literals = [literals[0], ~literals[0]][: len(function)]
-            for state, chosen in enumerate(function):
-                here = literals[state]
-                for other, literal in enumerate(literals):
-                    if other != state and len(step.indicators) > 1:
-                        here = here & ~literal
-                formula = formula | (here & chosen)
-            formula.ref()
-            formulas.append((step.rank, formula))
-            states.append(literals)
-        for node in states[-1]:
-            node.ref()
-        _tidy(manager)
-    return [formula for _, formula in sorted(formulas, key=lambda item: item[0])]
-
-
-def _functions(manager: Any, step: Step, parents: list[list[Any]]) -> list[Any]:
-    """Return the formula of each state of a node, over the states of its parents and chance."""
-
-    def drawn(literals: tuple[int, ...] | None) -> Any:
-        node = manager.true() if literals is not None else manager.false()
-        for literal in literals or ():
-            node = node & manager.literal(literal)
-        return node
-
-    outcomes = [[drawn(literals) for literals in row] for row in step.outcomes]
-
-    def choose(rows: NDArray[np.int64], place: int, state: int) -> Any:
-        if (rows == rows.flat[0]).all():
-            return outcomes[rows.flat[0]][state]
-        node = manager.false()
-        for value, parent in enumerate(parents[place]):
-            if not parent.is_false():
-                node = node | (parent & choose(rows[value], place + 1, state))
-        return node
-
-    n_states = len(step.outcomes[0])
-    if n_states == 2:
-        first = choose(step.rows, 0, 0)
-        return [first, ~first]
-    return [choose(step.rows, 0, state) for state in range(n_states)]
-
-
-def _conjunction(manager: Any, formulas: list[Any]) -> Any:
-    product = manager.true()
-    product.ref()
-    for formula in formulas:
-        larger = product & formula
-        larger.ref()
-        product.deref()
-        formula.deref()
-        product = larger
-        _tidy(manager)
-    return product
-
-
-def _tidy(manager: Any) -> None:
-    if manager.dead_count() > max(_GARBAGE, manager.live_count()):
-        manager.garbage_collect()
-
-
-def _extract(formula: Any, manager: Any, vtree: tuple[Group | Fork, ...]) -> tuple[Leaf | Decisions, ...]:
-    """Return the circuit as arrays, one entry for each part of the vtree.
-
-    From the root down, each part is asked for the nodes that the parts above use: row i of a part is the i-th of them.
-    """
-    true = manager.true()
-    asked: list[dict[int, tuple[int, Any]]] = [{} for _ in vtree]
-    asked[-1][formula.id] = (0, formula)
-    parts: list[Leaf | Decisions] = []
-    for index in reversed(range(len(vtree))):
-        part = vtree[index]
-        nodes = [node for _, node in asked[index].values()]
-        asked[index] = {}
-        if isinstance(part, Group):
-            parts.append(_leaf(part, nodes))
-            continue
-        left, right = asked[part.left], asked[part.right]
-        elements: list[tuple[int, int, int]] = []
-        for row, node in enumerate(nodes):
-            for prime, sub in _elements(node, part.place, true):
-                # Not `node` as the key: PySDD hashes and compares in Python.
-                one = left.setdefault(prime.id, (len(left), prime))[0]
-                other = right.setdefault(sub.id, (len(right), sub))[0]
-                elements.append((row, one, other))
-        table = np.array(elements, dtype=np.int32).reshape(-1, 3)
-        parts.append(Decisions(part.left, part.right, len(nodes), table[:, 0], table[:, 1], table[:, 2]))
-    return tuple(reversed(parts))
-
-
-def _elements(node: Any, place: int, true: Any) -> list[tuple[Any, Any]]:
-    """Return primes and subs of a node, seen from the vtree node at `place`."""
-    if node.is_false():
-        return []
-    if node.is_true():
-        return [(true, true)]
-    own = node.vtree().position()
-    if own == place:
-        return [(prime, sub) for prime, sub in node.elements() if not sub.is_false()]
-    return [(node, true)] if own < place else [(true, node)]
-
-
-def _leaf(group: Group, nodes: list[Any]) -> Leaf:
-    holds = np.array(
-        [[_is_satisfied(node, dict(zip(group.variables, a, strict=True))) for a in group.assignments] for node in nodes]
-    ).reshape(len(nodes), len(group.assignments))
-    if group.feature is None:
-        return Leaf(None, (holds @ group.weights)[:, None, :])
-    return Leaf(group.feature, (holds * group.weights[:, 0])[:, :, None])
-
-
-def _is_satisfied(node: Any, assignment: Mapping[int, bool]) -> bool:
-    while node.is_decision():
-        node = next(sub for prime, sub in node.elements() if _is_satisfied(prime, assignment))
-    if node.is_literal():
-        literal: int = node.literal
-        return assignment[abs(literal)] == (literal > 0)
-    return bool(node.is_true())
-
-
-def _peak_bytes() -> int:
-    if sys.platform == "win32":
-        return 0
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def _limit_memory(memory: int) -> None:
-    if sys.platform != "win32":
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-
-
-def _end_with(parent: int) -> None:
-    """End this process when the parent is gone, which may have had no time to stop it."""
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)
-
-
-def _main() -> int:
-    # The library prints to the standard output: the answer goes through a copy that only this function has.
-    with os.fdopen(os.dup(1), "wb") as answer:
-        os.dup2(2, 1)
-        threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
-        encoding = pickle.load(sys.stdin.buffer)
-        _limit_memory(int(sys.argv[2]))
-        try:
-            answer.write(pickle.dumps(_compile(encoding)))
-        except MemoryError:
-            return _OUT_OF_MEMORY
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(_main())

@@ -50,10 +50,11 @@ class Diagram:
 
     def counts(self) -> NDArray[np.float64]:
         """Return how many instances lead to each row of `values`."""
-        reached = np.ones(1)
+        reached: NDArray[np.float64] = np.ones(1)
         sizes = [len(level) for level in self.levels[1:]] + [len(self.values)]
         for level, size in zip(self.levels, sizes, strict=True):
-            reached = np.bincount(level.reshape(-1), weights=np.repeat(reached, level.shape[1]), minlength=size)
+            total = np.bincount(level.reshape(-1), weights=np.repeat(reached, level.shape[1]), minlength=size)
+            reached = total.astype(np.float64)
         return reached
 
     def summed(self, feature: int) -> Diagram:

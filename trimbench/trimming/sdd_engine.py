@@ -105,15 +105,25 @@ class SddEngine:
         CircuitError
             When the network cannot be compiled within the limits.
         """
-        level = checked_threshold(threshold)
+        checked_threshold(threshold)
         _check_names(network, target, positive, features)
-        compilation = compile_network(
-            encode(network, target, positive, tuple(features)), timeout=timeout, memory=memory
-        )
+        encoding = encode(network, target, positive, tuple(features))
+        return cls.from_compilation(compile_network(encoding, timeout=timeout, memory=memory), threshold)
+
+    @classmethod
+    def from_compilation(cls, compilation: Compilation, threshold: float) -> SddEngine:
+        """Return the engine for a threshold: a network that is compiled once serves for all of them.
+
+        Raises
+        ------
+        ValueError
+            When `threshold` is not in [0, 1].
+        """
+        level = checked_threshold(threshold)
 
         def with_sign(values: NDArray[np.float64]) -> NDArray[np.float64]:
             mass = values.sum(axis=1)
-            # No instance is at an end of probability 0; without -0.0 such ends are one.
+            # Without the second condition, ends of probability 0 would be 0.0 and -0.0, and so not be one.
             signed = np.where(is_positive(values[:, 0], values[:, 1], level) | (mass == 0), mass, -mass)
             return np.column_stack([values, signed])
 

@@ -121,11 +121,14 @@ class Figure5:
             Table(
                 "",
                 "Figure 5c: test agreement and accuracy, mean and 95 % range over splits",
-                pd.DataFrame(tests),
+                pd.DataFrame(tests, columns=_TEST_COLUMNS),
                 _FORMATS,
             ),
             Table(
-                "remarks", "Accuracy of the full classifier, and subsets that beat it", pd.DataFrame(remarks), _FORMATS
+                "remarks",
+                "Accuracy of the full classifier, and subsets that beat it",
+                pd.DataFrame(remarks, columns=_REMARK_COLUMNS),
+                _FORMATS,
             ),
         )
         notes = [
@@ -136,10 +139,13 @@ class Figure5:
         return Outcome(tables, figures, reproduced, notes, intervals)
 
 
+_ENDS = ("", " low", " high")
+_TEST_COLUMNS = ["data", "subset", "splits", *(f"test {q}{end}" for q in ("agreement", "accuracy") for end in _ENDS)]
+_REMARK_COLUMNS = ["data", *(f"{q}{end}" for q in ("full_accuracy", "better_than_full_percent") for end in _ENDS)]
 _FORMATS = {
     f"{quantity}{end}": ".4f" if quantity != "better_than_full_percent" else ".1f"
     for quantity in ("test agreement", "test accuracy", "full_accuracy", "better_than_full_percent")
-    for end in ("", " low", " high")
+    for end in _ENDS
 }
 
 

@@ -96,5 +96,10 @@ class Quiz:
                 f"({nearest['wrong_outcomes']:.0f} on the wrong side) is off by {100 * nearest['deviation']:.1f} "
                 f"points: Pr(correct | class) of {parameters}."
             )
-        table = Table("", "The quiz of section 2", pd.DataFrame(lines), {"printed": ".2f", "nearest quiz": ".4f"})
+        table = Table(
+            "",
+            "The quiz of section 2",
+            pd.DataFrame(lines, columns=["quantity", "printed", "nearest quiz"]),
+            {"printed": ".2f", "nearest quiz": ".4f"},
+        )
         return Outcome((table,), (), reproduced, notes)

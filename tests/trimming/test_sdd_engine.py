@@ -1,0 +1,237 @@
+"""The SDD engine against full enumeration and against the dense tables."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import trimbench as tb
+from trimbench.networks.contraction import joint_distribution
+from trimbench.trimming.dense import DenseEngine
+from trimbench.trimming.sdd_compiler import Compilation
+from trimbench.trimming.sdd_encoding import Encoding, encode
+from trimbench.trimming.sdd_engine import (
+    SddEngine,
+    expected_same_decision,
+    maximum_achievable_agreement,
+    maximum_potential_agreement,
+)
+from trimbench.trimming.search import search
+from trimbench.trimming.thresholds import Instances, best_cut, is_positive
+
+from . import brute_force, enumeration
+
+COMPILE_ALL = """
+import pickle, sys
+from trimbench.trimming.sdd_child import compile_encoding
+answers = [compile_encoding(encoding) for encoding in pickle.load(sys.stdin.buffer)]
+sys.stdout.buffer.write(pickle.dumps(answers))
+"""
+RAIN = tb.BayesianNetwork(
+    {"rain": ["yes", "no"], "wet": ["yes", "no"], "slip": ["no", "a bit", "yes"]},
+    {"wet": ["rain"], "slip": ["wet"]},
+    {"rain": [0.2, 0.8], "wet": [[0.9, 0.1], [0.3, 0.7]], "slip": [[0.5, 0.2, 0.3], [0.9, 0.1, 0.0]]},
+)
+
+
+def compile_all(encodings: Sequence[Encoding]) -> list[Compilation]:
+    """Compile many small networks in one child: starting one for each would take most of the time."""
+    child = subprocess.run(
+        [sys.executable, "-c", COMPILE_ALL], input=pickle.dumps(encodings), capture_output=True, check=True
+    )
+    answers: list[Compilation] = pickle.loads(child.stdout)
+    return answers
+
+
+def subsets(n_features: int) -> list[tuple[int, ...]]:
+    return [s for size in range(n_features + 1) for s in itertools.combinations(range(n_features), size)]
+
+
+def without_all(engine: SddEngine, removed: Sequence[int]) -> float:
+    """The potential agreement as a search finds it: features removed one by one, in the given order."""
+    measure = engine.root
+    for feature in removed[:-1]:
+        measure = measure.without(feature)
+        assert feature not in measure.features
+    return measure.potential_agreement_without(removed[-1]) if removed else measure.potential_agreement()
+
+
+def test_fifty_random_networks_equal_full_enumeration() -> None:
+    rng = np.random.default_rng(20)
+    problems = [enumeration.random_network(rng) for _ in range(50)]
+    compilations = compile_all([encode(network, target, "s0", features) for network, target, features in problems])
+    seen_zero = seen_multi = 0
+    for (network, target, features), compilation in zip(problems, compilations, strict=True):
+        threshold = float(rng.choice([0.0, 0.2, 0.5, 0.7, 1.0]))
+        engine = SddEngine.from_compilation(compilation, threshold)
+        whole = enumeration.joint(network, target, "s0", features)
+        seen_zero += any(sum(pair) == 0 for pair in whole.values())
+        seen_multi += any(network.cardinality(feature) > 2 for feature in features)
+        for kept in subsets(len(features)):
+            removed = [int(i) for i in rng.permutation([i for i in range(len(features)) if i not in kept])]
+            potential = enumeration.potential_agreement(whole, threshold, kept)
+            assert maximum_potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
+            assert without_all(engine, removed) == pytest.approx(potential, abs=1e-9)
+            best = maximum_achievable_agreement(engine, kept)
+            achievable = enumeration.achievable_agreement(whole, threshold, kept)
+            assert best.agreement == pytest.approx(achievable, abs=1e-9)
+            same = enumeration.expected_agreement(whole, threshold, kept, threshold)
+            assert expected_same_decision(engine, kept) == pytest.approx(same, abs=1e-9)
+    assert seen_zero > 10
+    assert seen_multi > 10
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_naive_bayes_equals_its_own_enumeration(coarse: bool) -> None:
+    rng = np.random.default_rng(3)
+    for threshold in (0.3, 0.5):
+        classifier = brute_force.random_classifier(rng, [2, 3, 2, 4], threshold, coarse=coarse)
+        model = classifier.model
+        engine = SddEngine.build(model.to_network(), model.class_variable, "0", classifier.features, threshold)
+        for kept in subsets(4):
+            potential = brute_force.potential_agreement(classifier, kept)
+            assert maximum_potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
+            achievable = brute_force.achievable_agreement(classifier, kept)
+            assert maximum_achievable_agreement(engine, kept).agreement == pytest.approx(achievable, abs=1e-9)
+
+
+def test_the_search_runs_on_the_engine() -> None:
+    rng = np.random.default_rng(8)
+    classifier = brute_force.random_classifier(rng, [2, 2, 3, 2, 2, 2], 0.4)
+    model = classifier.model
+    engine = SddEngine.build(model.to_network(), model.class_variable, "0", classifier.features, 0.4)
+    found = search(engine.root, [1.0] * 6, 3.0, first_guess=range(6))
+    best = max(brute_force.potential_agreement(classifier, s) for s in brute_force.affordable_subsets([1.0] * 6, 3.0))
+    assert found.agreement == pytest.approx(best, abs=1e-12)
+    assert found.upper_bound == pytest.approx(best, abs=1e-12)
+
+
+def test_instances_are_those_with_a_probability() -> None:
+    engine = SddEngine.build(RAIN, "rain", "yes", ["slip", "wet"], 0.4)
+    instances = engine.instances([0, 1])
+    # slip = yes and wet = no cannot be; the others have Pr(yes | wet), so 0.18 / 0.42 and 0.02 / 0.58.
+    order = np.lexsort((instances.negative, instances.positive))
+    np.testing.assert_allclose(instances.positive[order], [0.002, 0.018, 0.036, 0.054, 0.09], atol=1e-15)
+    np.testing.assert_allclose(instances.negative[order], [0.056, 0.504, 0.048, 0.072, 0.12], atol=1e-15)
+    np.testing.assert_allclose(instances.signed[order], [-0.058, -0.522, 0.084, 0.126, 0.21], atol=1e-15)
+    assert engine.instances([]).signed == pytest.approx([0.42 - 0.58])
+
+
+def test_instances_that_lead_to_one_end_share_it() -> None:
+    """Ten fair coins that say nothing, and a sensor: 2^11 instances are two ends of the diagram."""
+    coins = [f"coin{i}" for i in range(10)]
+    network = tb.BayesianNetwork(
+        {name: ["a", "b"] for name in ["cause", "sensor", *coins]},
+        {"sensor": ["cause"]},
+        {"cause": [0.3, 0.7], "sensor": [[0.9, 0.1], [0.2, 0.8]], **dict.fromkeys(coins, [0.5, 0.5])},
+    )
+    engine = SddEngine.build(network, "cause", "a", ["sensor", *coins], 0.5)
+    assert engine.root.diagram.n_nodes < 40
+    instances = engine.instances(range(11))
+    np.testing.assert_allclose(sorted(instances.positive), [0.03, 0.27], atol=1e-12)
+    assert engine.root.without(0).potential_agreement() == pytest.approx(0.59)
+
+
+def test_forty_outputs_of_a_circuit_need_no_table() -> None:
+    """Wires from three inputs: 2^40 instances of the features, of which four are possible."""
+    inputs = {"a": [0.2, 0.8], "b": [0.3, 0.7], "c": [0.6, 0.4]}
+    pairs = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "a")]
+    exclusive_or = [[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]]
+    outputs = {f"out{i}": pairs[i % 4] for i in range(40)}
+    network = tb.BayesianNetwork(
+        {name: ["1", "0"] for name in (*inputs, *outputs)},
+        {name: list(pair) for name, pair in outputs.items()},
+        {**inputs, **dict.fromkeys(outputs, exclusive_or)},
+    )
+    engine = SddEngine.build(network, "a", "1", list(outputs), 0.5)
+    # The outputs tell the inputs up to taking the complement of all three: abc or its complement, with a = 1 or 0.
+    expected = sorted(0.2 * b * c for b, c in itertools.product((0.3, 0.7), (0.6, 0.4)))
+    instances = engine.instances(range(40))
+    np.testing.assert_allclose(sorted(instances.positive), expected, atol=1e-15)
+    assert engine.root.potential_agreement() == pytest.approx(1.0)
+    assert maximum_potential_agreement(engine, [0, 1]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("certain", [[1.0, 0.0], [0.0, 1.0], [0.25, 0.75]])
+def test_a_classifier_without_features(certain: list[float]) -> None:
+    network = tb.BayesianNetwork({"c": ["yes", "no"]}, {}, {"c": certain})
+    engine = SddEngine.build(network, "c", "yes", [], 0.5)
+    instances = engine.instances([])
+    assert (float(instances.positive[0]), float(instances.negative[0])) == tuple(certain)
+    assert engine.root.potential_agreement() == 1.0
+
+
+def test_one_compilation_serves_all_thresholds() -> None:
+    engine = SddEngine.build(RAIN, "rain", "yes", ["slip"], 0.5)
+    whole = enumeration.joint(RAIN, "rain", "yes", ["slip"])
+    for threshold in (0.0, 0.1, 0.3, 0.9):
+        other = SddEngine.from_compilation(engine.compilation, threshold)
+        expected = enumeration.potential_agreement(whole, threshold, [])
+        assert maximum_potential_agreement(other, []) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis"])
+def test_published_naive_bayes_networks_equal_the_dense_engine(given_networks: Path, name: str) -> None:
+    folder = given_networks / "files" / "trimbn"
+    model = tb.read_ace(folder / f"{name}.net.cnf", folder / f"{name}.net.lmap")
+    dense = DenseEngine.build(tb.BayesianClassifier(model, positive="0", threshold=0.5))
+    engine = SddEngine.build(model.to_network(), model.class_variable, "0", model.feature_names, 0.5)
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        kept = tuple(int(i) for i in rng.choice(model.n_features, size=model.n_features // 2, replace=False))
+        compare(engine, kept, dense.instances(kept))
+
+
+@pytest.mark.parametrize(
+    ("path", "n_features"),
+    [
+        ("PE/uai-2006/BN_78.erg.gz", 13),
+        ("MPE/iscas89/s386.scan.erg.gz", 13),
+        ("MPE/iscas89/c432.isc.erg.gz", 7),
+    ],
+)
+def test_general_networks_equal_contraction(given_folder: Path, path: str, n_features: int) -> None:
+    network = read_general(given_folder, path)
+    target, features = class_and_features(network)
+    assert len(features) == n_features
+    engine = SddEngine.build(network, target, network.states(target)[0], features, 0.5)
+    if path.endswith("c432.isc.erg.gz"):
+        # The contraction takes half a minute: only what needs no second engine.
+        assert engine.instances([]).positive == pytest.approx([0.5])
+        assert engine.compilation.n_elements < 20_000
+        return
+    joint = joint_distribution(network, [target, *features])
+    for kept in ((), (0, 3, 7), (1, 2, 5, 12), tuple(range(13))):
+        away = tuple(i for i in range(n_features) if i not in kept)
+        signed = np.where(is_positive(joint[0], joint[1], 0.5), joint[0] + joint[1], -joint[0] - joint[1])
+        positive, negative, d = (table.sum(axis=away).reshape(-1) for table in (joint[0], joint[1], signed))
+        compare(engine, kept, Instances(positive, negative, d))
+
+
+def read_general(folder: Path, path: str) -> tb.BayesianNetwork:
+    if not (folder / "files" / "uai2008" / path).is_file():
+        pytest.skip(f"TRIMBENCH_CACHE does not hold files/uai2008/{path}")
+    return tb.BayesianNetwork.read(folder / "files" / "uai2008" / path)
+
+
+def class_and_features(network: tb.BayesianNetwork) -> tuple[str, tuple[str, ...]]:
+    """The first binary root, and all leaves."""
+    roots = [v for v in network.nodes if not network.parents(v) and network.children(v) and network.cardinality(v) == 2]
+    return roots[0], tuple(node for node in network.nodes if not network.children(node))
+
+
+def compare(engine: SddEngine, kept: Sequence[int], expected: Instances) -> None:
+    instances = engine.instances(kept)
+    assert instances.positive.sum() == pytest.approx(expected.positive.sum(), abs=1e-9)
+    potential = 0.5 * (1.0 + float(np.abs(expected.signed).sum()))
+    assert maximum_potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
+    assert best_cut(instances, 0.5).agreement == pytest.approx(best_cut(expected, 0.5).agreement, abs=1e-9)
+    for threshold in (0.1, 0.37, 0.5, 0.9):
+        assert instances.agreement(threshold) == pytest.approx(expected.agreement(threshold), abs=1e-9)

@@ -29,7 +29,7 @@ def wide_network(n_nodes: int) -> tb.BayesianNetwork:
         name: [str(p) for p in rng.choice(names[:i], size=min(i, 5), replace=False)] for i, name in enumerate(names)
     }
     tables = {name: distributions(rng, (2,) * (len(parents[name]) + 1), coarse=False) for name in names}
-    return tb.BayesianNetwork(dict.fromkeys(names, ["a", "b"]), parents, tables)
+    return tb.BayesianNetwork({key: ["a", "b"] for key in names}, parents, tables)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def wide() -> Encoding:
 def test_a_network_of_gates_is_compiled_over_its_inputs() -> None:
     gate = [[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]]
     network = tb.BayesianNetwork(
-        dict.fromkeys(["a", "b", "c", "and", "out", "other"], ["1", "0"]),
+        {key: ["1", "0"] for key in ["a", "b", "c", "and", "out", "other"]},
         {"and": ["a", "b"], "out": ["and", "c"], "other": ["out"]},
         {"a": [0.2, 0.8], "b": [0.3, 0.7], "c": [0.5, 0.5], "and": gate, "out": gate, "other": [[0.9, 0.1]] * 2},
     )

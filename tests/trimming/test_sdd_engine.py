@@ -130,7 +130,7 @@ def test_instances_that_lead_to_one_end_share_it() -> None:
     network = tb.BayesianNetwork(
         {name: ["a", "b"] for name in ["cause", "sensor", *coins]},
         {"sensor": ["cause"]},
-        {"cause": [0.3, 0.7], "sensor": [[0.9, 0.1], [0.2, 0.8]], **dict.fromkeys(coins, [0.5, 0.5])},
+        {"cause": [0.3, 0.7], "sensor": [[0.9, 0.1], [0.2, 0.8]], **{key: [0.5, 0.5] for key in coins}},
     )
     engine = SddEngine.build(network, "cause", "a", ["sensor", *coins], 0.5)
     assert engine.root.diagram.n_nodes < 40

@@ -51,8 +51,8 @@ class Diagram:
     def counts(self) -> NDArray[np.float64]:
         """Return how many instances lead to each row of `values`."""
         reached: NDArray[np.float64] = np.ones(1)
-        sizes = [len(level) for level in self.levels[1:]] + [len(self.values)]
-        for level, size in zip(self.levels, sizes, strict=True):
+        for depth, level in enumerate(self.levels):
+            size = self._size(depth + 1)
             total = np.bincount(level.reshape(-1), weights=np.repeat(reached, level.shape[1]), minlength=size)
             reached = total.astype(np.float64)
         return reached

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from trimbench.trimming.sdd_engine import SddEngine
 
 from ..networks.random_models import distributions
 from .test_sdd_engine import RAIN
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def wide_network(n_nodes: int) -> tb.BayesianNetwork:
@@ -129,7 +132,7 @@ def test_pysdd_is_imported_in_the_child_only() -> None:
         "import sys; from tests.trimming.test_sdd_engine import RAIN, SddEngine; "
         "SddEngine.build(RAIN, 'rain', 'yes', ['slip'], 0.5); sys.exit('pysdd' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
 
 
 @pytest.mark.parametrize(

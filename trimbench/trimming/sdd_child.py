@@ -65,16 +65,10 @@ def _formulas(manager: Any, steps: tuple[Step, ...]) -> list[Any]:
         if not step.indicators:
             states.append(function)
         else:
-            literals = [manager.literal(variable) for variable in step.indicators]
+            literals, values = _indicators(manager, step.indicators, len(function))
             formula = manager.false()
-            if len(literals) == 1:
-                literals = [literals[0], ~literals[0]][: len(function)]
-            for state, chosen in enumerate(function):
-                here = literals[state]
-                for other, literal in enumerate(literals):
-                    if other != state and len(step.indicators) > 1:
-                        here = here & ~literal
-                formula = formula | (here & chosen)
+            for value, chosen in zip(values, function, strict=True):
+                formula = formula | (value & chosen)
             formula.ref()
             formulas.append((step.rank, formula))
             states.append(literals)
@@ -82,6 +76,21 @@ def _formulas(manager: Any, steps: tuple[Step, ...]) -> list[Any]:
             node.ref()
         _tidy(manager)
     return [formula for _, formula in sorted(formulas, key=lambda item: item[0])]
+
+
+def _indicators(manager: Any, variables: tuple[int, ...], n_states: int) -> tuple[list[Any], list[Any]]:
+    """Return the literal that stands for each state of a node, and the assignment of all its variables."""
+    literals = [manager.literal(variable) for variable in variables]
+    if len(literals) == 1:
+        binary = [literals[0], ~literals[0]][:n_states]
+        return binary, binary
+    assignments = []
+    for state in range(n_states):
+        assignment = manager.true()
+        for other, literal in enumerate(literals):
+            assignment = assignment & (literal if other == state else ~literal)
+        assignments.append(assignment)
+    return literals, assignments
 
 
 def _functions(manager: Any, step: Step, parents: list[list[Any]]) -> list[Any]:

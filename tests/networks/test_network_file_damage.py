@@ -1,0 +1,231 @@
+"""Damaged network files: every change is a ValueError that names the file, or another network."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import trimbench as tb
+from tests.networks.lawn_files import ERGO, TEXTS, XMLBIF, write
+
+# (ending, what stands in the file, what stands there instead, the line that the message names, the message)
+DAMAGE = [
+    ("erg", "3\n2 2 3", "three\n2 2 3", 1, "the number of variables must be a whole number in 1..1000000000, got 'th"),
+    ("erg", "2 2 3", "2 2 -3", 2, "a cardinality must be a whole number in 1..1000000000, got '-3'"),
+    ("erg", "2 2 3", "2 0 3", 2, "a cardinality must be a whole number in 1..1000000000, got '0'"),
+    ("erg", "2  0 1", "3  0 1", 5, "the number of parents of variable 2 must be a whole number in 0..2, got '3'"),
+    ("erg", "2  0 1", "2  0 3", 5, "a parent of variable 2 must be a whole number in 0..2, got '3'"),
+    ("erg", "\n12\n", "\n11\n", 13, "table 2 must have 12 entries, one for each combination of values (2, 2, 3), got"),
+    ("erg", "0.4 0.6", "0.4 O.6", 12, "an entry of table 1 must be a probability, got 'O.6'"),
+    ("erg", "0.4 0.6", "0.4 nan", 12, "an entry of table 1 must be a probability, got 'nan'"),
+    ("erg", "0.4 0.6", "1.4 -0.4", 12, "an entry of table 1 must be a probability, got '-0.4'"),
+    (
+        "erg",
+        "0.4 0.6",
+        "0.4 0.6 0.0",
+        12,
+        "the number of entries of table 2 must be a whole number in 0..9999999999999",
+    ),
+    ("erg", "0.4 0.6", "0.4", 14, "the number of entries of table 2 must be a whole number"),
+    ("erg", "dry damp wet", "dry damp", 27, "the name of state 2 of variable 2 must follow, got the end of the file"),
+    ("erg", "dry damp wet", "dry damp wet soaked", 27, "the file must end here, got 'soaked'"),
+    ("uai", "BAYES", "MARKOV", 1, "a network must begin with BAYES (a Markov network has no conditional tables), got"),
+    ("uai", "\n3\n1 0", "\n2\n1 0", 4, "the number of tables (one for each variable) must be a whole number in 3..3"),
+    ("uai", "2 0 1\n", "2 1 0\n", 6, "the last variable of a table must have no other table, got '0'"),
+    ("uai", "1 0\n", "0\n", 5, "the number of variables of table 0 must be a whole number in 1..3, got '0'"),
+    ("uai", "1.0 0.0 0.0", "1.0 0.0", 15, "12 entries of the table of variable 2 must follow, got the end of the file"),
+    ("bif", "network", "net", 2, "'network' must follow, got 'net'"),
+    ("bif", "[ 2 ]", "[ 3 ]", 6, "the number of states must be that of ['yes', 'no'], all distinct, got '3'"),
+    ("bif", "yes, no", "yes, yes", 6, "the number of states must be that of ['yes', 'yes'], all distinct, got '2'"),
+    ("bif", "type discrete [ 3 ]", "type continuous [ 3 ]", 11, "'discrete' must follow, got 'continuous'"),
+    ("bif", "  type discrete [ 3 ] { dry, damp, wet };\n", "", 11, "a variable must have a type, got '}'"),
+    ("bif", "variable grass", "variable rain", 10, "the variable 'rain' must be declared once, got 'variable'"),
+    ("bif", "variable grass", "node grass", 10, "'variable' or 'probability' must follow, got 'node'"),
+    ("bif", "( grass |", "( rain |", 19, "the probabilities of 'rain' must be stated once"),
+    ("bif", "( grass |", "( lawn |", 25, "the probabilities of 'grass' must follow, got the end of the file"),
+    ("bif", "rain, sprinkler", "rain, snow", 19, "'snow' must be declared as a variable"),
+    ("bif", "table 0.2, 0.8", "table 0.2, x", 14, "a probability or ';' must follow, got 'x'"),
+    ("bif", "table 0.2, 0.8;", "table 0.2, 0.8", 15, "a probability or ';' must follow, got '}'"),
+    ("bif", "table 0.2, 0.8", "table 0.2, 0.3, 0.5", 14, "the row table of 'rain' must have 2 numbers and not be besi"),
+    ("bif", "table 0.2, 0.8;", "table 0.2 0.8; default 0.2 0.8;", 14, "not be beside a table, got 2"),
+    ("bif", "(yes, off)", "(yes, on)", 22, "the row ('yes', 'on') must be stated once, got '('"),
+    (
+        "bif",
+        "(yes, off)",
+        "(yes)",
+        22,
+        "a row of 'grass' must name a state of each of ['rain', 'sprinkler'], got ('yes',)",
+    ),
+    ("bif", "(yes, off)", "(yes, dry)", 22, "a row of 'grass' must name a state of each of ['rain', 'sprinkler'], got"),
+    ("bif", "default 1 0 0;", "", 19, "1 rows of 'grass' must be stated, or a default"),
+    ("bif", "0.1, 0.5, 0.4", "0.1, 0.5, 0.5", 19, "table of 'grass' must sum to 1 along the last axis (within 0.02)"),
+    ("xmlbif", "<NAME>rain</NAME>", "<NAME>rain", 7, "NAME must hold ['text'], got 'OUTCOME'"),
+    ("xmlbif", "<NAME>rain</NAME>", "<NAME></NAME>", 5, "there must be one NAME with a text, got ['']"),
+    ("xmlbif", "<NAME>grass</NAME>", "<NAME>rain</NAME>", 16, "the variable 'rain' must be declared once"),
+    ("xmlbif", "<GIVEN>rain", "<GIVEN>snow", 26, "'snow' must be declared as a variable"),
+    ("xmlbif", "<FOR>grass", "<FOR>rain", 31, "'rain' must have one definition"),
+    (
+        "xmlbif",
+        "0.0 0.3 0.7",
+        "0.0 0.3 O.7",
+        37,
+        "'O.7' must be a probability (could not convert string to float: 'O.7')",
+    ),
+    ("xmlbif", "0.0 0.3 0.7", "0.0 0.3", 31, "the table of 'grass' must have 12 numbers, one for each combination"),
+    ("xmlbif", "0.2 0.8", "0.2 0.7", 22, "table of 'rain' must sum to 1 along the last axis (within 0.02), got a sum"),
+    ("xmlbif", 'TYPE="nature"', 'TYPE="utility"', 5, "a VARIABLE must have TYPE 'nature', got 'utility'"),
+    ("xmlbif", "</NETWORK>", "</NETWORK>\n<NETWORK/>", 43, "a file must hold one NETWORK, got another"),
+    ("xmlbif", "<BIF ", '<!DOCTYPE BIF [<!ENTITY e "x">]>\n<BIF ', 2, "a network must not define entities, got 'e'"),
+    ("xmlbif", "<BIF ", '<!DOCTYPE BIF [<!ENTITY e SYSTEM "x">]>\n<BIF ', 2, "must not define entities, got 'e'"),
+]
+
+
+@pytest.mark.parametrize(("ending", "old", "new", "line", "message"), DAMAGE)
+def test_damage_is_named_by_its_line(tmp_path: Path, ending: str, old: str, new: str, line: int, message: str) -> None:
+    assert old in TEXTS[ending]
+    path = write(tmp_path, ending, TEXTS[ending].replace(old, new, 1))
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        tb.BayesianNetwork.read(path)
+    assert str(caught.value).startswith(f"{path}, line {line}: ")
+
+
+@pytest.mark.parametrize(
+    ("ending", "old", "new", "message"),
+    [
+        ("erg", "0\n1  0\n", "1  1\n1  0\n", "table 0 must have 4 entries"),
+        ("erg", "rain\n", "grass\n", "the names of the variables must be distinct"),
+        ("erg", "yes no", "yes yes", "states of 'rain' must be distinct, got 'yes' more than once; rename one of them"),
+        ("erg", "0.2 0.8", "0.2 0.81", "table of 'rain' must sum to 1 along the last axis (within 0.0001)"),
+        ("erg", "0.2 0.8", "0.0 0.0", "tables into which evidence was entered are no conditional distributions"),
+        ("uai", "1 0\n", "2 0 0\n", "the table of variable 0 must have 4 entries"),
+        ("xmlbif", "<FOR>rain</FOR>\n", "<FOR>rain</FOR>\n<GIVEN>rain</GIVEN>\n", "must have 4 numbers"),
+        ("xmlbif", "US-ASCII", "no-such-code", "must be an XML file: "),
+        ("xmlbif", "</BIF>", "", "must be an XML file: no element found: line 44, column 0; is it cut short?"),
+        ("xmlbif", XMLBIF[XMLBIF.index("<BIF") :], "<BIF/>", "must hold a BIF element with a NETWORK of at least one"),
+        ("xmlbif", "<OUTCOME>no<", "<OUTCOME>yes<", "states of 'rain' must be distinct, got 'yes' more than once"),
+    ],
+)
+def test_a_network_that_makes_no_sense_names_the_file(
+    tmp_path: Path, ending: str, old: str, new: str, message: str
+) -> None:
+    path = write(tmp_path, ending, TEXTS[ending].replace(old, new, 1))
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        tb.BayesianNetwork.read(path)
+    assert str(caught.value).startswith(str(path))
+
+
+CYCLES = {
+    "erg": "2\n1 1\n1 1\n1 0\n1 1.0\n1 1.0\n",
+    "uai": "BAYES 2 1 1 2 2 1 0 2 0 1 1 1.0 1 1.0",
+    "bif": "network n { } variable a { type discrete [1] { x }; } variable b { type discrete [1] { x }; } "
+    "probability (a | b) { table 1; } probability (b | a) { table 1; }",
+    "xmlbif": "<BIF><NETWORK><VARIABLE><NAME>a</NAME><OUTCOME>x</OUTCOME></VARIABLE><DEFINITION><FOR>a</FOR>"
+    "<GIVEN>a</GIVEN><TABLE>1</TABLE></DEFINITION></NETWORK></BIF>",
+}
+
+
+@pytest.mark.parametrize("ending", CYCLES)
+def test_a_cycle_is_refused(tmp_path: Path, ending: str) -> None:
+    path = write(tmp_path, ending, CYCLES[ending])
+    with pytest.raises(ValueError, match=re.escape(f"{path}: parents must make an acyclic graph, got the cycle")):
+        tb.BayesianNetwork.read(path)
+
+
+@pytest.mark.parametrize("ending", ["erg", "bif", "xmlbif"])
+def test_a_table_that_no_array_can_hold_is_refused(tmp_path: Path, ending: str) -> None:
+    n = 65
+    parents = " ".join(f"p{i}" for i in range(n))
+    text = {
+        "erg": f"{n + 1}\n{' 1' * (n + 1)}\n{'0 ' * n}\n{n} {' '.join(map(str, range(n)))}\n{'1 1.0 ' * (n + 1)}",
+        "bif": "network n { } variable c { type discrete [1] { x }; } "
+        + " ".join(f"variable p{i} {{ type discrete [1] {{ x }}; }}" for i in range(n))
+        + " ".join(f"probability ( p{i} ) {{ table 1; }}" for i in range(n))
+        + f"probability ( c | {parents} ) {{ default 1; }}",
+        "xmlbif": "<BIF><NETWORK>"
+        + "".join(f"<VARIABLE><NAME>{v}</NAME><OUTCOME>x</OUTCOME></VARIABLE>" for v in ["c", *parents.split()])
+        + f"<DEFINITION><FOR>c</FOR>{''.join(f'<GIVEN>{v}</GIVEN>' for v in parents.split())}<TABLE>1</TABLE>"
+        "</DEFINITION></NETWORK></BIF>",
+    }[ending]
+    path = write(tmp_path, ending, text)
+    with pytest.raises(ValueError, match=r"a table must have at most 64 axes and \d+ entries, got 66 axes") as caught:
+        tb.BayesianNetwork.read(path)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_a_damaged_gzip_file_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "erg.gz", ERGO)
+    data = path.read_bytes()
+    for broken in [b"", ERGO.encode(), *(data[:length] for length in range(1, len(data)))]:
+        path.write_bytes(broken)
+        with pytest.raises(ValueError, match=re.escape(str(path))):
+            tb.BayesianNetwork.read(path)
+    for position in range(12, len(data), 7):
+        path.write_bytes(data[:position] + bytes([data[position] ^ 0x55]) + data[position + 1 :])
+        with pytest.raises(ValueError, match=re.escape(str(path))):
+            tb.BayesianNetwork.read(path)
+
+
+def test_text_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
+    for ending in TEXTS:
+        path = tmp_path / f"network.{ending}"
+        path.write_bytes(TEXTS[ending].encode().replace(b"0.2", b"\xff.2"))
+        with pytest.raises(ValueError, match=re.escape(str(path))):
+            tb.BayesianNetwork.read(path)
+
+
+PIECES = st.sampled_from(
+    [
+        "",
+        "0",
+        "-1",
+        "1e400",
+        "nan",
+        "9" * 30,
+        "0.5",
+        "²",
+        "{",
+        "}",
+        "(",
+        ")",
+        ";",
+        "[",
+        '"',
+        "//",
+        "/*",
+        "<",
+        ">",
+        "&e;",
+    ]
+)
+
+
+@pytest.mark.parametrize("ending", TEXTS)
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_any_change_is_a_value_error_that_names_the_file_or_another_network(
+    ending: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    words = re.split(r"(\s+)", TEXTS[ending])
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(words) - 1))
+        kind = data.draw(st.sampled_from(["piece", "delete", "copy", "text"]))
+        if kind == "piece":
+            words[at] = data.draw(PIECES)
+        elif kind == "delete":
+            del words[at : at + data.draw(st.integers(1, 5))]
+        elif kind == "copy":
+            words[at] = words[data.draw(st.integers(0, len(words) - 1))]
+        else:
+            words[at] += data.draw(st.text(st.characters(exclude_categories=["Cs"]), max_size=3))
+        words = words or [""]
+    path = write(tmp_path_factory.getbasetemp(), ending, "".join(words))
+    message = ""
+    try:
+        assert 1 <= len(tb.BayesianNetwork.read(path).nodes) <= 4
+    except ValueError as error:
+        message = str(error)
+    assert not message or str(path) in message

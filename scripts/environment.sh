@@ -16,8 +16,10 @@ supported_python() {
 # make_environment FOLDER LOCK: install the locked packages and the project itself into FOLDER.
 make_environment() {
     local folder=$1 lock=$2 python
+    # An environment knows its own place: in a copied or moved clone it would run the code of the old one.
     if [[ -x $folder/bin/python ]] && cmp -s "$lock" "$folder/installed.lock" \
-        && cmp -s pyproject.toml "$folder/installed.toml"; then
+        && cmp -s pyproject.toml "$folder/installed.toml" \
+        && [[ $(cat "$folder/installed.place" 2>/dev/null) == "$PWD" ]]; then
         return
     fi
     if ! python=$(supported_python); then
@@ -39,5 +41,6 @@ make_environment() {
         "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
     fi
     cp pyproject.toml "$folder/installed.toml"
+    echo "$PWD" > "$folder/installed.place"
     cp "$lock" "$folder/installed.lock"
 }

@@ -22,7 +22,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.configuration import Catalogue, ConfigurationError, configuration_folder, plain, unknown
-from trimbench.tasks import TASKS, CommonSettings, Invocation
+from trimbench.tasks import SHARED_KEYS, TASKS, CommonSettings, Invocation
 
 # What composing raises; some of Hydra's own complaints are plain ValueErrors.
 _COMPLAINTS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
@@ -36,6 +36,9 @@ def main() -> None:
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     try:
         codes = [_run(invocation) for invocation in _compose()]
+    except OSError as error:
+        sys.stderr.write(f"{error}\nWhat is stored is whole. Mend this and run the same command again.\n")
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.stderr.write("\nStopped. Finished jobs are stored; the same command goes on from there.\n")
         sys.exit(130)
@@ -93,7 +96,9 @@ def _invocation(config: DictConfig) -> Invocation:
         every = {str(chosen): values}
     else:
         every = {name: plain(hydra.compose("config", overrides=[*overrides, f"experiment={name}"])) for name in names}
-    return Invocation(settings, executor, every, chosen=bool(chosen), catalogue=catalogue, results=results)
+    keys = [word.lstrip("+~").partition("=")[0] for word in overrides]
+    altered = tuple(key for key in keys if key.partition(".")[0] not in (*SHARED_KEYS, "experiment"))
+    return Invocation(settings, executor, every, bool(chosen), catalogue, results, altered)
 
 
 def _folder_name(overrides: str) -> str:

@@ -80,6 +80,8 @@ class Invocation:
     catalogue : Catalogue
     results : Path
         Where tables and figures go.
+    altered : tuple of str
+        Keys of the experiments that were set on the command line.
     """
 
     settings: CommonSettings
@@ -88,6 +90,7 @@ class Invocation:
     chosen: bool
     catalogue: Catalogue
     results: Path
+    altered: tuple[str, ...] = ()
 
     def cache(self) -> Cache:
         """Return the data cache of this machine."""
@@ -139,7 +142,15 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     for name, experiment in experiments.items():
         try:
             findings = run_experiment(
-                name, invocation.experiments[name], experiment, invocation.catalogue, cache, store, executor, mode
+                name,
+                invocation.experiments[name],
+                experiment,
+                invocation.catalogue,
+                cache,
+                store,
+                executor,
+                mode,
+                invocation.altered,
             )
         except Exception as error:
             if invocation.chosen:

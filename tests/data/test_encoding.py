@@ -14,8 +14,15 @@ def test_numbers_are_cut_at_the_median_of_the_training_rows(train: list[float], 
     frames = categorize(pd.DataFrame({"x": train}), pd.DataFrame({"x": other}))
     median = np.median(train)
     for frame, values in zip(frames, (train, other), strict=True):
-        assert frame["x"].tolist() == [str(int(value > median)) for value in values]
+        high = [value > median if max(train) > median else value >= median for value in values]
+        assert frame["x"].tolist() == [str(int(value)) for value in high]
         assert frame["x"].cat.categories.tolist() == ["0", "1"]
+
+
+def test_a_column_of_two_values_keeps_both() -> None:
+    for values in ([0, 0, 1], [0, 1, 1], [1, 1, 1, 0], [5.0, 7.0]):
+        (coded,) = categorize(pd.DataFrame({"x": values}))
+        assert coded["x"].tolist() == [str(int(value == max(values))) for value in values]
 
 
 def test_index_and_input_are_kept() -> None:

@@ -164,6 +164,28 @@ def test_too_many_features_name_the_size_and_the_way_out() -> None:
         tb.expected_agreement(huge, ["x0"], 0.5)
     with pytest.raises(ValueError, match=r"engine must be one of .*got 'sparse'"):
         tb.expected_agreement(large, ["x0"], 0.5, engine="sparse")
-    middling = brute_force.random_classifier(np.random.default_rng(0), [2] * 30, 0.5)
-    with pytest.raises(ValueError, match=r"at most 2\^24 instances.*smaller budget"):
-        tb.maximum_achievable_agreement(middling, middling.features[:25])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_large_subsets_are_not_written_out(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    classifier = brute_force.random_classifier(rng, [2, 3, 2, 2, 2, 2], 0.4, coarse=seed % 3 == 0)
+    chosen = list(classifier.features[: 4 + seed % 3])
+    exact, _ = tb.maximum_achievable_agreement(classifier, chosen, engine="dense")
+    at_threshold = [tb.expected_agreement(classifier, chosen, t, engine="dense") for t in (0.0, 0.3, 0.4, 1.0)]
+    monkeypatch.setattr("trimbench.trimming.log_odds.MAX_INSTANCES", 4)
+    value, (low, high) = tb.maximum_achievable_agreement(classifier, chosen, engine="log_odds")
+    assert value == pytest.approx(exact, abs=1e-11)
+    assert low < high
+    found = [tb.expected_agreement(classifier, chosen, t, engine="log_odds") for t in (0.0, 0.3, 0.4, 1.0)]
+    assert found == pytest.approx(at_threshold, abs=1e-11)
+
+
+def test_many_features_with_a_large_budget_are_trimmed() -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(0), [2] * 30, 0.5)
+    trimming = tb.trim(classifier, 28, evaluation_limit=600)
+    assert len(trimming.features) == 28
+    assert tb.expected_agreement(classifier, trimming.features, trimming.threshold) == pytest.approx(
+        trimming.agreement, abs=1e-9
+    )
+    assert tb.expected_agreement(classifier, classifier.features, 0.5) == pytest.approx(1.0)

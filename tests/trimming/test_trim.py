@@ -135,10 +135,17 @@ def test_the_trimmed_classifier_predicts_from_its_features_alone() -> None:
         ),
         ({"budget": 1, "costs": [1]}, r"costs must have 2 entries, one for each feature, got 1"),
         ({"budget": 1, "costs": {"x0": 1}}, r"costs must have an entry for every feature, got none for 'x1'"),
-        ({"budget": 1, "costs": {"x0": 1, "y": 1}}, r"features must be among \['x0', 'x1'\], got 'y'"),
+        ({"budget": 1, "costs": {"x0": 1, "y": 1}}, r"costs must be given for features among \['x0', 'x1'\], got 'y'"),
+        ({"budget": "3"}, r"budget must be a number >= 0, got '3'"),
+        ({"budget": 1, "costs": 5}, r"costs must be a mapping from feature to cost or a sequence of costs, got 5"),
+        ({"budget": 1, "costs": ["1", 2]}, r"costs must be finite numbers >= 0, got '1' for 'x0'"),
+        (
+            {"budget": 1, "evaluation_limit": 2.5},
+            r"evaluation_limit must be a whole number, 1 or more, or None, got 2\.5",
+        ),
         ({"budget": 1, "engine": "sdd2"}, r"engine must be one of .* got 'sdd2'"),
         ({"budget": 1, "time_limit": 0}, r"time_limit must be a positive number of seconds or None, got 0"),
-        ({"budget": 1, "evaluation_limit": 0}, r"evaluation_limit must be 1 or more, or None, got 0"),
+        ({"budget": 1, "evaluation_limit": 0}, r"evaluation_limit must be a whole number, 1 or more, or None, got 0"),
     ],
 )
 def test_bad_arguments_are_named(arguments: dict[str, object], message: str) -> None:

@@ -13,19 +13,21 @@ MISSING = "missing"
 
 
 def categorize(train: pd.DataFrame, *others: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
-    """Turn every column into a category: numbers by whether they exceed the median of the training rows.
+    """Turn every column into a category: numbers by whether they are high or low among the training rows.
 
     Parameters
     ----------
     train : DataFrame of shape (n_train, n_features)
         Numbers and labels, at least one row.
     *others : DataFrame of shape (n_other, n_features)
-        Frames with the same columns, encoded with the medians of `train`.
+        Frames with the same columns, encoded with the cuts of `train`.
 
     Returns
     -------
     tuple of DataFrame
-        One frame for `train` and for each of `others`, with the same index. A number becomes "0" or "1"; a label stays.
+        One frame for `train` and for each of `others`, with the same index. A number becomes "1" if it exceeds the
+        median of the training rows, else "0"; where none exceeds it (a 0/1 column that is mostly 1), "1" if it reaches
+        it. A label stays.
         Where a column misses a value in any frame, "missing" is one more category of it. All frames have the same
         categories, those that a source declares for a label column among them.
 
@@ -71,7 +73,9 @@ def _categorized(parts: list[pd.Series[Any]]) -> list[pd.Series[Any]]:
             raise ValueError(
                 f"`train` must have a number in column {parts[0].name!r}, got missing values only; drop it"
             )
-        texts = [part.gt(median).map({False: "0", True: "1"}).where(part.notna()) for part in parts]
+        # A cut above the highest value would leave nothing of the column.
+        is_high = "gt" if (parts[0] > median).any() else "ge"
+        texts = [getattr(part, is_high)(median).map({False: "0", True: "1"}).where(part.notna()) for part in parts]
         categories = ["0", "1"]
     else:
         texts = [part.astype(object).map(str, na_action="ignore") for part in parts]

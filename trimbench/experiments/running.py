@@ -40,6 +40,8 @@ class Findings:
     records : sequence of Record
         Of the cells whose data was available.
     missing : mapping from the name of a data set or network to the reason why it could not be had
+    altered : tuple of str
+        Keys of the experiment that the user has set: its numbers are then not those that are reported.
     """
 
     name: str
@@ -48,6 +50,12 @@ class Findings:
     outcome: Outcome
     records: Sequence[Record]
     missing: Mapping[str, str]
+    altered: tuple[str, ...] = ()
+
+    @property
+    def reproduced(self) -> Mapping[str, float | None]:
+        """What can be held against the reported numbers: nothing after a change of the experiment's settings."""
+        return {} if self.altered else self.outcome.reproduced
 
     @property
     def failures(self) -> int:
@@ -121,6 +129,7 @@ def run_experiment(
     store: JobStore,
     executor: Executor,
     cache_mode: str,
+    altered: Sequence[str] = (),
 ) -> Findings:
     """Run what is missing of an experiment and return everything that is known of it.
 
@@ -135,6 +144,8 @@ def run_experiment(
     store : JobStore
     executor : Executor
     cache_mode : {"default", "ignore", "only"}
+    altered : sequence of str
+        Keys of the experiment that the user has set.
 
     Returns
     -------
@@ -142,12 +153,15 @@ def run_experiment(
     """
     cells = experiment.cells(catalogue, cache)
     # Stored results are reported without their data, which may be on another machine.
-    missing = {} if cache_mode == "only" else _fetch_all(cells, cache)
-    runnable = [cell for cell in cells if not any(need.name in missing for need in cell.needs)]
+    stored = store.successes([cell.job for cell in cells]) if cache_mode == "default" else {}
+    missing = {} if cache_mode == "only" else _fetch_all([cell for cell in cells if cell.job.key not in stored], cache)
+    runnable = [
+        cell for cell in cells if cell.job.key in stored or not any(need.name in missing for need in cell.needs)
+    ]
     records = run_jobs([cell.job for cell in runnable], store, executor, cache_mode=cache_mode, label=name)
     by_key = {record.job.key: record for record in records}
     rows = _rows(cells, by_key, missing)
-    return Findings(name, settings, rows, experiment.outcome(rows), records, missing)
+    return Findings(name, settings, rows, experiment.outcome(rows), records, missing, tuple(altered))
 
 
 def _fetch_all(cells: Sequence[Cell], cache: Cache) -> dict[str, str]:

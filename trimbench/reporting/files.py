@@ -43,7 +43,7 @@ def write_findings(findings: Findings, reported: list[Reported], folder: Path) -
     stem = folder / findings.name
     stem.parent.mkdir(parents=True, exist_ok=True)
     tables = list(findings.outcome.tables)
-    compared = comparison(reported, findings.outcome.reproduced, _reason(findings), findings.outcome.intervals)
+    compared = comparison(reported, findings.reproduced, _reason(findings), findings.outcome.intervals)
     main = compared.frame if reported else tables[0].frame
     shown = [*tables, side_by_side(compared)] if reported else list(tables)
     differing = differences(compared)
@@ -77,6 +77,8 @@ def _beside(stem: Path, part: str, ending: str) -> Path:
 
 def _reason(findings: Findings) -> str:
     """Return why reported numbers have no counterpart in this run."""
+    if findings.altered:
+        return f"not the paper's settings: {', '.join(findings.altered)} was set"
     if findings.missing:
         return f"data not available: {', '.join(sorted(findings.missing))}"
     if findings.failures:

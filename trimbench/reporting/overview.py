@@ -12,7 +12,7 @@ from trimbench.data.errors import WAY_OUT
 from trimbench.experiments.plan import Table
 from trimbench.experiments.running import NO_DATA, Findings
 from trimbench.reporting.files import write_findings, write_summary
-from trimbench.reporting.tables import comparison, markdown
+from trimbench.reporting.tables import comparison, markdown, side_by_side
 from trimbench.reporting.verdicts import VERDICTS, Reported, read_reported
 
 FAILED = "failed"
@@ -53,6 +53,8 @@ class Overview:
             if len(table.frame):
                 _say(f"{table.title}\n\n{markdown(table)}\n")
         if reported:
+            compared = comparison(reported, findings.reproduced, "", findings.outcome.intervals)
+            _say(f"Printed → reproduced\n\n{markdown(side_by_side(compared))}\n")
             _say(f"{_counts(line)}\n")
         if findings.failures:
             _say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
@@ -94,11 +96,7 @@ def _status(findings: Findings) -> str:
 
 
 def _verdicts(findings: Findings, reported: list[Reported]) -> dict[str, int]:
-    found = (
-        comparison(reported, findings.outcome.reproduced, "", findings.outcome.intervals)
-        .frame["verdict"]
-        .value_counts()
-    )
+    found = comparison(reported, findings.reproduced, "", findings.outcome.intervals).frame["verdict"].value_counts()
     return {verdict: int(found.get(verdict, 0)) for verdict in VERDICTS}
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from trimbench.trimming.certified import DEFAULT_POINTS, CertifiedEngine
 from trimbench.trimming.classifier import BayesianClassifier, checked_threshold, feature_indices
 from trimbench.trimming.engines import EngineName, make_engine
-from trimbench.trimming.thresholds import best_cut
 
 
 def expected_agreement(
@@ -37,7 +36,7 @@ def expected_agreement(
     """
     indices = feature_indices(classifier.features, features)
     level = checked_threshold(threshold)
-    return make_engine(classifier, engine).instances(indices).agreement(level)
+    return make_engine(classifier, engine).agreement(indices, level)
 
 
 def expected_agreement_interval(
@@ -100,7 +99,7 @@ def maximum_achievable_agreement(
         When a feature is unknown or there are too many features for the engine.
     """
     indices = feature_indices(classifier.features, features)
-    cut = best_cut(make_engine(classifier, engine).instances(indices), classifier.threshold)
+    cut = make_engine(classifier, engine).best_cut(indices)
     return cut.agreement, (cut.low, cut.high)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from trimbench.trimming.classifier import BayesianClassifier, feature_indices
+import numpy as np
+
+from trimbench.trimming.classifier import BayesianClassifier
 
 # Costs and budgets are decimal fractions to their users: 0.1 + 0.2 fits into 0.3.
 _TOLERANCE = 1e-9
@@ -29,9 +31,9 @@ def checked_budget(budget: float) -> float:
     ValueError
         When it is negative or not a number.
     """
-    if math.isnan(budget) or budget < 0:
+    if not isinstance(budget, int | float | np.number) or math.isnan(budget) or budget < 0:
         raise ValueError(f"budget must be a number >= 0, got {budget!r}; 0 keeps only features that cost nothing")
-    return float(budget)
+    return float(budget) if budget < 1e308 else math.inf
 
 
 def checked_costs(
@@ -47,15 +49,19 @@ def checked_costs(
     if costs is None:
         return (1.0,) * classifier.n_features
     if isinstance(costs, Mapping):
-        feature_indices(classifier.features, list(costs))
+        for name in costs:
+            if name not in classifier.features:
+                raise ValueError(f"costs must be given for features among {list(classifier.features)}, got {name!r}")
         absent = [name for name in classifier.features if name not in costs]
         if absent:
             raise ValueError(f"costs must have an entry for every feature, got none for {absent[0]!r}")
         costs = [costs[name] for name in classifier.features]
+    if isinstance(costs, str) or not isinstance(costs, Sequence | np.ndarray):
+        raise ValueError(f"costs must be a mapping from feature to cost or a sequence of costs, got {costs!r}")
     if len(costs) != classifier.n_features:
         raise ValueError(f"costs must have {classifier.n_features} entries, one for each feature, got {len(costs)}")
     for name, cost in zip(classifier.features, costs, strict=True):
-        if not math.isfinite(cost) or cost < 0:
+        if not isinstance(cost, int | float | np.number) or not math.isfinite(cost) or cost < 0:
             raise ValueError(
                 f"costs must be finite numbers >= 0, got {cost!r} for {name!r}; give a feature that must not be used "
                 "a cost above the budget"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -272,10 +271,9 @@ def checked_threshold(threshold: float) -> float:
     ValueError
         When it is not a number in [0, 1].
     """
-    value = float(threshold)
-    if math.isnan(value) or not 0.0 <= value <= 1.0:
+    if not isinstance(threshold, int | float | np.number) or not 0.0 <= threshold <= 1.0:
         raise ValueError(f"threshold must be a probability in [0, 1], got {threshold!r}")
-    return value
+    return float(threshold)
 
 
 def _understood(model: NaiveBayes | BayesianNetwork, target: str | None) -> tuple[NaiveBayes | BayesianNetwork, str]:

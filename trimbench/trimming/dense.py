@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dasum
 
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.thresholds import Instances, agreement_of, is_positive
+from trimbench.trimming.thresholds import Cut, Instances, agreement_of, best_cut, is_positive
 
 MAX_ENTRIES = 2**26
 # BLAS adds up in one stream: blocks keep the rounding error of a long sum that of a short one.
@@ -138,6 +138,14 @@ class DenseEngine:
         else:
             positive, negative = measure.values[1], measure.values[2]
         return Instances(positive, negative, measure.values[0])
+
+    def agreement(self, features: Sequence[int], threshold: float) -> float:
+        """Return the expected classification agreement of a feature subset with a threshold."""
+        return self.instances(features).agreement(threshold)
+
+    def best_cut(self, features: Sequence[int]) -> Cut:
+        """Return the threshold interval of a feature subset with the highest agreement."""
+        return best_cut(self.instances(features), self.classifier.threshold)
 
 
 def separation(table: NDArray[np.float64]) -> float:

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, get_args
 from trimbench.trimming import dense, log_odds
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.search import SignedMeasure
-from trimbench.trimming.thresholds import Instances
+from trimbench.trimming.thresholds import Cut, Instances
 
 EngineName = Literal["auto", "dense", "log_odds"]
 
@@ -26,6 +26,12 @@ class Engine(Protocol):
 
     def instances(self, features: Sequence[int]) -> Instances:
         """Return the instances of a feature subset."""
+
+    def agreement(self, features: Sequence[int], threshold: float) -> float:
+        """Return the expected classification agreement of a feature subset with a threshold."""
+
+    def best_cut(self, features: Sequence[int]) -> Cut:
+        """Return the threshold interval of a feature subset with the highest agreement."""
 
 
 def check_engine(name: str) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.dense import separation
-from trimbench.trimming.thresholds import TIE_TOLERANCE, Instances, agreement_of
-from trimbench.trimming.weight_sums import WeightSums, reached
+from trimbench.trimming.thresholds import TIE_TOLERANCE, Cut, Instances, agreement_of, best_cut
+from trimbench.trimming.weight_sums import FloatArray, WeightSums, reached
 
 MAX_ENTRIES = 2**44
 # Instances of the subset that is asked about; their number is bounded by memory.
@@ -66,15 +66,37 @@ class LogOddsEngine:
         ValueError
             When they are more than `MAX_INSTANCES`.
         """
-        entries = math.prod(self.classifier.cardinalities[i] for i in features)
-        if entries > MAX_INSTANCES:
+        if self._is_large(features):
             raise ValueError(
-                f"features must have at most 2^{math.log2(MAX_INSTANCES):.0f} instances to find their best threshold, "
-                f"got 2^{math.log2(entries):.1f} for {len(features)} features; use a smaller budget"
+                f"features must have at most 2^{math.log2(MAX_INSTANCES):.0f} instances to be written out, got "
+                f"{len(features)} features"
             )
+        return self._instances(tuple(features), self._others(features))
+
+    def agreement(self, features: Sequence[int], threshold: float) -> float:
+        """Return the expected classification agreement of a feature subset with a threshold."""
+        if not self._is_large(features):
+            return self.instances(features).agreement(threshold)
+        return self._agreement_at(tuple(features), self._others(features), _log_odds(threshold) - TIE_TOLERANCE)
+
+    def best_cut(self, features: Sequence[int]) -> Cut:
+        """Return a threshold interval of a feature subset with the highest agreement.
+
+        For a subset of more than `MAX_INSTANCES` instances it holds one threshold only.
+        """
+        if not self._is_large(features):
+            return best_cut(self.instances(features), self.classifier.threshold)
+        kept, removed = tuple(features), self._others(features)
+        change = self._sign_change(removed)
+        threshold = 1.0 / (1.0 + math.exp(-change)) if change > -700.0 else 0.0
+        return Cut(self._agreement_at(kept, removed, change), math.nextafter(threshold, 0.0), threshold)
+
+    def _is_large(self, features: Sequence[int]) -> bool:
+        return math.prod(self.classifier.cardinalities[i] for i in features) > MAX_INSTANCES
+
+    def _others(self, features: Sequence[int]) -> tuple[int, ...]:
         kept = set(features)
-        rest = tuple(i for i in range(self.classifier.n_features) if i not in kept)
-        return self._instances(tuple(features), rest)
+        return tuple(i for i in range(self.classifier.n_features) if i not in kept)
 
     def potential_agreement(self, kept: tuple[int, ...], removed: tuple[int, ...]) -> float:
         """Return the maximum potential agreement of a feature subset.
@@ -87,7 +109,7 @@ class LogOddsEngine:
         cardinalities = self.classifier.cardinalities
         if math.prod(cardinalities[i] for i in kept) <= math.prod(cardinalities[i] for i in removed):
             return agreement_of(float(np.abs(self._instances(kept, removed).signed).sum()))
-        return self._agreement_at_sign_change(kept, removed)
+        return self._agreement_at(kept, removed, self._sign_change(removed))
 
     @property
     def _offset(self) -> float:
@@ -97,10 +119,7 @@ class LogOddsEngine:
     @property
     def _needed(self) -> float:
         """Log-odds from which an instance is positive, lowered by the tolerance for ties."""
-        threshold = self.classifier.threshold
-        if threshold in (0.0, 1.0):
-            return math.inf if threshold else -math.inf
-        return math.log(threshold) - math.log1p(-threshold) - TIE_TOLERANCE
+        return _log_odds(self.classifier.threshold) - TIE_TOLERANCE
 
     def _instances(self, kept: tuple[int, ...], removed: tuple[int, ...]) -> Instances:
         sums = self._sums.sums(kept)
@@ -110,17 +129,26 @@ class LogOddsEngine:
         above = self._sums.tails(removed, queries)
         return Instances(positive, negative, positive * (2.0 * above[0] - 1.0) + negative * (2.0 * above[1] - 1.0))
 
-    def _agreement_at_sign_change(self, kept: tuple[int, ...], removed: tuple[int, ...]) -> float:
-        """Return the maximum potential agreement of a subset whose complement is the smaller side.
+    def _starts(self, removed: tuple[int, ...]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return from which log-odds on the removed features' instances lift f' over the threshold, and their chances.
 
-        By Proposition 3 the sign of d(f') changes once along the log-odds s of f', so it is enough to find that point.
-        Below, ``start[j]`` is the s from which the j-th instance of the removed features (by decreasing weight) lifts
-        f' over the threshold; between two starts ``d(s)`` is proportional to ``exp(s) * a_j + b_j``.
+        Returns
+        -------
+        start, positive, negative : ndarrays of shape (n_instances,)
+            By increasing start.
         """
         sums = self._sums.sums(removed)
         with np.errstate(invalid="ignore"):
             start = reached(self._needed - sums.weight[::-1])
-        positive, negative = sums.positive[::-1], sums.negative[::-1]
+        return start, sums.positive[::-1], sums.negative[::-1]
+
+    def _sign_change(self, removed: tuple[int, ...]) -> float:
+        """Return the log-odds of f' from which on d(f') is positive.
+
+        By Proposition 3 its sign changes once. Between two starts ``d(s)`` is proportional to ``exp(s) * a + b``, a and
+        b depending on how many instances of the removed features lift f' over the threshold.
+        """
+        start, positive, negative = self._starts(removed)
         a = 2.0 * np.cumsum(positive) - 1.0
         b = 2.0 * np.cumsum(negative) - 1.0
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -130,13 +158,26 @@ class LogOddsEngine:
         change = float(start[first]) if first < start.size else math.inf
         if first > 0 and a[first - 1] > 0 and b[first - 1] < 0:
             change = min(change, math.log(-b[first - 1]) - math.log(a[first - 1]))
-        above = self._sums.tails(kept, np.append(start, change) - self._offset)
+        return change
+
+    def _agreement_at(self, kept: tuple[int, ...], removed: tuple[int, ...], cut: float) -> float:
+        """Return the agreement when f' is positive from the log-odds `cut` on; the removed side is written out."""
+        start, positive, negative = self._starts(removed)
+        with np.errstate(invalid="ignore"):
+            queries = reached(np.append(start, cut) - self._offset)
+        above = self._sums.tails(kept, queries)
         total = 0.0
         for side, probability in ((0, positive), (1, negative)):
             reaching, beyond = above[side][:-1], above[side][-1]
-            agree = np.where(start <= change, beyond + 1.0 - reaching, reaching + 1.0 - beyond)
+            agree = np.where(start <= cut, beyond + 1.0 - reaching, reaching + 1.0 - beyond)
             total += float(self.classifier.prior[side] * (probability * agree).sum())
         return min(1.0, max(0.0, total))
+
+
+def _log_odds(threshold: float) -> float:
+    if threshold in (0.0, 1.0):
+        return math.inf if threshold else -math.inf
+    return math.log(threshold) - math.log1p(-threshold)
 
 
 @dataclass(frozen=True, eq=False)

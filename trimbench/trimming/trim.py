@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from trimbench.trimming.budget import checked_budget, checked_costs, is_affordable
 from trimbench.trimming.certified import CertifiedEngine
 from trimbench.trimming.classifier import BayesianClassifier
@@ -16,7 +18,7 @@ from trimbench.trimming.forward import select_forward
 from trimbench.trimming.include_exclude import search_included
 from trimbench.trimming.log_odds import MAX_ENTRIES, LogOddsEngine
 from trimbench.trimming.search import AGREEMENT_TOLERANCE, search
-from trimbench.trimming.thresholds import Cut, best_cut
+from trimbench.trimming.thresholds import Cut
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ def trim(
         How agreements are computed; ``"auto"`` goes by the number of instances. The log-odds engine is exact up to
         2^44 instances; beyond, it selects forward and certifies what it selected.
     time_limit : float, optional
-        Seconds after which the search is stopped; the answer then is the best found, with an upper bound.
+        Seconds after which the search is stopped, asked between evaluations; the answer then is the best found, with
+        an upper bound.
     evaluation_limit : int, optional
         Evaluations of the criterion after which the search is stopped. The answer is the same on every machine.
 
@@ -130,7 +133,7 @@ def trim(
         evaluation_limit=evaluation_limit,
     )
     kept = sorted(found.features)
-    cut = best_cut(computed.instances(kept), classifier.threshold)
+    cut = computed.best_cut(kept)
     return exact_trimming(classifier, kept, cut, found.upper_bound, found.n_evaluations)
 
 
@@ -214,5 +217,5 @@ def _nothing_removed(classifier: BayesianClassifier) -> Trimming:
 def _check_limits(time_limit: float | None, evaluation_limit: int | None) -> None:
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
-    if evaluation_limit is not None and evaluation_limit < 1:
-        raise ValueError(f"evaluation_limit must be 1 or more, or None, got {evaluation_limit!r}")
+    if evaluation_limit is not None and (not isinstance(evaluation_limit, int | np.integer) or evaluation_limit < 1):
+        raise ValueError(f"evaluation_limit must be a whole number, 1 or more, or None, got {evaluation_limit!r}")

@@ -43,6 +43,10 @@ class Table4:
                     f"got {instance}"
                 )
 
+        total = sum(positive + negative for _, positive, negative in self.instances)
+        if abs(total - 1.0) > 0.01:
+            raise ValueError(f"instances must have masses that add up to 1 (within 0.01), got {total:g}")
+
     def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
         """Return the one job."""
         parameters = {"instances": self.instances, "threshold": self.threshold}

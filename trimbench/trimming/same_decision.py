@@ -32,11 +32,14 @@ class SameDecisionSelection:
         Expected same-decision probability: the expected agreement with the threshold kept (Proposition 4).
     n_evaluations : int
         Number of non-empty subsets within the budget, all of which were evaluated.
+    tied : tuple of tuples of str
+        All subsets of that agreement, `features` among them.
     """
 
     features: tuple[str, ...]
     agreement: float
     n_evaluations: int
+    tied: tuple[tuple[str, ...], ...]
 
 
 def select_by_same_decision(
@@ -75,8 +78,9 @@ def select_by_same_decision(
         highest = max(highest, float(np.max(agreements)))
         for row in np.flatnonzero(agreements >= highest - AGREEMENT_TOLERANCE):
             leaders.append((float(agreements[row]), tuple(sorted(batch.kept[row].tolist()))))
-    best = min((kept for value, kept in leaders if value >= highest - AGREEMENT_TOLERANCE), key=_smallest_first)
-    return SameDecisionSelection(tuple(classifier.features[i] for i in best), highest, n_evaluations)
+    best = sorted((kept for value, kept in leaders if value >= highest - AGREEMENT_TOLERANCE), key=_smallest_first)
+    tied = tuple(tuple(classifier.features[i] for i in kept) for kept in best)
+    return SameDecisionSelection(tied[0], highest, n_evaluations, tied)
 
 
 def _smallest_first(kept: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:

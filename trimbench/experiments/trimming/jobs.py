@@ -82,13 +82,15 @@ def select_from_network(network: Mapping[str, Any], name: str, threshold: float,
     start = time.perf_counter()
     selection = select_by_same_decision(classifier, budget)
     seconds = time.perf_counter() - start
-    at_best_threshold, _ = maximum_achievable_agreement(classifier, selection.features)
+    at_best_threshold = [maximum_achievable_agreement(classifier, features)[0] for features in selection.tied]
     return {
         "n_features": classifier.n_features,
         "budget": budget,
         "features": list(selection.features),
         "agreement": selection.agreement,
-        "agreement_at_best_threshold": at_best_threshold,
+        "agreement_at_best_threshold": at_best_threshold[0],
+        "agreement_of_best_tie": max(at_best_threshold),
+        "n_tied": len(selection.tied),
         "n_evaluations": selection.n_evaluations,
         "method_seconds": seconds,
     }

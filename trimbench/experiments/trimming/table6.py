@@ -98,7 +98,7 @@ class Table6:
             "Parameters in the networks' files are rounded; each distribution is normalised when it is read.",
             "Seconds are those of the method alone, without reading the network.",
             "The share of strictly better trimmings depends on how the claim is read: whether FS-SDD's features keep "
-            "their threshold or get their best one, and which of several equally good subsets FS-SDD is taken to select. "
+            "their threshold or get their best one, and which of several equally good subsets it is taken to select. "
             "The reported number is held against the reading that favours FS-SDD most; the table has all three.",
         ]
         return Outcome((table, better), (), reproduced, notes)

@@ -63,6 +63,15 @@ def test_figure_5_is_what_its_definition_says() -> None:
     assert outcome.reproduced["toy highest ECA/accuracy"] == pytest.approx(mean)
 
 
+def test_every_reported_number_of_figure_5_has_a_counterpart() -> None:
+    experiment = Figure5({"pima": TOY["toy"], "heart": TOY["toy"]}, splits=1, n_folds=2, budget_divisor=5)
+    outcome = experiment.outcome(rows_of(experiment))
+    numbers = CATALOGUE.mapping("reported", "trimming")["trimming/figure5"]["numbers"]
+    keys = {f"{row}/{name}" for row, entry in numbers.items() for name in entry}
+    assert keys <= set(outcome.reproduced)
+    assert set(outcome.intervals) == set(outcome.reproduced)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -37,6 +37,26 @@ def test_measures_equal_their_definitions(seed: int) -> None:
         assert tb.maximum_achievable_agreement(classifier, fewer)[0] <= potential + 1e-12
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_sdd_engine_gives_the_same_trimming(seed: int) -> None:
+    for classifier in (case(seed), brute_force.random_classifier(np.random.default_rng(seed), [2, 3, 2, 2], 0.4)):
+        dense, sdd = (tb.trim(classifier, 2, engine=engine) for engine in ("dense", "sdd"))
+        assert sdd.agreement == pytest.approx(dense.agreement, abs=1e-9)
+        assert sdd.optimal
+        names = classifier.features[:2]
+        for threshold in (0.2, 0.6):
+            assert tb.expected_agreement(classifier, names, threshold, engine="sdd") == pytest.approx(
+                tb.expected_agreement(classifier, names, threshold, engine="dense"), abs=1e-9
+            )
+
+
+def test_a_network_without_a_table_is_given_to_the_sdd_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier = case(1)
+    expected = tb.trim(classifier, 2).agreement
+    monkeypatch.setattr("trimbench.trimming.dense.MAX_ENTRIES", 4)
+    assert tb.trim(classifier, 2).agreement == pytest.approx(expected, abs=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_algorithm_1_finds_the_optimum(seed: int) -> None:
     classifier = case(seed)

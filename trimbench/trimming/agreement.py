@@ -22,7 +22,7 @@ def expected_agreement(
         F', among the features of the classifier; may be empty.
     threshold : float in [0, 1]
         T'.
-    engine : {"auto", "dense", "log_odds"}
+    engine : {"auto", "dense", "log_odds", "sdd"}
 
     Returns
     -------
@@ -83,7 +83,7 @@ def maximum_achievable_agreement(
     classifier : BayesianClassifier
     features : sequence of str
         F', among the features of the classifier; may be empty.
-    engine : {"auto", "dense", "log_odds"}
+    engine : {"auto", "dense", "log_odds", "sdd"}
 
     Returns
     -------
@@ -116,7 +116,7 @@ def maximum_potential_agreement(
     classifier : BayesianClassifier
     features : sequence of str
         F', among the features of the classifier; may be empty.
-    engine : {"auto", "dense", "log_odds"}
+    engine : {"auto", "dense", "log_odds", "sdd"}
 
     Returns
     -------

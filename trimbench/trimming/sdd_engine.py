@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.trimming.classifier import checked_threshold, feature_indices
+from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.trimming.classifier import BayesianClassifier, checked_threshold, feature_indices
 from trimbench.trimming.sdd_compiler import DEFAULT_MEMORY, Compilation, compile_network
 from trimbench.trimming.sdd_diagram import Diagram
 from trimbench.trimming.sdd_encoding import encode
@@ -68,6 +69,27 @@ class SddEngine:
     root: SddMeasure
     joint: Diagram
     compilation: Compilation
+
+    @classmethod
+    def of(cls, classifier: BayesianClassifier) -> SddEngine:
+        """Compile a classifier without limits but the default memory.
+
+        Raises
+        ------
+        CircuitError
+            When the network cannot be compiled.
+        """
+        model = classifier.model
+        network = model.to_network() if isinstance(model, NaiveBayes) else model
+        return cls.build(network, classifier.target, classifier.positive, classifier.features, classifier.threshold)
+
+    def agreement(self, features: Sequence[int], threshold: float) -> float:
+        """Return the expected classification agreement of a feature subset with a threshold."""
+        return self.instances(features).agreement(threshold)
+
+    def best_cut(self, features: Sequence[int]) -> Cut:
+        """Return the threshold interval of a feature subset with the highest agreement."""
+        return best_cut(self.instances(features), self.threshold)
 
     @classmethod
     def build(

@@ -81,9 +81,10 @@ def trim(
         Largest sum of costs, 0 or more. Where no feature is affordable the answer has none.
     costs : mapping from feature name to cost, or sequence of n_features costs, optional
         0 or more. Default: 1 for each feature.
-    engine : {"auto", "dense", "log_odds"}
-        How agreements are computed; ``"auto"`` goes by the number of instances. The log-odds engine is exact up to
-        2^44 instances; beyond, it selects forward and certifies what it selected.
+    engine : {"auto", "dense", "log_odds", "sdd"}
+        How agreements are computed; ``"auto"`` goes by the size of the model. The log-odds engine (naive Bayes) is
+        exact up to 2^44 instances; beyond, it selects forward and certifies what it selected. The SDD engine compiles
+        the network to a circuit, which may be small where a table is impossible.
     time_limit : float, optional
         Seconds after which the search is stopped, asked between evaluations; the answer then is the best found, with
         an upper bound.

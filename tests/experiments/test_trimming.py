@@ -151,9 +151,9 @@ def test_table_6_takes_no_mean_over_fewer_thresholds() -> None:
 def test_table_6_counts_strictly_better_trimmings_in_all_readings() -> None:
     rows = []
     values = [(0.9, 0.8, 0.8, 0.9), (0.9, 0.8, 0.85, 0.85), (0.9, 0.9, 0.9, 0.9), (0.7, 0.6, 0.7, 0.7)]
-    for place, (ours, kept, moved, best) in enumerate(values):
+    for place, (ours, kept, moved, tied) in enumerate(values):
         rows.append(made_up("a", place / 10, "eca_trim", agreement=ours))
-        selected = {"agreement": kept, "agreement_at_best_threshold": moved, "agreement_of_best_tie": best}
+        selected = {"agreement": kept, "agreement_at_best_threshold": moved, "agreement_of_best_tie": tied}
         rows.append(made_up("a", place / 10, "fs_sdd", **selected))
     outcome = Table6(["a"], [0.0, 0.1, 0.2, 0.3]).outcome(pd.DataFrame(rows))
     assert outcome.tables[1].frame["percent"].tolist() == [75.0, 50.0, 25.0]

@@ -8,12 +8,11 @@ is not excluded bounds everything below a node (Corollary 1).
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from trimbench.trimming.budget import is_affordable
-from trimbench.trimming.search import AGREEMENT_TOLERANCE, SignedMeasure
+from trimbench.trimming.search import AGREEMENT_TOLERANCE, SignedMeasure, within_limits
 from trimbench.trimming.thresholds import Cut, Instances, best_cut
 
 
@@ -97,15 +96,7 @@ def search_included(
     -------
     GeneralResult
     """
-    deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
-    most = math.inf if evaluation_limit is None else evaluation_limit
-    state = _State(
-        instances,
-        costs,
-        budget,
-        threshold,
-        lambda n: n < most and (math.isinf(deadline) or time.perf_counter() < deadline),
-    )
+    state = _State(instances, costs, budget, threshold, within_limits(time_limit, evaluation_limit))
     state.evaluate(())
     # The features that are missed most come first: including them soon gives a good subset, and excluding them a
     # low bound.

@@ -149,13 +149,7 @@ def search(
     SearchResult
         Optimal iff its upper bound equals its agreement up to `AGREEMENT_TOLERANCE`.
     """
-    deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
-    most = math.inf if evaluation_limit is None else evaluation_limit
-
-    def may_go_on(n_evaluations: int) -> bool:
-        return n_evaluations < most and (deadline == math.inf or time.perf_counter() < deadline)
-
-    state = _State(costs, budget, may_go_on)
+    state = _State(costs, budget, within_limits(time_limit, evaluation_limit))
     if state.affordable(root.features):
         return SearchResult(frozenset(root.features), 1.0, 1.0, 0)
     # Removing a feature that is free of charge never helps.
@@ -168,6 +162,13 @@ def search(
     if math.isinf(state.agreement):
         _take_guess(state, root, first_guess)
     return SearchResult(state.best, state.agreement, max(state.agreement, state.bound), state.n_evaluations)
+
+
+def within_limits(time_limit: float | None, evaluation_limit: int | None) -> Callable[[int], bool]:
+    """Return what tells, from the number of evaluations so far, whether a search that starts now may go on."""
+    deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
+    most = math.inf if evaluation_limit is None else evaluation_limit
+    return lambda n_evaluations: n_evaluations < most and (math.isinf(deadline) or time.perf_counter() < deadline)
 
 
 def _search_depth_first(state: _State, node: SignedMeasure, free: Sequence[int], bound: float) -> None:

@@ -9,7 +9,7 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,12 +32,12 @@ class RayExecutor:
 
     An exception and a job over its limit each cost one job. A job whose worker or machine is lost runs again on
     another. Every machine needs the same version of the project, and the data where this one has it (a shared folder).
+    The connection, or the cluster of this machine, serves all runs of the program and ends with it.
 
     Parameters
     ----------
     address : str, optional
-        Of a running cluster, ``"host:port"`` or ``"auto"``; by default a cluster of this machine is started, and
-        stopped at the end.
+        Of a running cluster, ``"host:port"`` or ``"auto"``; by default a cluster of this machine is started.
     workers : int, optional
         Number of workers; by default the processors of the cluster, which may grow and shrink meanwhile.
     timeout : float, optional
@@ -72,22 +72,21 @@ class RayExecutor:
         KeyboardInterrupt
             On Ctrl-C, after the workers have been killed; finished jobs have had their records.
         """
-        with self._cluster() as ray:
-            crew = _Crew(ray, self, jobs)
-            try:
-                crew.run(on_record)
-            finally:
-                crew.dismiss()
+        if not jobs:
+            return
+        crew = _Crew(self._connected(), self, jobs)
+        try:
+            crew.run(on_record)
+        finally:
+            crew.dismiss()
 
-    @contextlib.contextmanager
-    def _cluster(self) -> Iterator[Any]:
-        """Connect to the cluster, or start one."""
+    def _connected(self) -> Any:
+        """Return the module of Ray, connected to a cluster."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         import ray
 
         if ray.is_initialized():
-            yield ray
-            return
+            return ray
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         if self.address is None:
             options |= {"num_cpus": self.workers, "include_dashboard": False}
@@ -99,10 +98,7 @@ class RayExecutor:
                 f"address must be that of a running Ray cluster, got {self.address!r}: {error}; start one with "
                 "`ray start --head`, or leave address out to use this machine"
             ) from error
-        try:
-            yield ray
-        finally:
-            ray.shutdown()
+        return ray
 
 
 def _check_reachable(address: str | None) -> None:

@@ -91,6 +91,12 @@ class Invocation:
     results: Path
     altered: tuple[str, ...] = ()
 
+    @property
+    def profile(self) -> str:
+        """Name of the profile, as far as the experiments have one."""
+        profiles = [settings.get("profile") for settings in self.experiments.values()]
+        return str(next((profile.get("name") for profile in profiles if isinstance(profile, Mapping)), "unknown"))
+
     def cache(self) -> Cache:
         """Return the data cache of this machine."""
         from trimbench.data.cache import Cache
@@ -159,7 +165,7 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
             overview.note_failure(name, error)
         else:
             overview.note(findings)
-    return overview.close(summary=not invocation.chosen)
+    return overview.close(summary=not invocation.chosen, profile=invocation.profile)
 
 
 def _check_writable(folder: str) -> None:

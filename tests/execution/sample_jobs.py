@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -115,3 +116,12 @@ def end_the_task(folder: str, times: int) -> dict[str, Any]:
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(60)
     return {"times": times}
+
+
+@job_function(code=CODE)
+def talk(fail: bool) -> dict[str, Any]:
+    sys.stdout.write("half way \ud800\n")
+    sys.stderr.write("a warning\n")
+    if fail:
+        raise ValueError("then it failed")
+    return {}

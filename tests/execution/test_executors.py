@@ -3,11 +3,12 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trimbench.execution import Job, ProcessExecutor, Record, SerialExecutor, make_executor
+from trimbench.execution import Job, JobStore, ProcessExecutor, Record, SerialExecutor, make_executor
 from trimbench.execution.executors import Executor
 
 from . import sample_jobs
@@ -231,3 +232,21 @@ def test_make_executor() -> None:
 def test_unusable_settings_are_refused(make: Callable[[], Executor], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         make()
+
+
+@pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(1)])
+def test_what_a_job_writes_is_kept_beside_its_record(
+    executor: Executor, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    jobs = [Job.create(sample_jobs.talk, {"fail": fail}) for fail in (False, True)]
+    store = JobStore(tmp_path)
+    for record in run(executor, [*jobs, *squares(1)]).values():
+        store.put(record)
+    for job in jobs:
+        text = store.path(job).with_suffix(".log").read_text(encoding="utf-8")
+        assert text == "half way \\ud800\na warning\n"
+        found = store.get(job)
+        assert found is not None
+        assert "half way" not in found.to_json()
+    assert len(list(tmp_path.rglob("*.log"))) == 2, "a job that writes nothing has none"
+    assert capfd.readouterr().out == ""

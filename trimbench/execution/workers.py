@@ -1,5 +1,7 @@
 """What happens around one job, in a worker process or in the calling one."""
 
+import contextlib
+import io
 import multiprocessing
 import os
 import threading
@@ -7,6 +9,7 @@ import time
 import traceback
 from collections.abc import MutableSequence
 from contextvars import ContextVar
+from dataclasses import replace
 
 from trimbench.execution.functions import code_version, resolve
 from trimbench.execution.job import Job, run_job_function
@@ -42,22 +45,24 @@ def execute(job: Job) -> Record:
     -------
     Record
         With status "ok" or "failed". `seconds` is the wall time of the function, without the import of its
-        module.
+        module; `log` is what it wrote to standard output and error, warnings and log messages among it.
 
     Raises
     ------
     KeyboardInterrupt
         On Ctrl-C: the user means the program and not the job.
     """
+    said = io.StringIO()
     started = time.perf_counter()
     try:
-        resolve(job.function)
-        code_version(job.function)
-        started = time.perf_counter()
-        result = run_job_function(job)
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            resolve(job.function)
+            code_version(job.function)
+            started = time.perf_counter()
+            result = run_job_function(job)
     except (Exception, SystemExit) as error:  # noqa: BLE001  (a failing job is a row of the report, whatever it raised)
-        return failure(job, "failed", describe(error), time.perf_counter() - started)
-    return Record(job, "ok", result, None, time.perf_counter() - started, provenance())
+        return replace(failure(job, "failed", describe(error), time.perf_counter() - started), log=said.getvalue())
+    return Record(job, "ok", result, None, time.perf_counter() - started, provenance(), log=said.getvalue())
 
 
 def failure(job: Job, status: str, error: str, seconds: float) -> Record:

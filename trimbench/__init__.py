@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from trimbench.networks.bayesian_network import BayesianNetwork
     from trimbench.networks.learning import learn_naive_bayes
     from trimbench.networks.naive_bayes import NaiveBayes
+    from trimbench.selection_bias.cross_validation import cross_validate_selection
+    from trimbench.selection_bias.model import SelectionCorrectedModel, fit_selection_corrected
     from trimbench.trimming.agreement import (
         expected_agreement,
         expected_agreement_interval,
@@ -31,9 +33,12 @@ __all__ = [
     "BayesianNetwork",
     "NaiveBayes",
     "SameDecisionSelection",
+    "SelectionCorrectedModel",
     "Trimming",
+    "cross_validate_selection",
     "expected_agreement",
     "expected_agreement_interval",
+    "fit_selection_corrected",
     "learn_naive_bayes",
     "maximum_achievable_agreement",
     "maximum_potential_agreement",
@@ -50,6 +55,8 @@ _MODULES = {
     "trimbench.networks.bayesian_network": ("BayesianNetwork",),
     "trimbench.networks.learning": ("learn_naive_bayes",),
     "trimbench.networks.naive_bayes": ("NaiveBayes",),
+    "trimbench.selection_bias.cross_validation": ("cross_validate_selection",),
+    "trimbench.selection_bias.model": ("SelectionCorrectedModel", "fit_selection_corrected"),
     "trimbench.trimming.agreement": (
         "expected_agreement",
         "expected_agreement_interval",

@@ -82,7 +82,7 @@ def _peak() -> float:
 
 
 def in_process(name: str, *arguments: int) -> dict[str, float]:
-    environment = os.environ | {key: "1" for key in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     command = [sys.executable, __file__, name, *map(str, arguments)]
     ended = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     result: dict[str, float] = json.loads(ended.stdout)
@@ -117,7 +117,11 @@ def main() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        jobs = {"fit": measure_fit, "simulation": measure_simulation, "leave_one_out": measure_leave_one_out}
+        jobs: dict[str, Callable[..., dict[str, float]]] = {
+            "fit": measure_fit,
+            "simulation": measure_simulation,
+            "leave_one_out": measure_leave_one_out,
+        }
         json.dump(jobs[sys.argv[1]](*map(int, sys.argv[2:])), sys.stdout)
     else:
         main()

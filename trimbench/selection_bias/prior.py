@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Literal
@@ -107,12 +108,21 @@ class Prior:
             return np.linspace(self.theta0, 1.0 - self.theta0, n_points), simpson_weights(n_points)
         # An integrand can be as narrow as 1 / sqrt(n); 4.5 sqrt(n) nodes resolve it to rounding error.
         enough = max(2 * self.n_theta_adjust + 1, math.ceil(4.5 * math.sqrt(n_cases)))
-        roots, weights = roots_legendre(min(n_cases // 2 + 2, enough))
-        roots, weights = 0.5 * (roots - roots[::-1]), 0.5 * (weights + weights[::-1])
-        return 0.5 + 0.5 * width * roots, weights / weights.sum()
+        roots, weights = _legendre(min(n_cases // 2 + 2, enough))
+        return 0.5 + 0.5 * width * roots, weights
 
 
 _USUAL = {"shape": 0.5, "rate": 5, "f0": 1, "f1": 1, "n_alpha": 100, "n_theta": 20, "n_theta_adjust": 100}
+
+
+@functools.lru_cache(maxsize=8)
+def _legendre(n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the nodes on [-1, 1], exactly symmetric, and weights that sum to 1."""
+    roots, weights = roots_legendre(n_nodes)
+    roots, weights = 0.5 * (roots - roots[::-1]), 0.5 * (weights + weights[::-1])
+    weights /= weights.sum()
+    roots.flags.writeable = weights.flags.writeable = False
+    return roots, weights
 
 
 def simpson_weights(n_points: int) -> NDArray[np.float64]:

@@ -42,9 +42,9 @@ def draw(figure: LineFigure, paths: Sequence[Path]) -> None:
         series = list(dict.fromkeys(figure.points["series"]))
         for index, name in enumerate(series):
             _draw_line(axes, figure, name, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)])
-        for label, level in figure.levels.items():
-            axes.axhline(level, color="#555555", linewidth=1, linestyle="--", label=label, zorder=1)
-        if all(float(x).is_integer() for x in figure.points["x"]):
+        _draw_levels(axes, figure)
+        axes.set(xscale=figure.x_scale, yscale=figure.y_scale)
+        if figure.x_scale == "linear" and all(float(x).is_integer() for x in figure.points["x"]):
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set(title=figure.title, xlabel=figure.x_label, ylabel=figure.y_label)
         axes.legend(frameon=False, loc="best")
@@ -54,11 +54,28 @@ def draw(figure: LineFigure, paths: Sequence[Path]) -> None:
             canvas.savefig(path, dpi=160, metadata=metadata)
 
 
+def _draw_levels(axes: Any, figure: LineFigure) -> None:
+    style: dict[str, Any] = {"color": "#555555", "linewidth": 1, "linestyle": "--", "zorder": 1}
+    for label, level in figure.levels.items():
+        if len(figure.levels) == 1:
+            axes.axhline(level, label=label, **style)
+            continue
+        # Several lines look alike in a legend, so each is named at its end.
+        axes.axhline(level, **style)
+        place = {"xy": (1.01, level), "xycoords": ("axes fraction", "data"), "annotation_clip": False}
+        axes.annotate(label, va="center", fontsize=8, color="#555555", **place)
+    for label, x in figure.verticals.items():
+        axes.axvline(x, label=label, **style | {"linestyle": ":"})
+
+
 def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: str) -> None:
     line = figure.points[figure.points["series"] == name].sort_values("x")
     mark = figure.marks.get(name, "line")
     if mark == "cloud":
         axes.plot(line["x"], line["y"], color="#9a9a9a", marker=".", markersize=3, linewidth=0, label=name, zorder=1)
+        return
+    if mark == "guide":
+        axes.plot(line["x"], line["y"], color="#555555", linewidth=1, linestyle="--", label=name, zorder=1)
         return
     if mark == "highlight":
         axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=9, linewidth=0, label=name, zorder=4)

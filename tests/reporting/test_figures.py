@@ -60,6 +60,7 @@ def test_scales_lines_to_compare_with_and_guides_are_seen(tmp_path: Path) -> Non
         "verticals": {"verticals": {"truth": 2.0}},
         "levels": {"levels": {"low": 0.2, "high": 0.4}},
         "guide": {"marks": {"accuracy": "guide"}},
+        "points": {"marks": {"accuracy": "points"}},
     }
     pictures = {
         name: drawn(tmp_path / name, dataclasses.replace(plain, **change))[0] for name, change in others.items()

@@ -66,9 +66,9 @@ class LineFigure:
     points : DataFrame with the columns series, x, y and optionally low and high (an interval around y)
     levels : mapping from label to y
         Horizontal lines to compare with.
-    marks : mapping from series to "line", "cloud", "highlight" or "guide"
-        How a series is drawn: a line (the default), small points, large points, or a thin line without points to
-        compare with.
+    marks : mapping from series to "line", "cloud", "points", "highlight" or "guide"
+        How a series is drawn: a line (the default), tiny grey points, small points, large points, or a thin line
+        without points to compare with.
     verticals : mapping from label to x
         Vertical lines to compare with.
     x_scale, y_scale : "linear" or "log"

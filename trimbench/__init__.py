@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from trimbench.networks.learning import learn_naive_bayes
     from trimbench.networks.naive_bayes import NaiveBayes
     from trimbench.selection_bias.cross_validation import cross_validate_selection
+    from trimbench.selection_bias.discrete import (
+        DiscreteSelectionCorrectedModel,
+        fit_discrete_selection_corrected,
+    )
     from trimbench.selection_bias.model import SelectionCorrectedModel, fit_selection_corrected
     from trimbench.trimming.agreement import (
         expected_agreement,
@@ -31,6 +35,7 @@ __all__ = [
     "AceProblem",
     "BayesianClassifier",
     "BayesianNetwork",
+    "DiscreteSelectionCorrectedModel",
     "NaiveBayes",
     "SameDecisionSelection",
     "SelectionCorrectedModel",
@@ -38,6 +43,7 @@ __all__ = [
     "cross_validate_selection",
     "expected_agreement",
     "expected_agreement_interval",
+    "fit_discrete_selection_corrected",
     "fit_selection_corrected",
     "learn_naive_bayes",
     "maximum_achievable_agreement",
@@ -56,6 +62,7 @@ _MODULES = {
     "trimbench.networks.learning": ("learn_naive_bayes",),
     "trimbench.networks.naive_bayes": ("NaiveBayes",),
     "trimbench.selection_bias.cross_validation": ("cross_validate_selection",),
+    "trimbench.selection_bias.discrete": ("DiscreteSelectionCorrectedModel", "fit_discrete_selection_corrected"),
     "trimbench.selection_bias.model": ("SelectionCorrectedModel", "fit_selection_corrected"),
     "trimbench.trimming.agreement": (
         "expected_agreement",

@@ -26,15 +26,13 @@ class WeaknessProbabilities:
         log P(\|cor\| < gamma | alpha, y).
     log_equal : ndarray of shape (n_alpha,)
         log P(\|cor\| = gamma | alpha, y).
+    log_less_equal : ndarray of shape (n_alpha,)
+        log P(\|cor\| <= gamma | alpha, y).
     """
 
     log_less: NDArray[np.float64]
     log_equal: NDArray[np.float64]
-
-    @property
-    def log_less_equal(self) -> NDArray[np.float64]:
-        r"""Log P(\|cor\| <= gamma | alpha, y), of shape (n_alpha,)."""
-        return np.logaddexp(self.log_less, self.log_equal)
+    log_less_equal: NDArray[np.float64]
 
 
 def weakness_probabilities(prior: Prior, n0: int, n1: int, cut_ones: tuple[int, int]) -> WeaknessProbabilities:
@@ -63,15 +61,16 @@ def weakness_probabilities(prior: Prior, n0: int, n1: int, cut_ones: tuple[int, 
     Li, Zhang and Neal (2008), "Computation of the adjustment factor (I)" to "(IV)".
     """
     at_least, above = region_bounds(cut_ones, n0, n1)
-    log_less, log_equal = np.empty(prior.n_alpha), np.empty(prior.n_alpha)
+    log_less, log_equal, log_less_equal = np.empty((3, prior.n_alpha))
     for tables in count_tables(prior, n0, n1, n0 + n1):
         stronger = _region_probability(tables, above)
         equal = _edge_probability(tables, above, at_least)
         with np.errstate(divide="ignore"):
             # 2 (stronger + equal) can exceed 1 by rounding where nearly all correlations are as strong.
             log_less[tables.alphas] = np.log1p(-np.minimum(2.0 * (stronger + equal), 1.0))
+            log_less_equal[tables.alphas] = np.log1p(-np.minimum(2.0 * stronger, 1.0))
             log_equal[tables.alphas] = np.log(2.0 * equal)
-    return WeaknessProbabilities(log_less, log_equal)
+    return WeaknessProbabilities(log_less, log_equal, log_less_equal)
 
 
 def log_adjustment(prior: Prior, selection: Selection, ties: Ties) -> NDArray[np.float64]:

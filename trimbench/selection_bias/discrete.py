@@ -280,7 +280,8 @@ def _checked_numbers(table: NDArray[np.float64], n_categories: ArrayLike | None)
         raise ValueError(
             f"features must have at most {MAX_CATEGORIES} categories, got {found.max()}; merge rare categories"
         )
-    return found.astype(np.int64)
+    numbers: NDArray[np.int64] = found.astype(np.int64)
+    return numbers
 
 
 def _checked_categories(X: ArrayLike, n_categories: NDArray[np.int64]) -> NDArray[np.int64]:

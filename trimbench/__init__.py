@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         DiscreteSelectionCorrectedModel,
         fit_discrete_selection_corrected,
     )
+    from trimbench.selection_bias.mixture import MixturePosterior, fit_mixture_selection_corrected
     from trimbench.selection_bias.model import SelectionCorrectedModel, fit_selection_corrected
     from trimbench.trimming.agreement import (
         expected_agreement,
@@ -36,6 +37,7 @@ __all__ = [
     "BayesianClassifier",
     "BayesianNetwork",
     "DiscreteSelectionCorrectedModel",
+    "MixturePosterior",
     "NaiveBayes",
     "SameDecisionSelection",
     "SelectionCorrectedModel",
@@ -44,6 +46,7 @@ __all__ = [
     "expected_agreement",
     "expected_agreement_interval",
     "fit_discrete_selection_corrected",
+    "fit_mixture_selection_corrected",
     "fit_selection_corrected",
     "learn_naive_bayes",
     "maximum_achievable_agreement",
@@ -63,6 +66,7 @@ _MODULES = {
     "trimbench.networks.naive_bayes": ("NaiveBayes",),
     "trimbench.selection_bias.cross_validation": ("cross_validate_selection",),
     "trimbench.selection_bias.discrete": ("DiscreteSelectionCorrectedModel", "fit_discrete_selection_corrected"),
+    "trimbench.selection_bias.mixture": ("MixturePosterior", "fit_mixture_selection_corrected"),
     "trimbench.selection_bias.model": ("SelectionCorrectedModel", "fit_selection_corrected"),
     "trimbench.trimming.agreement": (
         "expected_agreement",

@@ -40,6 +40,10 @@ TINY = {
     "selection_bias/alpha_posterior": [*SMALL_SIMULATION, "ks=[2,5]", "class_sizes=[8,8]"],
     "selection_bias/calibration": [*SMALL_SIMULATION, "k=5", "class_sizes=[[8,8]]"],
     "selection_bias/colon": ["splits=1", "n_subsets=100", "prior.n_alpha=4"],
+    "selection_bias/mixture": [
+        *("n_features=40", "n_train=12", "n_test=10", "ks=[2]", "replicates=1", "n_warmup=2", "n_draws=8"),
+        "prior.n_alpha=5",
+    ],
     "selection_bias/runtime": [*SMALL_SIMULATION[:3], "ks=[2,60]", "class_sizes=[8,8]", "repeats=1"],
     "selection_bias/selection_scatter": [*SMALL_SIMULATION, "ks=[2,5]", "class_sizes=[[8,8]]"],
     "selection_bias/simulation": [*SMALL_SIMULATION, "ks=[2,60]", "class_sizes=[[8,8]]"],

@@ -88,7 +88,7 @@ def _class_table(
     np.cumsum(terms, axis=2, out=rising[:, :, 1:])
     choices = np.arange(n_y + 1)
     constant = gammaln(n_y + 1) - gammaln(choices + 1) - gammaln(n_y - choices + 1)
-    constant = constant - np.cumsum(np.log((alphas + steps) / scale), axis=2)[:, :, -1:]
+    constant = constant - np.log((alphas + steps) / scale).sum(axis=2, keepdims=True)
     # The grid is symmetric: 1 - theta is the same grid from its end, and zeros are ones there.
     log_table, table = np.empty_like(rising), np.empty_like(rising)
     first, second = slice(0, half), slice(half, n_nodes)

@@ -13,6 +13,7 @@ from scipy.special import gammaln, roots_jacobi
 MAX_CATEGORIES = 5
 # Nodes in each direction: a product of them has to fit into memory.
 _MOST_NODES = {2: 400, 3: 120, 4: 40, 5: 18}
+_FAR = 1e3
 
 
 @functools.lru_cache(maxsize=8)
@@ -73,11 +74,13 @@ def log_rising(a: NDArray[np.float64], count: NDArray[np.int64]) -> NDArray[np.f
     count : ndarray of int
         c >= 0; broadcasts with `a`.
     """
-    end = a + count
     # Stirling's series of both, where the two logs of Gamma would be large and nearly equal.
-    far = (end - 0.5) * np.log1p(count / a) + count * (np.log(a) - 1.0)
-    far += (1.0 / end - 1.0 / a) / 12.0 - (1.0 / end**3 - 1.0 / a**3) / 360.0
-    return np.where(a > 1e3, far, gammaln(np.minimum(end, 2e3 + count)) - gammaln(np.minimum(a, 2e3)))
+    large = np.maximum(a, _FAR)
+    end = large + count
+    far = (end - 0.5) * np.log1p(count / large) + count * (np.log(large) - 1.0)
+    far += (1.0 / end - 1.0 / large) / 12.0 - (1.0 / end**3 - 1.0 / large**3) / 360.0
+    small = np.minimum(a, _FAR)
+    return np.where(a > _FAR, far, gammaln(small + count) - gammaln(small))
 
 
 def log_count_probabilities(

@@ -153,3 +153,64 @@ def simulate(settings: ModelSettings, rng: np.random.Generator) -> Simulated:
         phi[:, block.columns] = block.phi
     y, y_test = (np.repeat([0, 1], sizes) for sizes in (settings.class_sizes, settings.test_sizes))
     return Simulated(X, y, X_test, y_test, phi)
+
+
+@dataclass(frozen=True)
+class MixtureSettings:
+    """What is simulated from a mixture model.
+
+    Attributes
+    ----------
+    n_features : int
+        p.
+    alpha : float
+        How alike the features of the two latent groups are.
+    response : tuple of float
+        P(y = 1 | z) in the two latent groups, which are equally frequent.
+    n_train, n_test : int
+    """
+
+    n_features: int = 2000
+    alpha: float = 300.0
+    response: tuple[float, float] = (0.1, 0.9)
+    n_train: int = 100
+    n_test: int = 1000
+
+    def __post_init__(self) -> None:
+        for name, least in (("n_features", 1), ("n_train", 4), ("n_test", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be {least} or more, got {getattr(self, name)!r}")
+        if not 0 < self.alpha < float("inf"):
+            raise ValueError(f"alpha must be a positive number, got {self.alpha!r}")
+        if len(self.response) != 2 or not all(0 < p < 1 for p in self.response):
+            raise ValueError(f"response must be two probabilities between 0 and 1, got {self.response!r}")
+
+
+def simulate_mixture(settings: MixtureSettings, rng: np.random.Generator) -> Simulated:
+    """Draw training and test cases from the binary mixture model.
+
+    Parameters
+    ----------
+    settings : MixtureSettings
+    rng : Generator
+
+    Returns
+    -------
+    Simulated
+        Its phi is that of the two latent groups. Both classes occur among the training cases.
+
+    References
+    ----------
+    Li, Zhang and Neal (2008), "Extended to binary mixture models".
+    """
+    n = settings.n_train + settings.n_test
+    theta = np.clip(rng.random(settings.n_features), 1e-12, 1.0 - 1e-12)
+    phi = rng.beta(settings.alpha * theta, settings.alpha * (1.0 - theta), size=(2, settings.n_features))
+    while True:
+        labels = rng.integers(0, 2, size=n)
+        y = (rng.random(n) < np.take(settings.response, labels)).astype(np.int64)
+        if 0 < y[: settings.n_train].sum() < settings.n_train:
+            break
+    X = (rng.random((n, settings.n_features), dtype=np.float32) < phi[labels]).astype(np.uint8)
+    train, test = slice(settings.n_train), slice(settings.n_train, n)
+    return Simulated(X[train], y[train], X[test], y[test], phi)

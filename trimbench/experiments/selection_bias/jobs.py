@@ -243,6 +243,69 @@ def leave_one_out_on_subsets(
     return result
 
 
+@job_function(code=_CODE)
+def sample_mixture(
+    data: Mapping[str, Any],
+    prior: Mapping[str, Any],
+    ties: str,
+    k: int,
+    n_chains: int,
+    n_warmup: int,
+    n_draws: int,
+    data_seed: int,
+    chain_seed: int,
+) -> dict[str, Any]:
+    """Draw cases from a mixture model, select k features, sample the model with and without correction, predict.
+
+    Parameters
+    ----------
+    data : mapping
+        Keys of `trimbench.selection_bias.simulation.MixtureSettings`.
+    prior : mapping
+        Further arguments of `fit_mixture_selection_corrected`.
+    ties : str
+    k : int
+    n_chains, n_warmup, n_draws : int
+    data_seed, chain_seed : int
+    """
+    import dataclasses
+
+    import numpy as np
+
+    from trimbench.selection_bias.metrics import prediction_quality
+    from trimbench.selection_bias.mixture import fit_mixture_selection_corrected
+    from trimbench.selection_bias.simulation import MixtureSettings, simulate_mixture
+
+    settings = MixtureSettings(**{**data, "response": tuple(data["response"])})
+    cases = simulate_mixture(settings, np.random.default_rng(data_seed))
+    result: dict[str, Any] = {}
+    for name, correct in (("corrected", True), ("uncorrected", False)):
+        start = time.perf_counter()
+        found = fit_mixture_selection_corrected(
+            cases.X,
+            cases.y,
+            k,
+            correct=correct,
+            ties=ties,  # type: ignore[arg-type]
+            n_chains=n_chains,
+            n_warmup=n_warmup,
+            n_draws=n_draws,
+            seed=chain_seed,
+            **prior,
+        )
+        result[f"{name}_seconds"] = time.perf_counter() - start
+        quality = prediction_quality(cases.y_test, found.predict_proba(cases.X_test))
+        result |= {f"{name}_{key}": value for key, value in dataclasses.asdict(quality).items()}
+        result["gamma"] = found.selection.gamma
+        result[f"{name}_mean_log_alpha"] = float(found.log_alpha.mean())
+        convergence = found.diagnostics().values()
+        # Chains that stand still have neither.
+        r_hats, sizes = [c.r_hat for c in convergence], [c.effective_sample_size for c in convergence]
+        result[f"{name}_r_hat"] = max(r_hats) if np.isfinite(r_hats).all() else None
+        result[f"{name}_effective_sample_size"] = min(sizes) if np.isfinite(sizes).all() else None
+    return result
+
+
 def _simulated(
     n_features: int,
     alpha: float,

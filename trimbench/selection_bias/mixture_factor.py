@@ -21,8 +21,8 @@ from trimbench.selection_bias.count_tables import count_tables
 from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import Selection, region_bounds
 
-# Sizes of groups whose tables are kept; a chain visits few.
-_KEPT_SIZES = 24
+# Bytes of tables that are kept: one for each size of the smaller group that the chains visit.
+_KEPT = 128 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +54,9 @@ class MixtureFactor:
         -------
         ndarray of shape (n_alpha,)
         """
-        # Which group is called the first does not matter.
-        key = min((first0, first1), (self.selection.n0 - first0, self.selection.n1 - first1))
+        # Which group is called the first does not matter: the smaller one is.
+        second0, second1 = self.selection.n0 - first0, self.selection.n1 - first1
+        key = min((first0 + first1, first0, first1), (second0 + second1, second0, second1))[1:]
         if key not in self._factors:
             self._factors[key] = self._compute(*key)
         return self._factors[key]
@@ -88,9 +89,9 @@ class MixtureFactor:
     def _joint_of_sums(self, size1: int, size2: int) -> NDArray[np.float64]:
         """Return P(s_1, s_2 | alpha), theta integrated out, of shape (n_alpha, size1 + 1, size2 + 1)."""
         if size1 not in self._joint:
-            if len(self._joint) >= _KEPT_SIZES:
-                self._joint.pop(next(iter(self._joint)))
             table = np.empty((self.prior.n_alpha, size1 + 1, size2 + 1))
+            while self._joint and sum(kept.nbytes for kept in self._joint.values()) + table.nbytes > _KEPT:
+                self._joint.pop(next(iter(self._joint)))
             for part in count_tables(self.prior, size1, size2, size1 + size2):
                 weighted = part.class0 * part.weights[:, None]
                 table[part.alphas] = weighted.transpose(0, 2, 1) @ part.class1

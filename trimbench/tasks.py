@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -109,14 +108,16 @@ class Invocation:
 
     def make_executor(self) -> Executor:
         """Return the executor of the configuration."""
-        from trimbench.execution.executors import make_executor
+        from trimbench.execution.executors import executor_options, make_executor
 
-        known = list(inspect.signature(make_executor).parameters)
-        for key in self.executor:
-            if key not in known:
-                raise unknown("executor: a key", known, key)
         try:
+            known = ["kind", *executor_options(str(self.executor.get("kind")))]
+            for key in self.executor:
+                if key not in known:
+                    raise unknown("executor: a key", known, key)
             return make_executor(**self.executor)
+        except ConfigurationError:
+            raise
         except ValueError as error:
             raise ConfigurationError(f"executor: {error}") from error
 
@@ -242,7 +243,7 @@ def _declarations(invocation: Invocation, cache: Cache) -> Iterator[Declaration]
         found = {}
         for name in invocation.experiments:
             for cell in invocation.make(name).cells(invocation.catalogue, cache):
-                found.update({need.name: need for need in cell.needs})
+                found.update({(type(need), need.name): need for need in cell.needs})
         yield from found.values()
         return
     for name in invocation.catalogue.names("dataset"):

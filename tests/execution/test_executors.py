@@ -204,20 +204,20 @@ def test_overhead_per_job_is_small() -> None:
 
 
 def test_make_executor() -> None:
-    assert make_executor("serial", None, None) == SerialExecutor()
-    assert make_executor("processes", 3, 2.5) == ProcessExecutor(3, 2.5)
+    assert make_executor("serial", workers=None, timeout=None) == SerialExecutor()
+    assert make_executor("processes", workers=3, timeout=2.5) == ProcessExecutor(3, 2.5)
 
 
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: make_executor("threads", None, None), "must be one of serial, processes, got 'threads'"),
+        (lambda: make_executor("threads"), "must be one of serial, processes, ray, slurm, got 'threads'"),
         (
-            lambda: make_executor("serial", 2, None),
+            lambda: make_executor("serial", workers=2),
             "workers must be None or 1 for the serial .*, got 2; use kind",
         ),
         (
-            lambda: make_executor("serial", None, 5.0),
+            lambda: make_executor("serial", timeout=5.0),
             "timeout must be None for the serial .*, got 5.0; use kind",
         ),
         (lambda: ProcessExecutor(0), "workers must be a positive int or None, got 0; None takes"),

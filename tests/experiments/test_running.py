@@ -48,8 +48,15 @@ TINY = {
     "selection_bias/selection_scatter": [*SMALL_SIMULATION, "ks=[2,5]", "class_sizes=[[8,8]]"],
     "selection_bias/simulation": [*SMALL_SIMULATION, "ks=[2,60]", "class_sizes=[[8,8]]"],
     "trimming/breast_cancer": ["budgets=[1,2]", "splits=1", "evaluation_limit=10"],
+    "trimming/curves": ["networks=[pima]", "thresholds=[0.5]"],
     "trimming/figure5": ["splits=1"],
+    "trimming/figure7": ["networks=[cpcs54]", "classes=1", "thresholds=[0.5]"],
     "trimming/quiz": ["n_grid=2"],
+    "trimming/scaling": [
+        "budgets=[3]",
+        "evaluation_limit=5",
+        "datasets=[breast_cancer]",
+    ],
     "trimming/table6": ["thresholds=[0.5]"],
 }
 CURVE = ("experiment=trimming/breast_cancer", *TINY["trimming/breast_cancer"], "executor=serial")

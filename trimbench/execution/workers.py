@@ -82,14 +82,18 @@ def prepare_worker(starts: MutableSequence[float]) -> None:
     starts : shared array of float
         Two numbers for each job in flight, which `work` fills in.
     """
+    _starts.set(starts)
+    limit_threads()
+    threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
+
+
+def limit_threads() -> None:
+    """Use one thread for linear algebra: several workers with one for each processor would be slower than one."""
     import threadpoolctl
 
-    _starts.set(starts)
-    # Several workers with a thread per processor each would be slower than one. The variables reach the
-    # libraries that a job loads later, threadpoolctl those that are loaded already.
+    # The variables reach the libraries that a job loads later, threadpoolctl those that are loaded already.
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
     threadpoolctl.threadpool_limits(1)
-    threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
 
 
 def work(job: Job, place: int) -> Record:
@@ -110,10 +114,16 @@ def work(job: Job, place: int) -> Record:
     starts = _starts.get()
     starts[2 * place] = time.monotonic()
     starts[2 * place + 1] = os.getpid()  # last: a reader takes a process number as the sign that both are there
+    return execute_safely(job)
+
+
+def execute_safely(job: Job) -> Record:
+    """Run one job as `execute`, in a worker that is never interrupted itself. Nothing is raised."""
+    started = time.monotonic()
     try:
         return execute(job)
     except BaseException as error:  # noqa: BLE001  (workers ignore Ctrl-C, so this is the job's own doing)
-        return failure(job, "failed", describe(error), time.monotonic() - starts[2 * place])
+        return failure(job, "failed", describe(error), time.monotonic() - started)
 
 
 def _end_with_parent() -> None:

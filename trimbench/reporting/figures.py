@@ -42,7 +42,9 @@ def draw(figure: LineFigure, paths: Sequence[Path]) -> None:
         axes = canvas.add_subplot()
         series = list(dict.fromkeys(figure.points["series"]))
         for index, name in enumerate(series):
-            _draw_line(axes, figure, name, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)])
+            # Where lines coincide, the first is seen.
+            order = 3 - index / len(series)
+            _draw_line(axes, figure, name, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)], order)
         _draw_levels(axes, figure)
         axes.set(xscale=figure.x_scale, yscale=figure.y_scale)
         if figure.x_scale == "linear" and all(float(x).is_integer() for x in figure.points["x"]):
@@ -69,7 +71,7 @@ def _draw_levels(axes: Any, figure: LineFigure) -> None:
         axes.axvline(x, label=label, **style | {"linestyle": ":"})
 
 
-def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: str) -> None:
+def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: str, order: float) -> None:
     line = figure.points[figure.points["series"] == name].sort_values("x")
     mark = figure.marks.get(name, "line")
     if mark == "cloud":
@@ -84,6 +86,6 @@ def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: st
         return
     # Markers show where a line was computed; on a dense grid they would hide it.
     marker = marker if len(line) <= _MOST_MARKERS else ""
-    axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=4, linewidth=1.6, label=name, zorder=3)
+    axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=4, linewidth=1.6, label=name, zorder=order)
     if {"low", "high"} <= set(line.columns):
         axes.fill_between(line["x"], line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)

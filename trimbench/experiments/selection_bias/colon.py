@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trimbench.configuration import Catalogue
+from trimbench.configuration import Catalogue, ConfigurationError
 from trimbench.data.cache import Cache
 from trimbench.data.sources import load_dataset
 from trimbench.execution.job import Job
@@ -68,7 +68,7 @@ class Colon:
         declaration = catalogue.dataset(self.dataset)
         facts = declaration.facts
         if facts.features is not None and not self.n_subsets * self.k <= facts.features:
-            raise ValueError(
+            raise ConfigurationError(
                 f"n_subsets times k must be at most {facts.features}, the number of features of {self.dataset}, got "
                 f"{self.n_subsets} times {self.k}"
             )

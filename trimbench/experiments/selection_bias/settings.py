@@ -61,11 +61,10 @@ class SimulationPlan:
         """Raise a ValueError unless data can be drawn and k features selected from it."""
         check_ties(self.ties)
         theta0 = make_prior(self.prior).theta0
-        check_axis("class_sizes", [tuple(sizes) for sizes in class_sizes])
-        for sizes in class_sizes:
-            settings = ModelSettings(
-                self.n_features, self.alpha, theta0, _pair("class_sizes", sizes), _pair("test_sizes", self.test_sizes)
-            )
+        pairs = [_pair("class_sizes", sizes) for sizes in class_sizes]
+        check_axis("class_sizes", pairs)
+        for pair in pairs:
+            settings = ModelSettings(self.n_features, self.alpha, theta0, pair, _pair("test_sizes", self.test_sizes))
             if sum(settings.test_sizes) < 1:
                 raise ValueError(f"test_sizes must be two whole numbers, not both 0, got {list(self.test_sizes)}")
         check_axis("ks", list(ks))

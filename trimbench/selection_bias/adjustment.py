@@ -60,20 +60,45 @@ def weakness_probabilities(prior: Prior, n0: int, n1: int, cut_ones: tuple[int, 
     ----------
     Li, Zhang and Neal (2008), "Computation of the adjustment factor (I)" to "(IV)".
     """
-    at_least, above = region_bounds(cut_ones, n0, n1)
-    log_less, log_equal, log_less_equal = np.empty((3, prior.n_alpha))
+    sums = WeaknessSums(prior, n0, n1, cut_ones)
     for tables in count_tables(prior, n0, n1, n0 + n1):
-        stronger = _region_probability(tables, above)
-        equal = _edge_probability(tables, above, at_least)
+        sums.add(tables)
+    return sums.result()
+
+
+class WeaknessSums:
+    """The sums of `weakness_probabilities`, part by part, for whoever goes through the tables anyway.
+
+    Parameters
+    ----------
+    prior : Prior
+    n0, n1 : int
+    cut_ones : tuple of int
+    """
+
+    def __init__(self, prior: Prior, n0: int, n1: int, cut_ones: tuple[int, int]) -> None:
+        self._at_least, self._above = region_bounds(cut_ones, n0, n1)
+        self._stronger, self._equal = np.empty((2, prior.n_alpha))
+
+    def add(self, tables: CountTables) -> None:
+        """Add the tables of some of the alphas."""
+        self._stronger[tables.alphas] = 2.0 * _region_probability(tables, self._above)
+        self._equal[tables.alphas] = 2.0 * _edge_probability(tables, self._above, self._at_least)
+
+    def result(self) -> WeaknessProbabilities:
+        """Return the probabilities, once all parts have been added."""
         with np.errstate(divide="ignore"):
-            # 2 (stronger + equal) can exceed 1 by rounding where nearly all correlations are as strong.
-            log_less[tables.alphas] = np.log1p(-np.minimum(2.0 * (stronger + equal), 1.0))
-            log_less_equal[tables.alphas] = np.log1p(-np.minimum(2.0 * stronger, 1.0))
-            log_equal[tables.alphas] = np.log(2.0 * equal)
-    return WeaknessProbabilities(log_less, log_equal, log_less_equal)
+            # The sums can exceed 1 by rounding where nearly all correlations are as strong.
+            return WeaknessProbabilities(
+                np.log1p(-np.minimum(self._stronger + self._equal, 1.0)),
+                np.log(self._equal),
+                np.log1p(-np.minimum(self._stronger, 1.0)),
+            )
 
 
-def log_adjustment(prior: Prior, selection: Selection, ties: Ties) -> NDArray[np.float64]:
+def log_adjustment(
+    prior: Prior, selection: Selection, ties: Ties, weakness: WeaknessProbabilities | None = None
+) -> NDArray[np.float64]:
     """Return the log of the adjustment factor A_alpha.
 
     Parameters
@@ -83,6 +108,8 @@ def log_adjustment(prior: Prior, selection: Selection, ties: Ties) -> NDArray[np
     ties : {"exact", "less", "less_equal"}
         What is known of a discarded feature: that it is weaker than the cut-off, or exactly as strong where it is
         ("exact"); that it is weaker ("less"); that it is not stronger ("less_equal").
+    weakness : WeaknessProbabilities, optional
+        Of the cut-off, if they have been computed already.
 
     Returns
     -------
@@ -97,7 +124,7 @@ def log_adjustment(prior: Prior, selection: Selection, ties: Ties) -> NDArray[np
     check_ties(ties)
     if selection.n_discarded == 0:
         return np.zeros(prior.n_alpha)
-    weakness = weakness_probabilities(prior, selection.n0, selection.n1, selection.cut_ones)
+    weakness = weakness or weakness_probabilities(prior, selection.n0, selection.n1, selection.cut_ones)
     if ties == "less_equal":
         result = selection.n_discarded * weakness.log_less_equal
     else:

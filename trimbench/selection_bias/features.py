@@ -145,5 +145,19 @@ def checked_rows(name: str, rows: ArrayLike | None, y: NDArray[np.int64]) -> NDA
     return values.astype(np.int64)
 
 
+def checked_more_cases(unlabelled: ArrayLike, n_features: int) -> NDArray[Any]:
+    """Return the cases without response.
+
+    Raises
+    ------
+    ValueError
+        When they are no table of numbers with the same features.
+    """
+    more = checked_table("unlabelled", unlabelled)
+    if more.shape[1] != n_features:
+        raise ValueError(f"unlabelled must have the {n_features} features of X, got {more.shape[1]} features")
+    return more
+
+
 def _is_binary(values: NDArray[Any]) -> bool:
     return values.dtype == bool or bool(((values == 0) | (values == 1)).all())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +36,13 @@ class Marginals:
     theta_rest: NDArray[np.float64]
 
 
-def marginals(prior: Prior, pairs: NDArray[np.int64], n0: int, n1: int) -> Marginals:
+def marginals(
+    prior: Prior,
+    pairs: NDArray[np.int64],
+    n0: int,
+    n1: int,
+    observe: Callable[[CountTables], None] | None = None,
+) -> Marginals:
     """Compute the marginals of distinct pairs.
 
     Parameters
@@ -44,6 +51,8 @@ def marginals(prior: Prior, pairs: NDArray[np.int64], n0: int, n1: int) -> Margi
     pairs : ndarray of shape (n_pairs, 2)
         I_0 and I_1.
     n0, n1 : int
+    observe : callable, optional
+        Is shown the tables of each part of the alphas, for other sums over them.
 
     Returns
     -------
@@ -54,10 +63,15 @@ def marginals(prior: Prior, pairs: NDArray[np.int64], n0: int, n1: int) -> Margi
     Li, Zhang and Neal (2008), "Predictions for test cases (II)".
     """
     if prior.rule == "simpson":
+        if observe:
+            for tables in count_tables(prior, n0, n1, n0 + n1):
+                observe(tables)
         return _by_the_slides_rule(prior, pairs, n0, n1)
     sums = np.empty((3, prior.n_alpha, len(pairs)))
     for tables in count_tables(prior, n0, n1, n0 + n1):
         sums[:, tables.alphas] = _integrals(tables, pairs)
+        if observe:
+            observe(tables)
     mass, theta_sum, rest_sum = sums
     with np.errstate(divide="ignore", invalid="ignore"):
         result = Marginals(np.log(mass), theta_sum / mass, rest_sum / mass)

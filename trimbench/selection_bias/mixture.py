@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from trimbench.selection_bias.adjustment import Ties, check_ties
-from trimbench.selection_bias.features import Binariser, checked_response, checked_table
+from trimbench.selection_bias.features import Binariser, checked_more_cases, checked_response, checked_table
 from trimbench.selection_bias.mixture_factor import MixtureFactor
 from trimbench.selection_bias.mixture_sampler import MixtureData, log_joint, start, sweep
 from trimbench.selection_bias.prior import Prior
@@ -208,7 +208,7 @@ def fit_mixture_selection_corrected(
     prior = Prior(shape=shape, rate=rate, f0=f2, f1=f1, n_alpha=n_alpha, n_theta_adjust=n_theta_adjust)
     prior0 = Prior(shape=shape0, rate=rate0, n_alpha=n_alpha)
     n_selected = checked_k(k, table.shape[1])
-    binariser = Binariser.fit(table, None if unlabelled is None else checked_table("unlabelled", unlabelled))
+    binariser = Binariser.fit(table, None if unlabelled is None else checked_more_cases(unlabelled, table.shape[1]))
     binary = binariser.transform(table)
     ones0, ones1 = class_counts(binary, response)
     n1 = int(response.sum())

@@ -9,8 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logsumexp
 
-from trimbench.selection_bias.adjustment import Ties, check_ties, log_adjustment
-from trimbench.selection_bias.features import Binariser, checked_response, checked_rows, checked_table
+from trimbench.selection_bias.adjustment import Ties, WeaknessSums, check_ties, log_adjustment
+from trimbench.selection_bias.features import (
+    Binariser,
+    checked_more_cases,
+    checked_response,
+    checked_rows,
+    checked_table,
+)
 from trimbench.selection_bias.marginals import Marginals, marginals
 from trimbench.selection_bias.prior import Prior, Rule
 from trimbench.selection_bias.selection import Selection, checked_k, class_counts, select_features
@@ -272,9 +278,16 @@ def fit_selected(
     n0 = len(response) - n1
     kept0, kept1 = ones0[selection.features], ones1[selection.features]
     codes, pair_of_feature = np.unique(kept0 * (n1 + 1) + kept1, return_inverse=True)
-    features = marginals(prior, np.stack(np.divmod(codes, n1 + 1), axis=1), n0, n1)
+    pairs = np.stack(np.divmod(codes, n1 + 1), axis=1)
+    if correct and selection.n_discarded and (selection.n0, selection.n1) == (n0, n1):
+        # Factor and marginals are sums over the same tables.
+        sums = WeaknessSums(prior, n0, n1, selection.cut_ones)
+        features = marginals(prior, pairs, n0, n1, sums.add)
+        factor = log_adjustment(prior, selection, ties, sums.result())
+    else:
+        features = marginals(prior, pairs, n0, n1)
+        factor = log_adjustment(prior, selection, ties) if correct else np.zeros(prior.n_alpha)
     log_likelihood = features.log_likelihood @ np.bincount(pair_of_feature)
-    factor = log_adjustment(prior, selection, ties) if correct else np.zeros(prior.n_alpha)
     return SelectionCorrectedModel(
         prior=prior,
         selection=selection,
@@ -289,17 +302,3 @@ def fit_selected(
         features=features,
         pair_of_feature=pair_of_feature,
     )
-
-
-def checked_more_cases(unlabelled: ArrayLike, n_features: int) -> NDArray[np.float64]:
-    """Return the cases without response.
-
-    Raises
-    ------
-    ValueError
-        When they are no table of numbers with the same features.
-    """
-    more = checked_table("unlabelled", unlabelled)
-    if more.shape[1] != n_features:
-        raise ValueError(f"unlabelled must have the {n_features} features of X, got {more.shape[1]} features")
-    return more

@@ -90,23 +90,22 @@ def comparison_figures(n: int, tables: Sequence[Table], n_features: int) -> list
     import pandas as pd
 
     errors, losses = (table.frame[table.frame["n"] == n] for table in tables)
-    figures = []
-    for correction in reversed(CORRECTIONS):
-        part = errors[errors["correction"] == correction]
-        lines = [
-            pd.DataFrame({"series": f"{kind} error", "x": part["k"], "y": part[f"{kind} error"]})
-            for kind in ("expected", "actual")
-        ]
-        figures.append(
-            LineFigure(
-                f"errors_{correction}_n{n}",
-                f"Expected and actual error, {correction} (n = {n})",
-                f"features selected out of {n_features}",
-                "error rate",
-                pd.concat(lines, ignore_index=True),
-                x_scale="log",
-            )
+    lines = [
+        pd.DataFrame({"series": f"{kind} error, {correction}", "x": part["k"], "y": part[f"{kind} error"]})
+        for correction in reversed(CORRECTIONS)
+        for part in [errors[errors["correction"] == correction]]
+        for kind in ("actual", "expected")
+    ]
+    figures = [
+        LineFigure(
+            f"errors_n{n}",
+            f"Expected and actual error with and without correction (n = {n})",
+            f"features selected out of {n_features}",
+            "error rate",
+            pd.concat(lines, ignore_index=True),
+            x_scale="log",
         )
+    ]
     for key, title in _LOSSES.items():
         points = pd.DataFrame(
             {

@@ -25,6 +25,7 @@ from trimbench.selection_bias.simulation import MixtureSettings
 if TYPE_CHECKING:
     import pandas as pd
 
+_CONVERGED = 1.05
 _PRIOR_KEYS = ("shape", "rate", "shape0", "rate0", "f1", "f2", "n_alpha", "n_theta_adjust")
 
 
@@ -155,5 +156,10 @@ class Mixture:
             f"{math.log(self.alpha):.2f}. R-hat and effective sample size are the worst of log(alpha), log(alpha0) and "
             "the log of the joint density, over the replicates, from ArviZ.",
         ]
+        if any(line["largest R-hat"] > _CONVERGED for line in chains):
+            notes.append(
+                f"Where R-hat exceeds {_CONVERGED}, the chains are too short to agree: these lines are rough. Set "
+                "n_draws or take profile=paper for longer ones."
+            )
         figures = comparison_figures(self.n_train, tables, self.n_features)
         return Outcome((*tables, diagnostics), figures, {}, notes)

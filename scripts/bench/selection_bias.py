@@ -97,7 +97,7 @@ def main() -> None:
         say(f"k = {k} of 10,000, n = 200, 2,000 test cases: fit and predict", f"{seconds[k]:8.3f} s")
         say("    first time in the process", f"{found['first']:8.3f} s")
         say(
-            "    against the printed seconds (100 training cases, R of 2008)",
+            "    against the printed seconds (100 training cases, their program and machine)",
             f"{PRINTED_SECONDS[k] / seconds[k]:8.0f} x",
         )
         say("    peak memory of the process, data included", f"{found['peak']:8.0f} MiB")

@@ -23,7 +23,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_python_example_runs_and_says_what_it_claims(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = blocks("python")
+    (example,) = [block for block in blocks("python") if "tb.trim(" in block]
     names: dict[str, object] = {}
     exec(compile(example, "README.md", "exec"), names)
     features, interval, agreement, optimal = capsys.readouterr().out.splitlines()
@@ -31,6 +31,16 @@ def test_the_python_example_runs_and_says_what_it_claims(capsys: pytest.CaptureF
     assert eval(interval)[0] < names["trimming"].threshold <= eval(interval)[1]
     assert 0.5 < float(agreement) <= 1
     assert optimal == "True"
+
+
+def test_the_example_of_selected_features_runs_and_says_what_it_claims(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = [block for block in blocks("python") if "tb.fit_selection_corrected(" in block]
+    names: dict[str, object] = {}
+    exec(compile(example, "README.md", "exec"), names)
+    first, second = capsys.readouterr().out.splitlines()
+    expected, actual = map(float, first.split())
+    assert abs(expected - actual) < 0.05
+    assert float(second) < actual - 0.1
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if "--config-dir" not in command])

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from trimbench.networks.learning import learn_naive_bayes
     from trimbench.networks.naive_bayes import NaiveBayes
     from trimbench.networks.tree_augmented import learn_tree_augmented
+    from trimbench.selection_bias.cross_validation import cross_validate_selection
+    from trimbench.selection_bias.discrete import (
+        DiscreteSelectionCorrectedModel,
+        fit_discrete_selection_corrected,
+    )
+    from trimbench.selection_bias.mixture import MixturePosterior, fit_mixture_selection_corrected
+    from trimbench.selection_bias.model import SelectionCorrectedModel, fit_selection_corrected
     from trimbench.trimming.accuracy import select_by_accuracy
     from trimbench.trimming.agreement import (
         expected_agreement,
@@ -31,11 +38,18 @@ __all__ = [
     "AceProblem",
     "BayesianClassifier",
     "BayesianNetwork",
+    "DiscreteSelectionCorrectedModel",
+    "MixturePosterior",
     "NaiveBayes",
     "SameDecisionSelection",
+    "SelectionCorrectedModel",
     "Trimming",
+    "cross_validate_selection",
     "expected_agreement",
     "expected_agreement_interval",
+    "fit_discrete_selection_corrected",
+    "fit_mixture_selection_corrected",
+    "fit_selection_corrected",
     "learn_naive_bayes",
     "learn_tree_augmented",
     "maximum_achievable_agreement",
@@ -55,6 +69,10 @@ _MODULES = {
     "trimbench.networks.bayesian_network": ("BayesianNetwork",),
     "trimbench.networks.learning": ("learn_naive_bayes",),
     "trimbench.networks.naive_bayes": ("NaiveBayes",),
+    "trimbench.selection_bias.cross_validation": ("cross_validate_selection",),
+    "trimbench.selection_bias.discrete": ("DiscreteSelectionCorrectedModel", "fit_discrete_selection_corrected"),
+    "trimbench.selection_bias.mixture": ("MixturePosterior", "fit_mixture_selection_corrected"),
+    "trimbench.selection_bias.model": ("SelectionCorrectedModel", "fit_selection_corrected"),
     "trimbench.networks.tree_augmented": ("learn_tree_augmented",),
     "trimbench.trimming.accuracy": ("select_by_accuracy",),
     "trimbench.trimming.agreement": (

@@ -66,7 +66,7 @@ def given_cache(given_folder: Path, tmp_path: Path) -> Cache:
 
 
 def test_all_are_there() -> None:
-    assert {path.stem for path in DATASETS} == {*KNOWN, "breast_cancer", "digits", "example_simulated"}
+    assert {path.stem for path in DATASETS} == {*KNOWN, "breast_cancer", "colon", "digits", "example_simulated"}
     assert {path.stem for path in NETWORKS} == {*CLASSIFIERS, *CIRCUITS, "cpcs54", *(f"bn_{i}" for i in range(16))}
 
 
@@ -110,6 +110,18 @@ def test_facts_hold_for_the_real_data(name: str, given_folder: Path, given_cache
     assert dataset.sha256 == declaration.facts.sha256
     assert int(dataset.features.isna().sum().sum()) == KNOWN[name][4]
     assert listing(given_cache.openml_folder(given_folder, KNOWN[name][0])) == before
+    assert not given_cache.writable.exists()
+
+
+def test_colon_is_what_was_declared(given_cache: Cache) -> None:
+    declaration = _dataset(CONF / "dataset" / "colon.yaml")
+    if not is_available(declaration, given_cache):
+        pytest.skip("TRIMBENCH_CACHE does not hold the data set colon")
+    dataset = load_dataset(declaration, given_cache)
+    assert dataset.sha256 == declaration.facts.sha256
+    assert not dataset.features.isna().to_numpy().any()
+    # Standardised within each tissue: all have the same mean and spread.
+    assert dataset.features.mean(axis=1).std() < 1e-9
     assert not given_cache.writable.exists()
 
 

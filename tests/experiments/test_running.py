@@ -35,7 +35,18 @@ Command = Callable[..., Answer]
 
 PROJECT = Catalogue((configuration_folder(),))
 # A tiny setting for each experiment; one that is not here runs as it is.
+SMALL_SIMULATION = ["n_features=60", "test_sizes=[20,20]", "prior.n_alpha=8", "replicates=2"]
 TINY = {
+    "selection_bias/alpha_posterior": [*SMALL_SIMULATION, "ks=[2,5]", "class_sizes=[8,8]"],
+    "selection_bias/calibration": [*SMALL_SIMULATION, "k=5", "class_sizes=[[8,8]]"],
+    "selection_bias/colon": ["splits=1", "n_subsets=100", "prior.n_alpha=4"],
+    "selection_bias/mixture": [
+        *("n_features=40", "n_train=12", "n_test=10", "ks=[2]", "replicates=1", "n_warmup=2", "n_draws=8"),
+        "prior.n_alpha=5",
+    ],
+    "selection_bias/runtime": [*SMALL_SIMULATION[:3], "ks=[2,60]", "class_sizes=[8,8]", "repeats=1"],
+    "selection_bias/selection_scatter": [*SMALL_SIMULATION, "ks=[2,5]", "class_sizes=[[8,8]]"],
+    "selection_bias/simulation": [*SMALL_SIMULATION, "ks=[2,60]", "class_sizes=[[8,8]]"],
     "trimming/breast_cancer": ["budgets=[1,2]", "splits=1", "evaluation_limit=10"],
     "trimming/curves": ["networks=[pima]", "thresholds=[0.5]"],
     "trimming/figure5": ["splits=1"],

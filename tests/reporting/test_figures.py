@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import matplotlib as mpl
@@ -49,6 +50,23 @@ def test_the_order_of_points_on_a_line_does_not_matter(tmp_path: Path) -> None:
 )
 def test_what_differs_is_seen(tmp_path: Path, other: LineFigure) -> None:
     assert drawn(tmp_path / "a", other)[0] != drawn(tmp_path / "b", figure())[0]
+
+
+def test_scales_lines_to_compare_with_and_guides_are_seen(tmp_path: Path) -> None:
+    plain = figure()
+    others = {
+        "x_scale": {"x_scale": "log"},
+        "y_scale": {"y_scale": "log"},
+        "verticals": {"verticals": {"truth": 2.0}},
+        "levels": {"levels": {"low": 0.2, "high": 0.4}},
+        "guide": {"marks": {"accuracy": "guide"}},
+        "points": {"marks": {"accuracy": "points"}},
+    }
+    pictures = {
+        name: drawn(tmp_path / name, dataclasses.replace(plain, **change))[0] for name, change in others.items()
+    }
+    pictures["plain"] = drawn(tmp_path / "plain", plain)[0]
+    assert len(set(pictures.values())) == len(pictures)
 
 
 def test_drawing_leaves_the_style_of_others_alone(tmp_path: Path) -> None:

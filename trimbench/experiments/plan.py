@@ -70,8 +70,12 @@ class LineFigure:
     points : DataFrame with the columns series, x, y and optionally low and high (an interval around y)
     levels : mapping from label to y
         Horizontal lines to compare with.
-    marks : mapping from series to "line", "cloud" or "highlight"
-        How a series is drawn: a line (the default), small points, or large points.
+    marks : mapping from series to "line", "cloud", "points", "highlight" or "guide"
+        How a series is drawn: a line (the default), tiny grey points, small points, large points, or a thin line
+        without points to compare with.
+    verticals : mapping from label to x
+        Vertical lines to compare with.
+    x_scale, y_scale : "linear" or "log"
     """
 
     name: str
@@ -81,6 +85,9 @@ class LineFigure:
     points: pd.DataFrame
     levels: Mapping[str, float] = field(default_factory=dict)
     marks: Mapping[str, str] = field(default_factory=dict)
+    verticals: Mapping[str, float] = field(default_factory=dict)
+    x_scale: str = "linear"
+    y_scale: str = "linear"
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from trimbench.experiments.plan import LineFigure
 # Okabe and Ito's palette, which stays distinct under the common colour-vision deficiencies.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _MARKERS = ("o", "s", "^", "D", "v", "P")
+_MOST_MARKERS = 40
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -44,16 +45,30 @@ def draw(figure: LineFigure, paths: Sequence[Path]) -> None:
             # Where lines coincide, the first is seen.
             order = 3 - index / len(series)
             _draw_line(axes, figure, name, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)], order)
-        for label, level in figure.levels.items():
-            axes.axhline(level, color="#555555", linewidth=1, linestyle="--", label=label, zorder=1)
-        if all(float(x).is_integer() for x in figure.points["x"]):
+        _draw_levels(axes, figure)
+        axes.set(xscale=figure.x_scale, yscale=figure.y_scale)
+        if figure.x_scale == "linear" and all(float(x).is_integer() for x in figure.points["x"]):
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set(title=figure.title, xlabel=figure.x_label, ylabel=figure.y_label)
-        axes.legend(frameon=False, loc="best")
+        axes.legend(framealpha=0.85, edgecolor="none", loc="best")
         for path in paths:
             # No creation date: the same points give the same bytes.
             metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
             canvas.savefig(path, dpi=160, metadata=metadata)
+
+
+def _draw_levels(axes: Any, figure: LineFigure) -> None:
+    style: dict[str, Any] = {"color": "#555555", "linewidth": 1, "linestyle": "--", "zorder": 1}
+    for label, level in figure.levels.items():
+        if len(figure.levels) == 1:
+            axes.axhline(level, label=label, **style)
+            continue
+        # Several lines look alike in a legend, so each is named at its end.
+        axes.axhline(level, **style)
+        place = {"xy": (1.01, level), "xycoords": ("axes fraction", "data"), "annotation_clip": False}
+        axes.annotate(label, va="center", fontsize=8, color="#555555", **place)
+    for label, x in figure.verticals.items():
+        axes.axvline(x, label=label, **style | {"linestyle": ":"})
 
 
 def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: str, order: float) -> None:
@@ -62,9 +77,15 @@ def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: st
     if mark == "cloud":
         axes.plot(line["x"], line["y"], color="#9a9a9a", marker=".", markersize=3, linewidth=0, label=name, zorder=1)
         return
-    if mark == "highlight":
-        axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=9, linewidth=0, label=name, zorder=4)
+    if mark == "guide":
+        axes.plot(line["x"], line["y"], color="#555555", linewidth=1, linestyle="--", label=name, zorder=1)
         return
+    if mark in ("points", "highlight"):
+        size = 9 if mark == "highlight" else 5
+        axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=size, linewidth=0, label=name, zorder=4)
+        return
+    # Markers show where a line was computed; on a dense grid they would hide it.
+    marker = marker if len(line) <= _MOST_MARKERS else ""
     axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=4, linewidth=1.6, label=name, zorder=order)
     if {"low", "high"} <= set(line.columns):
         axes.fill_between(line["x"], line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)

@@ -1,0 +1,127 @@
+"""Time the correction for feature selection: seconds, memory, and how both grow.
+
+Every measurement runs in a process of its own, on one core. Needs no data. Takes about a minute.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+PRINTED_SECONDS = {1: 12.72, 10: 29.55, 100: 204.54, 1000: 2076.21, 10_000: 20_627.71}
+
+
+def say(what: str, value: str) -> None:
+    print(f"{what:<74} {value}", flush=True)
+
+
+def median_seconds(call: Callable[[], object], repeat: int = 5) -> float:
+    call()
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def measure_fit(n: int, p: int, k: int) -> dict[str, float]:
+    """Fit and predict 2,000 test cases; n cases, half of each class."""
+    import numpy as np
+
+    import trimbench as tb
+    from trimbench.selection_bias.simulation import ModelSettings, simulate
+
+    settings = ModelSettings(p, class_sizes=(n // 2, n // 2))
+    data = simulate(settings, np.random.default_rng(0))
+    before = _peak()
+    start = time.perf_counter()
+    tb.fit_selection_corrected(data.X, data.y, k).predict_proba(data.X_test)
+    first = time.perf_counter() - start
+    fit = median_seconds(lambda: tb.fit_selection_corrected(data.X, data.y, k))
+    model = tb.fit_selection_corrected(data.X, data.y, k)
+    predict = median_seconds(lambda: model.predict_proba(data.X_test))
+    return {"first": first, "fit": fit, "predict": predict, "peak": _peak(), "peak_before": before}
+
+
+def measure_simulation(p: int) -> dict[str, float]:
+    """Draw 200 training and 2,000 test cases."""
+    import numpy as np
+
+    from trimbench.selection_bias.simulation import ModelSettings, simulate
+
+    start = time.perf_counter()
+    simulate(ModelSettings(p), np.random.default_rng(0))
+    return {"seconds": time.perf_counter() - start, "peak": _peak()}
+
+
+def measure_leave_one_out() -> dict[str, float]:
+    """Forty leave-one-out runs of the size of the colon experiment: 62 cases, 200 features, 5 selected."""
+    import numpy as np
+
+    from trimbench.selection_bias.cross_validation import cross_validate_selection
+    from trimbench.selection_bias.simulation import ModelSettings, simulate
+
+    data = simulate(ModelSettings(8000, alpha=20.0, class_sizes=(22, 40), test_sizes=(0, 0)), np.random.default_rng(0))
+    start = time.perf_counter()
+    for first in range(0, 8000, 200):
+        cross_validate_selection(data.X[:, first : first + 200], data.y, 5)
+    return {"seconds": time.perf_counter() - start}
+
+
+def _peak() -> float:
+    """Return the most memory that this process has had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def in_process(name: str, *arguments: int) -> dict[str, float]:
+    environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    command = [sys.executable, __file__, name, *map(str, arguments)]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    result: dict[str, float] = json.loads(ended.stdout)
+    return result
+
+
+def main() -> None:
+    seconds: dict[Any, float] = {}
+    for k in PRINTED_SECONDS:
+        found = in_process("fit", 200, 10_000, k)
+        seconds[k] = found["fit"] + found["predict"]
+        say(f"k = {k} of 10,000, n = 200, 2,000 test cases: fit and predict", f"{seconds[k]:8.3f} s")
+        say("    first time in the process", f"{found['first']:8.3f} s")
+        say(
+            "    against the printed seconds (100 training cases, their program and machine)",
+            f"{PRINTED_SECONDS[k] / seconds[k]:8.0f} x",
+        )
+        say("    peak memory of the process, data included", f"{found['peak']:8.0f} MiB")
+        say("    of it before the fit", f"{found['peak_before']:8.0f} MiB")
+    say("growth from k = 1,000 to 10,000", f"{seconds[10_000] / seconds[1000]:8.2f} x")
+    times = {n: in_process("fit", n, 10_000, 1000) for n in (100, 200, 500, 1000, 2000)}
+    for n, found in times.items():
+        say(f"k = 1,000 of 10,000, n = {n}: fit", f"{found['fit']:8.3f} s")
+        say("    predict", f"{found['predict']:8.3f} s")
+    say("growth of fit from n = 200 to 2,000", f"{times[2000]['fit'] / times[200]['fit']:8.2f} x")
+    say("growth of predict from n = 200 to 2,000", f"{times[2000]['predict'] / times[200]['predict']:8.2f} x")
+    found = in_process("simulation", 100_000)
+    say("simulation of 100,000 features, 2,200 cases", f"{found['seconds']:8.2f} s")
+    say("    peak memory of the process", f"{found['peak']:8.0f} MiB")
+    say("40 leave-one-out runs, 62 cases, 5 of 200 features", f"{in_process('leave_one_out')['seconds']:8.2f} s")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        jobs: dict[str, Callable[..., dict[str, float]]] = {
+            "fit": measure_fit,
+            "simulation": measure_simulation,
+            "leave_one_out": measure_leave_one_out,
+        }
+        json.dump(jobs[sys.argv[1]](*map(int, sys.argv[2:])), sys.stdout)
+    else:
+        main()

@@ -1,0 +1,71 @@
+"""The estimator passes scikit-learn's checks and predicts what the function does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+import trimbench as tb
+import trimbench.estimators
+from tests.selection_bias.brute_force import random_data
+from trimbench.estimators import SelectionCorrectedNB
+
+
+@parametrize_with_checks([SelectionCorrectedNB(), SelectionCorrectedNB(k=1, n_alpha=5, correct=False)])
+def test_scikit_learns_own_checks(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+def test_the_whole_battery_is_there() -> None:
+    names = {check.func.__name__ for _, check in estimator_checks_generator(SelectionCorrectedNB())}
+    assert len(names) >= 45
+    assert {"check_classifiers_train", "check_methods_subset_invariance", "check_estimators_nan_inf"} <= names
+
+
+def test_predictions_are_those_of_the_function() -> None:
+    X, y = random_data(np.random.default_rng(0), 20, 15, 40)
+    labels = np.array(["well", "ill"])[y]  # in alphabetical order "ill" comes first, so that y = 1 is "well"
+    fitted = SelectionCorrectedNB(k=4, shape=1.0, n_alpha=20).fit(X, labels)
+    model = tb.fit_selection_corrected(X, 1 - y, 4, shape=1.0, n_alpha=20)
+    assert fitted.classes_.tolist() == ["ill", "well"]
+    assert fitted.selected_.tolist() == model.selected.tolist()
+    np.testing.assert_array_equal(fitted.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(fitted.predict(X) == "well", model.predict(X) == 1)
+    np.testing.assert_array_equal(fitted.decision_function(X), model.log_odds(X))
+    assert fitted.expected_error(X) == model.expected_error(X)
+
+
+def test_it_works_in_a_search() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    search = GridSearchCV(SelectionCorrectedNB(n_alpha=20), {"k": [1, 5], "correct": [True, False]}, cv=3)
+    assert search.fit(X, y).best_score_ > 0.85
+
+
+def test_features_without_any_correlation_are_left_out() -> None:
+    y = np.array([0, 0, 1, 1, 0, 1])
+    X = np.column_stack([y, np.zeros(6, dtype=int), np.ones(6, dtype=int), 1 - y])
+    assert SelectionCorrectedNB(k=3).fit(X, y).selected_.tolist() == [0, 3]
+    assert SelectionCorrectedNB(k=9).fit(X, y).selected_.tolist() == [0, 3, 1, 2]
+    nothing = SelectionCorrectedNB(k=1).fit(np.zeros((6, 3)), y)
+    np.testing.assert_allclose(nothing.predict_proba(np.zeros((1, 3))), [[0.5, 0.5]])
+
+
+def test_bad_input_is_told() -> None:
+    X = [[0], [1], [0], [1]]
+    with pytest.raises(ValueError, match=r"k must be a whole number, 1 or more, got 0"):
+        SelectionCorrectedNB(k=0).fit(X, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"y must have two classes, got 3 classes; pick two, or use one-versus-rest"):
+        SelectionCorrectedNB().fit(X, [0, 1, 2, 1])
+    with pytest.raises(ValueError, match=r"y must have two classes, got 1 class; add cases of another class"):
+        SelectionCorrectedNB().fit(X, [1, 1, 1, 1])
+    with pytest.raises(ValueError, match=r"rate must be a positive number, got 0"):
+        SelectionCorrectedNB(rate=0).fit(X, [0, 1, 0, 1])
+    with pytest.raises(AttributeError, match=r"module 'trimbench.estimators' has no attribute 'Trimmer'; it has \["):
+        trimbench.estimators.Trimmer  # noqa: B018
+    assert "SelectionCorrectedNB" in dir(trimbench.estimators)

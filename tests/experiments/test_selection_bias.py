@@ -1,0 +1,218 @@
+"""The experiments on selection bias: their settings, and what they find."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trimbench.configuration import Catalogue, ConfigurationError, configuration_folder
+from trimbench.experiments.running import make_experiment
+from trimbench.selection_bias.metrics import prediction_quality
+from trimbench.selection_bias.model import fit_selection_corrected
+from trimbench.selection_bias.simulation import MixtureSettings, ModelSettings, simulate, simulate_mixture
+
+from ..command_line import Answer
+
+Command = Callable[..., Answer]
+FAMILY = "experiment=selection_bias/"
+SMALL = ("n_features=300", "test_sizes=[150,150]", "prior.n_alpha=20", "executor=serial", "offline=true")
+
+
+def results(tmp_path: Path, name: str) -> pd.DataFrame:
+    return pd.read_csv(tmp_path / f"results/selection_bias/{name}.csv")
+
+
+def test_the_table_of_correlations_is_the_printed_one(command: Command, tmp_path: Path) -> None:
+    answer = command(f"{FAMILY}correlation_table", "executor=serial")
+    assert "Reported numbers: 135; reproduced: 134 exact, 1 within.\n" in answer.out
+    compared = results(tmp_path, "correlation_table")
+    (odd,) = compared[compared["verdict"] == "within"].to_dict("records")
+    assert (odd["cell"], odd["reported"], odd["reproduced"]) == ("I1 = 7/I0 = 7", -0.37, -0.375)
+    assert command(f"{FAMILY}correlation_table", "n0=3", "n1=2", "executor=serial").code == 0
+    table = results(tmp_path, "correlation_table_table").set_index("I1")
+    assert table.shape == (3, 4)
+    assert table.loc[2, "I0 = 0"] == 1.0
+
+
+def test_simulation_shows_the_bias_and_its_correction(command: Command, tmp_path: Path) -> None:
+    answer = command(f"{FAMILY}simulation", *SMALL, "class_sizes=[[20,20]]", "ks=[5,300]", "replicates=4")
+    assert answer.code == 0, answer.err
+    errors = results(tmp_path, "simulation")
+    selected = errors[errors["k"] == 5].set_index("correction")
+    gap = selected["actual error"] - selected["expected error"]
+    np.testing.assert_allclose(gap, selected["actual - expected"])
+    assert gap["uncorrected"] > 0.1
+    assert abs(gap["corrected"]) < gap["uncorrected"] / 2
+    everything = errors[errors["k"] == 300]
+    assert len(set(everything["expected error"])) == 1, "nothing is selected, nothing corrected"
+    losses = results(tmp_path, "simulation_losses").set_index(["k", "correction"])
+    assert losses.loc[(5, "corrected"), "AMLP"] < losses.loc[(5, "uncorrected"), "AMLP"]
+    points = results(tmp_path, "simulation_minus_log_probability_n40_points")
+    assert set(points.columns) == {"series", "x", "y", "low", "high"}
+
+
+def test_calibration_shares_its_jobs_with_the_simulation(command: Command, tmp_path: Path) -> None:
+    sizes = ("class_sizes=[[20,20]]", "replicates=3")
+    command(f"{FAMILY}simulation", *SMALL, *sizes, "ks=[5]")
+    answer = command(f"{FAMILY}calibration", *SMALL, *sizes, "k=5")
+    assert "calibration: 3 stored, 0 to run" in answer.err
+    table = results(tmp_path, "calibration_table")
+    assert table["category"].tolist()[0] == "0.0 - 0.1"
+    for correction in ("corrected", "uncorrected"):
+        assert table[f"{correction} cases"].sum() == pytest.approx(300)
+        filled = table[f"{correction} cases"] > 0
+        middle = table[f"{correction} predicted"].to_numpy()[filled]
+        assert (np.floor(middle * 10).clip(0, 9) == np.flatnonzero(filled)).all()
+    compared = results(tmp_path, "calibration")
+    assert set(compared["verdict"]) == {"not attempted"}, "other settings than the slides'"
+
+
+def test_alpha_is_found_with_correction(command: Command, tmp_path: Path) -> None:
+    answer = command(
+        f"{FAMILY}alpha_posterior", *SMALL[:2], "prior.n_alpha=200", *SMALL[3:],
+        "class_sizes=[40,40]", "ks=[30]", "replicates=3",
+    )  # fmt: skip
+    assert answer.code == 0, answer.err
+    table = results(tmp_path, "alpha_posterior").set_index("correction")
+    assert table["true log(alpha)"].iloc[0] == pytest.approx(math.log(300))
+    off = (table["posterior mean"] - math.log(300)).abs()
+    assert off["corrected"] < 1 < off["uncorrected"]
+    points = results(tmp_path, "alpha_posterior_k30_points")
+    for _, line in points.groupby("series"):
+        assert np.trapezoid(line["y"], line["x"]) == pytest.approx(1, abs=0.02)
+
+
+def test_cut_offs_and_correlations(command: Command, tmp_path: Path) -> None:
+    command(f"{FAMILY}selection_scatter", *SMALL, "class_sizes=[[20,20],[40,40]]", "ks=[3,30]", "replicates=2")
+    table = results(tmp_path, "selection_scatter_table").set_index(["n", "k"])
+    assert (table["mean sample"] >= table["cut-off"]).all()
+    assert (table["mean true"] < table["mean sample"]).all()
+    assert table.loc[(40, 3), "cut-off"] > table.loc[(80, 3), "cut-off"] > table.loc[(80, 30), "cut-off"]
+    points = results(tmp_path, "selection_scatter_n40_points")
+    assert (points["series"] == "feature").sum() == 300
+
+
+def test_run_times_are_held_against_the_printed_ones(command: Command, tmp_path: Path) -> None:
+    command(f"{FAMILY}runtime", *SMALL, "class_sizes=[10,10]", "ks=[10,300]", "repeats=1")
+    table = results(tmp_path, "runtime_table").set_index("k")
+    assert table.loc[10, "corrected printed"] == 29.55
+    assert table.loc[10, "corrected ratio"] == pytest.approx(29.55 / table.loc[10, "corrected ours"])
+    assert math.isnan(table.loc[300, "corrected printed"])
+    assert (table["uncorrected ours"] > 0).all()
+
+
+def test_colon_on_the_real_data(command: Command, given_folder: Path, tmp_path: Path) -> None:
+    answer = command(f"{FAMILY}colon", "executor=serial", "offline=true", "splits=1")
+    if "data not available" in answer.out:
+        pytest.skip("TRIMBENCH_CACHE does not hold the data set colon")
+    subsets = results(tmp_path, "colon_subsets")
+    assert len(subsets) == 10
+    assert (subsets["corrected AMLP"] < subsets["uncorrected AMLP"]).sum() >= 9
+    assert (subsets["corrected expected error"] > subsets["uncorrected expected error"]).all()
+    rows = results(tmp_path, "colon_rows")
+    assert rows["n_cases"].tolist() == [62]
+    assert rows["n_positive"].tolist() == [40]
+    assert len(json.loads(rows["corrected_actual_error"][0])) == 10
+
+
+def test_corrected_predictions_expect_the_errors_that_they_make() -> None:
+    """The settings of the slides with 200 training cases, 20 replicates."""
+    gaps: dict[tuple[int, bool], list[float]] = {}
+    for replicate in range(20):
+        data = simulate(ModelSettings(), np.random.default_rng([1, replicate]))
+        for k in (1, 10, 100, 1000):
+            model = fit_selection_corrected(data.X, data.y, k)
+            for corrected, fitted in ((True, model), (False, model.uncorrected())):
+                quality = prediction_quality(data.y_test, fitted.predict_proba(data.X_test))
+                gaps.setdefault((k, corrected), []).append(quality.actual_error - quality.expected_error)
+    for k, known in {1: 0.09, 10: 0.18, 100: 0.18, 1000: 0.07}.items():
+        corrected, uncorrected = np.array(gaps[k, True]), np.array(gaps[k, False])
+        assert abs(corrected.mean()) < 2 * corrected.std(ddof=1) / math.sqrt(20), k
+        assert uncorrected.mean() == pytest.approx(known, abs=0.02)
+
+
+def test_mixture_reports_its_chains(command: Command, tmp_path: Path) -> None:
+    answer = command(
+        f"{FAMILY}mixture", "n_features=200", "n_train=30", "n_test=100", "ks=[4]", "replicates=2", "n_warmup=40",
+        "n_draws=60", "prior.n_alpha=15", "executor=serial",
+    )  # fmt: skip
+    assert answer.code == 0, answer.err
+    chains = results(tmp_path, "mixture_chains").set_index("correction")
+    assert (chains["largest R-hat"] > 0.9).all()
+    assert (chains["smallest effective sample size"] > 1).all()
+    assert chains.loc["corrected", "mean log(alpha)"] > chains.loc["uncorrected", "mean log(alpha)"]
+
+
+def test_mixture_cases_have_the_moments_of_the_model() -> None:
+    settings = MixtureSettings(n_features=3000, alpha=5.0, response=(0.05, 0.95), n_train=60, n_test=60)
+    drawn = simulate_mixture(settings, np.random.default_rng(0))
+    assert (drawn.X.shape, drawn.X_test.shape) == ((60, 3000), (60, 3000))
+    assert set(drawn.y) == {0, 1}
+    # With nearly deterministic response the latent groups are the classes.
+    for y in (0, 1):
+        share = drawn.X[drawn.y == y].mean(axis=0)
+        assert np.polyfit(drawn.phi[y], share, 1)[0] > 0.75
+    assert np.var(drawn.phi) == pytest.approx(1 / 12 + (1 / 6) / 6, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "settings", "message"),
+    [
+        ("simulation", ["ks=[0]"], "ks must be numbers from 1 to n_features=10000, got 0"),
+        ("simulation", ["ks=[]"], "ks must be a list of at least one value, each once, got []"),
+        ("simulation", ["class_sizes=[[5,5],[5,5]]"], "class_sizes must be a list of at least one value, each once"),
+        ("simulation", ["class_sizes=[7]"], "class_sizes must be pairs of whole numbers"),
+        ("simulation", ["class_sizes=[[0,7]]"], "class_sizes must be two whole numbers, 1 or more"),
+        ("simulation", ["test_sizes=[0,0]"], "test_sizes must be two whole numbers, not both 0"),
+        ("simulation", ["alpha=-1"], "alpha must be a positive number, got -1"),
+        ("simulation", ["replicates=0"], "replicates must be 1 or more, got 0"),
+        ("simulation", ["prior.shape=0"], "shape must be a positive number, got 0"),
+        ("simulation", ["+prior.shap=1"], "prior: a key must be one of f0, f1, n_alpha,"),
+        ("simulation", ["ties=none"], "ties must be one of exact, less, less_equal, got 'none'"),
+        ("calibration", ["k=10001"], "ks must be numbers from 1 to n_features=10000, got 10001"),
+        ("alpha_posterior", ["class_sizes=[1,2,3]"], "class_sizes must be pairs of whole numbers"),
+        ("correlation_table", ["n0=0"], "n0 must be 1 or more, got 0"),
+        ("runtime", ["+printed.both={1: 2.0}"], "printed must have the keys ['corrected', 'uncorrected'], got"),
+        ("colon", ["splits=0"], "splits must be 1 or more, got 0"),
+        (
+            "colon",
+            ["n_subsets=500"],
+            "n_subsets times k must be at most 2000, the number of features of colon, got 500",
+        ),
+        ("mixture", ["ks=[2001]"], "ks must be numbers from 1 to n_features=2000, got [2001]"),
+        ("mixture", ["n_chains=1"], "n_chains must be 2 or more, got 1"),
+        ("mixture", ["response=[0.5]"], "response must be two probabilities between 0 and 1"),
+        ("mixture", ["+prior.shap=1"], "prior: a key must be one of shape, rate, shape0"),
+        ("mixture", ["n_train=2"], "n_train must be 4 or more, got 2"),
+    ],
+)
+def test_settings_that_cannot_be(command: Command, experiment: str, settings: list[str], message: str) -> None:
+    answer = command(f"{FAMILY}{experiment}", *settings, "executor=serial", "offline=true")
+    assert answer.code == 2, answer.out
+    assert message in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_every_printed_number_has_a_place() -> None:
+    """What the slides print is declared once, under keys that the experiments give."""
+    mapping: dict[str, Any] = Catalogue((configuration_folder(),)).mapping("reported", "selection_bias")
+    counts = {name: sum(map(len, entry["numbers"].values())) for name, entry in mapping.items()}
+    assert counts == {
+        "selection_bias/correlation_table": 135,
+        "selection_bias/selection_scatter": 8,  # four numbers, held against both sizes
+        "selection_bias/calibration": 60,
+        "selection_bias/runtime": 9,
+    }
+    assert all(
+        re.fullmatch(r"n = (100|200), k = 10*", row) for row in mapping["selection_bias/selection_scatter"]["numbers"]
+    )
+    with pytest.raises(ConfigurationError, match="a key must be one of"):
+        make_experiment("x", {"runner": "trimbench.experiments.selection_bias.colon:Colon", "prior": {}, "q": 1}, ())

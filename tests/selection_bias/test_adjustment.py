@@ -1,0 +1,177 @@
+"""The adjustment factor against enumeration with adaptive quadrature, and against simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trimbench.selection_bias.adjustment import log_adjustment, weakness_probabilities
+from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.selection import region_bounds, select_features
+
+from . import brute_force
+
+
+@pytest.mark.parametrize(
+    ("n0", "n1", "cut"),
+    [
+        (4, 4, (1, 3)),
+        (8, 14, (2, 9)),
+        (3, 12, (2, 1)),
+        (1, 1, (0, 1)),
+        (2, 19, (2, 5)),
+        (11, 6, (1, 4)),
+        (5, 5, (0, 1)),
+    ],
+)
+@pytest.mark.parametrize("theta0", [0.0, 0.2])
+def test_factor_is_that_of_enumeration_and_quadrature(n0: int, n1: int, cut: tuple[int, int], theta0: float) -> None:
+    prior = Prior(n_alpha=7, theta0=theta0)
+    found = weakness_probabilities(prior, n0, n1, cut)
+    for place, alpha in enumerate(prior.alphas()):
+        less, equal = brute_force.weakness(float(alpha), n0, n1, cut, theta0)
+        assert math.exp(found.log_less[place]) == pytest.approx(less, rel=1e-8)
+        assert math.exp(found.log_equal[place]) == pytest.approx(equal, rel=1e-8)
+        assert math.exp(found.log_less_equal[place]) == pytest.approx(less + equal, rel=1e-8)
+        assert found.log_less[place] == pytest.approx(math.log(less), rel=1e-8)
+
+
+def test_simpsons_rule_comes_near_and_converges() -> None:
+    exact = weakness_probabilities(Prior(), 20, 30, (5, 17)).log_less
+    errors = [
+        np.abs(weakness_probabilities(Prior(rule="simpson", n_theta_adjust=n), 20, 30, (5, 17)).log_less - exact).max()
+        for n in (25, 100, 400)
+    ]
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[1] < 1e-4
+
+
+@pytest.mark.parametrize(("n0", "n1"), [(30, 30), (57, 3), (20, 40)])
+@pytest.mark.parametrize("level", [5, 50, 95])
+def test_factor_is_that_of_simulation(n0: int, n1: int, level: int) -> None:
+    prior = Prior()
+    alpha = float(prior.alphas()[level])
+    rng = np.random.default_rng([n0, level])
+    theta = rng.random(200_000)
+    phi = rng.beta(alpha * theta, alpha * (1 - theta), size=(2, len(theta)))
+    ones0, ones1 = rng.binomial(n0, phi[0]), rng.binomial(n1, phi[1])
+    cut = (n0 // 3, n1 // 2 + 1)
+    n = n0 + n1
+    cut_d, cut_s = n0 * cut[1] - n1 * cut[0], sum(cut)
+    difference, total = n0 * ones1 - n1 * ones0, ones0 + ones1
+    left, right = difference**2 * cut_s * (n - cut_s), cut_d**2 * total * (n - total)
+    constant = (total == 0) | (total == n)
+    found = weakness_probabilities(prior, n0, n1, cut)
+    for share, log_probability in (
+        (float(((left < right) | constant).mean()), found.log_less[level]),
+        (float(((left == right) & ~constant).mean()), found.log_equal[level]),
+    ):
+        expected = math.exp(log_probability)
+        assert abs(share - expected) < 5 * math.sqrt(expected * (1 - expected) / len(theta))
+
+
+def test_log_of_the_factor_keeps_nine_digits_at_two_thousand_cases() -> None:
+    for n0, n1, cut in [(1000, 1000, (470, 530)), (1900, 100, (900, 60)), (1000, 1000, (100, 900))]:
+        usual = weakness_probabilities(Prior(n_alpha=12), n0, n1, cut)
+        finer = weakness_probabilities(Prior(n_alpha=12, n_theta_adjust=600), n0, n1, cut)  # exact: degree 2,000
+        np.testing.assert_allclose(usual.log_less, finer.log_less, rtol=1e-9)
+        # The whole table of a feature's counts sums to 1: nothing is lost to underflow.
+        assert np.isfinite(usual.log_less).all()
+        assert (usual.log_less < 0).all()
+
+
+def test_factor_at_two_thousand_cases_against_independent_sums() -> None:
+    # One alpha, one class size, all cells in logs from gamma functions and 1,001 nodes of another rule.
+    from scipy.special import betaln, gammaln, logsumexp
+
+    n0 = n1 = 1000
+    cut = (450, 560)
+    prior = Prior(n_alpha=3)
+    alpha = float(prior.alphas()[1])
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    theta, weights = 0.5 + 0.5 * nodes, 0.5 * weights
+    ones = np.arange(n0 + 1)
+    a, b = alpha * theta[:, None], alpha * (1 - theta[:, None])
+    log_p = (
+        gammaln(n0 + 1) - gammaln(ones + 1) - gammaln(n0 - ones + 1) + betaln(a + ones, b + n0 - ones) - betaln(a, b)
+    )
+    bounds, _ = region_bounds(cut, n0, n1)
+    below = np.logaddexp.accumulate(log_p, axis=1)
+    terms = [below[:, bounds[i]] + log_p[:, i] + np.log(weights) for i in range(n1 + 1) if bounds[i] >= 0]
+    expected = math.log1p(-2 * math.exp(logsumexp(np.array(terms))))
+    assert weakness_probabilities(prior, n0, n1, cut).log_less[1] == pytest.approx(expected, rel=1e-9)
+
+
+@given(n0=st.integers(1, 30), n1=st.integers(1, 30), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_greater_cut_off_is_stayed_below_with_greater_probability(n0: int, n1: int, data: st.DataObject) -> None:
+    first, second = ((data.draw(st.integers(0, n0)), data.draw(st.integers(0, n1))) for _ in range(2))
+    if n0 * first[1] == n1 * first[0]:
+        return
+    found = weakness_probabilities(Prior(n_alpha=20), n0, n1, first)
+    assert np.isfinite(found.log_equal).all()
+    assert (found.log_less <= found.log_less_equal).all()
+    assert (found.log_less_equal <= 1e-12).all()
+    if n0 * second[1] != n1 * second[0]:
+        other = weakness_probabilities(Prior(n_alpha=20), n0, n1, second)
+        weaker, stronger = sorted(
+            ((first, found), (second, other)), key=lambda item: brute_force.squared_correlation(*item[0], n0, n1)
+        )
+        assert (weaker[1].log_less <= stronger[1].log_less + 1e-9).all()
+
+
+@given(n0=st.integers(1, 40), n1=st.integers(1, 40))
+@settings(max_examples=60, deadline=None)
+def test_perfect_separation_is_less_probable_where_alpha_is_large(n0: int, n1: int) -> None:
+    # P(I_y = 0 | theta) and P(I_y = n_y | theta) are means of convex functions of phi_y, whose spread falls in alpha.
+    found = weakness_probabilities(Prior(n_alpha=20), n0, n1, (0, n1))
+    assert (np.diff(found.log_less) > -1e-12).all()
+
+
+@pytest.mark.parametrize(("n0", "n1"), [(100, 100), (40, 160), (95, 5), (1000, 1000)])
+@pytest.mark.parametrize("share", [0.35, 0.6])
+def test_correction_favours_large_alphas_at_the_cut_offs_of_practice(n0: int, n1: int, share: float) -> None:
+    cut = (round(n0 * share / 2), round(n1 * share))
+    found = weakness_probabilities(Prior(n_alpha=30), n0, n1, cut)
+    assert (np.diff(found.log_less) > 0).all()
+    assert (found.log_less < 0).all()
+
+
+def test_ties_at_the_cut_off() -> None:
+    rng = np.random.default_rng(0)
+    X, y = brute_force.random_data(rng, 12, 9, 60)
+    ones1 = X[y == 1].sum(axis=0)
+    ones0 = X.sum(axis=0) - ones1
+    prior = Prior(n_alpha=5)
+    seen = 0
+    for k in range(1, 50):
+        chosen = select_features(ones0, ones1, 12, 9, k)
+        weakness = weakness_probabilities(prior, 12, 9, chosen.cut_ones)
+        t = chosen.n_tied
+        seen += t > 0
+        expected = (60 - k - t) * weakness.log_less + t * weakness.log_equal
+        np.testing.assert_allclose(log_adjustment(prior, chosen, "exact"), expected, rtol=1e-12)
+        np.testing.assert_allclose(log_adjustment(prior, chosen, "less"), (60 - k) * weakness.log_less, rtol=1e-12)
+        np.testing.assert_allclose(
+            log_adjustment(prior, chosen, "less_equal"), (60 - k) * weakness.log_less_equal, rtol=1e-12
+        )
+    assert seen > 3
+    with pytest.raises(ValueError, match=r"ties must be one of exact, less, less_equal, got 'more'"):
+        log_adjustment(prior, chosen, "more")  # type: ignore[arg-type]
+
+
+def test_nothing_discarded_nothing_corrected() -> None:
+    chosen = select_features(np.array([1, 0]), np.array([2, 3]), 3, 3, 2)
+    assert log_adjustment(Prior(), chosen, "exact").tolist() == [0.0] * 100
+
+
+def test_a_prior_that_excludes_what_was_seen() -> None:
+    # Weaker than the cut-off are only constant features, of which theta near 1/2 and a large alpha know nothing.
+    chosen = select_features(np.array([1999, 0]), np.array([1, 0]), 2000, 1, 1)
+    prior = Prior(theta0=0.4999, n_alpha=2, shape=300.0, rate=1e12)
+    with pytest.raises(ValueError, match=r"the discarded features have probability 0 under the prior at every alpha"):
+        log_adjustment(prior, chosen, "less")

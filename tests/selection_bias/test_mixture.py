@@ -1,0 +1,255 @@
+"""The mixture model: its factor by enumeration, its chain against the exact posterior of tiny data."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from scipy.special import betaln, comb
+
+import trimbench as tb
+from trimbench.selection_bias.adjustment import weakness_probabilities
+from trimbench.selection_bias.mixture_factor import MixtureFactor
+from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.selection import Selection
+
+from . import brute_force
+
+
+def selection_at(cut: tuple[int, int], n0: int, n1: int, n_tied: int = 0, p: int = 10, k: int = 4) -> Selection:
+    return Selection(np.arange(k), p, n0, n1, cut, 0.5, n_tied)
+
+
+def group_probability(i0: int, i1: int, sizes: tuple[int, int], alpha: float, theta: float) -> float:
+    """Return P(n01, n11) of one latent group with so many cases of y = 0 and of y = 1."""
+    choices = comb(sizes[0], i0) * comb(sizes[1], i1)
+    return float(choices * math.exp(brute_force.log_u(i0 + i1, sum(sizes), alpha, theta)))
+
+
+def weakness_by_enumeration(
+    alpha: float, first: tuple[int, int], second: tuple[int, int], cut: tuple[int, int]
+) -> tuple[float, float]:
+    n0, n1 = first[0] + second[0], first[1] + second[1]
+    gamma2 = brute_force.squared_correlation(*cut, n0, n1)
+    cells = list(
+        itertools.product(range(first[0] + 1), range(first[1] + 1), range(second[0] + 1), range(second[1] + 1))
+    )
+    value = {c: brute_force.squared_correlation(c[0] + c[2], c[1] + c[3], n0, n1) for c in cells}
+    less = [c for c in cells if value[c] < gamma2]
+    equal = [c for c in cells if value[c] == gamma2]
+
+    def f(theta: float, chosen: list[tuple[int, int, int, int]]) -> float:
+        return math.fsum(
+            group_probability(c[0], c[1], first, alpha, theta) * group_probability(c[2], c[3], second, alpha, theta)
+            for c in chosen
+        )
+
+    results = [brute_force.integral(lambda theta, c=chosen: f(theta, c)) if chosen else 0.0 for chosen in (less, equal)]  # type: ignore[misc]
+    return results[0], results[1]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cut"),
+    [
+        ((2, 1), (2, 3), (1, 3)),
+        ((0, 0), (4, 3), (0, 2)),
+        ((3, 0), (0, 4), (1, 3)),
+        ((1, 2), (3, 1), (1, 2)),
+        ((2, 2), (2, 2), (3, 1)),
+    ],
+)
+def test_factor_is_that_of_enumeration_and_quadrature(
+    first: tuple[int, int], second: tuple[int, int], cut: tuple[int, int]
+) -> None:
+    n0, n1 = first[0] + second[0], first[1] + second[1]
+    prior = Prior(n_alpha=3)
+    factor = MixtureFactor(prior, selection_at(cut, n0, n1), "exact")
+    found = factor.weakness(*first)
+    for place, alpha in enumerate(prior.alphas()):
+        less, equal = weakness_by_enumeration(float(alpha), first, second, cut)
+        assert math.exp(found.log_less[place]) == pytest.approx(less, rel=1e-8)
+        assert math.exp(found.log_equal[place]) == pytest.approx(equal, rel=1e-8)
+        assert math.exp(found.log_less_equal[place]) == pytest.approx(less + equal, rel=1e-8)
+    # The names of the groups do not matter, and ties count as they do in the naive Bayes model.
+    np.testing.assert_allclose(factor.weakness(*second).log_less, found.log_less, rtol=1e-10)
+    for ties, expected in {
+        "exact": 4 * found.log_less + 2 * found.log_equal,
+        "less": 6 * found.log_less,
+        "less_equal": 6 * found.log_less_equal,
+    }.items():
+        tied = MixtureFactor(prior, selection_at(cut, n0, n1, n_tied=2), ties)  # type: ignore[arg-type]
+        np.testing.assert_allclose(tied.log_factor(*first), expected, rtol=1e-10)
+        np.testing.assert_allclose(tied.log_factor(*second), expected, rtol=1e-10)
+
+
+def test_factor_of_the_case_that_is_known() -> None:
+    # Groups of 10 + 10 and 10 + 10 cases, cut-off .3, alpha = 1: brute force gives 0.982.
+    strengths = {
+        (a, b): float(brute_force.squared_correlation(a, b, 20, 20)) ** 0.5 for a in range(21) for b in range(a + 1, 21)
+    }
+    cut = min((c for c in strengths if strengths[c] > 0.3), key=lambda c: strengths[c])
+    prior = Prior(shape=1e10, rate=1e10, n_alpha=1)  # alpha = 1
+    found = MixtureFactor(prior, selection_at(cut, 20, 20), "less").weakness(10, 10)
+    assert prior.alphas()[0] == pytest.approx(1, abs=1e-4)
+    assert math.exp(found.log_less[0]) == pytest.approx(0.982, abs=5e-4)
+
+
+def test_groups_that_are_the_classes_give_the_naive_bayes_factor() -> None:
+    prior = Prior(n_alpha=6)
+    factor = MixtureFactor(prior, selection_at((7, 18), 25, 30), "exact")
+    expected = weakness_probabilities(prior, 25, 30, (7, 18))
+    np.testing.assert_allclose(factor.weakness(25, 0).log_less, expected.log_less, rtol=1e-9)
+    np.testing.assert_allclose(factor.weakness(0, 30).log_equal, expected.log_equal, rtol=1e-9)
+
+
+def test_factor_is_that_of_simulation() -> None:
+    prior = Prior(n_alpha=3)
+    first, second, cut = (12, 5), (8, 15), (8, 14)
+    found = MixtureFactor(prior, selection_at(cut, 20, 20), "less").weakness(*first)
+    rng = np.random.default_rng(0)
+    gamma2 = float(brute_force.squared_correlation(*cut, 20, 20))
+    for place, alpha in enumerate(prior.alphas()):
+        theta = rng.random(100_000)
+        phi = rng.beta(alpha * theta, alpha * (1 - theta), size=(2, len(theta)))
+        i0 = rng.binomial(first[0], phi[0]) + rng.binomial(second[0], phi[1])
+        i1 = rng.binomial(first[1], phi[0]) + rng.binomial(second[1], phi[1])
+        s = i0 + i1
+        with np.errstate(invalid="ignore"):
+            squared = np.nan_to_num((i1 - i0) ** 2 / (s * (40 - s)))
+        share, p = float((squared < gamma2 - 1e-12).mean()), math.exp(found.log_less[place])
+        assert abs(share - p) < 5 * math.sqrt(p * (1 - p) / len(theta))
+
+
+# --- the chain
+
+X_TINY = np.array(
+    [[1, 0, 1, 0, 1], [1, 1, 0, 1, 0], [1, 0, 0, 1, 1], [0, 1, 1, 0, 0], [0, 0, 1, 0, 1], [0, 1, 0, 1, 1]]
+)
+Y_TINY = np.array([1, 1, 1, 0, 0, 1])
+PRIOR = {"n_alpha": 3, "shape": 1.0, "rate": 4.0, "shape0": 0.8, "rate0": 2.0, "f1": 1.5, "f2": 0.7}
+
+
+def exact_posterior(posterior: tb.MixturePosterior, correct: bool, x_new: list[int]) -> dict[str, Any]:
+    """Sum over all labels and both grids, theta by adaptive quadrature."""
+    prior = Prior(shape=1.0, rate=4.0, n_alpha=3)
+    alphas, alphas0 = prior.alphas(), Prior(shape=0.8, rate=2.0, n_alpha=3).alphas()
+    columns = np.column_stack([Y_TINY, X_TINY[:, posterior.selected]])
+    selection = posterior.selection
+    memo: dict[Any, float] = {}
+
+    def column(alpha: float, ones: tuple[int, int], sizes: tuple[int, int]) -> float:
+        key = (alpha, *sorted(zip(ones, sizes, strict=True)))
+        if key not in memo:
+            memo[key] = brute_force.feature_integral(alpha, ones, sizes)
+        return memo[key]
+
+    def mass(z: np.ndarray, table: np.ndarray) -> np.ndarray:
+        sizes = (int((z == 0).sum()), int((z == 1).sum()))
+        labels = math.exp(betaln(1.5 + sizes[0], 0.7 + sizes[1]))
+        ones = [tuple(int(table[z == g, j].sum()) for g in (0, 1)) for j in range(table.shape[1])]
+        of_alpha = [math.prod(column(float(a), o, sizes) for o in ones[1:]) for a in alphas]  # type: ignore[arg-type]
+        of_alpha0 = [column(float(a), ones[0], sizes) for a in alphas0]  # type: ignore[arg-type]
+        return labels * np.outer(of_alpha, of_alpha0)
+
+    factors: dict[tuple[int, int], np.ndarray] = {}
+
+    def factor(z: np.ndarray) -> np.ndarray:
+        first = (int(((z == 0) & (Y_TINY == 0)).sum()), int(((z == 0) & (Y_TINY == 1)).sum()))
+        if first not in factors:
+            second = (selection.n0 - first[0], selection.n1 - first[1])
+            n_tied, n_out = selection.n_tied, selection.n_discarded
+            pairs = [weakness_by_enumeration(float(a), first, second, selection.cut_ones) for a in alphas]
+            factors[first] = np.array([less ** (n_out - n_tied) * equal**n_tied for less, equal in pairs])
+        return factors[first][:, None] if correct else np.ones((3, 1))
+
+    total = np.zeros((3, 3))
+    together = 0.0
+    predictive = np.zeros(2)
+    for z in map(np.array, itertools.product((0, 1), repeat=6)):
+        here = mass(z, columns) * factor(z)
+        total += here
+        together += here.sum() * (z[0] == z[3])
+        for y_new, z_new in itertools.product((0, 1), repeat=2):
+            grown = mass(np.append(z, z_new), np.vstack([columns, [y_new, *x_new]]))
+            predictive[y_new] += (grown * factor(z)).sum()
+    return {
+        "alpha": total.sum(axis=1) / total.sum(),
+        "alpha0": total.sum(axis=0) / total.sum(),
+        "together": together / total.sum(),
+        "predictive": predictive[1] / predictive.sum(),
+    }
+
+
+@pytest.mark.parametrize("correct", [True, False])
+def test_chain_has_the_exact_posterior(correct: bool) -> None:
+    found = tb.fit_mixture_selection_corrected(
+        X_TINY, Y_TINY, 2, correct=correct, n_chains=4, n_warmup=100, n_draws=1500, seed=1, theta_step=0.5, **PRIOR
+    )
+    x_new = [1, 0]
+    exact = exact_posterior(found, correct, x_new)
+
+    def agrees(draws: np.ndarray, expected: float) -> None:
+        error = draws.std() / math.sqrt(float(array_stats.ess(draws, chain_axis=0, draw_axis=1, method="mean")))
+        assert abs(draws.mean() - expected) < 4 * error
+
+    for name in ("alpha", "alpha0"):
+        draws = getattr(found, f"log_{name}")
+        values = np.unique(draws)
+        assert len(values) == 3
+        for value, expected in zip(values, exact[name], strict=True):
+            agrees((draws == value).astype(float), expected)
+    agrees((found.labels[:, :, 0] == found.labels[:, :, 3]).astype(float), exact["together"])
+    row = np.zeros((1, 5), dtype=int)
+    row[0, found.selected] = x_new
+    assert found.predict_proba(row)[0, 1] == pytest.approx(exact["predictive"], abs=0.01)
+    for convergence in found.diagnostics().values():
+        assert convergence.r_hat < 1.01
+        assert convergence.effective_sample_size > 400
+
+
+def test_the_two_posteriors_differ_by_the_correction() -> None:
+    rng = np.random.default_rng(3)
+    X, y = brute_force.random_data(rng, 20, 20, 300, alpha=100.0)
+    settings: dict[str, Any] = {"n_chains": 2, "n_warmup": 50, "n_draws": 100, "n_alpha": 30}
+    corrected = tb.fit_mixture_selection_corrected(X, y, 4, **settings)
+    plain = tb.fit_mixture_selection_corrected(X, y, 4, correct=False, **settings)
+    assert corrected.log_alpha.mean() > plain.log_alpha.mean()
+    assert corrected.expected_error(X) > plain.expected_error(X)
+    assert 0 < corrected.acceptance < 1
+    assert corrected.theta.shape == (2, 100, 5)
+    assert (corrected.sizes.sum(axis=2) == 40).all()
+    # Counts and labels of each draw belong together.
+    columns = np.column_stack([y, X[:, corrected.selected]])
+    for g in (0, 1):
+        np.testing.assert_array_equal(corrected.ones[1, 7, g], columns[corrected.labels[1, 7] == g].sum(axis=0))
+    again = tb.fit_mixture_selection_corrected(X, y, 4, **settings)
+    np.testing.assert_array_equal(again.predict_proba(X), corrected.predict_proba(X))
+    everything = tb.fit_mixture_selection_corrected(X[:, :3], y, 3, **settings)
+    np.testing.assert_array_equal(
+        everything.predict_proba(X[:, :3]),
+        tb.fit_mixture_selection_corrected(X[:, :3], y, 3, correct=False, **settings).predict_proba(X[:, :3]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"k": 0}, "k must be a whole number from 1 to 5"),
+        ({"ties": "no"}, "ties must be one of"),
+        ({"n_chains": 0}, "n_chains must be a whole number, 1 or more, got 0"),
+        ({"n_draws": 0}, "n_draws must be a whole number, 1 or more, got 0"),
+        ({"n_warmup": -1}, "n_warmup must be a whole number, 0 or more, got -1"),
+        ({"theta_step": 0.0}, "theta_step must be in (0, 1], got 0.0"),
+        ({"rate0": -1.0}, "rate must be a positive number, got -1.0"),
+        ({"y": [1, 1, 1, 1, 1, 1]}, "y must have cases of both classes"),
+    ],
+)
+def test_bad_input_is_told(arguments: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"X": X_TINY, "y": Y_TINY, "k": 1} | arguments
+    with pytest.raises(ValueError, match=re.escape(message)):
+        tb.fit_mixture_selection_corrected(**given)

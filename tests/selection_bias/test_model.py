@@ -1,0 +1,149 @@
+"""Input of the classifier: real values, subsets of rows, cross-validation, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import trimbench as tb
+from trimbench.selection_bias.cross_validation import cross_validate_selection
+
+from . import brute_force
+
+
+@pytest.fixture
+def data() -> tuple[np.ndarray, np.ndarray]:
+    return brute_force.random_data(np.random.default_rng(3), 12, 15, 30)
+
+
+def test_real_values_are_cut_at_stored_medians(data: tuple[np.ndarray, np.ndarray]) -> None:
+    _, y = data
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(27, 8)) + y[:, None] * np.linspace(0, 2, 8)
+    values[:, 0] = np.where(values[:, 0] > 0.9, 7.0, -2.0)  # two values: the cut is between them
+    values[:, 1] = 3.0
+    model = tb.fit_selection_corrected(values, y, 4)
+    assert model.cuts is not None
+    assert model.cuts[0] == 2.5
+    np.testing.assert_array_equal(model.cuts[1:], np.median(values[:, 1:], axis=0))
+    binary = (values > model.cuts).astype(int)
+    same = tb.fit_selection_corrected(binary, y, 4)
+    assert same.cuts is None
+    assert same.selected.tolist() == model.selected.tolist()
+    np.testing.assert_array_equal(model.predict_proba(values), same.predict_proba(binary))
+    # A single row is cut as the training cases were.
+    np.testing.assert_allclose(model.predict_proba(values[:1]), model.predict_proba(values)[:1], rtol=1e-13)
+    new = rng.normal(size=(9, 8))
+    with_more = tb.fit_selection_corrected(values, y, 4, unlabelled=new)
+    assert with_more.cuts is not None
+    np.testing.assert_array_equal(with_more.cuts[2:], np.median(np.concatenate([values, new]), axis=0)[2:])
+
+
+def test_selection_on_a_subset_of_rows(data: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = data
+    rows = np.flatnonzero(np.arange(27) % 3 != 0)
+    model = tb.fit_selection_corrected(X, y, 5, selection_rows=rows, n_alpha=4)
+    alone = tb.fit_selection_corrected(X[rows], y[rows], 5, n_alpha=4)
+    assert model.selected.tolist() == alone.selected.tolist()
+    np.testing.assert_array_equal(model.log_adjustment, alone.log_adjustment)  # the factor is that of the subset
+    assert (model.n0, model.n1) == (12, 15)  # all else is that of all rows
+    assert model.ones1.tolist() == X[y == 1][:, model.selected].sum(axis=0).tolist()
+    mask = np.zeros(27, dtype=bool)
+    mask[rows] = True
+    by_mask = tb.fit_selection_corrected(X, y, 5, selection_rows=mask, n_alpha=4)
+    np.testing.assert_array_equal(by_mask.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("n_folds", [None, 2, 5, 27])
+def test_cross_validation_selects_inside_each_fold(data: tuple[np.ndarray, np.ndarray], n_folds: int | None) -> None:
+    X, y = data
+    found = cross_validate_selection(X, y, 3, n_folds=n_folds, seed=4, n_alpha=10)
+    assert len(found.selected) == (n_folds or 27)
+    sizes = np.bincount(found.folds)
+    assert sizes.max() - sizes.min() <= 1
+    for fold in range(len(sizes)):
+        out = found.folds == fold
+        for correct, probabilities in ((True, found.corrected), (False, found.uncorrected)):
+            model = tb.fit_selection_corrected(X[~out], y[~out], 3, correct=correct, n_alpha=10)
+            np.testing.assert_allclose(probabilities[out], model.predict_proba(X[out]), rtol=1e-12)
+        assert found.selected[fold].tolist() == model.selected.tolist()
+    other = cross_validate_selection(X, y, 3, n_folds=n_folds, seed=5, n_alpha=10)
+    again = cross_validate_selection(X, y, 3, n_folds=n_folds, seed=4, n_alpha=10)
+    np.testing.assert_array_equal(found.folds, again.folds)
+    assert n_folds in (None, 27) or (found.folds != other.folds).any()
+
+
+def test_cross_validation_that_cannot_be(data: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = data
+    with pytest.raises(ValueError, match=r"n_folds must be a whole number from 2 to 27, or None, got 1"):
+        cross_validate_selection(X, y, 3, n_folds=1)
+    for n_folds, shown in ((None, "leave-one-out"), (2, "2 folds")):
+        with pytest.raises(ValueError, match=f"at least 2 cases of each class for {shown}, got 1 of one"):
+            cross_validate_selection(X, np.eye(27, dtype=int)[0], 3, n_folds=n_folds)
+    with pytest.raises(TypeError, match=r"correct cannot be set here: both predictions are returned"):
+        cross_validate_selection(X, y, 3, correct=False)
+
+
+X_GOOD = [[1, 0, 1], [1, 1, 0], [1, 1, 1], [0, 0, 1], [0, 1, 0], [1, 0, 0]]
+Y_GOOD = [1, 1, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"k": 0}, "k must be a whole number from 1 to 3, the number of features of X, got 0; k=3 uses all of them"),
+        ({"k": 4}, "k must be a whole number from 1 to 3, the number of features of X, got 4"),
+        ({"k": 1.0}, "k must be a whole number from 1 to 3"),
+        ({"k": True}, "k must be a whole number from 1 to 3"),
+        ({"y": [1, 1, 1, 1, 1, 1]}, "y must have cases of both classes, got only 1; add cases of the other class"),
+        ({"y": [1, 1, 2, 0, 0, 0]}, "y must hold only 0 and 1, got 0, 1, 2; encode the classes as 0 and 1"),
+        ({"y": ["a", "b", "a", "b", "a", "b"]}, "y must hold only 0 and 1, got 'a', 'b'; encode"),
+        ({"y": [1, 1, float("nan"), 0, 0, 0]}, "y must hold only 0 and 1, got "),
+        ({"y": [1, 0]}, "y must have one value for each of the 6 cases, got shape (2,)"),
+        ({"X": [[0, 1], [1, np.nan]], "y": [0, 1]}, "X must hold finite numbers only, got NaN or infinity; remove or"),
+        ({"X": [["u"], ["v"]], "y": [0, 1]}, "X must hold numbers, got could not convert string to float"),
+        ({"X": [0, 1], "y": [0, 1]}, "X must be a table of shape (n_cases, n_features) with at least one of each, got"),
+        ({"X": np.zeros((4, 3)), "y": [0, 1, 0, 1], "k": 2}, "k must be at most 0, the number of features that are"),
+        ({"n_alpha": 0}, "n_alpha must be a whole number, 1 or more, got 0; use 100"),
+        ({"n_theta": -1}, "n_theta must be a whole number, 1 or more, got -1; use 20"),
+        ({"n_theta_adjust": 2.5}, "n_theta_adjust must be a whole number, 1 or more, got 2.5"),
+        ({"shape": 0}, "shape must be a positive number, got 0; the slides use 0.5"),
+        ({"rate": -5}, "rate must be a positive number, got -5; the slides use 5"),
+        ({"rate": float("nan")}, "rate must be a positive number, got nan"),
+        ({"f1": 0}, "f1 must be a positive number, got 0"),
+        ({"theta0": 0.5}, "theta0 must be in [0, 0.5), got 0.5"),
+        ({"ties": "none"}, "ties must be one of exact, less, less_equal, got 'none'"),
+        ({"rule": "monte_carlo"}, "rule must be one of gauss, simpson, got 'monte_carlo'"),
+        ({"selection_rows": [0, 0, 4]}, "selection_rows must be row numbers from 0 to 5, each once, or a mask"),
+        ({"selection_rows": [0, 9]}, "selection_rows must be row numbers from 0 to 5"),
+        ({"selection_rows": [0, 1]}, "selection_rows must have cases of both classes, got only 1; add rows"),
+        ({"unlabelled": [[1, 0]]}, "unlabelled must have the 3 features of X, got 2 features"),
+    ],
+)
+def test_bad_input_is_told(arguments: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"X": X_GOOD, "y": Y_GOOD, "k": 1} | arguments
+    with pytest.raises(ValueError, match=re.escape(message)):
+        tb.fit_selection_corrected(**given)
+
+
+def test_bad_cases_to_predict_are_told() -> None:
+    model = tb.fit_selection_corrected(X_GOOD, Y_GOOD, 1)
+    for X, message in [
+        ([[1, 0]], "X must have the 3 features of the training cases, got 2 features"),
+        ([[0.5, 1, 0]], "X must hold only 0 and 1, as the training cases did, got other values"),
+        ([[np.nan, 1, 0]], "X must hold finite numbers only"),
+        ([1, 0, 1], "X must be a table of shape"),
+    ]:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            model.predict_proba(X)
+
+
+def test_extreme_priors_stay_finite() -> None:
+    for shape, rate in [(0.01, 5.0), (50.0, 1e-3), (1e-3, 1e-3), (3.0, 1e9)]:
+        model = tb.fit_selection_corrected(X_GOOD, Y_GOOD, 2, shape=shape, rate=rate)
+        assert np.isfinite(model.alpha_grid).all()
+        assert (model.alpha_grid > 0).all()
+        assert np.isfinite(model.predict_proba(X_GOOD)).all()

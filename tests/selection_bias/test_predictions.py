@@ -1,0 +1,201 @@
+"""Predictive probabilities against integration of the definition."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.special import logsumexp
+
+import trimbench as tb
+from trimbench.selection_bias.marginals import marginals
+from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.selection import correlation
+
+from . import brute_force
+
+
+def counts(X: np.ndarray, y: np.ndarray, columns: np.ndarray) -> list[tuple[int, int]]:
+    return [(int(X[y == 0, j].sum()), int(X[y == 1, j].sum())) for j in columns]
+
+
+@pytest.mark.parametrize(("n0", "n1"), [(5, 7), (2, 20), (30, 30)])
+@pytest.mark.parametrize("theta0", [0.0, 0.1])
+def test_marginals_are_integrals(n0: int, n1: int, theta0: float) -> None:
+    pairs = np.array([[0, 0], [n0, n1], [n0, 0], [0, n1], [n0 // 2, n1 // 3], [1, 0]])
+    prior = Prior(n_alpha=5, theta0=theta0)
+    found = marginals(prior, pairs, n0, n1)
+    for place, alpha in enumerate(prior.alphas()):
+        for column, (i0, i1) in enumerate(pairs.tolist()):
+            mass = brute_force.feature_integral(float(alpha), (i0, i1), (n0, n1), theta0)
+            mean = brute_force.feature_integral(float(alpha), (i0, i1), (n0, n1), theta0, power=1) / mass
+            assert found.log_likelihood[place, column] == pytest.approx(math.log(mass), rel=1e-10)
+            assert found.theta_mean[place, column] == pytest.approx(mean, rel=1e-10)
+            assert found.theta_rest[place, column] == pytest.approx(1 - mean, rel=1e-10)
+
+
+def test_simpsons_rule_of_the_slides_comes_near() -> None:
+    pairs = np.array([[0, 0], [10, 12], [10, 0], [3, 7], [1, 0]])
+    exact = marginals(Prior(n_alpha=9), pairs, 10, 12)
+    for n_theta, tolerance in ((20, 3e-3), (200, 2e-6)):
+        near = marginals(Prior(n_alpha=9, rule="simpson", n_theta=n_theta), pairs, 10, 12)
+        np.testing.assert_allclose(near.log_likelihood, exact.log_likelihood, atol=tolerance)
+        np.testing.assert_allclose(near.theta_mean, exact.theta_mean, rtol=tolerance)
+        np.testing.assert_allclose(near.theta_mean + near.theta_rest, 1, rtol=1e-12)
+
+
+def test_opposite_counts_of_many_cases_do_not_underflow() -> None:
+    n = 1000
+    pairs = np.array([[0, n], [n, 0], [0, 0], [n, n], [400, 600]])
+    found = marginals(Prior(), pairs, n, n)
+    assert np.isfinite(found.log_likelihood).all()
+    np.testing.assert_allclose(found.theta_mean + found.theta_rest, 1, rtol=1e-9)
+    np.testing.assert_allclose(found.log_likelihood[:, 0], found.log_likelihood[:, 1], rtol=1e-12)
+    np.testing.assert_allclose(found.log_likelihood[:, 2], found.log_likelihood[:, 3], rtol=1e-12)
+    # As alpha grows the two classes share phi, and the likelihood is a Beta function of both counts.
+    nearly_equal = marginals(Prior(shape=300.0, rate=1e12, n_alpha=1), pairs, n, n).log_likelihood[0, 0]
+    assert nearly_equal == pytest.approx(2 * math.lgamma(n + 1) - math.lgamma(2 * n + 2), rel=1e-6)
+
+
+@pytest.mark.parametrize("correct", [True, False])
+@pytest.mark.parametrize("theta0", [0.0, 0.15])
+def test_predictions_are_those_of_the_definition_at_the_grid_of_alpha(correct: bool, theta0: float) -> None:
+    rng = np.random.default_rng(8)
+    X, y = brute_force.random_data(rng, 5, 8, 9)
+    model = tb.fit_selection_corrected(X, y, 3, correct=correct, n_alpha=6, theta0=theta0, f0=0.7, f1=2.5)
+    ones = counts(X, y, model.selected)
+    n = (5, 8)
+    weights = []
+    for alpha in model.alpha_grid:
+        less, equal = brute_force.weakness(float(alpha), 5, 8, model.selection.cut_ones, theta0)
+        t = model.selection.n_tied
+        weights.append(less ** (6 - t) * equal**t if correct else 1.0)
+    tests = rng.integers(0, 2, size=(6, 9))
+    for row, probabilities in zip(tests, model.predict_proba(tests), strict=True):
+        x = [int(row[j]) for j in model.selected]
+        scores = [
+            sum(
+                w * brute_force.joint(float(a), x, c, ones, n, theta0)
+                for w, a in zip(weights, model.alpha_grid, strict=True)
+            )
+            * (n[c] + (0.7, 2.5)[c])
+            for c in (0, 1)
+        ]
+        assert probabilities[1] == pytest.approx(scores[1] / sum(scores), rel=1e-8)
+        assert probabilities[0] == pytest.approx(scores[0] / sum(scores), rel=1e-8)
+
+
+@pytest.mark.parametrize("correct", [True, False])
+def test_predictions_come_near_double_integrals_over_alpha_and_theta(correct: bool) -> None:
+    X = np.array([[1, 0, 1, 0], [1, 1, 0, 0], [1, 1, 1, 1], [0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 1]])
+    y = np.array([1, 1, 1, 0, 0, 0])
+    model = tb.fit_selection_corrected(X, y, 2, correct=correct, n_alpha=100_000)
+    ones = counts(X, y, model.selected)
+    t = model.selection.n_tied
+
+    def score(level: float, x: list[int], c: int) -> float:
+        alpha = brute_force.alpha_at(level, 0.5, 5.0)
+        less, equal = brute_force.weakness(alpha, 3, 3, model.selection.cut_ones) if correct else (1.0, 1.0)
+        return less ** (2 - t) * equal**t * brute_force.joint(alpha, x, c, ones, (3, 3))
+
+    for x in ([1, 0], [1, 1]):
+        row = np.zeros((1, 4), dtype=int)
+        row[0, model.selected] = x
+        integrals = [quad(score, 1e-13, 1 - 1e-13, args=(x, c), epsabs=0, epsrel=1e-9, limit=200)[0] for c in (0, 1)]
+        # The midpoints of the slides converge slowly, as 1 / n_alpha: the integrand has no slope at alpha = 0.
+        assert model.predict_proba(row)[0, 1] == pytest.approx(integrals[1] / sum(integrals), rel=1e-7)
+
+
+def test_posterior_of_alpha_is_the_product_of_its_parts() -> None:
+    rng = np.random.default_rng(2)
+    X, y = brute_force.random_data(rng, 6, 6, 12)
+    model = tb.fit_selection_corrected(X, y, 4, n_alpha=8)
+    likelihood = [
+        sum(math.log(brute_force.feature_integral(float(alpha), c, (6, 6))) for c in counts(X, y, model.selected))
+        for alpha in model.alpha_grid
+    ]
+    np.testing.assert_allclose(model.log_likelihood, likelihood, rtol=1e-9)
+    log_posterior = model.log_adjustment + likelihood
+    np.testing.assert_allclose(model.alpha_posterior, np.exp(log_posterior - logsumexp(log_posterior)), rtol=1e-8)
+    alphas = model.alpha_grid
+    density = model.log_alpha_density - log_posterior
+    # Inverse-Gamma(1/2, 5) in log(alpha)
+    np.testing.assert_allclose(density - density[0], -0.5 * np.log(alphas / alphas[0]) - 5 / alphas + 5 / alphas[0])
+
+
+def test_grid_of_alpha_holds_the_quantiles_of_the_prior() -> None:
+    from scipy.stats import invgamma
+
+    alphas = Prior(shape=1.3, rate=4.0, n_alpha=11).alphas()
+    np.testing.assert_allclose(invgamma(1.3, scale=4.0).cdf(alphas), (np.arange(11) + 0.5) / 11, rtol=1e-10)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+    n0, n1, p = draw(st.integers(1, 20)), draw(st.integers(1, 20)), draw(st.integers(1, 15))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    X, y = brute_force.random_data(rng, n0, n1, p, draw(st.sampled_from([0.1, 5.0, 1000.0])))
+    return X, y
+
+
+@given(data=tables(), k=st.integers(1, 15), ties=st.sampled_from(["exact", "less", "less_equal"]))
+@settings(max_examples=100, deadline=None)
+def test_all_is_finite_whatever_the_data(data: tuple[np.ndarray, np.ndarray], k: int, ties: str) -> None:
+    X, y = data
+    k = min(k, X.shape[1])
+    ones1 = X[y == 1].sum(axis=0)
+    n_useful = int((correlation(X.sum(axis=0) - ones1, ones1, int((y == 0).sum()), int(y.sum())) != 0).sum())
+    if n_useful < k < X.shape[1]:
+        with pytest.raises(ValueError, match=f"k must be at most {n_useful}, the number of features that are corr"):
+            tb.fit_selection_corrected(X, y, k)
+        return
+    model = tb.fit_selection_corrected(X, y, k, ties=ties, n_alpha=10)  # type: ignore[arg-type]
+    probabilities = model.predict_proba(X)
+    assert ((probabilities > 0) & (probabilities < 1)).all()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-14)
+    assert np.isfinite(model.log_adjustment).all()
+    assert model.alpha_posterior.sum() == pytest.approx(1)
+    assert 0 < model.expected_error(X) <= 0.5
+    # The order of features (of different strengths), and which class is called 1, do not matter.
+    other = tb.fit_selection_corrected(1 - X, 1 - y, len(model.selected), ties=ties, n_alpha=10)  # type: ignore[arg-type]
+    assert other.selected.tolist() == model.selected.tolist()
+    np.testing.assert_allclose(other.predict_proba(1 - X)[:, ::-1], probabilities, rtol=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [(95, 5), (1900, 100), (1000, 1000)])
+def test_unbalanced_classes_constant_features_and_ties(sizes: tuple[int, int]) -> None:
+    rng = np.random.default_rng(sizes[0])
+    X, y = brute_force.random_data(rng, *sizes, 60, alpha=20.0)
+    X[:, 5], X[:, 6], X[:, 7] = 0, 1, X[:, 8]
+    X[:, 9] = y  # tells the classes apart
+    for k in (1, 3, 30, 60):
+        model = tb.fit_selection_corrected(X, y, k, n_alpha=20)
+        assert model.selected[0] == 9
+        probabilities = model.predict_proba(X)
+        assert np.isfinite(probabilities).all()
+        assert np.isfinite(np.log(probabilities[np.arange(len(y)), y])).all()
+        assert np.isfinite(model.log_adjustment).all()
+    tied = next(k for k in range(1, 59) if tb.fit_selection_corrected(X, y, k, n_alpha=1).selection.n_tied)
+    exact, less, less_equal = (
+        tb.fit_selection_corrected(X, y, tied, ties=ties, n_alpha=20).log_adjustment
+        for ties in ("exact", "less", "less_equal")  # type: ignore[arg-type]
+    )
+    assert (exact < less).all()
+    assert (less < less_equal).all()
+
+
+def test_correction_moves_alpha_up_and_predictions_towards_a_half() -> None:
+    rng = np.random.default_rng(1)
+    X, y = brute_force.random_data(rng, 40, 40, 800, alpha=300.0)
+    model = tb.fit_selection_corrected(X, y, 10)
+    plain = model.uncorrected()
+    assert np.average(np.log(model.alpha_grid), weights=model.alpha_posterior) > np.average(
+        np.log(plain.alpha_grid), weights=plain.alpha_posterior
+    )
+    assert model.expected_error(X) > plain.expected_error(X)
+    direct = tb.fit_selection_corrected(X, y, 10, correct=False)
+    np.testing.assert_array_equal(direct.predict_proba(X), plain.predict_proba(X))

@@ -1,0 +1,1 @@
+"""Experiments of Li, Zhang and Neal (2008) on the bias from feature selection."""

@@ -1,0 +1,165 @@
+"""The binary mixture model on simulated cases, with and without correction."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trimbench.configuration import Catalogue
+from trimbench.data.cache import Cache
+from trimbench.execution.job import Job
+from trimbench.execution.seeds import seed_for
+from trimbench.experiments.plan import Cell, Outcome, Table, check_axis
+from trimbench.experiments.selection_bias import jobs
+from trimbench.experiments.selection_bias.comparison import (
+    comparison_figures,
+    comparison_tables,
+    error_line,
+    loss_line,
+)
+from trimbench.experiments.selection_bias.settings import CORRECTIONS
+from trimbench.selection_bias.adjustment import check_ties
+from trimbench.selection_bias.simulation import MixtureSettings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_CONVERGED = 1.05
+_PRIOR_KEYS = ("shape", "rate", "shape0", "rate0", "f1", "f2", "n_alpha", "n_theta_adjust")
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Predictions of the mixture model, sampled by Markov chains, on cases drawn from it.
+
+    Attributes
+    ----------
+    ks : list of int
+        Numbers of features to select.
+    n_features : int
+        p.
+    alpha : float
+        With which the features are drawn.
+    response : list of float
+        P(y = 1 | z) in the two latent groups.
+    n_train, n_test : int
+    replicates : int
+    n_chains, n_warmup, n_draws : int
+        Chains for each fit; sweeps thrown away and kept in each.
+    prior : dict
+        Of the fit: shape and rate of alpha, shape0 and rate0 of alpha0, f1 and f2 of P(z), and the grids.
+    ties : str
+    seed : int
+    """
+
+    ks: list[int]
+    response: list[float]
+    prior: dict[str, Any]
+    n_features: int = 2000
+    alpha: float = 300.0
+    n_train: int = 100
+    n_test: int = 1000
+    replicates: int = 2
+    n_chains: int = 2
+    n_warmup: int = 100
+    n_draws: int = 200
+    ties: str = "exact"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_ties(self.ties)
+        check_axis("ks", self.ks)
+        settings = self._data
+        if not 1 <= min(self.ks) <= max(self.ks) <= settings.n_features:
+            raise ValueError(f"ks must be numbers from 1 to n_features={settings.n_features}, got {self.ks}")
+        for name, least in (("replicates", 1), ("n_chains", 2), ("n_warmup", 0), ("n_draws", 4)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be {least} or more, got {getattr(self, name)}")
+        for key in self.prior:
+            if key not in _PRIOR_KEYS:
+                raise ValueError(f"prior: a key must be one of {', '.join(_PRIOR_KEYS)}, got {key!r}")
+
+    @property
+    def _data(self) -> MixtureSettings:
+        low, high = (*self.response, math.nan, math.nan)[:2]
+        return MixtureSettings(self.n_features, self.alpha, (low, high), self.n_train, self.n_test)
+
+    def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
+        """Return one job for each replicate and number of features."""
+        data = {
+            "n_features": self.n_features,
+            "alpha": self.alpha,
+            "response": self.response,
+            "n_train": self.n_train,
+            "n_test": self.n_test,
+        }
+        cells = []
+        for replicate in range(self.replicates):
+            for k in self.ks:
+                parameters = {
+                    "data": data,
+                    "prior": dict(self.prior),
+                    "ties": self.ties,
+                    "k": k,
+                    "n_chains": self.n_chains,
+                    "n_warmup": self.n_warmup,
+                    "n_draws": self.n_draws,
+                    "data_seed": seed_for(purpose="mixture cases", replicate=replicate, seed=self.seed),
+                    "chain_seed": seed_for(purpose="mixture chains", replicate=replicate, k=k, seed=self.seed),
+                }
+                cells.append(
+                    Cell(
+                        {"n": self.n_train, "k": k, "replicate": replicate}, Job.create(jobs.sample_mixture, parameters)
+                    )
+                )
+        return cells
+
+    def outcome(self, rows: pd.DataFrame) -> Outcome:
+        """Return errors, losses and diagnostics of the chains, and their figures."""
+        import pandas as pd
+
+        done = rows[rows["status"] == "ok"]
+        errors: list[dict[str, Any]] = []
+        losses: list[dict[str, Any]] = []
+        chains: list[dict[str, Any]] = []
+        for k in self.ks:
+            ours = done[done["k"] == k]
+            if ours.empty:
+                continue
+            label = {"n": self.n_train, "k": k, "replicates": len(ours)}
+            cut_off = float(ours["gamma"].mean())
+            for correction in CORRECTIONS:
+                errors.append({**label, "correction": correction, "cut-off": cut_off} | error_line(ours, correction))
+                losses.append({**label, "correction": correction} | loss_line(ours, correction))
+                chains.append(
+                    {
+                        "k": k,
+                        "correction": correction,
+                        "mean log(alpha)": float(ours[f"{correction}_mean_log_alpha"].mean()),
+                        "largest R-hat": float(pd.to_numeric(ours[f"{correction}_r_hat"]).max()),
+                        "smallest effective sample size": float(
+                            pd.to_numeric(ours[f"{correction}_effective_sample_size"]).min()
+                        ),
+                        "seconds": float(ours[f"{correction}_seconds"].mean()),
+                    }
+                )
+        tables = comparison_tables(errors, losses)
+        columns = [
+            *("k", "correction", "mean log(alpha)", "largest R-hat", "smallest effective sample size", "seconds"),
+        ]
+        formats = dict(zip(columns[2:], (".2f", ".3f", ".0f", ".1f"), strict=True))
+        diagnostics = Table("chains", "Markov chains", pd.DataFrame(chains, columns=columns), formats)
+        notes = [
+            "The slides show a figure without settings or numbers; these settings are ours.",
+            f"{self.n_chains} chains of {self.n_draws} sweeps after {self.n_warmup} each; true log(alpha) "
+            f"{math.log(self.alpha):.2f}. R-hat and effective sample size are the worst of log(alpha), log(alpha0) and "
+            "the log of the joint density, over the replicates, from ArviZ.",
+        ]
+        if any(line["largest R-hat"] > _CONVERGED for line in chains):
+            notes.append(
+                f"Where R-hat exceeds {_CONVERGED}, the chains are too short to agree: these lines are rough. Set "
+                "n_draws or take profile=paper for longer ones."
+            )
+        figures = comparison_figures(self.n_train, tables, self.n_features)
+        return Outcome((*tables, diagnostics), figures, {}, notes)

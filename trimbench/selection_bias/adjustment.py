@@ -1,0 +1,171 @@
+"""The adjustment factor: the probability that the discarded features are as weak as they were seen to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.selection_bias.count_tables import CountTables, count_tables
+from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.selection import Selection, region_bounds
+
+Ties = Literal["exact", "less", "less_equal"]
+TIES: tuple[Ties, ...] = ("exact", "less", "less_equal")
+
+
+@dataclass(frozen=True, eq=False)
+class WeaknessProbabilities:
+    r"""How probable it is that one feature is as weak as the cut-off, for each alpha.
+
+    Attributes
+    ----------
+    log_less : ndarray of shape (n_alpha,)
+        log P(\|cor\| < gamma | alpha, y).
+    log_equal : ndarray of shape (n_alpha,)
+        log P(\|cor\| = gamma | alpha, y).
+    log_less_equal : ndarray of shape (n_alpha,)
+        log P(\|cor\| <= gamma | alpha, y).
+    """
+
+    log_less: NDArray[np.float64]
+    log_equal: NDArray[np.float64]
+    log_less_equal: NDArray[np.float64]
+
+
+def weakness_probabilities(prior: Prior, n0: int, n1: int, cut_ones: tuple[int, int]) -> WeaknessProbabilities:
+    """Return the probabilities that a feature is weaker than the cut-off, and that it equals it.
+
+    Parameters
+    ----------
+    prior : Prior
+    n0, n1 : int
+        Cases in each class.
+    cut_ones : tuple of int
+        (I_0, I_1) of a feature at the cut-off gamma > 0.
+
+    Returns
+    -------
+    WeaknessProbabilities
+
+    Notes
+    -----
+    P(H+ | alpha, theta) = sum over I_1 of P(I_1) P(I_0 <= r(I_1)), as I_0 and I_1 are independent given theta. The
+    region of negative correlations has the same probability whatever n0 and n1 are: x -> 1 - x maps one to the other
+    and theta to 1 - theta, about which prior and grid are symmetric.
+
+    References
+    ----------
+    Li, Zhang and Neal (2008), "Computation of the adjustment factor (I)" to "(IV)".
+    """
+    sums = WeaknessSums(prior, n0, n1, cut_ones)
+    for tables in count_tables(prior, n0, n1, n0 + n1):
+        sums.add(tables)
+    return sums.result()
+
+
+class WeaknessSums:
+    """The sums of `weakness_probabilities`, part by part, for whoever goes through the tables anyway.
+
+    Parameters
+    ----------
+    prior : Prior
+    n0, n1 : int
+    cut_ones : tuple of int
+    """
+
+    def __init__(self, prior: Prior, n0: int, n1: int, cut_ones: tuple[int, int]) -> None:
+        self._at_least, self._above = region_bounds(cut_ones, n0, n1)
+        self._stronger, self._equal = np.empty((2, prior.n_alpha))
+
+    def add(self, tables: CountTables) -> None:
+        """Add the tables of some of the alphas."""
+        self._stronger[tables.alphas] = 2.0 * _region_probability(tables, self._above)
+        self._equal[tables.alphas] = 2.0 * _edge_probability(tables, self._above, self._at_least)
+
+    def result(self) -> WeaknessProbabilities:
+        """Return the probabilities, once all parts have been added."""
+        with np.errstate(divide="ignore"):
+            # The sums can exceed 1 by rounding where nearly all correlations are as strong.
+            return WeaknessProbabilities(
+                np.log1p(-np.minimum(self._stronger + self._equal, 1.0)),
+                np.log(self._equal),
+                np.log1p(-np.minimum(self._stronger, 1.0)),
+            )
+
+
+def log_adjustment(
+    prior: Prior, selection: Selection, ties: Ties, weakness: WeaknessProbabilities | None = None
+) -> NDArray[np.float64]:
+    """Return the log of the adjustment factor A_alpha.
+
+    Parameters
+    ----------
+    prior : Prior
+    selection : Selection
+    ties : {"exact", "less", "less_equal"}
+        What is known of a discarded feature: that it is weaker than the cut-off, or exactly as strong where it is
+        ("exact"); that it is weaker ("less"); that it is not stronger ("less_equal").
+    weakness : WeaknessProbabilities, optional
+        Of the cut-off, if they have been computed already.
+
+    Returns
+    -------
+    ndarray of shape (n_alpha,)
+        (p - k) log q, and 0 where nothing was discarded.
+
+    Raises
+    ------
+    ValueError
+        When `ties` is unknown, or what was discarded has probability 0 at every alpha.
+    """
+    check_ties(ties)
+    if selection.n_discarded == 0:
+        return np.zeros(prior.n_alpha)
+    weakness = weakness or weakness_probabilities(prior, selection.n0, selection.n1, selection.cut_ones)
+    if ties == "less_equal":
+        result = selection.n_discarded * weakness.log_less_equal
+    else:
+        n_equal = selection.n_tied if ties == "exact" else 0
+        result = np.zeros(prior.n_alpha)
+        for count, log_probability in (
+            (selection.n_discarded - n_equal, weakness.log_less),
+            (n_equal, weakness.log_equal),
+        ):
+            if count:  # 0 times minus infinity is 0 here
+                result += count * log_probability
+    if not np.isfinite(result).any():
+        raise ValueError(
+            "the discarded features have probability 0 under the prior at every alpha; set theta0=0 or a wider prior "
+            f"of alpha, got theta0={prior.theta0}, shape={prior.shape}, rate={prior.rate}"
+        )
+    return result
+
+
+def check_ties(ties: str) -> None:
+    """Raise an error unless a name is one of the ways to treat ties at the cut-off."""
+    if ties not in TIES:
+        raise ValueError(f"ties must be one of {', '.join(TIES)}, got {ties!r}; 'exact' suits almost every use")
+
+
+def _region_probability(tables: CountTables, bounds: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return P(I_0 <= bound(I_1) | alpha), integrated over theta."""
+    first = int(np.searchsorted(bounds, 0))
+    if first == len(bounds):
+        return np.zeros(len(tables.class0))
+    below = np.cumsum(tables.class0[:, :, : bounds[-1] + 1], axis=2).take(bounds[first:], axis=2)
+    result: NDArray[np.float64] = np.einsum("aki,aki->ak", below, tables.class1[:, :, first:]) @ tables.weights
+    return result
+
+
+def _edge_probability(
+    tables: CountTables, above: NDArray[np.int64], at_least: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return P(above(I_1) < I_0 <= at_least(I_1) | alpha), cell by cell: there are few."""
+    result = np.zeros(len(tables.class0))
+    for i1 in np.flatnonzero(at_least > above):
+        for i0 in range(above[i1] + 1, at_least[i1] + 1):
+            result += (tables.class0[:, :, i0] * tables.class1[:, :, i1]) @ tables.weights
+    return result

@@ -1,0 +1,297 @@
+"""The naive Bayes classifier with correction for feature selection, for features of several categories."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logsumexp
+
+from trimbench.selection_bias.adjustment import Ties, check_ties
+from trimbench.selection_bias.discrete_factor import (
+    DiscreteWeakness,
+    can_enumerate,
+    enumerated_weakness,
+    simulated_weakness,
+    strength,
+)
+from trimbench.selection_bias.features import checked_response, checked_table
+from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.selection import checked_k
+from trimbench.selection_bias.simplex import MAX_CATEGORIES, log_rising, simplex_nodes
+
+Factor = Literal["auto", "enumerate", "simulate"]
+FACTORS: tuple[Factor, ...] = ("auto", "enumerate", "simulate")
+
+
+@dataclass(frozen=True, eq=False)
+class DiscreteSelectionCorrectedModel:
+    """A fitted classifier; `fit_discrete_selection_corrected` makes it.
+
+    Attributes
+    ----------
+    selected : ndarray of shape (k,)
+        Numbers of the selected features, from the strongest to the weakest.
+    gamma : float
+        Smallest Cramer's V of a selected feature.
+    n_categories : ndarray of shape (n_features,)
+        Categories of each feature.
+    class_sizes : tuple of int
+        Training cases with y = 0 and y = 1.
+    prior : Prior
+    alpha_grid : ndarray of shape (n_alpha,)
+    log_adjustment : ndarray of shape (n_alpha,)
+        log A_alpha; zeros without correction.
+    log_adjustment_error : ndarray of shape (n_alpha,)
+        Its standard error: 0 where the factor was enumerated.
+    log_likelihood : ndarray of shape (n_alpha,)
+    log_predictive : tuple of ndarray of shape (2, n_alpha, n_categories)
+        For each selected feature log P(x* = v | y*, alpha, training cases).
+    """
+
+    selected: NDArray[np.int64]
+    gamma: float
+    n_categories: NDArray[np.int64]
+    class_sizes: tuple[int, int]
+    prior: Prior
+    alpha_grid: NDArray[np.float64]
+    log_adjustment: NDArray[np.float64]
+    log_adjustment_error: NDArray[np.float64]
+    log_likelihood: NDArray[np.float64]
+    log_predictive: tuple[NDArray[np.float64], ...]
+
+    @property
+    def alpha_posterior(self) -> NDArray[np.float64]:
+        """Posterior probability of each value of `alpha_grid`, of shape (n_alpha,)."""
+        log_posterior = self.log_adjustment + self.log_likelihood
+        posterior: NDArray[np.float64] = np.exp(log_posterior - logsumexp(log_posterior))
+        return posterior
+
+    def uncorrected(self) -> DiscreteSelectionCorrectedModel:
+        """Return the same classifier, on the same features, without correction."""
+        none = np.zeros_like(self.log_adjustment)
+        return dataclasses.replace(self, log_adjustment=none, log_adjustment_error=none)
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return P(y = 0 | x) and P(y = 1 | x), of shape (n_cases, 2).
+
+        Parameters
+        ----------
+        X : array of shape (n_cases, n_features)
+            All features of the training cases; only the selected ones are used.
+        """
+        cases = _checked_categories(X, self.n_categories)
+        base = self.log_adjustment + self.log_likelihood
+        pseudo_counts = np.log(np.add(self.class_sizes, (self.prior.f0, self.prior.f1)))
+        scores = np.tile(base + pseudo_counts[:, None], (len(cases), 1, 1))
+        for column, table in zip(self.selected, self.log_predictive, strict=True):
+            scores += table[:, :, cases[:, column]].transpose(2, 0, 1)
+        log0, log1 = logsumexp(scores, axis=2).T
+        return np.stack([expit(log0 - log1), expit(log1 - log0)], axis=1)
+
+    def expected_error(self, X: ArrayLike) -> float:
+        """Return the error rate at threshold 1/2 that the predictions expect: the mean of min(p, 1 - p)."""
+        return float(self.predict_proba(X).min(axis=1).mean())
+
+
+def fit_discrete_selection_corrected(
+    X: ArrayLike,
+    y: ArrayLike,
+    k: int,
+    correct: bool = True,
+    ties: Ties = "exact",
+    *,
+    n_categories: ArrayLike | None = None,
+    factor: Factor = "auto",
+    n_simulations: int = 100_000,
+    seed: int = 0,
+    n_alpha: int = 100,
+    shape: float = 0.5,
+    rate: float = 5.0,
+    f0: float = 1.0,
+    f1: float = 1.0,
+) -> DiscreteSelectionCorrectedModel:
+    """Select the k features of largest Cramer's V, and fit a classifier that knows it.
+
+    The model is that of `fit_selection_corrected` with Dirichlet in place of Beta: phi_yj ~ Dirichlet(alpha theta_j),
+    theta_j ~ Dirichlet(1, ..., 1). With two categories it is the same.
+
+    Parameters
+    ----------
+    X : array of int of shape (n_cases, n_features)
+        Categories 0, 1, ...; at most five for each feature.
+    y : array of shape (n_cases,)
+        Zeros and ones, at least one of each.
+    k : int
+    correct : bool
+    ties : {"exact", "less", "less_equal"}
+    n_categories : array of int of shape (n_features,), optional
+        Categories of each feature; default: those up to the largest that occurs, at least two.
+    factor : {"auto", "enumerate", "simulate"}
+        How the probability of weakness is computed: exactly, from all counts that a feature can have (three categories:
+        up to about 100 cases), or from features drawn from the model. "auto" enumerates where that takes seconds.
+    n_simulations : int
+        Features drawn for each alpha and number of categories. The error of log A is p - k times that of a logarithm
+        of a frequency: see `log_adjustment_error`.
+    seed : int
+        Of the simulation.
+    n_alpha, shape, rate, f0, f1
+        As for `fit_selection_corrected`.
+
+    Returns
+    -------
+    DiscreteSelectionCorrectedModel
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range, a feature has more than five categories, or selected features do not depend
+        on y at all.
+
+    References
+    ----------
+    Li, Zhang and Neal (2008), "Conclusion and discussion".
+    """
+    table = checked_table("X", X)
+    response = checked_response(y, len(table))
+    check_ties(ties)
+    prior = Prior(shape=shape, rate=rate, f0=f0, f1=f1, n_alpha=n_alpha)
+    n_selected = checked_k(k, table.shape[1])
+    if factor not in FACTORS:
+        raise ValueError(f"factor must be one of {', '.join(FACTORS)}, got {factor!r}")
+    if n_simulations < 1:
+        raise ValueError(f"n_simulations must be 1 or more, got {n_simulations!r}")
+    categories = _checked_numbers(table, n_categories)
+    cases = _checked_categories(table, categories)
+    sizes = (int((response == 0).sum()), int(response.sum()))
+    counts = [_counts(cases[:, j], response, int(v)) for j, v in enumerate(categories)]
+    values = [strength(c[0], c[1]) for c in counts]
+    order = sorted(range(len(values)), key=lambda j: (-values[j], j))
+    cut = values[order[n_selected - 1]]
+    if cut == 0 and n_selected < len(values):
+        raise ValueError(
+            f"k must be at most {sum(value > 0 for value in values)}, the number of features that depend on y at all, "
+            f"or all {len(values)} features, got {n_selected}"
+        )
+    alphas = prior.alphas()
+    log_factor, error = np.zeros(n_alpha), np.zeros(n_alpha)
+    if correct:
+        rng = np.random.default_rng(seed)
+        discarded = order[n_selected:]
+        for v in sorted({int(categories[j]) for j in discarded}):
+            group = [j for j in discarded if categories[j] == v]
+            n_tied = sum(values[j] == cut for j in group)
+            weakness = _weakness(alphas, v, sizes, cut, factor, n_simulations, rng)
+            log_factor += _log_factor(weakness, len(group), n_tied, ties)
+            error = np.hypot(error, len(group) * weakness.log_errors)
+    log_likelihood, predictive = np.zeros(n_alpha), []
+    known: dict[bytes, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+    for j in order[:n_selected]:
+        if counts[j].tobytes() not in known:
+            known[counts[j].tobytes()] = _marginal(alphas, counts[j], sizes)
+        log_mass, log_predictive = known[counts[j].tobytes()]
+        log_likelihood += log_mass
+        predictive.append(log_predictive)
+    gamma = (float(cut) / (sizes[0] * sizes[1] * sum(sizes))) ** 0.5
+    return DiscreteSelectionCorrectedModel(
+        selected=np.array(order[:n_selected]),
+        gamma=gamma,
+        n_categories=categories,
+        class_sizes=sizes,
+        prior=prior,
+        alpha_grid=alphas,
+        log_adjustment=log_factor,
+        log_adjustment_error=error,
+        log_likelihood=log_likelihood,
+        log_predictive=tuple(predictive),
+    )
+
+
+def _weakness(
+    alphas: NDArray[np.float64],
+    n_categories: int,
+    sizes: tuple[int, int],
+    cut: Fraction,
+    factor: Factor,
+    n_simulations: int,
+    rng: np.random.Generator,
+) -> DiscreteWeakness:
+    enumerable = can_enumerate(n_categories, *sizes, len(alphas))
+    if factor == "enumerate" and not enumerable:
+        raise ValueError(
+            f"factor='enumerate' would take too long for {n_categories} categories and {sum(sizes)} cases; use "
+            "factor='simulate', or a smaller n_alpha"
+        )
+    if factor == "simulate" or not enumerable:
+        return simulated_weakness(alphas, n_categories, *sizes, cut, n_simulations, rng)
+    return enumerated_weakness(alphas, n_categories, *sizes, cut)
+
+
+def _log_factor(weakness: DiscreteWeakness, n_discarded: int, n_tied: int, ties: Ties) -> NDArray[np.float64]:
+    found = weakness.probabilities
+    if ties == "less_equal":
+        return n_discarded * found.log_less_equal
+    n_equal = n_tied if ties == "exact" else 0
+    result = (n_discarded - n_equal) * found.log_less if n_discarded > n_equal else np.zeros_like(found.log_less)
+    return result + n_equal * found.log_equal if n_equal else result
+
+
+def _marginal(
+    alphas: NDArray[np.float64], counts: NDArray[np.int64], sizes: tuple[int, int]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return log M and log P(x* = v | y*) of one feature, for each alpha."""
+    n_categories = counts.shape[1]
+    theta, weights = simplex_nodes(n_categories, sum(sizes))
+    log_mass = np.empty(len(alphas))
+    log_predictive = np.empty((2, len(alphas), n_categories))
+    for place, alpha in enumerate(alphas):
+        terms = np.log(weights)
+        for n_y, c in zip(sizes, counts, strict=True):
+            terms = terms + log_rising(alpha * theta, c).sum(axis=1) - log_rising(alpha, np.array(n_y))
+        log_mass[place] = logsumexp(terms)
+        theta_mean = np.exp(terms - log_mass[place]) @ theta
+        for y, n_y in enumerate(sizes):
+            log_predictive[y, place] = np.log((counts[y] + alpha * theta_mean) / (alpha + n_y))
+    return log_mass, log_predictive
+
+
+def _counts(column: NDArray[np.int64], response: NDArray[np.int64], n_categories: int) -> NDArray[np.int64]:
+    counts = np.empty((2, n_categories), dtype=np.int64)
+    for y in (0, 1):
+        counts[y] = np.bincount(column[response == y], minlength=n_categories)
+    return counts
+
+
+def _checked_numbers(table: NDArray[np.float64], n_categories: ArrayLike | None) -> NDArray[np.int64]:
+    if n_categories is None:
+        found = np.maximum(table.max(axis=0), 1).astype(np.int64) + 1
+    else:
+        found = np.asarray(n_categories)
+        if found.shape != (table.shape[1],) or found.dtype.kind not in "iu" or found.min() < 2:
+            raise ValueError(
+                f"n_categories must be a whole number, 2 or more, for each of the {table.shape[1]} features, "
+                f"got {n_categories!r}"
+            )
+    if found.max() > MAX_CATEGORIES:
+        raise ValueError(
+            f"features must have at most {MAX_CATEGORIES} categories, got {found.max()}; merge rare categories"
+        )
+    numbers: NDArray[np.int64] = found.astype(np.int64)
+    return numbers
+
+
+def _checked_categories(X: ArrayLike, n_categories: NDArray[np.int64]) -> NDArray[np.int64]:
+    table = checked_table("X", X)
+    if table.shape[1] != len(n_categories):
+        raise ValueError(f"X must have the {len(n_categories)} features of the training cases, got {table.shape[1]}")
+    if (table != np.floor(table)).any() or (table < 0).any() or (table >= n_categories).any():
+        raise ValueError(
+            "X must hold categories 0, 1, ..., each below the number of categories of its feature, "
+            f"got values from {table.min()} to {table.max()}; encode the labels, or give n_categories"
+        )
+    categories: NDArray[np.int64] = table.astype(np.int64)
+    return categories

@@ -1,0 +1,163 @@
+"""Checked input, and real values cut at their medians."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Binariser:
+    """How features become zeros and ones.
+
+    Attributes
+    ----------
+    n_features : int
+    cuts : ndarray of shape (n_features,), optional
+        A value becomes 1 if it is greater than its feature's cut; None for features that are 0 and 1 already.
+    """
+
+    n_features: int
+    cuts: NDArray[np.float64] | None
+
+    @classmethod
+    def fit(cls, X: NDArray[Any], unlabelled: NDArray[Any] | None = None) -> Binariser:
+        """Learn the cuts: medians, or the mean of the two values where a feature has only two.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_cases, n_features)
+        unlabelled : ndarray of shape (n_more_cases, n_features), optional
+            Further cases whose values count towards the medians.
+        """
+        values = X if unlabelled is None else np.concatenate([X, unlabelled])
+        if _is_binary(values):
+            return cls(X.shape[1], None)
+        cuts = np.median(values, axis=0).astype(np.float64)
+        low, high = values.min(axis=0), values.max(axis=0)
+        two_values = ((values == low) | (values == high)).all(axis=0) & (low < high)
+        cuts[two_values] = 0.5 * (low + high)[two_values]
+        return cls(X.shape[1], cuts)
+
+    def transform(self, X: ArrayLike, columns: NDArray[np.int64] | None = None) -> NDArray[np.uint8]:
+        """Return zeros and ones.
+
+        Parameters
+        ----------
+        X : array of shape (n_cases, n_features)
+        columns : ndarray of int, optional
+            Features to return; default: all.
+
+        Returns
+        -------
+        ndarray of shape (n_cases, n_features or the number of columns)
+
+        Raises
+        ------
+        ValueError
+            When X is no table of numbers with the right number of columns, or not binary where it must be.
+        """
+        values = checked_table("X", X)
+        if values.shape[1] != self.n_features:
+            raise ValueError(
+                f"X must have the {self.n_features} features of the training cases, got {values.shape[1]} features"
+            )
+        chosen = values if columns is None else values[:, columns]
+        if self.cuts is None:
+            if not _is_binary(chosen):
+                raise ValueError(
+                    "X must hold only 0 and 1, as the training cases did, got other values; fit with real values to "
+                    "have them cut at their medians"
+                )
+            return chosen.astype(np.uint8)
+        return (chosen > (self.cuts if columns is None else self.cuts[columns])).astype(np.uint8)
+
+
+def checked_table(name: str, X: ArrayLike) -> NDArray[Any]:
+    """Return a table of finite numbers.
+
+    Raises
+    ------
+    ValueError
+        When it is something else.
+    """
+    values = np.asarray(X)
+    if values.ndim != 2 or 0 in values.shape:
+        raise ValueError(
+            f"{name} must be a table of shape (n_cases, n_features) with at least one of each, got shape {values.shape}"
+        )
+    if values.dtype.kind not in "biuf":
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must hold numbers, got {error}; encode its labels first") from error
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError(
+            f"{name} must hold finite numbers only, got NaN or infinity; remove or impute the missing values first"
+        )
+    return values
+
+
+def checked_response(y: ArrayLike, n_cases: int) -> NDArray[np.int64]:
+    """Return the response as zeros and ones.
+
+    Raises
+    ------
+    ValueError
+        When it has another length, other values or one class only.
+    """
+    values = np.asarray(y)
+    if values.shape != (n_cases,):
+        raise ValueError(f"y must have one value for each of the {n_cases} cases, got shape {values.shape}")
+    found = sorted(set(values.tolist()), key=repr)
+    if any(value not in (0, 1) for value in found):
+        shown = ", ".join(repr(value) for value in found[:5])
+        raise ValueError(f"y must hold only 0 and 1, got {shown}; encode the classes as 0 and 1")
+    if len(found) < 2:
+        raise ValueError(f"y must have cases of both classes, got only {found[0]}; add cases of the other class")
+    return values.astype(np.int64)
+
+
+def checked_rows(name: str, rows: ArrayLike | None, y: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return row numbers; None means all rows.
+
+    Raises
+    ------
+    ValueError
+        When they are no row numbers (or a mask), have repetitions, or lack a class.
+    """
+    if rows is None:
+        return np.arange(len(y))
+    values = np.asarray(rows)
+    if values.dtype == bool and values.shape == y.shape:
+        values = np.flatnonzero(values)
+    in_range = values.ndim == 1 and values.size and values.dtype.kind in "iu"
+    if not in_range or values.min() < 0 or values.max() >= len(y) or len(np.unique(values)) < len(values):
+        raise ValueError(
+            f"{name} must be row numbers from 0 to {len(y) - 1}, each once, or a mask of the {len(y)} cases, "
+            f"got {rows!r}"
+        )
+    if len(np.unique(y[values])) < 2:
+        raise ValueError(f"{name} must have cases of both classes, got only {y[values[0]]}; add rows")
+    return values.astype(np.int64)
+
+
+def checked_more_cases(unlabelled: ArrayLike, n_features: int) -> NDArray[Any]:
+    """Return the cases without response.
+
+    Raises
+    ------
+    ValueError
+        When they are no table of numbers with the same features.
+    """
+    more = checked_table("unlabelled", unlabelled)
+    if more.shape[1] != n_features:
+        raise ValueError(f"unlabelled must have the {n_features} features of X, got {more.shape[1]} features")
+    return more
+
+
+def _is_binary(values: NDArray[Any]) -> bool:
+    return values.dtype == bool or bool(((values == 0) | (values == 1)).all())

@@ -1,0 +1,252 @@
+"""The binary mixture model with and without correction for feature selection."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from trimbench.selection_bias.adjustment import Ties, check_ties
+from trimbench.selection_bias.features import Binariser, checked_more_cases, checked_response, checked_table
+from trimbench.selection_bias.mixture_factor import MixtureFactor
+from trimbench.selection_bias.mixture_sampler import MixtureData, log_joint, start, sweep
+from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.selection import Selection, checked_k, class_counts, select_features
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How well the chains have mixed, for one quantity.
+
+    Attributes
+    ----------
+    r_hat : float
+        Rank-normalised split R-hat; near 1 where the chains agree.
+    effective_sample_size : float
+        Of all chains together, for the bulk of the distribution.
+    """
+
+    r_hat: float
+    effective_sample_size: float
+
+
+@dataclass(frozen=True, eq=False)
+class MixturePosterior:
+    """Draws from the posterior of a mixture model; `fit_mixture_selection_corrected` makes it.
+
+    Attributes
+    ----------
+    selection : Selection
+    binariser : Binariser
+    f1, f2 : float
+    log_alpha, log_alpha0, log_joint : ndarray of shape (n_chains, n_draws)
+    theta : ndarray of shape (n_chains, n_draws, k + 1)
+        Of the response, then of the selected features.
+    ones : ndarray of shape (n_chains, n_draws, 2, k + 1)
+        Ones of these columns in each latent group.
+    sizes : ndarray of shape (n_chains, n_draws, 2)
+        Cases in each latent group.
+    labels : ndarray of shape (n_chains, n_draws, n_cases)
+    acceptance : float
+        Share of accepted proposals for theta.
+    """
+
+    selection: Selection
+    binariser: Binariser
+    f1: float
+    f2: float
+    log_alpha: NDArray[np.float64]
+    log_alpha0: NDArray[np.float64]
+    log_joint: NDArray[np.float64]
+    theta: NDArray[np.float64]
+    ones: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    labels: NDArray[np.int8]
+    acceptance: float
+
+    @property
+    def selected(self) -> NDArray[np.int64]:
+        """Numbers of the selected features, from the largest absolute correlation to the smallest."""
+        return self.selection.features
+
+    def diagnostics(self) -> dict[str, Convergence]:
+        """Return R-hat and effective sample size of log(alpha), log(alpha0) and the log of the joint density.
+
+        None of them depends on which latent group is called the first. R-hat needs at least four draws of each of two
+        chains.
+        """
+        from arviz_stats.base import array_stats
+
+        found = {}
+        for name in ("log_alpha", "log_alpha0", "log_joint"):
+            draws = getattr(self, name)
+            found[name] = Convergence(
+                float(array_stats.rhat(draws, chain_axis=0, draw_axis=1)),
+                float(array_stats.ess(draws, chain_axis=0, draw_axis=1)),
+            )
+        return found
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return P(y = 0 | x) and P(y = 1 | x), of shape (n_cases, 2).
+
+        Parameters
+        ----------
+        X : array of shape (n_cases, n_features)
+            All features of the training cases; only the selected ones are used.
+
+        Returns
+        -------
+        ndarray of shape (n_cases, 2)
+            Ratio of the means over the draws of P(x, y) for both y.
+        """
+        x = self.binariser.transform(X, self.selected).astype(np.float64)
+        joint = np.full((len(x), 2), -np.inf)
+        for chain, draw in np.ndindex(self.log_alpha.shape):
+            joint = np.logaddexp(joint, self._log_case(x, chain, draw))
+        log_odds = joint[:, 1] - joint[:, 0]
+        return np.stack([expit(-log_odds), expit(log_odds)], axis=1)
+
+    def expected_error(self, X: ArrayLike) -> float:
+        """Return the error rate at threshold 1/2 that the predictions expect: the mean of min(p, 1 - p)."""
+        return float(self.predict_proba(X).min(axis=1).mean())
+
+    def _log_case(self, x: NDArray[np.float64], chain: int, draw: int) -> NDArray[np.float64]:
+        """Return log P(x, y | one draw) for y = 0 and y = 1."""
+        theta, ones, sizes = self.theta[chain, draw], self.ones[chain, draw], self.sizes[chain, draw, :, None]
+        concentration = np.full(theta.shape, math.exp(self.log_alpha[chain, draw]))
+        concentration[0] = math.exp(self.log_alpha0[chain, draw])
+        # The second is written out, as 1 - p loses the digits of a small rest.
+        log_one = np.log((concentration * theta + ones) / (concentration + sizes))
+        log_zero = np.log((concentration * (1.0 - theta) + sizes - ones) / (concentration + sizes))
+        groups = np.log(np.array([self.f1, self.f2]) + sizes[:, 0])
+        features = x @ (log_one - log_zero)[:, 1:].T + log_zero[:, 1:].sum(axis=1) + groups
+        return np.stack([np.logaddexp(*(features + response[:, 0]).T) for response in (log_zero, log_one)], axis=1)
+
+
+def fit_mixture_selection_corrected(
+    X: ArrayLike,
+    y: ArrayLike,
+    k: int,
+    correct: bool = True,
+    ties: Ties = "exact",
+    *,
+    n_chains: int = 4,
+    n_warmup: int = 200,
+    n_draws: int = 500,
+    seed: int = 0,
+    theta_step: float = 0.2,
+    n_theta_steps: int = 5,
+    n_alpha: int = 100,
+    n_theta_adjust: int = 100,
+    shape: float = 0.5,
+    rate: float = 5.0,
+    shape0: float = 0.5,
+    rate0: float = 5.0,
+    f1: float = 1.0,
+    f2: float = 1.0,
+    unlabelled: ArrayLike | None = None,
+) -> MixturePosterior:
+    """Select the k features that correlate most with the response, and sample a mixture model that knows it.
+
+    Each case has a latent label z in {1, 2}; given it, response and features are independent and binary:
+    x_j ~ Bernoulli(phi_zj), phi_zj ~ Beta(alpha theta_j, alpha (1 - theta_j)), theta_j ~ Uniform(0, 1), with alpha0 in
+    place of alpha for the response. phi and P(z = 1) ~ Beta(f1, f2) are integrated out.
+
+    Parameters
+    ----------
+    X : array of shape (n_cases, n_features)
+        Zeros and ones, or real values, which are cut at the median of each feature.
+    y : array of shape (n_cases,)
+        Zeros and ones, at least one of each.
+    k : int
+    correct : bool
+        Whether to condition on the weak correlations of the discarded features. Their probability depends on the
+        labels, too, and enters the conditional distributions of the labels and of alpha.
+    ties : {"exact", "less", "less_equal"}
+    n_chains, n_warmup, n_draws : int
+        Chains from random states; sweeps that are thrown away and kept in each.
+    seed : int
+    theta_step : float
+        Metropolis proposals for theta are uniform within this distance, in (0, 1].
+    n_theta_steps : int
+        Proposals for each theta in a sweep.
+    n_alpha, n_theta_adjust : int
+        Grids, see `Prior`.
+    shape, rate, shape0, rate0 : float
+        alpha ~ Inverse-Gamma(shape, rate), alpha0 ~ Inverse-Gamma(shape0, rate0).
+    f1, f2 : float
+    unlabelled : array of shape (n_more_cases, n_features), optional
+        Cases whose values count towards the medians.
+
+    Returns
+    -------
+    MixturePosterior
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range, or selected features have no correlation with y at all.
+
+    References
+    ----------
+    Li, Zhang and Neal (2008), "Extended to binary mixture models".
+    """
+    table = checked_table("X", X)
+    response = checked_response(y, len(table))
+    check_ties(ties)
+    for name, value in (("n_chains", n_chains), ("n_draws", n_draws), ("n_theta_steps", n_theta_steps)):
+        if value < 1:
+            raise ValueError(f"{name} must be a whole number, 1 or more, got {value!r}")
+    if n_warmup < 0:
+        raise ValueError(f"n_warmup must be a whole number, 0 or more, got {n_warmup!r}")
+    if not 0 < theta_step <= 1:
+        raise ValueError(f"theta_step must be in (0, 1], got {theta_step!r}")
+    prior = Prior(shape=shape, rate=rate, f0=f2, f1=f1, n_alpha=n_alpha, n_theta_adjust=n_theta_adjust)
+    prior0 = Prior(shape=shape0, rate=rate0, n_alpha=n_alpha)
+    n_selected = checked_k(k, table.shape[1])
+    binariser = Binariser.fit(table, None if unlabelled is None else checked_more_cases(unlabelled, table.shape[1]))
+    binary = binariser.transform(table)
+    ones0, ones1 = class_counts(binary, response)
+    n1 = int(response.sum())
+    selection = select_features(ones0, ones1, len(response) - n1, n1, n_selected)
+    values = np.column_stack([response, binary[:, selection.features]]).astype(np.int64)
+    factor = MixtureFactor(prior, selection, ties) if correct and selection.n_discarded else None
+    data = MixtureData(values, prior.alphas(), prior0.alphas(), factor, f1, f2)
+    chains = [
+        _run(data, np.random.default_rng(child), n_warmup, n_draws, theta_step, n_theta_steps)
+        for child in np.random.SeedSequence(seed).spawn(n_chains)
+    ]
+    kept = {name: np.stack([chain[name] for chain in chains]) for name in chains[0]}
+    acceptance = float(kept.pop("acceptance").mean())
+    return MixturePosterior(selection, binariser, f1, f2, acceptance=acceptance, **kept)
+
+
+def _run(
+    data: MixtureData,
+    rng: np.random.Generator,
+    n_warmup: int,
+    n_draws: int,
+    theta_step: float,
+    n_theta_steps: int,
+) -> dict[str, NDArray[Any]]:
+    state = start(data, rng)
+    kept: dict[str, list[object]] = {
+        name: [] for name in ("log_alpha", "log_alpha0", "log_joint", "theta", "ones", "sizes", "labels", "acceptance")
+    }
+    for step in range(n_warmup + n_draws):
+        accepted = sweep(state, data, rng, theta_step, n_theta_steps)
+        if step < n_warmup:
+            continue
+        kept["log_alpha"].append(math.log(data.alphas[state.alpha]))
+        kept["log_alpha0"].append(math.log(data.alphas0[state.alpha0]))
+        kept["log_joint"].append(log_joint(state, data))
+        kept["theta"].append(state.theta.copy())
+        kept["ones"].append(state.ones.copy())
+        kept["sizes"].append(state.sizes.copy())
+        kept["labels"].append(state.z.astype(np.int8))
+        kept["acceptance"].append(accepted)
+    return {name: np.array(values) for name, values in kept.items()}

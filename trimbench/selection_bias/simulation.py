@@ -1,0 +1,216 @@
+"""Cases drawn from the naive Bayes model itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_BLOCK_ENTRIES = 2**21
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """What is simulated.
+
+    Attributes
+    ----------
+    n_features : int
+        p.
+    alpha : float
+        How alike the two classes are: Var(phi_yj) = theta_j (1 - theta_j) / (alpha + 1).
+    theta0 : float
+        theta_j ~ Uniform(theta0, 1 - theta0).
+    class_sizes : tuple of int
+        Training cases with y = 0 and with y = 1.
+    test_sizes : tuple of int
+        Test cases with y = 0 and with y = 1.
+    """
+
+    n_features: int = 10_000
+    alpha: float = 300.0
+    theta0: float = 0.0
+    class_sizes: tuple[int, int] = (100, 100)
+    test_sizes: tuple[int, int] = (1000, 1000)
+
+    def __post_init__(self) -> None:
+        if self.n_features < 1:
+            raise ValueError(f"n_features must be 1 or more, got {self.n_features!r}")
+        if not 0 < self.alpha < float("inf"):
+            raise ValueError(f"alpha must be a positive number, got {self.alpha!r}")
+        if not 0 <= self.theta0 < 0.5:
+            raise ValueError(f"theta0 must be in [0, 0.5), got {self.theta0!r}")
+        for name in ("class_sizes", "test_sizes"):
+            sizes = getattr(self, name)
+            least = 1 if name == "class_sizes" else 0
+            if len(sizes) != 2 or min(sizes) < least:
+                raise ValueError(f"{name} must be two whole numbers, {least} or more, got {sizes!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBlock:
+    """Some of the features of a simulation.
+
+    Attributes
+    ----------
+    columns : slice
+        Which features.
+    train, test : ndarray of shape (n_cases, n_columns)
+        Zeros and ones; rows with y = 0 come first.
+    phi : ndarray of shape (2, n_columns)
+        P(x_j = 1 | y) of both classes.
+    """
+
+    columns: slice
+    train: NDArray[np.uint8]
+    test: NDArray[np.uint8]
+    phi: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """A whole simulation in memory: one byte for each value.
+
+    Attributes
+    ----------
+    X, X_test : ndarray of shape (n_cases, n_features)
+    y, y_test : ndarray of shape (n_cases,)
+    phi : ndarray of shape (2, n_features)
+    """
+
+    X: NDArray[np.uint8]
+    y: NDArray[np.int64]
+    X_test: NDArray[np.uint8]
+    y_test: NDArray[np.int64]
+    phi: NDArray[np.float64]
+
+    @property
+    def true_correlation(self) -> NDArray[np.float64]:
+        """Correlation of each feature with y in the model, at the class sizes of the training cases."""
+        share = self.y.mean()
+        mean = (1.0 - share) * self.phi[0] + share * self.phi[1]
+        spread = np.sqrt(mean * (1.0 - mean))
+        difference = np.sqrt(share * (1.0 - share)) * (self.phi[1] - self.phi[0])
+        found: NDArray[np.float64] = np.divide(difference, spread, out=np.zeros_like(spread), where=spread > 0)
+        return found
+
+
+def simulate_blocks(settings: ModelSettings, rng: np.random.Generator) -> Iterator[FeatureBlock]:
+    """Draw the features block by block, so that memory does not grow with their number.
+
+    Parameters
+    ----------
+    settings : ModelSettings
+    rng : Generator
+
+    Yields
+    ------
+    FeatureBlock
+
+    References
+    ----------
+    Li, Zhang and Neal (2008), "Bayesian naive Bayes model for binary data".
+    """
+    sizes = (*settings.class_sizes, *settings.test_sizes)
+    ends = np.cumsum(sizes)
+    n_train = sum(settings.class_sizes)
+    step = max(1, _BLOCK_ENTRIES // int(ends[-1]))
+    for start in range(0, settings.n_features, step):
+        columns = slice(start, min(start + step, settings.n_features))
+        width = columns.stop - columns.start
+        theta = rng.uniform(settings.theta0, 1.0 - settings.theta0, size=width)
+        # The ends themselves have probability 0 but are floating-point numbers.
+        theta = np.clip(theta, 1e-12, 1.0 - 1e-12)
+        phi = rng.beta(settings.alpha * theta, settings.alpha * (1.0 - theta), size=(2, width))
+        values = np.empty((int(ends[-1]), width), dtype=np.uint8)
+        for group, end in enumerate(ends):
+            drawn = rng.random((sizes[group], width), dtype=np.float32)
+            values[end - sizes[group] : end] = drawn < phi[group % 2]
+        yield FeatureBlock(columns, values[:n_train], values[n_train:], phi)
+
+
+def simulate(settings: ModelSettings, rng: np.random.Generator) -> Simulated:
+    """Draw training and test cases from the model.
+
+    Parameters
+    ----------
+    settings : ModelSettings
+    rng : Generator
+
+    Returns
+    -------
+    Simulated
+        n_features bytes for each case: 220 MB for 100,000 features and 2,200 cases.
+    """
+    p = settings.n_features
+    X = np.empty((sum(settings.class_sizes), p), dtype=np.uint8)
+    X_test = np.empty((sum(settings.test_sizes), p), dtype=np.uint8)
+    phi = np.empty((2, p))
+    for block in simulate_blocks(settings, rng):
+        X[:, block.columns], X_test[:, block.columns] = block.train, block.test
+        phi[:, block.columns] = block.phi
+    y, y_test = (np.repeat([0, 1], sizes) for sizes in (settings.class_sizes, settings.test_sizes))
+    return Simulated(X, y, X_test, y_test, phi)
+
+
+@dataclass(frozen=True)
+class MixtureSettings:
+    """What is simulated from a mixture model.
+
+    Attributes
+    ----------
+    n_features : int
+        p.
+    alpha : float
+        How alike the features of the two latent groups are.
+    response : tuple of float
+        P(y = 1 | z) in the two latent groups, which are equally frequent.
+    n_train, n_test : int
+    """
+
+    n_features: int = 2000
+    alpha: float = 300.0
+    response: tuple[float, float] = (0.1, 0.9)
+    n_train: int = 100
+    n_test: int = 1000
+
+    def __post_init__(self) -> None:
+        for name, least in (("n_features", 1), ("n_train", 4), ("n_test", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be {least} or more, got {getattr(self, name)!r}")
+        if not 0 < self.alpha < float("inf"):
+            raise ValueError(f"alpha must be a positive number, got {self.alpha!r}")
+        if len(self.response) != 2 or not all(0 < p < 1 for p in self.response):
+            raise ValueError(f"response must be two probabilities between 0 and 1, got {self.response!r}")
+
+
+def simulate_mixture(settings: MixtureSettings, rng: np.random.Generator) -> Simulated:
+    """Draw training and test cases from the binary mixture model.
+
+    Parameters
+    ----------
+    settings : MixtureSettings
+    rng : Generator
+
+    Returns
+    -------
+    Simulated
+        Its phi is that of the two latent groups. Both classes occur among the training cases.
+
+    References
+    ----------
+    Li, Zhang and Neal (2008), "Extended to binary mixture models".
+    """
+    n = settings.n_train + settings.n_test
+    theta = np.clip(rng.random(settings.n_features), 1e-12, 1.0 - 1e-12)
+    phi = rng.beta(settings.alpha * theta, settings.alpha * (1.0 - theta), size=(2, settings.n_features))
+    while True:
+        labels = rng.integers(0, 2, size=n)
+        y = (rng.random(n) < np.take(settings.response, labels)).astype(np.int64)
+        if 0 < y[: settings.n_train].sum() < settings.n_train:
+            break
+    X = (rng.random((n, settings.n_features), dtype=np.float32) < phi[labels]).astype(np.uint8)
+    train, test = slice(settings.n_train), slice(settings.n_train, n)
+    return Simulated(X[train], y[train], X[test], y[test], phi)

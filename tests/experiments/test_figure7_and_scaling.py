@@ -71,12 +71,14 @@ def test_figure_7_is_what_its_definition_says(catalogue: Catalogue) -> None:
                 brute_force.achievable_agreement(classifier, gain), abs=1e-10
             )
     outcome = experiment.outcome(rows)
-    summary, lines, refused = (table.frame for table in outcome.tables)
+    summary, lines, claim, refused = (table.frame for table in outcome.tables)
     assert len(summary) == 3
     assert len(lines) == 9
     assert refused.empty
     assert (lines["lead"] >= 0).all()
-    assert outcome.reproduced == {"all/not_below_gain_percent": 100.0}
+    assert claim["number"].tolist()[0] == 9
+    assert claim["at least as often as information gain"].tolist()[0] == 9
+    assert claim["strictly more often"].tolist()[0] == int((lines["lead"] > 0).sum())
     (figure,) = outcome.figures
     at_half = figure.points[(figure.points["series"] == "trimming") & (figure.points["x"] == 0.5)]["y"].item()
     assert at_half == pytest.approx(lines[lines["T"] == 0.5]["trimming"].mean())
@@ -100,9 +102,9 @@ def test_a_network_that_is_too_large_is_a_row_with_the_reason(
     monkeypatch.setattr("trimbench.experiments.trimming.figure7_jobs.make_engine", refuse)
     experiment = Figure7(["small"], THRESHOLDS, classes=1)
     outcome = experiment.outcome(rows_of(experiment, catalogue))
-    assert outcome.tables[2].frame["reason"].tolist() == ["needs a table of 2**40 entries"]
+    assert outcome.tables[3].frame["reason"].tolist() == ["needs a table of 2**40 entries"]
     assert outcome.tables[0].frame.empty
-    assert outcome.reproduced == {"all/not_below_gain_percent": None}
+    assert outcome.tables[2].frame.empty
     assert outcome.figures == []
 
 
@@ -206,7 +208,7 @@ def test_figure_7_on_published_networks(given_folder: Path, command: Any, tmp_pa
     assert answer.code == 0, answer.err
     assert "## trimming/figure7: complete" in answer.out
     folder = tmp_path / "results/trimming"
-    summary = pd.read_csv(folder / "figure7_table.csv").set_index("network")
+    summary = pd.read_csv(folder / "figure7.csv").set_index("network")
     assert summary.loc["s386", "engine"].tolist() == ["sdd", "sdd"]
     assert summary.loc["cpcs54", "engine"].tolist() == ["dense", "dense"]
     assert (summary["smallest lead"] >= 0).all()
@@ -247,5 +249,17 @@ def test_curves_are_the_best_trimmings_of_every_budget(catalogue: Catalogue) -> 
 
 
 def test_a_network_without_a_class_has_no_curve(catalogue: Catalogue) -> None:
-    with pytest.raises(ValueError, match="network 'small': `target` and `positive` must be declared"):
+    with pytest.raises(ValueError, match=r"network 'small': `target` and `positive` must be declared, or set.*r0, r1"):
         rows_of(Curves(["small"], [0.5]), catalogue)
+    (row,) = rows_of(Curves(["small"], [0.5], target="r1", positive="0"), catalogue).to_dict("records")
+    assert row["n_features"] == 6
+    with pytest.raises(ValueError, match="target and positive must be given together, got 'r1' and None"):
+        Curves(["small"], [0.5], target="r1")
+
+
+def test_a_declared_class_is_not_drawn(catalogue: Catalogue) -> None:
+    own = Path(catalogue.folders[0]) / "network/small.yaml"
+    own.write_text('format: erg\npath: small.erg\ntarget: x0\npositive: "0"\n')
+    (row,) = rows_of(Figure7(["small"], [0.5], classes=3), catalogue).to_dict("records")
+    assert row["target"] == "x0"
+    assert row["n_features"] == 5

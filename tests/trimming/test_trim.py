@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.trimming import brute_force
+from trimbench.trimming.engines import EngineName
 
 
 @st.composite
@@ -197,3 +199,25 @@ def test_forgetting_tables_of_sums_changes_nothing(monkeypatch: pytest.MonkeyPat
     again = tb.trim(classifier, 4, engine="log_odds")
     assert (again.features, again.n_evaluations) == (whole.features, whole.n_evaluations)
     assert again.agreement == whole.agreement
+
+
+@pytest.mark.parametrize("engine", ["dense", "log_odds"])
+@pytest.mark.parametrize("budget", [1, 2])
+def test_few_subsets_are_looked_at_one_by_one(engine: EngineName, budget: int) -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(3), [2] * 12, 0.4)
+    trimming = tb.trim(classifier, budget, engine=engine, evaluation_limit=100)
+    assert trimming.optimal
+    assert trimming.n_evaluations == math.comb(12, budget)
+    subsets = itertools.combinations(classifier.features, budget)
+    best = max(tb.maximum_achievable_agreement(classifier, list(subset))[0] for subset in subsets)
+    assert trimming.agreement == pytest.approx(best, abs=1e-11)
+
+
+def test_the_upper_end_of_the_interval_is_in_it_next_to_1() -> None:
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        tables = [[[1 - a, a], [b, 1 - b]] for a, b in rng.uniform(1e-4, 0.05, size=(5, 2))]
+        classifier = tb.BayesianClassifier(tb.NaiveBayes([0.5, 0.5], tables), positive="0", threshold=0.999999)
+        value, (low, high) = tb.maximum_achievable_agreement(classifier, classifier.features[:4])
+        assert low < high
+        assert tb.expected_agreement(classifier, classifier.features[:4], high) == pytest.approx(value, abs=1e-12)

@@ -33,6 +33,16 @@ class DeclaredNetwork:
     positive: str | None
     features: tuple[str, ...]
 
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of all nodes."""
+        model = self.model
+        return model.nodes if isinstance(model, BayesianNetwork) else (model.class_variable, *model.feature_names)
+
+    def features_without(self, target: str) -> tuple[str, ...]:
+        """Return the features when another node is taken as the class."""
+        return tuple(name for name in self.features if name != target)
+
 
 def load_network(declaration: NetworkDeclaration, cache: Cache) -> DeclaredNetwork:
     """Fetch and read a declared network.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.distributions import checked_names
 from trimbench.networks.learning import MissingValues, category_codes, check_rows, check_smoothing
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def learn_tree_augmented(
     names = [str(label) for label in features.columns]
     class_codes, class_names = category_codes(target, "target", missing="error")
     class_name = str(target.name) if target.name is not None else "class"
+    checked_names([class_name, *names], "target and features")
     coded = [
         category_codes(features.iloc[:, place], f"feature {name!r}", missing=missing)
         for place, name in enumerate(names)

@@ -145,6 +145,8 @@ def _folds(
         raise ValueError(f"n_folds must be between 2 and the number of rows, {len(features)}, got {n_folds}")
     if not 0 < threshold < 1:
         raise ValueError(f"threshold must be strictly between 0 and 1, got {threshold!r}")
+    # A value that only one fold has is a value in all of them.
+    features = features.apply(lambda column: column if column.dtype == "category" else column.astype("category"))
     dealt = rng.permutation(len(features)) % n_folds
     folds = []
     for fold in range(n_folds):

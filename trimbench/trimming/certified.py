@@ -23,6 +23,8 @@ from trimbench.trimming.weight_sums import FloatArray, WeightSums
 DEFAULT_POINTS = 2**20
 # The sums over a subset with up to so many instances are written out instead of rounded.
 _EXACT_INSTANCES = 2**16
+# The thresholds next to 0 and 1.
+_LOWEST, _HIGHEST = math.ulp(0.0), math.nextafter(1.0, 0.0)
 # Rounding of the sums of probabilities themselves, and what Hoeffding's inequality leaves open on both sides.
 _MARGIN = 1e-11 + 4 * FAILURE
 
@@ -82,8 +84,8 @@ class CertifiedEngine:
         if not 0 < self.classifier.threshold < 1 or not (self.classifier.prior > 0).all():
             raise ValueError(
                 "certified bounds need a threshold strictly between 0 and 1 and a prior without zeros, got threshold "
-                f"{self.classifier.threshold!r} and prior {self.classifier.prior.tolist()}; all trimmings of such a "
-                "classifier are either trivial or small enough for the exact engines"
+                f"{self.classifier.threshold!r} and prior {self.classifier.prior.tolist()}; at most 2^44 instances of "
+                "the features are computed exactly, with any threshold and prior"
             )
 
     def agreement(self, features: Sequence[int], threshold: float | None = None) -> CertifiedAgreement:
@@ -93,17 +95,51 @@ class CertifiedEngine:
         ----------
         features : sequence of int
         threshold : float in (0, 1), optional
-            T'; default: the best one on the grid.
+            T'; default: that of the classifier or the best one on the grid, whichever has the higher lower bound.
         """
+        sums = self._sums(features)
+        if threshold is not None:
+            return self._agreement(*sums, threshold)
+        found = [self._agreement(*sums, level) for level in (self.classifier.threshold, self._best_threshold(*sums))]
+        return max(found, key=lambda bounds: bounds.low)
+
+    def highest_agreement(self, features: Sequence[int]) -> float:
+        """Return an upper bound on the agreement of a feature subset (given by position) over all thresholds.
+
+        The lenient count of `agreement`, at the threshold that makes it largest.
+        """
+        kept, rest = self._sums(features)
+        slack = kept[0].slack + kept[1].slack
+        signs = (-1.0, 1.0) if slack else (0.0,)
+        edges = np.unique(np.concatenate([part.values + sign * part.slack for part in kept for sign in signs]))
+        if not slack:
+            # Points that are known exactly are on one side of a threshold or on the other: it lies between them.
+            edges = 0.5 * (edges[1:] + edges[:-1])
+        edges = np.concatenate([[-math.inf], edges, [math.inf]])
+        total = np.zeros(edges.size)
+        for side in (0, 1):
+            points = kept[side]
+            reach, miss = self._shares(side, points, rest[side], strict=False)
+            reached = np.concatenate([np.cumsum((points.probabilities * reach)[::-1])[::-1], [0.0]])
+            missed = np.concatenate([[0.0], np.cumsum(points.probabilities * miss)])
+            # Whatever may be on either side of a threshold counts on both.
+            first = np.searchsorted(points.values, edges - points.slack, side="left")
+            last = np.searchsorted(points.values, edges + points.slack, side="right")
+            total += float(self.classifier.prior[side]) * (reached[first] + missed[last] + points.infinite)
+        return min(1.0, float(total.max()) + _MARGIN)
+
+    def _sums(self, features: Sequence[int]) -> tuple[tuple[_Points, _Points], tuple[RoundedSums, RoundedSums]]:
+        """Return the log-odds of the instances of a subset under both classes, and the sums over the others."""
         chosen = set(features)
         tables = self.classifier.tables
         kept = self._kept([tables[i] for i in features])
-        rest = rounded_sums([table for i, table in enumerate(tables) if i not in chosen], self.n_points)
-        if threshold is None:
-            cut = self._best_cut(kept, rest)
-            threshold = 1.0 / (1.0 + math.exp(-cut))
-        else:
-            cut = math.log(threshold) - math.log1p(-threshold)
+        return kept, rounded_sums([table for i, table in enumerate(tables) if i not in chosen], self.n_points)
+
+    def _agreement(
+        self, kept: tuple[_Points, _Points], rest: tuple[RoundedSums, RoundedSums], threshold: float
+    ) -> CertifiedAgreement:
+        # The cut of the threshold as it is rounded: near 1 it may be far from the one that was meant.
+        cut = _log_odds(threshold)
         low = sum(self._bound(side, kept[side], rest[side], cut, strict=True) for side in (0, 1))
         high = sum(self._bound(side, kept[side], rest[side], cut, strict=False) for side in (0, 1))
         return CertifiedAgreement(max(0.0, low - _MARGIN), min(1.0, high + _MARGIN), threshold)
@@ -159,10 +195,10 @@ class CertifiedEngine:
 
     @property
     def _needed(self) -> float:
-        return math.log(self.classifier.threshold) - math.log1p(-self.classifier.threshold)
+        return _log_odds(self.classifier.threshold)
 
-    def _best_cut(self, kept: tuple[_Points, _Points], rest: tuple[RoundedSums, RoundedSums]) -> float:
-        """Return the log-odds half way between two points at which the rounded agreement is highest."""
+    def _best_threshold(self, kept: tuple[_Points, _Points], rest: tuple[RoundedSums, RoundedSums]) -> float:
+        """Return a threshold between two points at which the rounded agreement is highest."""
         # The points of the classes differ by the means of their rounding errors only, less than any gap that matters.
         points = 0.5 * (kept[0].values + kept[1].values)
         signed = np.zeros(points.size)
@@ -171,30 +207,52 @@ class CertifiedEngine:
             signed += self.classifier.prior[side] * kept[side].probabilities * (2.0 * above - 1.0)
         points, signed = points[signed != 0], signed[signed != 0]
         if not points.size:
-            return 0.0
+            return self.classifier.threshold
         # Entry j: all points from the j-th on are positive.
         best = int(np.argmax(np.concatenate([[0.0], np.cumsum(signed[::-1])])[::-1]))
-        fenced = np.concatenate([[points[0] - 1.0], points, [points[-1] + 1.0]])
-        return float(0.5 * (fenced[best] + fenced[best + 1]))
+        below, above = np.concatenate([[-math.inf], points, [math.inf]])[best : best + 2].tolist()
+        if below < self._needed < above:
+            return self.classifier.threshold
+        if math.isinf(below) or math.isinf(above):
+            cut = above - 1.0 if math.isinf(below) else below + 1.0
+        else:
+            cut = 0.5 * (below + above)
+        # A threshold of 0 or 1 is none: it would not look at the features.
+        return min(max(1.0 / (1.0 + math.exp(-cut)), _LOWEST), _HIGHEST)
 
     def _bound(self, side: int, kept: _Points, rest: RoundedSums, cut: float, *, strict: bool) -> float:
         """Return Pr(class, both agree), with each condition asked too strictly or too leniently."""
-        sign = 1.0 if strict else -1.0
-        own, both = sign * kept.slack, sign * (kept.slack + rest.slack)
-        points = kept.values
-        # Reaching and missing are bounded apart: an instance near a threshold may count for both, or for neither.
-        reach = rest.tails(self._needed + both - points)
-        miss = _finite(rest) - rest.tails(self._needed - both - TIE_TOLERANCE - points)
-        if side == 0:
-            reach = reach + rest.infinite
-        else:
-            miss = miss + rest.infinite
-        agree = np.where(points >= cut + own, reach, 0.0) + np.where(points < cut - own, miss, 0.0)
+        reach, miss = self._shares(side, kept, rest, strict=strict)
+        reaches_from, misses_below = _edges(cut, kept.slack, strict=strict)
+        agree = np.where(kept.values >= reaches_from, reach, 0.0) + np.where(kept.values < misses_below, miss, 0.0)
         if not strict:
             # Where both conditions are open, at most everything agrees.
             agree = np.minimum(agree, _finite(rest) + rest.infinite)
         total = float(kept.probabilities @ agree) + kept.infinite
         return float(self.classifier.prior[side]) * total
+
+    def _shares(self, side: int, kept: _Points, rest: RoundedSums, *, strict: bool) -> tuple[FloatArray, FloatArray]:
+        """Return the probability that the original is positive, and negative, at each point of the kept features.
+
+        They are bounded apart: an instance near the threshold may count for both, or for neither.
+        """
+        reaches_from, misses_below = _edges(self._needed, kept.slack + rest.slack, strict=strict)
+        reach = rest.tails(reaches_from - kept.values)
+        miss = _finite(rest) - rest.tails(misses_below - kept.values)
+        return (reach + rest.infinite, miss) if side == 0 else (reach, miss + rest.infinite)
+
+
+def _edges(level: float, slack: float, *, strict: bool) -> tuple[float, float]:
+    """Return from where on a sum counts as reaching a level, and up to where it counts as missing it.
+
+    A sum reaches the level if it is at most `TIE_TOLERANCE` below; it is known up to `slack` and to rounding.
+    """
+    surely, perhaps = level + slack - 0.5 * TIE_TOLERANCE, level - slack - 2.0 * TIE_TOLERANCE
+    return (surely, perhaps) if strict else (perhaps, surely)
+
+
+def _log_odds(probability: float) -> float:
+    return math.log(probability) - math.log1p(-probability)
 
 
 def _finite(sums: RoundedSums) -> float:
@@ -205,7 +263,8 @@ def _cut_knapsack(gains: Sequence[float], costs: Sequence[float], budget: float)
     """Return the highest sum of gains within the budget if one item may be taken in part."""
     total = 0.0
     ratios = [gain / cost if cost > 0 else math.inf for gain, cost in zip(gains, costs, strict=True)]
-    for i in sorted(range(len(gains)), key=lambda i: -ratios[i]):
+    # What costs nothing comes first: it is always taken.
+    for i in sorted(range(len(gains)), key=lambda i: (-ratios[i], costs[i])):
         if costs[i] <= budget:
             total += gains[i]
             budget -= costs[i]

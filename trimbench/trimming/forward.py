@@ -16,6 +16,7 @@ from scipy.special import ndtr
 
 from trimbench.trimming.budget import is_affordable
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.dense import separation
 from trimbench.trimming.weight_sums import FloatArray
 
 _COARSE, _FINE = 2**10, 2**13
@@ -132,7 +133,7 @@ class Selection:
 
 
 def select_forward(
-    classifier: BayesianClassifier, costs: Sequence[float], budget: float, may_go_on: Callable[[], bool]
+    classifier: BayesianClassifier, costs: Sequence[float], budget: float, may_go_on: Callable[[int], bool]
 ) -> Selection:
     """Select affordable features one by one, then exchange them while that helps.
 
@@ -142,7 +143,8 @@ def select_forward(
     costs : sequence of float
     budget : float
     may_go_on : callable
-        Asked between exchanges.
+        Asked before each step, with the number of agreements up to its end; when it says no, the rest is filled up
+        with the features that separate the classes best.
 
     Returns
     -------
@@ -154,6 +156,8 @@ def select_forward(
     n_evaluations = 0
     distribution = coarse.nothing()
     while candidates := _affordable(kept, costs, budget):
+        if not may_go_on(n_evaluations + len(candidates) - 1):
+            return Selection(_filled_up(classifier, kept, costs, budget), n_evaluations)
         n_evaluations += len(candidates)
         best = candidates[int(np.argmax(coarse.agreements(distribution, kept, candidates)))]
         distribution = coarse.with_feature(distribution, best)
@@ -168,7 +172,7 @@ def _exchange(
     selection: Selection,
     costs: Sequence[float],
     budget: float,
-    may_go_on: Callable[[], bool],
+    may_go_on: Callable[[int], bool],
 ) -> Selection:
     """Exchange one feature at a time while the agreement on the fine grid rises."""
     kept, n_evaluations = list(selection.kept), selection.n_evaluations
@@ -176,10 +180,10 @@ def _exchange(
     while improved:
         improved = False
         for out in list(kept):
-            if not may_go_on():
-                return Selection(kept, n_evaluations)
             others = [i for i in kept if i != out]
             candidates = _affordable(others, costs, budget)
+            if not may_go_on(n_evaluations + len(candidates) + _SHORT_LIST):
+                return Selection(kept, n_evaluations)
             rough = coarse.agreements(_distribution(coarse, others), others, candidates)
             listed = {candidates[i] for i in np.argsort(-rough)[:_SHORT_LIST]}
             listed_first = [out, *sorted(listed - {out})]
@@ -189,6 +193,14 @@ def _exchange(
                 kept = [*others, listed_first[int(np.argmax(values))]]
                 improved = True
     return Selection(kept, n_evaluations)
+
+
+def _filled_up(classifier: BayesianClassifier, kept: Sequence[int], costs: Sequence[float], budget: float) -> list[int]:
+    chosen = list(kept)
+    for i in sorted(range(classifier.n_features), key=lambda i: -separation(classifier.tables[i])):
+        if i not in chosen and is_affordable([*(costs[j] for j in chosen), costs[i]], budget):
+            chosen.append(i)
+    return chosen
 
 
 def _affordable(kept: Sequence[int], costs: Sequence[float], budget: float) -> list[int]:

@@ -24,6 +24,8 @@ from trimbench.trimming.budget import is_affordable
 
 # Agreements closer than this count as equal: they are sums of probabilities with errors of about 1e-14.
 AGREEMENT_TOLERANCE = 1e-12
+# So many subsets are looked at one by one where bounds are dear: a search would hardly prove as much in that time.
+_FEW_SUBSETS = 5000
 
 
 class SignedMeasure(Protocol):
@@ -154,7 +156,11 @@ def search(
         return SearchResult(frozenset(root.features), 1.0, 1.0, 0)
     # Removing a feature that is free of charge never helps.
     free = tuple(i for i in root.features if costs[i] > 0)
-    if best_first:
+    n_kept = _equal_size(state, free)
+    n_subsets = math.comb(len(free), n_kept) if n_kept is not None else math.inf
+    if n_subsets <= _fewest_evaluations(len(free), best_first) and n_subsets <= (evaluation_limit or math.inf):
+        _enumerate(state, root, free, n_kept or 0)
+    elif best_first:
         _climb(state, root, free)
         _search_best_first(state, root, free)
     else:
@@ -162,6 +168,30 @@ def search(
     if math.isinf(state.agreement):
         _take_guess(state, root, first_guess)
     return SearchResult(state.best, state.agreement, max(state.agreement, state.bound), state.n_evaluations)
+
+
+def _fewest_evaluations(n_features: int, best_first: bool) -> int:
+    """Return about how many evaluations any search takes: so many subsets are better looked at one by one."""
+    return _FEW_SUBSETS if best_first else math.comb(n_features, 2)
+
+
+def _equal_size(state: _State, free: Sequence[int]) -> int | None:
+    """Return how many features each subset that exhausts the budget has; None where costs differ."""
+    costs = [state.costs[i] for i in free]
+    if len(set(costs)) > 1:
+        return None
+    return next(size for size in range(len(free), -1, -1) if is_affordable(costs[:size], state.budget))
+
+
+def _enumerate(state: _State, root: SignedMeasure, free: Sequence[int], size: int) -> None:
+    """Look at all subsets of one size; what costs nothing is in each of them."""
+    always = frozenset(root.features) - frozenset(free)
+    for chosen in itertools.combinations(free, size):
+        if not state.may_evaluate():
+            state.leave(1.0)
+            return
+        kept = always | frozenset(chosen)
+        state.offer(sorted(kept), _restricted(root, kept).potential_agreement())
 
 
 def within_limits(time_limit: float | None, evaluation_limit: int | None) -> Callable[[int], bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,4 +123,11 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
     best = np.flatnonzero(scores >= scores.max() - TIE_TOLERANCE)
     holds = best[(lows[best] < preferred) & (preferred <= highs[best])]
     chosen = int(holds[0]) if holds.size else int(best[0])
-    return Cut(agreement_of(float(scores[chosen])), float(lows[chosen]), float(highs[chosen]))
+    low, high = float(lows[chosen]), float(highs[chosen])
+    if chosen < starts.size:
+        above = slice(starts[chosen], starts[chosen + 1] if chosen + 1 < starts.size else None)
+        lowest, lowest_negative = positive[order][above], negative[order][above]
+        # Next to 1, a posterior is rounded by more than what classification forgives.
+        while high > low and not is_positive(lowest, lowest_negative, high).all():
+            high = math.nextafter(high, 0.0)
+    return Cut(agreement_of(float(scores[chosen])), low, high)

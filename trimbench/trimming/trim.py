@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from trimbench.trimming.engines import Engine, EngineName, check_engine, make_en
 from trimbench.trimming.forward import select_forward
 from trimbench.trimming.include_exclude import search_included
 from trimbench.trimming.log_odds import MAX_ENTRIES, LogOddsEngine
-from trimbench.trimming.search import AGREEMENT_TOLERANCE, search
+from trimbench.trimming.search import AGREEMENT_TOLERANCE, search, within_limits
 from trimbench.trimming.thresholds import Cut
 
 
@@ -88,7 +87,7 @@ def trim(
         the network to a circuit, which may be small where a table is impossible.
     time_limit : float, optional
         Seconds after which the search is stopped, asked between evaluations; the answer then is the best found, with
-        an upper bound.
+        an upper bound. Where bounds are certified (see `engine`) that takes seconds more.
     evaluation_limit : int, optional
         Evaluations of the criterion after which the search is stopped. The answer is the same on every machine.
 
@@ -122,8 +121,10 @@ def trim(
         return _nothing_removed(classifier)
     if not classifier.is_naive_bayes:
         return _trim_general(classifier, price, limit, engine, time_limit, evaluation_limit)
-    if isinstance(engine, str) and engine != "dense" and math.prod(classifier.cardinalities) > MAX_ENTRIES:
-        return _trim_certified(classifier, price, limit, time_limit)
+    if engine in ("auto", "log_odds") and math.prod(classifier.cardinalities) > MAX_ENTRIES:
+        if classifier.threshold == 0 or not classifier.prior.all():
+            return _nothing_kept(classifier)
+        return _trim_certified(classifier, price, limit, within_limits(time_limit, evaluation_limit))
     computed = make_engine(classifier, engine) if isinstance(engine, str) else engine
     by_separation = sorted(range(classifier.n_features), key=lambda i: -separation(classifier.tables[i]))
     found = search(
@@ -180,15 +181,17 @@ def exact_trimming(
 
 
 def _trim_certified(
-    classifier: BayesianClassifier, costs: Sequence[float], budget: float, time_limit: float | None
+    classifier: BayesianClassifier, costs: Sequence[float], budget: float, may_go_on: Callable[[int], bool]
 ) -> Trimming:
     """Trim a classifier that is too large for exact values: forward selection, then certified bounds."""
-    deadline = math.inf if time_limit is None else time.monotonic() + time_limit
     engine = CertifiedEngine(classifier)
-    selection = select_forward(classifier, costs, budget, lambda: time.monotonic() < deadline)
+    selection = select_forward(classifier, costs, budget, may_go_on)
     kept = sorted(selection.kept)
     certified = engine.agreement(kept)
-    upper_bound = max(engine.upper_bound(costs, budget), certified.high)
+    if any(cost > 0 and is_affordable([cost], budget) for cost in costs):
+        upper_bound = max(engine.upper_bound(costs, budget), certified.high)
+    else:  # there is no other subset
+        upper_bound = engine.highest_agreement(kept)
     return Trimming(
         original=classifier,
         features=tuple(classifier.features[i] for i in kept),
@@ -200,6 +203,12 @@ def _trim_certified(
         optimal=upper_bound <= certified.low + AGREEMENT_TOLERANCE,
         n_evaluations=selection.n_evaluations,
     )
+
+
+def _nothing_kept(classifier: BayesianClassifier) -> Trimming:
+    """Return the trimming of a classifier that gives all instances the same class: it needs no feature."""
+    threshold = classifier.threshold
+    return replace(_nothing_removed(classifier), features=(), threshold_interval=(threshold, threshold))
 
 
 def _nothing_removed(classifier: BayesianClassifier) -> Trimming:

@@ -28,17 +28,21 @@ if TYPE_CHECKING:
         "trimbench.experiments.trimming.jobs",
     )
 )
-def trim_to_every_budget(network: Mapping[str, Any], name: str, threshold: float) -> dict[str, Any]:
+def trim_to_every_budget(
+    network: Mapping[str, Any], name: str, target: str | None, positive: str | None, threshold: float
+) -> dict[str, Any]:
     """Find the best trimming of a declared network for each number of features.
 
     Parameters
     ----------
     network : mapping
-        Declaration of the network, with its class.
+        Declaration of the network.
     name : str
+    target, positive : str, optional
+        The class and its positive state; default: those that are declared.
     threshold : float
     """
-    classifier = network_classifier(network, name, threshold)
+    classifier = network_classifier(network, name, threshold, target, positive)
     trimmings = trimming_curve(classifier, range(classifier.n_features + 1))
     return {
         "n_features": classifier.n_features,
@@ -61,16 +65,22 @@ class Curves:
     Attributes
     ----------
     networks : list of str
-        Declared networks with a class, small enough for the dense engine.
+        Declared networks, small enough for the dense engine.
     thresholds : list of float
+    target, positive : str, optional
+        Class node and positive state, for networks that are declared without them, or instead of the declared ones.
     """
 
     networks: list[str]
     thresholds: list[float]
+    target: str | None = None
+    positive: str | None = None
 
     def __post_init__(self) -> None:
         check_axis("networks", self.networks)
         check_axis("thresholds", self.thresholds)
+        if (self.target is None) != (self.positive is None):
+            raise ValueError(f"target and positive must be given together, got {self.target!r} and {self.positive!r}")
         for threshold in self.thresholds:
             checked_threshold(threshold)
 
@@ -83,6 +93,8 @@ class Curves:
                 parameters = {
                     "network": catalogue.network_mapping(network),
                     "name": network,
+                    "target": self.target,
+                    "positive": self.positive,
                     "threshold": threshold,
                 }
                 job = Job.create(trim_to_every_budget, parameters, {f"network/{network}": declaration.sha256})

@@ -43,7 +43,7 @@ def trim_drawn_class(
         Declaration of the network.
     name : str
     draw : int
-        Which of the drawn classes, from 0.
+        Which of the drawn classes, from 0; a network that is declared with its class keeps that.
     seed : int
         Shuffles the roots.
     thresholds : list of float
@@ -54,8 +54,9 @@ def trim_drawn_class(
     # What a job reads was fetched before it started: a worker never downloads.
     loaded = load_network(declare_network(name, network), Cache.from_environment(offline=True))
     model = loaded.model if isinstance(loaded.model, BayesianNetwork) else loaded.model.to_network()
-    target = draw_class(model, name, draw, seed)
-    classifier = BayesianClassifier(model, target, positive=model.states(target)[-1])
+    target = loaded.target or draw_class(model, name, draw, seed)
+    positive = loaded.positive or model.states(target)[-1]
+    classifier = BayesianClassifier(model, target, positive=positive, features=loaded.features_without(target))
     return _against_information_gain(classifier, thresholds, budget_divisor, engine)
 
 

@@ -97,8 +97,10 @@ def select_from_network(network: Mapping[str, Any], name: str, threshold: float,
     }
 
 
-def network_classifier(network: Mapping[str, Any], name: str, threshold: float) -> BayesianClassifier:
-    """Return the classifier of a declared network.
+def network_classifier(
+    network: Mapping[str, Any], name: str, threshold: float, target: str | None = None, positive: str | None = None
+) -> BayesianClassifier:
+    """Return the classifier of a declared network, with its own class or another one.
 
     Raises
     ------
@@ -107,11 +109,14 @@ def network_classifier(network: Mapping[str, Any], name: str, threshold: float) 
     """
     # What a job reads was fetched before it started: a worker never downloads.
     loaded = load_network(declare_network(name, network), Cache.from_environment(offline=True))
-    if loaded.positive is None:
-        raise ValueError(f"network {name!r}: `target` and `positive` must be declared to make it a classifier")
-    return BayesianClassifier(
-        loaded.model, loaded.target, positive=loaded.positive, features=loaded.features, threshold=threshold
-    )
+    target, positive = target or loaded.target, positive or loaded.positive
+    if target is None or positive is None:
+        raise ValueError(
+            f"network {name!r}: `target` and `positive` must be declared, or set, to make it a classifier; its nodes "
+            f"are {', '.join(loaded.nodes[:20])}{', ...' if len(loaded.nodes) > 20 else ''}"
+        )
+    features = loaded.features_without(target)
+    return BayesianClassifier(loaded.model, target, positive=positive, features=features, threshold=threshold)
 
 
 @job_function(code=("trimbench.trimming",))

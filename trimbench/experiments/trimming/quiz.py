@@ -52,6 +52,12 @@ class Quiz:
         for name in ("thresholds", "agreements"):
             if set(getattr(self, name)) != set(_QUANTITIES):
                 raise ValueError(f"{name} must have the keys {list(_QUANTITIES)}, got {list(getattr(self, name))}")
+            for key, value in getattr(self, name).items():
+                if not 0 <= value <= 1:
+                    raise ValueError(f"{name}.{key} must be a probability in [0, 1], got {value}")
+        for name in ("knowing", "hard"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(f"{name} must be a probability strictly between 0 and 1, got {getattr(self, name)}")
         if self.n_grid < 2:
             raise ValueError(f"n_grid must be 2 or more, got {self.n_grid}")
 
@@ -76,16 +82,16 @@ class Quiz:
         if "bound" in results:
             bound = results["bound"]
             notes.append(
-                f"No quiz has the printed numbers: with Pr(Q3 = + | C = -) in [{bound['guess_low']:.4f}, "
-                f"{bound['guess_high']:.4f}], as the two posteriors require, one of the four percentages is off by at "
-                f"least {100 * bound['deviation']:.1f} points, even if Q1 and Q2 may depend on each other and the "
-                f"trimmed classifiers may pass any answers (the least of {bound['n_programs']:.0f} linear programs, at "
-                f"{self.n_grid} values of that probability)."
+                f"How near a quiz can come to the given numbers: the two posteriors require Pr(Q3 = + | C = -) in "
+                f"[{bound['guess_low']:.4f}, {bound['guess_high']:.4f}]; at each of {self.n_grid} values in that range "
+                f"one of the four percentages is off by at least {100 * bound['deviation']:.1f} points, even if Q1 and "
+                "Q2 may depend on each other and the trimmed classifiers may pass any answers (the least of "
+                f"{bound['n_programs']:.0f} linear programs)."
             )
         if "nearest" in results:
             nearest = results["nearest"]
             for name, title in _QUANTITIES.items():
-                lines.append({"quantity": title, "printed": self.agreements[name], "nearest quiz": nearest[name]})
+                lines.append({"quantity": title, "given": self.agreements[name], "nearest quiz": nearest[name]})
                 reproduced[f"quiz/{name}"] = 100 * float(nearest[name])
             parameters = ", ".join(
                 f"{name} {nearest[name]:.3f}"
@@ -99,7 +105,7 @@ class Quiz:
         table = Table(
             "",
             "The quiz of section 2",
-            pd.DataFrame(lines, columns=["quantity", "printed", "nearest quiz"]),
-            {"printed": ".2f", "nearest quiz": ".4f"},
+            pd.DataFrame(lines, columns=["quantity", "given", "nearest quiz"]),
+            {"given": ".2f", "nearest quiz": ".4f"},
         )
         return Outcome((table,), (), reproduced, notes)

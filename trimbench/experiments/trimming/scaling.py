@@ -198,7 +198,9 @@ def _agreement_figure(label: str, lines: pd.DataFrame) -> LineFigure:
 def _against_features(column: str, title: str, y_label: str, lines: pd.DataFrame) -> LineFigure:
     points = lines[["budget", "features", column]].rename(columns={"features": "x", column: "y"})
     points.insert(0, "series", [f"budget {budget}" for budget in points["budget"]])
-    return LineFigure(column, title, "number of features", y_label, points.drop(columns="budget"))
+    # Each number of features is another data set: nothing lies between two of them.
+    marks = dict.fromkeys(points["series"], "highlight")
+    return LineFigure(column, title, "number of features", y_label, points.drop(columns="budget"), marks=marks)
 
 
 _COLUMNS = [
@@ -229,8 +231,8 @@ _FORMATS = {
 }
 _TEST_FORMATS = dict.fromkeys(_TEST_COLUMNS[2:], ".4f")
 _NOTES = (
-    "The trimming's agreement is its certified lower value, those of the baselines are their certified upper values: "
-    "where the first is above, the trimming is certainly better.",
+    "The trimming's agreement is its certified lower value, those of the baselines are certified upper values (for "
+    "best T' over all thresholds): where the first is above, the trimming is certainly better.",
     "The gap is what the best trimming of all could have more, at most. With more than 2^44 instances of the features "
     "it comes from a bound on the Bayes error, which says little where the original itself often errs (splice).",
     "Information gain and greedy accuracy select one feature after another and keep the threshold on the test rows; "

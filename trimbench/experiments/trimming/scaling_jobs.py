@@ -58,11 +58,14 @@ def trim_many_features(
     threshold, smoothing, test_fraction : float
     split_seed : int
     evaluation_limit : int, optional
+        Of an exact search.
     """
     train, test, target, truth = _rows(dataset, name, positive, negative, one_hot, test_fraction, split_seed)
     classifier = _classifier(train, target, threshold, smoothing)
+    # The limit is for searches that may go on for hours; forward selection ends by itself.
+    limit = evaluation_limit if _is_exact(classifier) else None
     start = time.perf_counter()
-    trimming = trim(classifier, budget, evaluation_limit=evaluation_limit)
+    trimming = trim(classifier, budget, evaluation_limit=limit)
     seconds = time.perf_counter() - start
     low, high = trimming.agreement_interval
     return _facts(classifier, train, test) | {
@@ -154,13 +157,17 @@ def _intervals(
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return lower and upper values of the agreement at the same threshold, and at the best one."""
     places = feature_indices(classifier.features, features)
-    if math.prod(classifier.cardinalities) <= MAX_ENTRIES:
+    if _is_exact(classifier):
         engine = LogOddsEngine(classifier)
         exact = engine.agreement(places, threshold), engine.best_cut(places).agreement
         return exact, exact
     certified = CertifiedEngine(classifier)
     same, best = certified.agreement(places, threshold), certified.agreement(places)
-    return (same.low, best.low), (same.high, best.high)
+    return (same.low, best.low), (same.high, certified.highest_agreement(places))
+
+
+def _is_exact(classifier: BayesianClassifier) -> bool:
+    return math.prod(classifier.cardinalities) <= MAX_ENTRIES
 
 
 def _rows(

@@ -1,0 +1,76 @@
+"""The reduced problem as a convex program in CVXPY: an independent check of the Newton solver."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from trimbench.conformant.newton import Solution
+from trimbench.conformant.problem import ReducedProblem
+
+
+def solve_cvxpy(problem: ReducedProblem) -> Solution:
+    """Maximise the concave objective as an exponential-cone program.
+
+    Parameters
+    ----------
+    problem : ReducedProblem
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    RuntimeError
+        When CVXPY finds no solution.
+    """
+    import cvxpy as cp
+
+    parameters = cp.Variable(len(problem.linear))
+    scores: list[Any] = list(problem.biases)
+    smoothed: Any = 0.0
+    for k in range(problem.n_classes):
+        normalisers = _normalisers(problem, parameters, k)
+        if normalisers is not None:
+            scores[k] = problem.biases[k] + cp.sum(normalisers)
+            smoothed = smoothed + problem.pseudo * (problem.multiplicities @ normalisers)
+    total = cp.log_sum_exp(cp.hstack(scores))
+    objective = problem.linear @ parameters - (1 + problem.pseudo * problem.n_classes) * total - smoothed
+    program = cp.Problem(cp.Maximize(objective))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # remarks on accuracy: the residual tells it
+        try:
+            program.solve(
+                solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12, max_iter=500, verbose=False
+            )
+        except cp.error.SolverError as error:
+            raise RuntimeError(f"CVXPY found no solution ({error}); use solver='newton'") from error
+    if parameters.value is None:
+        raise RuntimeError(f"CVXPY found no solution (status {program.status}); use solver='newton'")
+    point = np.asarray(parameters.value, dtype=np.float64)
+    at = problem.evaluate(point)
+    iterations = program.solver_stats.num_iters if program.solver_stats else None
+    return Solution(point, at.residual, at.value, int(iterations or 0))
+
+
+def _normalisers(problem: ReducedProblem, parameters: Any, k: int) -> Any:
+    """Return the log-normaliser of each feature in class k as one expression."""
+    import cvxpy as cp
+
+    parts = []
+    exponents = parameters[: problem.n_free] + problem.weights[:, k]
+    if (problem.sizes == 1).all():
+        if problem.n_free:
+            parts.append(cp.logistic(exponents))
+    else:
+        for start, size in zip(problem.starts, problem.sizes, strict=True):
+            parts.append(cp.reshape(cp.log_sum_exp(cp.hstack([0, exponents[start : start + size]])), (1,), order="C"))
+    for i in range(len(problem.real_weights)):
+        at = problem.n_free + 2 * i
+        slope, curvature = parameters[at] + problem.real_weights[i, k], -parameters[at + 1]
+        value = 0.25 * cp.quad_over_lin(slope, curvature) + 0.5 * (np.log(np.pi) - cp.log(curvature))
+        parts.append(cp.reshape(value, (1,), order="C"))
+    return cp.hstack(parts) if parts else None

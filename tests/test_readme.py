@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import trimbench as tb
+from tests.networks.network_writers import encode_bif
 from trimbench import cli
 
 ROOT = Path(__file__).parents[1]
@@ -49,7 +51,7 @@ def test_the_users_own_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (command,) = [command for command in COMMANDS if "--config-dir" in command]
-    (declaration,) = blocks("yaml")
+    declaration, _ = blocks("yaml")
     folder = tmp_path / "mine" / "dataset"
     folder.mkdir(parents=True)
     (folder / "clinic.yaml").write_text(declaration, encoding="utf-8")
@@ -62,6 +64,32 @@ def test_the_users_own_table(
     cli.main()
     assert "trimming/breast_cancer: complete" in capsys.readouterr().out
     assert (tmp_path / "results/trimming/breast_cancer.png").stat().st_size > 0
+
+
+def test_the_users_own_network(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    _, declaration = blocks("yaml")
+    folder = tmp_path / "mine" / "network"
+    folder.mkdir(parents=True)
+    (folder / "alarm.yaml").write_text(declaration, encoding="utf-8")
+    network = tb.BayesianNetwork(
+        {"Burglary": ["yes", "no"], "Alarm": ["on", "off"], "John": ["calls", "not"], "Mary": ["calls", "not"]},
+        {"Alarm": ["Burglary"], "John": ["Alarm"], "Mary": ["Alarm"]},
+        {
+            "Burglary": [0.1, 0.9],
+            "Alarm": [[0.9, 0.1], [0.2, 0.8]],
+            "John": [[0.7, 0.3], [0.1, 0.9]],
+            "Mary": [[0.6, 0.4], [0.2, 0.8]],
+        },
+    )
+    (folder / "alarm.bif").write_text(encode_bif(network), encoding="utf-8")
+    (line,) = re.findall(r"^`(--config-dir mine .*?)`", README, re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["trimbench", *shlex.split(line), "executor=serial"])
+    cli.main()
+    assert "trimming/curves: complete" in capsys.readouterr().out
+    assert (tmp_path / "results/trimming/curves.png").stat().st_size > 0
 
 
 def test_files_it_names_exist() -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from trimbench.networks.bayesian_network import BayesianNetwork
     from trimbench.networks.learning import learn_naive_bayes
     from trimbench.networks.naive_bayes import NaiveBayes
+    from trimbench.networks.tree_augmented import learn_tree_augmented
+    from trimbench.trimming.accuracy import select_by_accuracy
     from trimbench.trimming.agreement import (
         expected_agreement,
         expected_agreement_interval,
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
         maximum_potential_agreement,
     )
     from trimbench.trimming.classifier import BayesianClassifier
-    from trimbench.trimming.curve import trimming_curve
+    from trimbench.trimming.curve import trim_at_thresholds, trimming_curve
     from trimbench.trimming.information_gain import select_by_information_gain
     from trimbench.trimming.same_decision import SameDecisionSelection, select_by_same_decision
     from trimbench.trimming.trim import Trimming, trim
@@ -41,13 +43,16 @@ __all__ = [
     "expected_agreement",
     "expected_agreement_interval",
     "learn_naive_bayes",
+    "learn_tree_augmented",
     "maximum_achievable_agreement",
     "maximum_potential_agreement",
     "read_ace",
     "read_ace_problem",
+    "select_by_accuracy",
     "select_by_information_gain",
     "select_by_same_decision",
     "trim",
+    "trim_at_thresholds",
     "trimming_curve",
 ]
 
@@ -59,6 +64,8 @@ _MODULES = {
     "trimbench.networks.bayesian_network": ("BayesianNetwork",),
     "trimbench.networks.learning": ("learn_naive_bayes",),
     "trimbench.networks.naive_bayes": ("NaiveBayes",),
+    "trimbench.networks.tree_augmented": ("learn_tree_augmented",),
+    "trimbench.trimming.accuracy": ("select_by_accuracy",),
     "trimbench.trimming.agreement": (
         "expected_agreement",
         "expected_agreement_interval",
@@ -66,7 +73,7 @@ _MODULES = {
         "maximum_potential_agreement",
     ),
     "trimbench.trimming.classifier": ("BayesianClassifier",),
-    "trimbench.trimming.curve": ("trimming_curve",),
+    "trimbench.trimming.curve": ("trim_at_thresholds", "trimming_curve"),
     "trimbench.trimming.information_gain": ("select_by_information_gain",),
     "trimbench.trimming.same_decision": ("SameDecisionSelection", "select_by_same_decision"),
     "trimbench.trimming.trim": ("Trimming", "trim"),

@@ -14,7 +14,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 if TYPE_CHECKING:
-    from trimbench.data.declaration import DatasetDeclaration, NetworkDeclaration
+    from trimbench.data.declaration import DatasetDeclaration
+    from trimbench.data.network_declaration import NetworkDeclaration
 
 Settings = TypeVar("Settings")
 
@@ -86,10 +87,17 @@ class Catalogue:
 
     def dataset_mapping(self, name: str) -> dict[str, Any]:
         """Return the content of a data set's declaration; a relative path in it starts at its file."""
-        mapping = self.mapping("dataset", name)
+        return self._with_absolute_path("dataset", name)
+
+    def network_mapping(self, name: str) -> dict[str, Any]:
+        """Return the content of a network's declaration; a relative path in it starts at its file."""
+        return self._with_absolute_path("network", name)
+
+    def _with_absolute_path(self, group: str, name: str) -> dict[str, Any]:
+        mapping = self.mapping(group, name)
         path = mapping.get("path")
         if isinstance(path, str):
-            mapping["path"] = str((self._path("dataset", name).parent / Path(path).expanduser()).resolve())
+            mapping["path"] = str((self._path(group, name).parent / Path(path).expanduser()).resolve())
         return mapping
 
     def dataset(self, name: str) -> DatasetDeclaration:
@@ -100,9 +108,9 @@ class Catalogue:
 
     def network(self, name: str) -> NetworkDeclaration:
         """Return the declaration of a network."""
-        from trimbench.data.declaration import declare_network
+        from trimbench.data.network_declaration import declare_network
 
-        return declare_network(name, self.mapping("network", name))
+        return declare_network(name, self.network_mapping(name))
 
 
 def build_settings(settings: type[Settings], values: Mapping[str, Any], what: str) -> Settings:

@@ -242,7 +242,7 @@ def _declarations(invocation: Invocation, cache: Cache) -> Iterator[Declaration]
         found = {}
         for name in invocation.experiments:
             for cell in invocation.make(name).cells(invocation.catalogue, cache):
-                found.update({need.name: need for need in cell.needs})
+                found.update({(type(need), need.name): need for need in cell.needs})
         yield from found.values()
         return
     for name in invocation.catalogue.names("dataset"):

@@ -19,6 +19,7 @@ from trimbench.data import (
     load_dataset,
 )
 from trimbench.data.declaration import BundledSource, OpenMLSource, SimulatedSource
+from trimbench.networks.loading import load_network
 
 from .listing import listing
 
@@ -27,13 +28,20 @@ DATASETS = sorted((CONF / "dataset").glob("*.yaml"))
 NETWORKS = sorted((CONF / "network").glob("*.yaml"))
 
 # OpenML number, rows, features, class counts and missing values, as the data sets are described elsewhere.
+DIGITS = (6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958)
 KNOWN = {
     "diabetes": (37, 768, 8, {"tested_negative": 500, "tested_positive": 268}, 0),
     "heart_statlog": (53, 270, 13, {"absent": 150, "present": 120}, 0),
     "vote": (56, 435, 16, {"democrat": 267, "republican": 168}, 392),
     "hepatitis": (55, 155, 19, {"DIE": 32, "LIVE": 123}, 167),
+    "splice": (46, 3190, 60, {"EI": 767, "IE": 768, "N": 1655}, 0),
+    "mnist_784": (554, 70000, 784, dict(zip("0123456789", DIGITS, strict=True)), 0),
     "liver_disorders": (8, 345, 6, {"1": 145, "2": 200}, 0),
 }
+
+
+CLASSIFIERS = ("bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis")
+CIRCUITS = {"s386": "s386.scan", "c432": "c432.isc"}
 
 
 def _dataset(path: Path) -> DatasetDeclaration:
@@ -59,9 +67,7 @@ def given_cache(given_folder: Path, tmp_path: Path) -> Cache:
 
 def test_all_are_there() -> None:
     assert {path.stem for path in DATASETS} == {*KNOWN, "breast_cancer", "digits", "example_simulated"}
-    assert {path.stem for path in NETWORKS} == {
-        "bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis"
-    }  # fmt: skip
+    assert {path.stem for path in NETWORKS} == {*CLASSIFIERS, *CIRCUITS, "cpcs54", *(f"bn_{i}" for i in range(16))}
 
 
 @pytest.mark.parametrize("path", [*DATASETS, *NETWORKS], ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -113,22 +119,37 @@ def test_network_files_match_their_declaration(path: Path, given_cache: Cache) -
     if not is_available(declaration, given_cache):
         pytest.skip(f"TRIMBENCH_CACHE does not hold the network {path.stem}")
     fetched = {role: fetch_file(file, given_cache) for role, file in declaration.files.items()}
+    assert not given_cache.writable.exists()
+    if path.stem not in CLASSIFIERS:
+        loaded = load_network(declaration, given_cache)
+        assert len(loaded.features) == declaration.features
+        return
     lines = [line.split() for line in fetched["search"].read_text().splitlines() if line.strip()]
     assert [words[1] for words in lines if words[0] == "d"] == [declaration.target]
     assert sum(words[0] == "f" for words in lines) == declaration.features
     states = [line.split("$")[5:] for line in fetched["lmap"].read_text().splitlines() if line.startswith("cc$I$")]
     assert [declaration.target, declaration.positive] in states
     assert len({node for node, _ in states}) == declaration.features + 1
-    assert not given_cache.writable.exists()
 
 
 @pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
 def test_network_files_come_from_one_commit(path: Path) -> None:
     declaration = _network(path)
     root = "https://raw.githubusercontent.com/UCLA-StarAI/TrimBN/9ba34c84579baeb00c33c7bea818456ade2990c6/examples"
-    for role, file in declaration.files.items():
-        assert file.path == f"trimbn/{path.stem}.net.{role}"
-        assert file.url == f"{root}/{path.stem}.net.{role}"
+    if path.stem in CLASSIFIERS:
+        for role, file in declaration.files.items():
+            assert file.path == f"trimbn/{path.stem}.net.{role}"
+            assert file.url == f"{root}/{path.stem}.net.{role}"
+        return
+    if path.stem in CIRCUITS:
+        place = f"MPE/iscas89/{CIRCUITS[path.stem]}.erg.gz"
+    else:
+        place = f"PE/uai-2006/{'BN_78' if path.stem == 'cpcs54' else path.stem.upper()}.erg.gz"
+    commit = "dechterlab/uai-competitions/f13ae36507f4d4a91ae7b20d44ac11765b208450"
+    assert set(declaration.files) == {"network"}
+    assert declaration.files["network"].path == f"uai2008/{place}"
+    assert declaration.files["network"].url == f"https://raw.githubusercontent.com/{commit}/UAI-2008/{place}"
+    assert declaration.target is None
 
 
 def test_import_is_quick_and_declaring_needs_no_heavy_package() -> None:

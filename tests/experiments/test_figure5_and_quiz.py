@@ -28,7 +28,7 @@ def rows_of(experiment: Figure5 | Quiz) -> pd.DataFrame:
 
 
 def test_figure_5_is_what_its_definition_says() -> None:
-    experiment = Figure5(TOY, splits=2, n_folds=4, budget_divisor=4)
+    experiment = Figure5(["toy"], TOY, splits=2, n_folds=4, budget_divisor=4)
     rows = rows_of(experiment)
     outcome = experiment.outcome(rows)
     first = rows.iloc[0]
@@ -64,7 +64,9 @@ def test_figure_5_is_what_its_definition_says() -> None:
 
 
 def test_every_reported_number_of_figure_5_has_a_counterpart() -> None:
-    experiment = Figure5({"pima": TOY["toy"], "heart": TOY["toy"]}, splits=1, n_folds=2, budget_divisor=5)
+    experiment = Figure5(
+        ["pima", "heart"], dict.fromkeys(("pima", "heart"), TOY["toy"]), splits=1, n_folds=2, budget_divisor=5
+    )
     outcome = experiment.outcome(rows_of(experiment))
     numbers = CATALOGUE.mapping("reported", "trimming")["trimming/figure5"]["numbers"]
     keys = {f"{row}/{name}" for row, entry in numbers.items() for name in entry}
@@ -81,7 +83,7 @@ def test_every_reported_number_of_figure_5_has_a_counterpart() -> None:
 )
 def test_settings_of_figure_5_are_checked(settings: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Figure5(TOY, **settings)
+        Figure5(["toy"], TOY, **settings)
 
 
 AGREEMENTS = {"pass": 0.32, "q3": 0.75, "q1q3": 0.91, "q2q3": 0.68}

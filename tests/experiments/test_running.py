@@ -37,8 +37,15 @@ PROJECT = Catalogue((configuration_folder(),))
 # A tiny setting for each experiment; one that is not here runs as it is.
 TINY = {
     "trimming/breast_cancer": ["budgets=[1,2]", "splits=1", "evaluation_limit=10"],
+    "trimming/curves": ["networks=[pima]", "thresholds=[0.5]"],
     "trimming/figure5": ["splits=1"],
+    "trimming/figure7": ["networks=[cpcs54]", "classes=1", "thresholds=[0.5]"],
     "trimming/quiz": ["n_grid=2"],
+    "trimming/scaling": [
+        "budgets=[3]",
+        "evaluation_limit=5",
+        "datasets=[breast_cancer]",
+    ],
     "trimming/table6": ["thresholds=[0.5]"],
 }
 CURVE = ("experiment=trimming/breast_cancer", *TINY["trimming/breast_cancer"], "executor=serial")

@@ -50,3 +50,26 @@ def test_bad_arguments_are_named(arguments: dict[str, float], message: str) -> N
     settings = {"positive": "yes", "threshold": 0.5, "n_folds": 5, "rng": np.random.default_rng(0)} | arguments
     with pytest.raises(ValueError, match=message):
         cross_validated_accuracy(features, target, np.ones((1, 3), dtype=bool), **settings)
+
+
+def test_greedy_selection_adds_the_feature_with_the_highest_accuracy() -> None:
+    features, target = table(80)
+    features = features.assign(x3=features["x0"], x4="a").astype("category")
+
+    def accuracy(names: list[str]) -> float:
+        subset = np.array([[name in names for name in features.columns]])
+        arguments = {"positive": "yes", "threshold": 0.4, "n_folds": 4, "rng": np.random.default_rng(3)}
+        return float(cross_validated_accuracy(features, target, subset, **arguments)[0])
+
+    selected = tb.select_by_accuracy(
+        features, target, 3, positive="yes", threshold=0.4, n_folds=4, rng=np.random.default_rng(3)
+    )
+    assert len(set(selected)) == 3
+    for place, name in enumerate(selected):
+        before = list(selected[:place])
+        highest = max(accuracy([*before, other]) for other in features.columns if other not in before)
+        assert accuracy([*before, name]) == pytest.approx(highest)
+    everything = tb.select_by_accuracy(features, target, 99, positive="yes", rng=np.random.default_rng(3), n_folds=4)
+    assert sorted(everything) == sorted(features.columns)
+    with pytest.raises(ValueError, match="budget must be a number of features, 0 or more, got -1"):
+        tb.select_by_accuracy(features, target, -1, positive="yes", rng=np.random.default_rng(3))

@@ -7,6 +7,10 @@ import pytest
 
 import trimbench as tb
 from tests.trimming import brute_force
+from trimbench.trimming.dense import DenseEngine
+from trimbench.trimming.engines import EngineName, make_engine
+from trimbench.trimming.sdd_compiler import CircuitError
+from trimbench.trimming.sdd_engine import SddEngine
 
 
 def case(seed: int, n_features: int = 4) -> tb.BayesianClassifier:
@@ -151,3 +155,43 @@ def mutual_information(classifier: tb.BayesianClassifier, features: list[int]) -
         return float(-(seen * np.log(seen)).sum())
 
     return entropy(joint.sum(axis=0)) + entropy(joint.sum(axis=1)) - entropy(joint.reshape(-1))
+
+
+@pytest.mark.parametrize("engine", ["auto", "dense", "sdd"])
+def test_one_engine_serves_all_thresholds(engine: EngineName) -> None:
+    thresholds = [0.0, 0.2, 0.5, 0.9]
+    for classifier in (case(3), case(4), brute_force.random_classifier(np.random.default_rng(2), [2, 3, 2], 0.4)):
+        found = tb.trim_at_thresholds(classifier, 1, thresholds, engine=engine)
+        for threshold, trimming in zip(thresholds, found, strict=True):
+            alone = tb.trim(classifier.with_threshold(threshold), 1)
+            assert trimming.original.threshold == threshold
+            assert trimming.agreement == pytest.approx(alone.agreement, abs=1e-9)
+            assert trimming.optimal
+            built = make_engine(classifier, engine).with_threshold(threshold)
+            assert tb.trim(classifier.with_threshold(threshold), 1, engine=built).agreement == pytest.approx(
+                alone.agreement, abs=1e-9
+            )
+    with pytest.raises(ValueError, match="thresholds must be a sequence of at least one number, got none"):
+        tb.trim_at_thresholds(case(3), 1, [])
+
+
+def test_an_engine_of_log_odds_with_another_threshold() -> None:
+    classifier = brute_force.random_classifier(np.random.default_rng(5), [2, 2, 3], 0.4)
+    engine = make_engine(classifier, "log_odds").with_threshold(0.7)
+    assert engine.agreement([0, 2], 0.5) == pytest.approx(
+        brute_force.expected_agreement(classifier.with_threshold(0.7), [0, 2], 0.5), abs=1e-12
+    )
+
+
+def test_deterministic_networks_are_compiled_and_others_contracted(monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier = case(2)
+    assert isinstance(make_engine(classifier), DenseEngine)
+    monkeypatch.setattr("trimbench.trimming.engines._MANY_NODES", 1)
+    monkeypatch.setattr("trimbench.trimming.engines._MOSTLY_DETERMINISTIC", 0.0)
+    assert isinstance(make_engine(classifier), SddEngine)
+
+    def fails(_: object) -> SddEngine:
+        raise CircuitError("too large")
+
+    monkeypatch.setattr("trimbench.trimming.engines.SddEngine.of", fails)
+    assert isinstance(make_engine(classifier), DenseEngine), "where the circuit is too large, the table is tried"

@@ -5,14 +5,13 @@ from trimbench.data.dataset import Dataset
 from trimbench.data.declaration import (
     DatasetDeclaration,
     Facts,
-    NetworkDeclaration,
     declare_dataset,
-    declare_network,
 )
 from trimbench.data.encoding import categorize
 from trimbench.data.errors import DataUnavailable, DeclarationError, FactsMismatch
 from trimbench.data.files import FileDeclaration, fetch_file
 from trimbench.data.fingerprint import fingerprint
+from trimbench.data.network_declaration import NetworkDeclaration, declare_network
 from trimbench.data.sources import is_available, load_dataset
 from trimbench.data.splits import split_rows
 

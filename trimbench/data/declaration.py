@@ -1,6 +1,5 @@
-"""Data sets and networks as they are declared in YAML, checked and frozen."""
+"""Data sets as they are declared in YAML, checked and frozen."""
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,49 +88,6 @@ class DatasetDeclaration:
     facts: Facts
 
 
-@dataclass(frozen=True)
-class NetworkDeclaration:
-    """A named Bayesian network classifier in files.
-
-    Parameters
-    ----------
-    name : str
-    format : str
-        Format of the files.
-    files : dict of str to FileDeclaration
-        The files by their role.
-    target : str
-        Class node.
-    positive : str
-        State of the class node that counts as positive.
-    features : int
-        Number of feature nodes.
-    """
-
-    name: str
-    format: str
-    files: dict[str, FileDeclaration]
-    target: str
-    positive: str
-    features: int
-
-    @property
-    def sha256(self) -> str:
-        """SHA-256 over the roles and hashes of the files, whatever their order."""
-        lines = (f"{role} {file.sha256}\n" for role, file in sorted(self.files.items()))
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
-
-
-# The roles of the files that make up a network, by format.
-NETWORK_FILES: dict[str, tuple[str, ...]] = {
-    "ace": ("cnf", "lmap", "search"),
-    "erg": ("network",),
-    "uai": ("network",),
-    "bif": ("network",),
-    "xmlbif": ("network",),
-}
-
-
 def declare_dataset(name: str, mapping: Mapping[str, Any], base: Path | None = None) -> DatasetDeclaration:
     """Check and freeze the declaration of a data set.
 
@@ -158,42 +114,6 @@ def declare_dataset(name: str, mapping: Mapping[str, Any], base: Path | None = N
     source = _KINDS[kind](reader, base)
     facts = _facts(reader.inner("facts")) if "facts" in mapping else Facts()
     return DatasetDeclaration(name=name, source=source, facts=facts)
-
-
-def declare_network(name: str, mapping: Mapping[str, Any]) -> NetworkDeclaration:
-    """Check and freeze the declaration of a Bayesian network classifier.
-
-    Parameters
-    ----------
-    name : str
-        Name of the network, used in every message.
-    mapping : mapping
-        Parsed YAML: ``format``, ``files``, ``target``, ``positive`` and ``facts`` with ``features``.
-
-    Returns
-    -------
-    NetworkDeclaration
-
-    Raises
-    ------
-    DeclarationError
-        A key is unknown, missing or of the wrong type. The message names the network and the key.
-    """
-    reader = MappingReader.of(f"network {name!r}", mapping)
-    reader.expect(["format", "files", "target", "positive", "facts"])
-    format_ = reader.choice("format", tuple(NETWORK_FILES))
-    files = reader.inner("files")
-    files.expect(NETWORK_FILES[format_])
-    facts = reader.inner("facts")
-    facts.expect(["features"])
-    return NetworkDeclaration(
-        name=name,
-        format=format_,
-        files={role: files.file(role) for role in NETWORK_FILES[format_]},
-        target=reader.text("target"),
-        positive=reader.text("positive"),
-        features=facts.whole("features", 1),
-    )
 
 
 def _openml(reader: MappingReader, base: Path | None) -> OpenMLSource:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 MISSING = "missing"
 
 
-def categorize(train: pd.DataFrame, *others: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
+def categorize(train: pd.DataFrame, *others: pd.DataFrame, keep_missing: bool = False) -> tuple[pd.DataFrame, ...]:
     """Turn every column into a category: numbers by whether they are high or low among the training rows.
 
     Parameters
@@ -21,6 +21,8 @@ def categorize(train: pd.DataFrame, *others: pd.DataFrame) -> tuple[pd.DataFrame
         Numbers and labels, at least one row.
     *others : DataFrame of shape (n_other, n_features)
         Frames with the same columns, encoded with the cuts of `train`.
+    keep_missing : bool
+        Leave missing values missing instead of making them a category.
 
     Returns
     -------
@@ -28,8 +30,8 @@ def categorize(train: pd.DataFrame, *others: pd.DataFrame) -> tuple[pd.DataFrame
         One frame for `train` and for each of `others`, with the same index. A number becomes "1" if it exceeds the
         median of the training rows, else "0"; where none exceeds it (a 0/1 column that is mostly 1), "1" if it reaches
         it. A label stays.
-        Where a column misses a value in any frame, "missing" is one more category of it. All frames have the same
-        categories, those that a source declares for a label column among them.
+        Where a column misses a value in any frame, "missing" is one more category of it, unless `keep_missing`.
+        All frames have the same categories, those that a source declares for a label column among them.
 
     Raises
     ------
@@ -54,7 +56,7 @@ def categorize(train: pd.DataFrame, *others: pd.DataFrame) -> tuple[pd.DataFrame
                 f"got {list(frame.columns)}"
             )
     frames = (train, *others)
-    columns = [_categorized([frame[name] for frame in frames]) for name in train.columns]
+    columns = [_categorized([frame[name] for frame in frames], keep_missing) for name in train.columns]
     return tuple(
         pd.DataFrame(
             {name: coded[place] for name, coded in zip(train.columns, columns, strict=True)}, index=frame.index
@@ -63,7 +65,7 @@ def categorize(train: pd.DataFrame, *others: pd.DataFrame) -> tuple[pd.DataFrame
     )
 
 
-def _categorized(parts: list[pd.Series[Any]]) -> list[pd.Series[Any]]:
+def _categorized(parts: list[pd.Series[Any]], keep_missing: bool) -> list[pd.Series[Any]]:
     """Return one column in all frames as categories; the first frame is that of the training rows."""
     import pandas as pd
 
@@ -84,7 +86,7 @@ def _categorized(parts: list[pd.Series[Any]]) -> list[pd.Series[Any]]:
         )
         seen = sorted({value for text in texts for value in text.dropna()} - set(declared))
         categories = [*declared, *seen]
-    if any(text.isna().any() for text in texts):
+    if not keep_missing and any(text.isna().any() for text in texts):
         texts = [text.fillna(MISSING) for text in texts]
         categories = [*categories, *({MISSING} - set(categories))]
     dtype = pd.CategoricalDtype(categories)

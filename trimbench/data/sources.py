@@ -1,4 +1,4 @@
-"""From the declaration of a data set to its table."""
+"""From the declaration of a data set to its table, and of a network to its files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from trimbench.data.declaration import (
     BundledSource,
     CsvSource,
     DatasetDeclaration,
-    NetworkDeclaration,
     OpenMLSource,
     SimulatedSource,
 )
 from trimbench.data.errors import DataUnavailable, DeclarationError
 from trimbench.data.files import FileDeclaration, cached_path, fetch_file
+from trimbench.data.network_declaration import NetworkDeclaration, existing
 from trimbench.data.openml_source import is_cached, load_openml
 from trimbench.data.reachability import one_line_reason
 from trimbench.data.simulators import simulate_naive_bayes
@@ -62,6 +62,19 @@ def load_dataset(declaration: DatasetDeclaration, cache: Cache) -> Dataset:
     return build_dataset(declaration, _csv_table(declaration.name, source, path), source.target)
 
 
+def network_paths(declaration: NetworkDeclaration, cache: Cache) -> dict[str, Path]:
+    """Return the files of a declared network by their role, fetched where needed.
+
+    Raises
+    ------
+    DataUnavailable
+        When a file is neither cached nor to be had.
+    """
+    if declaration.path is not None:
+        return {"network": existing(declaration.name, declaration.path)}
+    return {role: fetch_file(file, cache) for role, file in declaration.files.items()}
+
+
 def is_available(declaration: DatasetDeclaration | NetworkDeclaration | FileDeclaration, cache: Cache) -> bool:
     """Tell whether the data is on this machine, without downloading or verifying anything.
 
@@ -77,7 +90,8 @@ def is_available(declaration: DatasetDeclaration | NetworkDeclaration | FileDecl
     if isinstance(declaration, FileDeclaration):
         return any(cached_path(declaration, place).is_file() for place in cache.places)
     if isinstance(declaration, NetworkDeclaration):
-        return all(is_available(file, cache) for file in declaration.files.values())
+        own = declaration.path is None or declaration.path.is_file()
+        return own and all(is_available(file, cache) for file in declaration.files.values())
     source = declaration.source
     if isinstance(source, OpenMLSource):
         return is_cached(source, cache)

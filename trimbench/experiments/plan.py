@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from trimbench.configuration import Catalogue
 from trimbench.data.cache import Cache
-from trimbench.data.declaration import DatasetDeclaration, NetworkDeclaration
+from trimbench.data.declaration import DatasetDeclaration
+from trimbench.data.network_declaration import NetworkDeclaration
 from trimbench.execution.job import Job
 
 if TYPE_CHECKING:
@@ -46,12 +47,15 @@ class Table:
     title : str
     frame : DataFrame
     formats : mapping from column to format specification, for example ``".4f"``
+    listed : bool
+        Whether pages show it. A long table is written as CSV only.
     """
 
     name: str
     title: str
     frame: pd.DataFrame
     formats: Mapping[str, str] = field(default_factory=dict)
+    listed: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ from trimbench.configuration import Catalogue, ConfigurationError, build_setting
 from trimbench.data.cache import Cache
 from trimbench.data.declaration import DatasetDeclaration
 from trimbench.data.errors import DataUnavailable, FactsMismatch
-from trimbench.data.files import fetch_file
-from trimbench.data.sources import is_available, load_dataset
+from trimbench.data.sources import is_available, load_dataset, network_paths
 from trimbench.execution.executors import Executor
 from trimbench.execution.run import run_jobs
 from trimbench.execution.store import JobStore, Record
@@ -116,8 +115,7 @@ def fetch(declaration: Declaration, cache: Cache) -> None:
     if isinstance(declaration, DatasetDeclaration):
         load_dataset(declaration, cache)
     else:
-        for file in declaration.files.values():
-            fetch_file(file, cache)
+        network_paths(declaration, cache)
 
 
 def run_experiment(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,15 @@ from trimbench.networks.naive_bayes import NaiveBayes
 if TYPE_CHECKING:
     import pandas as pd
 
+MissingValues = Literal["error", "ignore"]
+
 
 def learn_naive_bayes(
     features: pd.DataFrame,
     target: pd.Series,
     *,
     smoothing: float = 1.0,
-    missing: Literal["error", "ignore"] = "error",
+    missing: MissingValues = "error",
 ) -> NaiveBayes:
     """Learn a naive Bayes model by counting, with Laplace smoothing.
 
@@ -47,26 +49,14 @@ def learn_naive_bayes(
         different lengths, or the same row labels in another order; when the smoothing is negative, or a feature has no
         observed value in some class while the smoothing is 0.
     """
-    if not np.isfinite(smoothing) or smoothing < 0:
-        raise ValueError(f"smoothing must be a finite number >= 0, got {smoothing!r}; 1 is Laplace's rule")
-    if missing not in ("error", "ignore"):
-        raise ValueError(f"missing must be 'error' or 'ignore', got {missing!r}")
-    if len(features) == 0 or len(features) != len(target):
-        raise ValueError(
-            "features and target must have the same number of rows, at least one, "
-            f"got {len(features)} and {len(target)}"
-        )
-    if _shuffled(features.index, target.index):
-        raise ValueError(
-            "features and target must have their rows in the same order, got the same row labels in another order; "
-            "use target.loc[features.index], or target.reset_index(drop=True) if the order is meant"
-        )
-    class_codes, class_names = _codes(target, "target", missing="error")
+    check_smoothing(smoothing)
+    check_rows(features, target)
+    class_codes, class_names = category_codes(target, "target", missing="error")
     feature_names = [str(label) for label in features.columns]
     likelihoods, value_names = [], []
     for position, name in enumerate(feature_names):
         # By position: a name that stands twice would select a table; the model refuses such names.
-        codes, values = _codes(features.iloc[:, position], f"feature {name!r}", missing=missing)
+        codes, values = category_codes(features.iloc[:, position], f"feature {name!r}", missing=missing)
         counts = np.zeros((len(class_names), len(values)))
         seen = codes >= 0
         np.add.at(counts, (class_codes[seen], codes[seen]), 1.0)
@@ -91,12 +81,40 @@ def learn_naive_bayes(
     )
 
 
+def check_smoothing(smoothing: float) -> None:
+    """Raise a ValueError unless the pseudo-count is a finite number of 0 or more."""
+    if not np.isfinite(smoothing) or smoothing < 0:
+        raise ValueError(f"smoothing must be a finite number >= 0, got {smoothing!r}; 1 is Laplace's rule")
+
+
+def check_rows(features: pd.DataFrame, target: pd.Series) -> None:
+    """Raise a ValueError unless both tables have the same rows, at least one."""
+    if len(features) == 0 or len(features) != len(target):
+        raise ValueError(
+            "features and target must have the same number of rows, at least one, "
+            f"got {len(features)} and {len(target)}"
+        )
+    if _shuffled(features.index, target.index):
+        raise ValueError(
+            "features and target must have their rows in the same order, got the same row labels in another order; "
+            "use target.loc[features.index], or target.reset_index(drop=True) if the order is meant"
+        )
+
+
 def _shuffled(rows: pd.Index, others: pd.Index) -> bool:
     return not rows.equals(others) and bool(rows.isin(others).all() and others.isin(rows).all())
 
 
-def _codes(column: pd.Series, what: str, *, missing: str) -> tuple[NDArray[np.int64], list[str]]:
-    """Return value indices (-1 where missing) and the names of the values."""
+def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> tuple[NDArray[np.int64], list[str]]:
+    """Return value indices (-1 where missing) and the names of the values.
+
+    Raises
+    ------
+    ValueError
+        When values are missing and may not be, or there is no value at all; `what` names the column in it.
+    """
+    if missing not in get_args(MissingValues):
+        raise ValueError(f"missing must be 'error' or 'ignore', got {missing!r}")
     categorical = column.astype("category")
     codes = np.asarray(categorical.cat.codes, dtype=np.int64)
     if missing == "error" and (codes < 0).any():

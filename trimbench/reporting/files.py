@@ -45,7 +45,8 @@ def write_findings(findings: Findings, reported: list[Reported], folder: Path) -
     tables = list(findings.outcome.tables)
     compared = comparison(reported, findings.reproduced, _reason(findings), findings.outcome.intervals)
     main = compared.frame if reported else tables[0].frame
-    shown = [*tables, side_by_side(compared)] if reported else list(tables)
+    shown = [table for table in tables if table.listed]
+    shown += [side_by_side(compared)] if reported else []
     differing = differences(compared)
     shown += [differing] if len(differing.frame) else []
     written = [

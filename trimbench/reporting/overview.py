@@ -50,7 +50,7 @@ class Overview:
         self._lines.append(line)
         _say(f"\n## {findings.name}: {line['status']}\n")
         for table in findings.outcome.tables:
-            if len(table.frame):
+            if table.listed and len(table.frame):
                 _say(f"{table.title}\n\n{markdown(table)}\n")
         if reported:
             compared = comparison(reported, findings.reproduced, "", findings.outcome.intervals)

@@ -193,6 +193,10 @@ class BayesianClassifier:
             self.model, self.target, positive=self.positive, features=features, threshold=threshold
         )
 
+    def with_threshold(self, threshold: float) -> BayesianClassifier:
+        """Return the classifier of the same distribution and features with another threshold."""
+        return self.with_features(self.features, threshold)
+
     def posterior(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return Pr(positive | features) of each row; NaN where a row has probability zero.
 

@@ -1,4 +1,4 @@
-"""The best trimmings for all budgets at once."""
+"""The best trimmings for several budgets, or several thresholds, at once."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.trimming.budget import checked_budget, checked_costs, highest_cost
-from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.classifier import BayesianClassifier, checked_threshold
 from trimbench.trimming.dense import DenseEngine
+from trimbench.trimming.engines import Engine, EngineName, make_engine
 from trimbench.trimming.lattice import subset_batches
 from trimbench.trimming.search import AGREEMENT_TOLERANCE
 from trimbench.trimming.thresholds import Cut, Instances, best_cut
-from trimbench.trimming.trim import Trimming, exact_trimming
+from trimbench.trimming.trim import Trimming, exact_trimming, trim
 
 
 def trimming_curve(
@@ -54,6 +55,60 @@ def trimming_curve(
     candidates = [(-value, cost, kept) for kept, cost, value in _sweep(classifier, engine, price, max(budgets))]
     heapq.heapify(candidates)
     return _best_of_each(classifier, engine, candidates, limits)
+
+
+def trim_at_thresholds(
+    classifier: BayesianClassifier,
+    budget: float,
+    thresholds: Sequence[float],
+    costs: Mapping[str, float] | Sequence[float] | None = None,
+    engine: EngineName | Engine = "auto",
+    time_limit: float | None = None,
+    *,
+    evaluation_limit: int | None = None,
+) -> list[Trimming]:
+    """Trim a classifier for each of several thresholds of its own; its network is contracted or compiled once.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+        Its own threshold does not matter.
+    budget : float
+        Largest sum of costs, 0 or more.
+    thresholds : sequence of float in [0, 1]
+    costs, engine, evaluation_limit
+        As in `trim`.
+    time_limit : float, optional
+        Seconds for each of the searches.
+
+    Returns
+    -------
+    list of Trimming
+        One for each threshold, in their order.
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range or there are too many features for the engine.
+    """
+    levels = [checked_threshold(threshold) for threshold in thresholds]
+    if not levels:
+        raise ValueError("thresholds must be a sequence of at least one number, got none")
+    # What is known of a naive Bayes classifier depends on the threshold, and is quickly made.
+    shared = engine
+    if isinstance(engine, str) and not classifier.is_naive_bayes:
+        shared = make_engine(classifier, engine)
+    return [
+        trim(
+            classifier.with_threshold(level),
+            budget,
+            costs,
+            shared if isinstance(shared, str) else shared.with_threshold(level),
+            time_limit,
+            evaluation_limit=evaluation_limit,
+        )
+        for level in levels
+    ]
 
 
 def potential_agreements(

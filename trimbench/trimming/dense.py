@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,10 +123,18 @@ class DenseEngine:
             order = tuple(sorted(order, key=lambda i: separation(classifier.tables[i])))
         shape = tuple(classifier.cardinalities[i] for i in order)
         positive, negative = classifier.joint(order)
-        mass = positive + negative
-        signed = np.where(is_positive(positive, negative, classifier.threshold), mass, -mass)
+        signed = _signed(positive, negative, classifier.threshold)
         channels = signed[None] if classifier.is_naive_bayes else np.stack([signed, positive, negative])
         return cls(classifier, DenseMeasure(order, shape, channels, np.empty(entries)))
+
+    def with_threshold(self, threshold: float) -> DenseEngine:
+        """Return the engine of the same classifier with another threshold; a network is not contracted again."""
+        classifier = self.classifier.with_threshold(threshold)
+        if classifier.is_naive_bayes:
+            return DenseEngine.build(classifier)
+        _, positive, negative = self.root.values
+        channels = np.stack([_signed(positive, negative, threshold), positive, negative])
+        return DenseEngine(classifier, replace(self.root, values=channels))
 
     def instances(self, features: Sequence[int]) -> Instances:
         """Return the instances of a feature subset (given by position)."""
@@ -146,6 +154,11 @@ class DenseEngine:
     def best_cut(self, features: Sequence[int]) -> Cut:
         """Return the threshold interval of a feature subset with the highest agreement."""
         return best_cut(self.instances(features), self.classifier.threshold)
+
+
+def _signed(positive: NDArray[np.float64], negative: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
+    mass = positive + negative
+    return np.where(is_positive(positive, negative, threshold), mass, -mass)
 
 
 def separation(table: NDArray[np.float64]) -> float:

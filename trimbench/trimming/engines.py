@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol, Self, get_args
 
+import numpy as np
+
+from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.trimming import dense, log_odds
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.sdd_compiler import CircuitError
 from trimbench.trimming.sdd_engine import SddEngine
 from trimbench.trimming.search import SignedMeasure
 from trimbench.trimming.thresholds import Cut, Instances
@@ -16,6 +20,8 @@ EngineName = Literal["auto", "dense", "log_odds", "sdd"]
 
 # Up to here the table is the faster of the two: one evaluation is some 10 ms, and deeper ones cost less.
 _DENSE_IS_FASTER = 2**23
+# A network of so many nodes, this share of whose probabilities are 0 or 1, has a small circuit and large tables.
+_MANY_NODES, _MOSTLY_DETERMINISTIC = 100, 0.75
 
 
 class Engine(Protocol):
@@ -24,6 +30,9 @@ class Engine(Protocol):
     @property
     def root(self) -> SignedMeasure:
         """The signed measure over all features."""
+
+    def with_threshold(self, threshold: float) -> Self:
+        """Return the engine of the same classifier with another threshold."""
 
     def instances(self, features: Sequence[int]) -> Instances:
         """Return the instances of a feature subset."""
@@ -66,12 +75,26 @@ def make_engine(classifier: BayesianClassifier, name: EngineName = "auto") -> En
 
 
 def _for_network(classifier: BayesianClassifier) -> Engine:
-    """Return the dense engine where the network can be contracted within its limits, else that of circuits."""
-    from trimbench.networks.contraction import ContractionTooLarge
+    """Return the engine of circuits where zeros make them small or a table is impossible, else the dense engine.
 
+    Raises
+    ------
+    ContractionTooLarge
+        When the network can neither be contracted within the limits nor is likely to have a small circuit.
+    """
     if math.prod(classifier.cardinalities) > dense.MAX_ENTRIES:
         return SddEngine.of(classifier)
-    try:
-        return dense.DenseEngine.build(classifier)
-    except ContractionTooLarge:
-        return SddEngine.of(classifier)
+    if isinstance(classifier.model, BayesianNetwork) and _has_small_circuit(classifier.model):
+        try:
+            return SddEngine.of(classifier)
+        except CircuitError:
+            pass  # the table may still be possible
+    return dense.DenseEngine.build(classifier)
+
+
+def _has_small_circuit(network: BayesianNetwork) -> bool:
+    if len(network.nodes) < _MANY_NODES:
+        return False
+    tables = [network.table(node) for node in network.nodes]
+    certain = sum(int(np.isin(table, (0.0, 1.0)).sum()) for table in tables)
+    return certain >= _MOSTLY_DETERMINISTIC * sum(table.size for table in tables)

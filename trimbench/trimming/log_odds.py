@@ -50,6 +50,10 @@ class LogOddsEngine:
     def _sums(self) -> WeightSums:
         return WeightSums(self.classifier.tables)
 
+    def with_threshold(self, threshold: float) -> LogOddsEngine:
+        """Return the engine of the same classifier with another threshold."""
+        return LogOddsEngine(self.classifier.with_threshold(threshold))
+
     @property
     def root(self) -> LogOddsMeasure:
         """The measure over all features."""

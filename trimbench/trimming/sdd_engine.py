@@ -83,6 +83,10 @@ class SddEngine:
         network = model.to_network() if isinstance(model, NaiveBayes) else model
         return cls.build(network, classifier.target, classifier.positive, classifier.features, classifier.threshold)
 
+    def with_threshold(self, threshold: float) -> SddEngine:
+        """Return the engine of the same classifier with another threshold; the network is not compiled again."""
+        return SddEngine.from_compilation(self.compilation, threshold)
+
     def agreement(self, features: Sequence[int], threshold: float) -> float:
         """Return the expected classification agreement of a feature subset with a threshold."""
         return self.instances(features).agreement(threshold)

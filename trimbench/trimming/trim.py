@@ -13,7 +13,7 @@ from trimbench.trimming.budget import checked_budget, checked_costs, is_affordab
 from trimbench.trimming.certified import CertifiedEngine
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.dense import separation
-from trimbench.trimming.engines import EngineName, check_engine, make_engine
+from trimbench.trimming.engines import Engine, EngineName, check_engine, make_engine
 from trimbench.trimming.forward import select_forward
 from trimbench.trimming.include_exclude import search_included
 from trimbench.trimming.log_odds import MAX_ENTRIES, LogOddsEngine
@@ -67,7 +67,7 @@ def trim(
     classifier: BayesianClassifier,
     budget: float,
     costs: Mapping[str, float] | Sequence[float] | None = None,
-    engine: EngineName = "auto",
+    engine: EngineName | Engine = "auto",
     time_limit: float | None = None,
     *,
     evaluation_limit: int | None = None,
@@ -81,8 +81,9 @@ def trim(
         Largest sum of costs, 0 or more. Where no feature is affordable the answer has none.
     costs : mapping from feature name to cost, or sequence of n_features costs, optional
         0 or more. Default: 1 for each feature.
-    engine : {"auto", "dense", "log_odds", "sdd"}
-        How agreements are computed; ``"auto"`` goes by the size of the model. The log-odds engine (naive Bayes) is
+    engine : {"auto", "dense", "log_odds", "sdd"} or Engine
+        How agreements are computed; ``"auto"`` goes by the size of the model. An engine that `make_engine` built for
+        this classifier is taken as it is. The log-odds engine (naive Bayes) is
         exact up to 2^44 instances; beyond, it selects forward and certifies what it selected. The SDD engine compiles
         the network to a circuit, which may be small where a table is impossible.
     time_limit : float, optional
@@ -115,14 +116,15 @@ def trim(
     price = checked_costs(classifier, costs)
     limit = checked_budget(budget)
     _check_limits(time_limit, evaluation_limit)
-    check_engine(engine)
+    if isinstance(engine, str):
+        check_engine(engine)
     if is_affordable(price, limit):
         return _nothing_removed(classifier)
     if not classifier.is_naive_bayes:
         return _trim_general(classifier, price, limit, engine, time_limit, evaluation_limit)
-    if engine != "dense" and math.prod(classifier.cardinalities) > MAX_ENTRIES:
+    if isinstance(engine, str) and engine != "dense" and math.prod(classifier.cardinalities) > MAX_ENTRIES:
         return _trim_certified(classifier, price, limit, time_limit)
-    computed = make_engine(classifier, engine)
+    computed = make_engine(classifier, engine) if isinstance(engine, str) else engine
     by_separation = sorted(range(classifier.n_features), key=lambda i: -separation(classifier.tables[i]))
     found = search(
         computed.root,
@@ -142,12 +144,12 @@ def _trim_general(
     classifier: BayesianClassifier,
     costs: Sequence[float],
     budget: float,
-    engine: EngineName,
+    engine: EngineName | Engine,
     time_limit: float | None,
     evaluation_limit: int | None,
 ) -> Trimming:
     """Trim a classifier whose features depend on each other given the class."""
-    computed = make_engine(classifier, engine)
+    computed = make_engine(classifier, engine) if isinstance(engine, str) else engine
     found = search_included(
         computed.root,
         computed.instances,

@@ -13,10 +13,12 @@ from trimbench.execution.job import Job
 from trimbench.execution.seeds import seed_for
 from trimbench.experiments.plan import Cell, LineFigure, Outcome, Table, check_axis
 from trimbench.experiments.trimming import jobs
+from trimbench.experiments.trimming.problems import chosen_problems
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_PROBLEM = ("dataset", "positive")
 _PICKS = {
     "optimal_eca": "highest ECA",
     "optimal_accuracy": "highest accuracy",
@@ -30,7 +32,9 @@ class Figure5:
 
     Attributes
     ----------
-    datasets : dict
+    datasets : list of str
+        Names in `problems`.
+    problems : dict
         For each name in the paper, ``dataset`` (a declared data set) and ``positive`` (its positive class).
     splits : int
         Number of random splits; the first is drawn.
@@ -41,7 +45,8 @@ class Figure5:
     seed : int
     """
 
-    datasets: dict[str, Any]
+    datasets: list[str]
+    problems: dict[str, Any]
     splits: int
     n_folds: int = 10
     budget_divisor: int = 2
@@ -51,7 +56,8 @@ class Figure5:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_axis("datasets", list(self.datasets))
+        check_axis("datasets", self.datasets)
+        chosen_problems("datasets", self.datasets, self.problems, _PROBLEM)
         if self.splits < 1 or self.budget_divisor < 1:
             raise ValueError(
                 f"splits and budget_divisor must be 1 or more, got {self.splits} and {self.budget_divisor}"
@@ -65,7 +71,7 @@ class Figure5:
     def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
         """Return one job for each data set and split."""
         cells = []
-        for name, choice in self.datasets.items():
+        for name, choice in chosen_problems("datasets", self.datasets, self.problems, _PROBLEM).items():
             dataset = choice["dataset"]
             declaration = catalogue.dataset(dataset)
             sha256 = declaration.facts.sha256 or load_dataset(declaration, cache).sha256

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from trimbench.data.cache import Cache
-from trimbench.data.declaration import declare_dataset, declare_network
+from trimbench.data.declaration import declare_dataset
 from trimbench.data.encoding import categorize
+from trimbench.data.network_declaration import declare_network
 from trimbench.data.sources import load_dataset
 from trimbench.data.splits import split_rows
 from trimbench.execution.functions import job_function
@@ -46,7 +47,7 @@ def trim_network(
         The budget is the number of features divided by this, rounded down.
     engine : str
     """
-    classifier = _network_classifier(network, name, threshold)
+    classifier = network_classifier(network, name, threshold)
     budget = classifier.n_features // budget_divisor
     start = time.perf_counter()
     trimming = trim(classifier, budget, engine=engine)
@@ -77,7 +78,7 @@ def select_from_network(network: Mapping[str, Any], name: str, threshold: float,
     threshold : float
     budget_divisor : int
     """
-    classifier = _network_classifier(network, name, threshold)
+    classifier = network_classifier(network, name, threshold)
     budget = classifier.n_features // budget_divisor
     start = time.perf_counter()
     selection = select_by_same_decision(classifier, budget)
@@ -96,10 +97,21 @@ def select_from_network(network: Mapping[str, Any], name: str, threshold: float,
     }
 
 
-def _network_classifier(network: Mapping[str, Any], name: str, threshold: float) -> BayesianClassifier:
+def network_classifier(network: Mapping[str, Any], name: str, threshold: float) -> BayesianClassifier:
+    """Return the classifier of a declared network.
+
+    Raises
+    ------
+    ValueError
+        When it is declared without a class.
+    """
     # What a job reads was fetched before it started: a worker never downloads.
     loaded = load_network(declare_network(name, network), Cache.from_environment(offline=True))
-    return BayesianClassifier(loaded.model, positive=loaded.positive, features=loaded.features, threshold=threshold)
+    if loaded.positive is None:
+        raise ValueError(f"network {name!r}: `target` and `positive` must be declared to make it a classifier")
+    return BayesianClassifier(
+        loaded.model, loaded.target, positive=loaded.positive, features=loaded.features, threshold=threshold
+    )
 
 
 @job_function(code=("trimbench.trimming",))

@@ -58,7 +58,7 @@ class Table6:
             for threshold in self.thresholds:
                 for method, function in _METHODS.items():
                     parameters: dict[str, Any] = {
-                        "network": catalogue.mapping("network", network),
+                        "network": catalogue.network_mapping(network),
                         "name": network,
                         "threshold": threshold,
                         "budget_divisor": self.budget_divisor,

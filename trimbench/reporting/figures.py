@@ -41,7 +41,9 @@ def draw(figure: LineFigure, paths: Sequence[Path]) -> None:
         axes = canvas.add_subplot()
         series = list(dict.fromkeys(figure.points["series"]))
         for index, name in enumerate(series):
-            _draw_line(axes, figure, name, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)])
+            # Where lines coincide, the first is seen.
+            order = 3 - index / len(series)
+            _draw_line(axes, figure, name, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)], order)
         for label, level in figure.levels.items():
             axes.axhline(level, color="#555555", linewidth=1, linestyle="--", label=label, zorder=1)
         if all(float(x).is_integer() for x in figure.points["x"]):
@@ -54,7 +56,7 @@ def draw(figure: LineFigure, paths: Sequence[Path]) -> None:
             canvas.savefig(path, dpi=160, metadata=metadata)
 
 
-def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: str) -> None:
+def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: str, order: float) -> None:
     line = figure.points[figure.points["series"] == name].sort_values("x")
     mark = figure.marks.get(name, "line")
     if mark == "cloud":
@@ -63,6 +65,6 @@ def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: st
     if mark == "highlight":
         axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=9, linewidth=0, label=name, zorder=4)
         return
-    axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=4, linewidth=1.6, label=name, zorder=3)
+    axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=4, linewidth=1.6, label=name, zorder=order)
     if {"low", "high"} <= set(line.columns):
         axes.fill_between(line["x"], line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trimbench.experiments.plan import LineFigure
+from trimbench.experiments.plan import ImageFigure, LineFigure
 
 # Okabe and Ito's palette, which stays distinct under the common colour-vision deficiencies.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -22,38 +22,72 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def draw(figure: LineFigure, paths: Sequence[Path]) -> None:
+def draw(figure: LineFigure | ImageFigure, paths: Sequence[Path]) -> None:
     """Draw a figure into one or several files; the ending gives the format.
 
     Parameters
     ----------
-    figure : LineFigure
+    figure : LineFigure or ImageFigure
     paths : sequence of Path
     """
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
 
     with mpl.rc_context(_STYLE):
         canvas = Figure(figsize=(6.4, 3.9), layout="constrained")
         FigureCanvasAgg(canvas)
-        axes = canvas.add_subplot()
-        series = list(dict.fromkeys(figure.points["series"]))
-        for index, name in enumerate(series):
-            # Where lines coincide, the first is seen.
-            order = 3 - index / len(series)
-            _draw_line(axes, figure, name, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)], order)
-        for label, level in figure.levels.items():
-            axes.axhline(level, color="#555555", linewidth=1, linestyle="--", label=label, zorder=1)
-        if all(float(x).is_integer() for x in figure.points["x"]):
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set(title=figure.title, xlabel=figure.x_label, ylabel=figure.y_label)
-        axes.legend(frameon=False, loc="best")
+        if isinstance(figure, ImageFigure):
+            _draw_images(canvas, figure)
+        else:
+            _draw_lines(canvas.add_subplot(), figure)
         for path in paths:
             # No creation date: the same points give the same bytes.
             metadata = {"CreationDate": None} if path.suffix == ".pdf" else {"Software": None}
             canvas.savefig(path, dpi=160, metadata=metadata)
+
+
+def _draw_lines(axes: Any, figure: LineFigure) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    series = list(dict.fromkeys(figure.points["series"]))
+    index = -1
+    for place, name in enumerate(series):
+        # A reference has the colour of the series before it.
+        index += figure.marks.get(name) != "reference"
+        # Where lines coincide, the first is seen.
+        order = 3 - place / len(series)
+        _draw_line(axes, figure, name, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)], order)
+    for label, level in figure.levels.items():
+        axes.axhline(level, color="#555555", linewidth=1, linestyle="--", label=label, zorder=1)
+    if all(float(x).is_integer() for x in figure.points["x"]):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set(title=figure.title, xlabel=figure.x_label, ylabel=figure.y_label)
+    axes.legend(frameon=False, loc="best")
+
+
+def _draw_images(canvas: Any, figure: ImageFigure) -> None:
+    rows, columns = (list(dict.fromkeys(figure.points[axis])) for axis in ("row", "column"))
+    canvas.set_size_inches(1.5 * len(columns) + 0.4, 1.55 * len(rows) + 0.4)
+    canvas.suptitle(figure.title, fontsize=9)
+    grid = canvas.subplots(len(rows), len(columns), squeeze=False)
+    palette = _grey_scale()
+    for (row, column), panel in figure.points.groupby(["row", "column"], sort=False):
+        axes = grid[rows.index(row), columns.index(column)]
+        image = panel.pivot_table(index="y", columns="x", values="value", dropna=False)
+        axes.imshow(image.to_numpy(dtype=float), cmap=palette, vmin=0, vmax=1, interpolation="nearest")
+        axes.set(xticks=[], yticks=[])
+        axes.grid(False)
+        if rows.index(row) == 0:
+            axes.set_title(column, fontsize=8)
+        if columns.index(column) == 0:
+            axes.set_ylabel(row, fontsize=8)
+
+
+def _grey_scale() -> Any:
+    import matplotlib as mpl
+
+    return mpl.colormaps["gray"].with_extremes(bad="#8a8a8a")
 
 
 def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: str, order: float) -> None:
@@ -64,6 +98,11 @@ def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: st
         return
     if mark == "highlight":
         axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=9, linewidth=0, label=name, zorder=4)
+        return
+    if mark == "reference":
+        axes.plot(
+            line["x"], line["y"], color=colour, linestyle=(0, (4, 2)), linewidth=1.2, alpha=0.8, label=name, zorder=1
+        )
         return
     axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=4, linewidth=1.6, label=name, zorder=order)
     if {"low", "high"} <= set(line.columns):

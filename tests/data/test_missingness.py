@@ -32,6 +32,12 @@ def test_rounding_errors_do_not_count(n: int, fraction: float, count: int) -> No
     assert Missingness().n_missing(n, fraction) == count
 
 
+def test_fifths() -> None:
+    fifths = Missingness(rounding="fifths")
+    assert [fifths.n_missing(13, fraction) for fraction in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)] == [0, 2, 4, 6, 8, 10]
+    assert [fifths.n_missing(60, fraction) for fraction in (0.2, 0.4, 0.6, 0.8)] == [12, 24, 36, 48]
+
+
 def test_every_feature_is_equally_likely_and_rows_differ() -> None:
     mask = Missingness().draw(20_000, NAMES, 0.25, np.random.default_rng(1))
     # Five standard deviations of a binomial count.
@@ -70,7 +76,7 @@ def test_blocks_of_an_image_are_rectangles() -> None:
     ("arguments", "message"),
     [
         ({"mechanism": "mnar"}, "mechanism must be one of mcar, rates, block, got 'mnar'"),
-        ({"rounding": "up"}, "rounding must be one of down, nearest, got 'up'"),
+        ({"rounding": "up"}, "rounding must be one of down, nearest, fifths, got 'up'"),
         ({"rates": {"a": 1.5}}, "rates must be between 0 and 1, got 1.5 for 'a'"),
         ({"image": [28]}, r"image must be height and width, got \[28\]"),
     ],

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Mechanism = Literal["mcar", "rates", "block"]
 MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
-Rounding = Literal["down", "nearest"]
+Rounding = Literal["down", "nearest", "fifths"]
 ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
 
 
@@ -26,8 +26,9 @@ class Missingness:
         ``"mcar"``: each row loses exactly as many features as the fraction says, chosen uniformly. ``"rates"``: each
         feature is missing independently, at its own rate. ``"block"``: each row loses neighbouring features: a run in
         the order of the columns, or a rectangle of an image.
-    rounding : {"down", "nearest"}
-        Number of features from a fraction: 20 % of 13 features are 2 or 3.
+    rounding : {"down", "nearest", "fifths"}
+        Number of features from a fraction: 20 % of 13 features are 2 or 3. ``"fifths"`` counts in steps of a fifth of
+        the features, itself rounded down: 80 % of 13 features are 4 times 2.
     rates : mapping from feature to rate
         Of ``"rates"``; the fraction holds for all other features.
     image : sequence of two ints, optional
@@ -53,12 +54,14 @@ class Missingness:
     def n_missing(self, n_features: int, fraction: float) -> int:
         """Return how many features each row loses (but for ``"rates"``).
 
-        >>> Missingness().n_missing(13, 0.2), Missingness(rounding="nearest").n_missing(13, 0.2)
-        (2, 3)
+        >>> [Missingness(rounding=rounding).n_missing(13, 0.8) for rounding in ROUNDINGS]
+        [10, 10, 8]
         """
         check_fraction(fraction)
         # 0.7 * 10 is 7.000000000000001 and 0.29 * 100 is 28.999999999999996: neither must count.
         exact = round(fraction * n_features, 9)
+        if self.rounding == "fifths":
+            return math.floor(round(5 * fraction, 9)) * (n_features // 5)
         return math.floor(exact) if self.rounding == "down" else math.floor(exact + 0.5)
 
     def draw(

@@ -94,8 +94,8 @@ class ImageFigure:
         Stem of its file; empty for the experiment's main figure.
     title : str
     points : DataFrame with the columns row, column, y, x and value
-        Row and column of the grid are labels, in order of appearance; y counts pixels from the top. A value is 0 (black)
-        to 1 (white), or missing (grey).
+        Row and column of the grid are labels, in order of appearance; y counts pixels from the top. A value is 0
+        (black) to 1 (white), or missing (grey).
     """
 
     name: str

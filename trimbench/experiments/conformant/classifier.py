@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 import warnings
 from collections.abc import Mapping
@@ -14,8 +16,8 @@ import numpy as np
 from trimbench.conformant.problem import Matrix, Vector
 from trimbench.execution.canonical import canonical_json
 from trimbench.execution.derived import Arrays, remember
-from trimbench.execution.functions import code_version, job_function
-from trimbench.experiments.conformant.protocol import prepare
+from trimbench.execution.functions import job_function
+from trimbench.experiments.conformant.protocol import Prepared, prepare
 
 _MAX_ITERATIONS = 3000
 _CODE = (
@@ -58,24 +60,31 @@ def fitted(task: Mapping[str, Any]) -> Fitted:
 
 @lru_cache(maxsize=8)
 def _fitted(task_json: str) -> Fitted:
-    import json
-
     import sklearn
 
     task = json.loads(task_json)
-    key = {"task": task, "code": code_version(f"{__name__}:fit_task"), "sklearn": sklearn.__version__}
-    arrays = remember("logistic", key, lambda: _fit(task))
+    prepared, inverse_penalty = prepare(task), float(task["protocol"]["inverse_penalty"])
+    # Minutes for the large data sets: the key is all that a fit depends on, and no source text besides.
+    digest = hashlib.sha256(np.packbits(prepared.train, axis=1).tobytes())
+    digest.update(prepared.train_labels.astype("<i8").tobytes())
+    key = {
+        "rows": digest.hexdigest(),
+        "shape": list(prepared.train.shape),
+        "C": inverse_penalty,
+        "max_iter": _MAX_ITERATIONS,
+        "sklearn": sklearn.__version__,
+    }
+    arrays = remember("logistic", key, lambda: _fit(prepared, inverse_penalty))
     iterations, seconds = arrays["run"].tolist()
     return Fitted(arrays["weights"], arrays["biases"], int(iterations), seconds)
 
 
-def _fit(task: Mapping[str, Any]) -> Arrays:
+def _fit(prepared: Prepared, inverse_penalty: float) -> Arrays:
     from sklearn.linear_model import LogisticRegression
 
     from trimbench.conformant.conform import linear_scores
 
-    prepared = prepare(task)
-    classifier = LogisticRegression(C=task["protocol"]["inverse_penalty"], max_iter=_MAX_ITERATIONS)
+    classifier = LogisticRegression(C=inverse_penalty, max_iter=_MAX_ITERATIONS)
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an unfinished fit shows in the number of iterations

@@ -195,14 +195,14 @@ _FORMATS = {
 }
 _NOTES = (
     "'label' is the share that the paper prints, 'missing' the true one: whole features go missing, and the authors "
-    "count in steps of a fifth, rounded down, so that 20 % of Adult's 13 features are 2 (15.4 %) and 80 % are 8 (61.5 %). "
-    "The second table also has the number of features that is nearest to the label.",
+    "count in steps of a fifth, rounded down, so that 20 % of Adult's 13 features are 2 (15.4 %), and 80 % are 8 "
+    "(61.5 %). The second table also has the number of features that is nearest to the label.",
     "The first table, which is held against the printed numbers, has the encoding of the authors' code, and constants "
     "for imputation from the complete test rows, as there. The second has constants of the training rows, and also the "
     "encoding of the paper's text (numbers cut at the mean plus 0.05 standard deviations). NaCL takes nothing from the "
     "test rows.",
-    "'NaCL ±' is half the 95 % confidence interval over the masks. 'NaCL, categorical' has one variable for the columns "
-    "of a one-hot feature, which the paper takes for independent.",
+    "'NaCL ±' is half the 95 % confidence interval over the masks. 'NaCL, categorical' has one variable for the "
+    "columns of a one-hot feature, which the paper takes for independent.",
     "The authors' thresholds for numbers are not published: those of Adult are read off their encoded test rows, and "
     "CovType has six bins with equally many rows. Their splits of Adult and CovType are not published either; that of "
     "Splice is theirs.",

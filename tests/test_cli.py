@@ -59,7 +59,7 @@ MISTAKES = [
     ("results=null", "configuration: results has no valid value: "),
     ("results=", "configuration: results must be a folder, got ''"),
     ("executor.workers=0", "executor: workers must be a positive int or None, got 0"),
-    ("executor.kind=thread", "executor: kind of executor must be one of serial, processes, got 'thread'"),
+    ("executor.kind=thread", "executor: kind of executor must be one of serial, processes, ray, slurm, got 'thread'"),
     ("executor=serial executor.timeout=3", "executor: timeout must be None for the serial executor"),
     (f"{T6} networks=pima", "experiment trimming/table6: networks must be a list, got 'pima'; write networks=[pima]"),
     (f"{T6} networks=[pim]", f"network must be one of {NETWORKS}, got 'pim'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -84,6 +85,12 @@ class Catalogue:
         if not isinstance(content, dict):
             raise ConfigurationError(f"{path} must hold keys and values, got {type(content).__name__}")
         return {str(key): value for key, value in content.items()}
+
+    def about(self, group: str, name: str) -> str:
+        """Return the comment at the head of a declaration, its first paragraph in one line."""
+        lines = self._path(group, name).read_text(encoding="utf-8").splitlines()
+        comments = [line.removeprefix("#").strip() for line in itertools.takewhile(lambda x: x.startswith("#"), lines)]
+        return " ".join(comment for comment in comments if not comment.startswith("@package"))
 
     def dataset_mapping(self, name: str) -> dict[str, Any]:
         """Return the content of a data set's declaration; a relative path in it starts at its file."""

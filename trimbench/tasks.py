@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -92,6 +91,12 @@ class Invocation:
     results: Path
     altered: tuple[str, ...] = ()
 
+    @property
+    def profile(self) -> str:
+        """Name of the profile, as far as the experiments have one."""
+        profiles = [settings.get("profile") for settings in self.experiments.values()]
+        return str(next((profile.get("name") for profile in profiles if isinstance(profile, Mapping)), "unknown"))
+
     def cache(self) -> Cache:
         """Return the data cache of this machine."""
         from trimbench.data.cache import Cache
@@ -109,14 +114,16 @@ class Invocation:
 
     def make_executor(self) -> Executor:
         """Return the executor of the configuration."""
-        from trimbench.execution.executors import make_executor
+        from trimbench.execution.executors import executor_options, make_executor
 
-        known = list(inspect.signature(make_executor).parameters)
-        for key in self.executor:
-            if key not in known:
-                raise unknown("executor: a key", known, key)
         try:
+            known = ["kind", *executor_options(str(self.executor.get("kind")))]
+            for key in self.executor:
+                if key not in known:
+                    raise unknown("executor: a key", known, key)
             return make_executor(**self.executor)
+        except ConfigurationError:
+            raise
         except ValueError as error:
             raise ConfigurationError(f"executor: {error}") from error
 
@@ -158,7 +165,7 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
             overview.note_failure(name, error)
         else:
             overview.note(findings)
-    return overview.close(summary=not invocation.chosen)
+    return overview.close(summary=not invocation.chosen, profile=invocation.profile)
 
 
 def _check_writable(folder: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -103,3 +104,24 @@ def linear_algebra_threads() -> dict[str, Any]:
 
 def unmarked(x: float) -> dict[str, Any]:
     return {"x": x}
+
+
+@job_function(code=CODE)
+def end_the_task(folder: str, times: int) -> dict[str, Any]:
+    """End the process that runs the task, and this one with it, the first few times."""
+    marks = Path(folder) / f"ended-{times}"
+    marks.mkdir(exist_ok=True)
+    if len(list(marks.iterdir())) < times:
+        (marks / str(os.getpid())).touch()
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
+    return {"times": times}
+
+
+@job_function(code=CODE)
+def talk(fail: bool) -> dict[str, Any]:
+    sys.stdout.write("half way \ud800\n")
+    sys.stderr.write("a warning\n")
+    if fail:
+        raise ValueError("then it failed")
+    return {}

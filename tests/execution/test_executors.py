@@ -3,11 +3,12 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trimbench.execution import Job, ProcessExecutor, Record, SerialExecutor, make_executor
+from trimbench.execution import Job, JobStore, ProcessExecutor, Record, SerialExecutor, make_executor
 from trimbench.execution.executors import Executor
 
 from . import sample_jobs
@@ -204,20 +205,20 @@ def test_overhead_per_job_is_small() -> None:
 
 
 def test_make_executor() -> None:
-    assert make_executor("serial", None, None) == SerialExecutor()
-    assert make_executor("processes", 3, 2.5) == ProcessExecutor(3, 2.5)
+    assert make_executor("serial", workers=None, timeout=None) == SerialExecutor()
+    assert make_executor("processes", workers=3, timeout=2.5) == ProcessExecutor(3, 2.5)
 
 
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: make_executor("threads", None, None), "must be one of serial, processes, got 'threads'"),
+        (lambda: make_executor("threads"), "must be one of serial, processes, ray, slurm, got 'threads'"),
         (
-            lambda: make_executor("serial", 2, None),
+            lambda: make_executor("serial", workers=2),
             "workers must be None or 1 for the serial .*, got 2; use kind",
         ),
         (
-            lambda: make_executor("serial", None, 5.0),
+            lambda: make_executor("serial", timeout=5.0),
             "timeout must be None for the serial .*, got 5.0; use kind",
         ),
         (lambda: ProcessExecutor(0), "workers must be a positive int or None, got 0; None takes"),
@@ -231,3 +232,21 @@ def test_make_executor() -> None:
 def test_unusable_settings_are_refused(make: Callable[[], Executor], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         make()
+
+
+@pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(1)])
+def test_what_a_job_writes_is_kept_beside_its_record(
+    executor: Executor, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    jobs = [Job.create(sample_jobs.talk, {"fail": fail}) for fail in (False, True)]
+    store = JobStore(tmp_path)
+    for record in run(executor, [*jobs, *squares(1)]).values():
+        store.put(record)
+    for job in jobs:
+        text = store.path(job).with_suffix(".log").read_text(encoding="utf-8")
+        assert text == "half way \\ud800\na warning\n"
+        found = store.get(job)
+        assert found is not None
+        assert "half way" not in found.to_json()
+    assert len(list(tmp_path.rglob("*.log"))) == 2, "a job that writes nothing has none"
+    assert capfd.readouterr().out == ""

@@ -12,7 +12,9 @@ import pytest
 import yaml
 
 from trimbench.execution import Job, JobStore, Record, SerialExecutor, make_executor, run_jobs
-from trimbench.execution.executors import Executor, ProcessExecutor
+from trimbench.execution.executors import Executor, ProcessExecutor, executor_options
+from trimbench.execution.ray_executor import RayExecutor
+from trimbench.execution.slurm_executor import SlurmExecutor
 
 from . import sample_jobs
 
@@ -179,7 +181,7 @@ from trimbench.execution import Job, JobStore, make_executor, run_jobs
 if __name__ == "__main__":
     jobs = import_module({module!r})
     sweep = [Job.create(getattr(jobs, {function!r}), {{**{shared!r}, {axis!r}: n}}) for n in range({n})]
-    run_jobs(sweep, JobStore(Path({folder!r})), make_executor({kind!r}, {workers!r}))
+    run_jobs(sweep, JobStore(Path({folder!r})), make_executor({kind!r}, workers={workers!r}))
 """
 
 
@@ -265,8 +267,15 @@ def test_workers_end_with_the_program(
         assert "jobs: 0 of 4 run in" in error
 
 
-@pytest.mark.parametrize("kind", ["serial", "processes"])
+@pytest.mark.parametrize("kind", ["serial", "processes", "ray", "slurm"])
 def test_the_configuration_files_make_their_executor(kind: str) -> None:
     settings = yaml.safe_load((REPOSITORY / "conf" / "executor" / f"{kind}.yaml").read_text(encoding="utf-8"))
-    assert settings == {"kind": kind, "workers": None, "timeout": None}
-    assert make_executor(**settings) == {"serial": SerialExecutor(), "processes": ProcessExecutor()}[kind]
+    settings.pop("folder", None)  # names another key
+    expected = {
+        "serial": SerialExecutor(),
+        "processes": ProcessExecutor(),
+        "ray": RayExecutor(),
+        "slurm": SlurmExecutor(),
+    }
+    assert make_executor(**settings) == expected[kind]
+    assert {"kind", *executor_options(kind)} == {*settings, *({"folder"} if kind == "slurm" else ())}

@@ -152,6 +152,7 @@ def test_a_failure_while_writing_a_table_leaves_the_old_files(tmp_path: Path, mo
 
 def test_summary(tmp_path: Path) -> None:
     lines = pd.DataFrame({"experiment": ["a"], "status": ["failed: one\ntwo | three"]})
-    written = write_summary(lines, tmp_path / "new" / "folder")
+    written = write_summary(lines, "<p>page</p>", tmp_path / "new" / "folder")
     assert pd.read_csv(written[0])["status"].tolist() == ["failed: one\ntwo | three"]
+    assert written[2].read_text(encoding="utf-8") == "<p>page</p>"
     assert r"| a            | failed: one two \| three |" in written[1].read_text(encoding="utf-8")

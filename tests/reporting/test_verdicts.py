@@ -159,6 +159,7 @@ def test_the_projects_reported_numbers_belong_to_its_experiments() -> None:
     found = 0
     for group in catalogue.names("reported"):
         numbers = catalogue.mapping("reported", group)
+        assert {"title", "citation", "review"} == set(numbers.pop("paper"))
         assert set(numbers) <= set(catalogue.names("experiment"))
         for experiment in numbers:
             read = read_reported(numbers, experiment)

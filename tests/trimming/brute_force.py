@@ -51,6 +51,26 @@ def positive(joint: tuple[float, float], threshold: float) -> bool:
     return joint[0] * (1 - threshold) >= joint[1] * threshold * (1 - TOLERANCE)
 
 
+def same_decision_probabilities(
+    classifier: tb.BayesianClassifier, features: Sequence[int], threshold: float
+) -> list[tuple[float, float]]:
+    """Return Pr(f') and SDP_{C,T,T'}(F minus F' | f') (Definition 5) of every instance f' that is possible."""
+    full = instances(classifier, range(classifier.n_features))
+    found = []
+    for seen, joint in instances(classifier, features).items():
+        mass = sum(joint)
+        if mass == 0:
+            continue
+        rest = [(values, other) for values, other in full.items() if tuple(values[i] for i in features) == seen]
+        same = [
+            sum(other) / mass
+            for _, other in rest
+            if positive(other, classifier.threshold) == positive(joint, threshold)
+        ]
+        found.append((mass, sum(same)))
+    return found
+
+
 def expected_agreement(classifier: tb.BayesianClassifier, features: Sequence[int], threshold: float) -> float:
     """Definition 2."""
     part = instances(classifier, features)

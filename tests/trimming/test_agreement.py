@@ -81,6 +81,22 @@ def test_propositions_1_to_3(case: tuple[tb.BayesianClassifier, list[int]]) -> N
         assert tb.maximum_potential_agreement(classifier, fewer) <= potential + 1e-12
 
 
+@given(case=classifiers_with_subset(), threshold=st.sampled_from([0.0, 0.25, 0.5, 0.9]))
+@settings(max_examples=60, deadline=None)
+def test_proposition_4_and_equation_2(case: tuple[tb.BayesianClassifier, list[int]], threshold: float) -> None:
+    classifier, subset = case
+    chosen = names(classifier, subset)
+    by_decisions = sum(
+        mass * same for mass, same in brute_force.same_decision_probabilities(classifier, subset, threshold)
+    )
+    assert tb.expected_agreement(classifier, chosen, threshold) == pytest.approx(by_decisions, abs=1e-11)
+    # Equation 2: SDP with T' = 0 is the probability of a positive decision.
+    potential = sum(
+        mass * max(same, 1 - same) for mass, same in brute_force.same_decision_probabilities(classifier, subset, 0.0)
+    )
+    assert tb.maximum_potential_agreement(classifier, chosen) == pytest.approx(potential, abs=1e-11)
+
+
 @given(case=classifiers_with_subset())
 @settings(max_examples=50, deadline=None)
 def test_all_features_at_the_original_threshold_agree_always(case: tuple[tb.BayesianClassifier, list[int]]) -> None:

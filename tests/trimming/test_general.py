@@ -41,6 +41,22 @@ def test_measures_equal_their_definitions(seed: int) -> None:
         assert tb.maximum_achievable_agreement(classifier, fewer)[0] <= potential + 1e-12
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_proposition_4_and_equation_2(seed: int) -> None:
+    classifier = case(seed)
+    subset = np.random.default_rng(seed).permutation(4)[: seed % 4].tolist()
+    names = [classifier.features[i] for i in subset]
+    for threshold in (0.0, 0.4, 0.8):
+        found = brute_force.same_decision_probabilities(classifier, subset, threshold)
+        assert tb.expected_agreement(classifier, names, threshold) == pytest.approx(
+            sum(mass * same for mass, same in found), abs=1e-10
+        )
+    found = brute_force.same_decision_probabilities(classifier, subset, 0.0)
+    assert tb.maximum_potential_agreement(classifier, names) == pytest.approx(
+        sum(mass * max(same, 1 - same) for mass, same in found), abs=1e-10
+    )
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_sdd_engine_gives_the_same_trimming(seed: int) -> None:
     for classifier in (case(seed), brute_force.random_classifier(np.random.default_rng(seed), [2, 3, 2, 2], 0.4)):

@@ -1,6 +1,7 @@
 """Ways to run jobs: one after another here, or in worker processes that may be killed."""
 
 import concurrent.futures
+import dataclasses
 import math
 import multiprocessing
 import time
@@ -9,7 +10,7 @@ from collections.abc import Callable, MutableSequence, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from trimbench.execution.job import Job
 from trimbench.execution.provenance import usable_cpus
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 OnRecord = Callable[[Record], None]
 
-EXECUTOR_KINDS = ("serial", "processes")
+EXECUTOR_KINDS = ("serial", "processes", "ray", "slurm")
 
 # Two jobs in flight per worker: one runs and one waits in the pipe, so that no worker idles while the parent
 # stores a record. pebble counts a limit from the moment a worker takes the job, so the one that waits loses
@@ -29,6 +30,20 @@ EXECUTOR_KINDS = ("serial", "processes")
 _JOBS_PER_WORKER = 2
 _IDLE_SECONDS = 0.5
 _MAX_USELESS_POOLS = 3
+
+
+def check_workers(workers: int | None) -> None:
+    """Raise a ValueError unless the number of workers is a positive int or None."""
+    if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
+        raise ValueError(f"workers must be a positive int or None, got {workers!r}; None takes all processors")
+
+
+def check_timeout(timeout: float | None) -> None:
+    """Raise a ValueError unless the limit is a positive number of seconds or None."""
+    if timeout is not None and (
+        not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < math.inf
+    ):
+        raise ValueError(f"timeout must be positive seconds or None, got {timeout!r}; None sets no limit")
 
 
 class Executor(Protocol):
@@ -87,13 +102,8 @@ class ProcessExecutor:
     timeout: float | None = None
 
     def __post_init__(self) -> None:
-        workers, timeout = self.workers, self.timeout
-        if workers is not None and (not isinstance(workers, int) or isinstance(workers, bool) or workers < 1):
-            raise ValueError(f"workers must be a positive int or None, got {workers!r}; None takes all processors")
-        if timeout is not None and (
-            not isinstance(timeout, int | float) or isinstance(timeout, bool) or not 0 < timeout < math.inf
-        ):
-            raise ValueError(f"timeout must be positive seconds or None, got {timeout!r}; None sets no limit")
+        check_workers(self.workers)
+        check_timeout(self.timeout)
 
     def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
         """Run all jobs, as `Executor.run`, with records in the order in which the jobs end.
@@ -213,32 +223,45 @@ class _Flight:
         return int(self._starts[2 * place + 1])
 
 
-def make_executor(kind: str, workers: int | None = None, timeout: float | None = None) -> Executor:
-    """Make an executor by name.
-
-    Parameters
-    ----------
-    kind : {"serial", "processes"}
-        Which one.
-    workers : int, optional
-        Number of processes; by default the processors that this process may use.
-    timeout : float, optional
-        Seconds that one job may run.
-
-    Returns
-    -------
-    Executor
-        A `SerialExecutor` or a `ProcessExecutor`.
+def executor_options(kind: str) -> list[str]:
+    """Return what an executor of this kind can be told, besides its kind.
 
     Raises
     ------
     ValueError
-        If the kind is unknown, a value is out of range, or the serial executor is given what it cannot do.
+        If the kind is unknown.
     """
-    if kind == "processes":
-        return ProcessExecutor(workers, timeout)
+    # The serial executor knows the names, to say why they are not for it.
+    return ["workers", "timeout"] if kind == "serial" else [field.name for field in dataclasses.fields(_class(kind))]
+
+
+def make_executor(kind: str, **options: Any) -> Executor:
+    """Make an executor by name.
+
+    Parameters
+    ----------
+    kind : {"serial", "processes", "ray", "slurm"}
+        Which one.
+    **options
+        The fields of `ProcessExecutor`, `RayExecutor` or `SlurmExecutor`.
+
+    Returns
+    -------
+    Executor
+
+    Raises
+    ------
+    ValueError
+        If the kind or an option is unknown, a value is out of range, or the serial executor is given what it cannot do.
+    """
+    allowed = executor_options(kind)
+    for name in options:
+        if name not in allowed:
+            raise ValueError(f"an option of the executor must be one of {', '.join(allowed)}, got {name!r}")
     if kind != "serial":
-        raise ValueError(f"kind of executor must be one of {', '.join(EXECUTOR_KINDS)}, got {kind!r}")
+        executor: Executor = _class(kind)(**options)
+        return executor
+    workers, timeout = options.get("workers"), options.get("timeout")
     if workers not in (None, 1):
         raise ValueError(f"workers must be None or 1 for the serial executor, got {workers!r}; use kind 'processes'")
     if timeout is not None:
@@ -247,6 +270,20 @@ def make_executor(kind: str, workers: int | None = None, timeout: float | None =
             "use kind 'processes'"
         )
     return SerialExecutor()
+
+
+def _class(kind: str) -> Any:
+    if kind == "processes":
+        return ProcessExecutor
+    if kind == "ray":
+        from trimbench.execution.ray_executor import RayExecutor
+
+        return RayExecutor
+    if kind == "slurm":
+        from trimbench.execution.slurm_executor import SlurmExecutor
+
+        return SlurmExecutor
+    raise ValueError(f"kind of executor must be one of {', '.join(EXECUTOR_KINDS)}, got {kind!r}")
 
 
 def _children() -> set[int | None]:

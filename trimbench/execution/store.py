@@ -39,6 +39,8 @@ class Record:
         Wall time of the function.
     provenance : dict
         Where and with what it ran.
+    log : str
+        What the job wrote while it ran. The store keeps it beside the record; it does not enter comparisons.
     cached : bool
         Whether the record came from a store in this run. It is not written and does not enter comparisons.
 
@@ -54,6 +56,7 @@ class Record:
     error: str | None
     seconds: float
     provenance: dict[str, Any]
+    log: str = field(default="", compare=False)
     cached: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -109,7 +112,7 @@ class Record:
 
 
 class JobStore:
-    """A folder of records, ``<folder>/<first two digits of the key>/<key>.json``.
+    """A folder of records, ``<folder>/<first two digits of the key>/<key>.json``, and ``.log`` where a job wrote text.
 
     A record is written under a temporary name and then renamed, so that a reader sees the old file or the new
     one and a killed program leaves no half of one. Several processes may use the same folder; of two writers
@@ -181,7 +184,10 @@ class JobStore:
             )
         # No fsync: a power cut can at worst leave an empty or truncated file, which counts as missing and
         # costs one rerun, while an fsync would cost every job several milliseconds on a disk.
-        self._replace(self.path(record.job), record.to_json().encode() + b"\n")
+        path = self.path(record.job)
+        if record.log:
+            self._replace(path.with_suffix(".log"), record.log.encode(errors="backslashreplace"))
+        self._replace(path, record.to_json().encode() + b"\n")
 
     def ensure_writable(self) -> None:
         """Write and remove a small file, to find a read-only or full folder before the work and not after it.

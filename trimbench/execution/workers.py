@@ -1,5 +1,7 @@
 """What happens around one job, in a worker process or in the calling one."""
 
+import contextlib
+import io
 import multiprocessing
 import os
 import threading
@@ -7,6 +9,7 @@ import time
 import traceback
 from collections.abc import MutableSequence
 from contextvars import ContextVar
+from dataclasses import replace
 
 from trimbench.execution.functions import code_version, resolve
 from trimbench.execution.job import Job, run_job_function
@@ -42,22 +45,24 @@ def execute(job: Job) -> Record:
     -------
     Record
         With status "ok" or "failed". `seconds` is the wall time of the function, without the import of its
-        module.
+        module; `log` is what it wrote to standard output and error, warnings and log messages among it.
 
     Raises
     ------
     KeyboardInterrupt
         On Ctrl-C: the user means the program and not the job.
     """
+    said = io.StringIO()
     started = time.perf_counter()
     try:
-        resolve(job.function)
-        code_version(job.function)
-        started = time.perf_counter()
-        result = run_job_function(job)
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            resolve(job.function)
+            code_version(job.function)
+            started = time.perf_counter()
+            result = run_job_function(job)
     except (Exception, SystemExit) as error:  # noqa: BLE001  (a failing job is a row of the report, whatever it raised)
-        return failure(job, "failed", describe(error), time.perf_counter() - started)
-    return Record(job, "ok", result, None, time.perf_counter() - started, provenance())
+        return replace(failure(job, "failed", describe(error), time.perf_counter() - started), log=said.getvalue())
+    return Record(job, "ok", result, None, time.perf_counter() - started, provenance(), log=said.getvalue())
 
 
 def failure(job: Job, status: str, error: str, seconds: float) -> Record:
@@ -82,14 +87,18 @@ def prepare_worker(starts: MutableSequence[float]) -> None:
     starts : shared array of float
         Two numbers for each job in flight, which `work` fills in.
     """
+    _starts.set(starts)
+    limit_threads()
+    threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
+
+
+def limit_threads() -> None:
+    """Use one thread for linear algebra: several workers with one for each processor would be slower than one."""
     import threadpoolctl
 
-    _starts.set(starts)
-    # Several workers with a thread per processor each would be slower than one. The variables reach the
-    # libraries that a job loads later, threadpoolctl those that are loaded already.
+    # The variables reach the libraries that a job loads later, threadpoolctl those that are loaded already.
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
     threadpoolctl.threadpool_limits(1)
-    threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
 
 
 def work(job: Job, place: int) -> Record:
@@ -110,10 +119,16 @@ def work(job: Job, place: int) -> Record:
     starts = _starts.get()
     starts[2 * place] = time.monotonic()
     starts[2 * place + 1] = os.getpid()  # last: a reader takes a process number as the sign that both are there
+    return execute_safely(job)
+
+
+def execute_safely(job: Job) -> Record:
+    """Run one job as `execute`, in a worker that is never interrupted itself. Nothing is raised."""
+    started = time.monotonic()
     try:
         return execute(job)
     except BaseException as error:  # noqa: BLE001  (workers ignore Ctrl-C, so this is the job's own doing)
-        return failure(job, "failed", describe(error), time.monotonic() - starts[2 * place])
+        return failure(job, "failed", describe(error), time.monotonic() - started)
 
 
 def _end_with_parent() -> None:

@@ -43,40 +43,45 @@ def write_findings(findings: Findings, reported: list[Reported], folder: Path) -
     stem = folder / findings.name
     stem.parent.mkdir(parents=True, exist_ok=True)
     tables = list(findings.outcome.tables)
-    compared = comparison(reported, findings.reproduced, _reason(findings), findings.outcome.intervals)
+    compared = comparison(reported, findings.reproduced, unattempted(findings), findings.outcome.intervals)
     main = compared.frame if reported else tables[0].frame
     shown = [table for table in tables if table.listed]
     shown += [side_by_side(compared)] if reported else []
     differing = differences(compared)
     shown += [differing] if len(differing.frame) else []
     written = [
-        _write_csv(main, _beside(stem, "", ".csv")),
-        _write_csv(_flat(findings.rows), _beside(stem, "rows", ".csv")),
+        _write_csv(main, beside(stem, "", ".csv")),
+        _write_csv(_flat(findings.rows), beside(stem, "rows", ".csv")),
     ]
     for table in tables:
         if table.frame is not main:
-            written.append(_write_csv(table.frame, _beside(stem, table.name or "table", ".csv")))
-    written.append(_write_text(_page(findings, shown), _beside(stem, "", ".md")))
-    written.append(_write_text("\n".join(f"% {t.title}\n{latex(t)}\n" for t in shown), _beside(stem, "", ".tex")))
+            written.append(_write_csv(table.frame, beside(stem, table.name or "table", ".csv")))
+    written.append(_write_text(_page(findings, shown), beside(stem, "", ".md")))
+    written.append(_write_text("\n".join(f"% {t.title}\n{latex(t)}\n" for t in shown), beside(stem, "", ".tex")))
     for figure in findings.outcome.figures:
         written += _write_figure(figure, stem)
-    written.append(_write_text(_provenance(findings), _beside(stem, "", ".json")))
+    written.append(_write_text(provenance_text(findings), beside(stem, "", ".json")))
     return written
 
 
-def write_summary(lines: pd.DataFrame, folder: Path) -> list[Path]:
-    """Write the overview of several experiments as ``summary.csv`` and ``summary.md``."""
+def write_summary(lines: pd.DataFrame, page: str, folder: Path) -> list[Path]:
+    """Write the overview of several experiments as ``summary.csv`` and ``summary.md``, and the page ``index.html``."""
     folder.mkdir(parents=True, exist_ok=True)
-    page = f"# Reported and reproduced\n\n{markdown(Table('', '', lines))}\n"
-    return [_write_csv(lines, folder / "summary.csv"), _write_text(page, folder / "summary.md")]
+    text = f"# Reported and reproduced\n\n{markdown(Table('', '', lines))}\n"
+    return [
+        _write_csv(lines, folder / "summary.csv"),
+        _write_text(text, folder / "summary.md"),
+        _write_text(page, folder / "index.html"),
+    ]
 
 
-def _beside(stem: Path, part: str, ending: str) -> Path:
+def beside(stem: Path, part: str, ending: str) -> Path:
+    """Return the file of one part of an experiment, for example ``table6_rows.csv``."""
     # A part may be the name of a data set, which may have folders in it.
     return stem.with_name(f"{stem.name}_{part.replace('/', '_')}{ending}" if part else f"{stem.name}{ending}")
 
 
-def _reason(findings: Findings) -> str:
+def unattempted(findings: Findings) -> str:
     """Return why reported numbers have no counterpart in this run."""
     if findings.altered:
         return f"not the paper's settings: {', '.join(findings.altered)} was set"
@@ -93,7 +98,7 @@ def _page(findings: Findings, tables: Sequence[Table]) -> str:
     parts = [f"# {findings.name}"]
     for figure in findings.outcome.figures:
         if len(figure.points):
-            name = _beside(Path(findings.name), figure.name, ".png").name
+            name = beside(Path(findings.name), figure.name, ".png").name
             parts.append(f"![{figure.title}]({name})")
     for table in tables:
         parts.append(f"## {table.title}")
@@ -110,7 +115,8 @@ def _page(findings: Findings, tables: Sequence[Table]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _provenance(findings: Findings) -> str:
+def provenance_text(findings: Findings) -> str:
+    """Return what an experiment was run with, as JSON: configuration, data, jobs, versions and machines."""
     jobs = {record.job.key: record for record in findings.records}
     content = {
         "experiment": findings.name,
@@ -140,11 +146,11 @@ def _flat(rows: pd.DataFrame) -> pd.DataFrame:
 def _write_figure(figure: LineFigure | ImageFigure, stem: Path) -> list[Path]:
     if figure.points.empty:
         return []
-    pictures = [_beside(stem, figure.name, ending) for ending in (".png", ".pdf")]
+    pictures = [beside(stem, figure.name, ending) for ending in (".png", ".pdf")]
     with _temporary(pictures) as temporaries:
         draw(figure, temporaries)
     points = "_".join(filter(None, (figure.name, "points")))
-    return [*pictures, _write_csv(figure.points, _beside(stem, points, ".csv"))]
+    return [*pictures, _write_csv(figure.points, beside(stem, points, ".csv"))]
 
 
 def _write_csv(frame: pd.DataFrame, path: Path) -> Path:

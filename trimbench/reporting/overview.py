@@ -7,13 +7,14 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from trimbench.configuration import Catalogue
+from trimbench.configuration import Catalogue, build_settings
 from trimbench.data.errors import WAY_OUT
 from trimbench.experiments.plan import Table
 from trimbench.experiments.running import NO_DATA, Findings
-from trimbench.reporting.files import write_findings, write_summary
+from trimbench.reporting.files import unattempted, write_findings, write_summary
+from trimbench.reporting.page import Entry, Paper, render_page
 from trimbench.reporting.tables import comparison, markdown, side_by_side
-from trimbench.reporting.verdicts import VERDICTS, Reported, read_reported
+from trimbench.reporting.verdicts import VERDICTS, read_reported
 
 FAILED = "failed"
 
@@ -32,8 +33,14 @@ class Overview:
     def __init__(self, folder: Path, catalogue: Catalogue) -> None:
         self._folder = folder
         numbers: dict[str, Any] = {}
+        self._papers: dict[str, Paper] = {}
         for group in catalogue.names("reported"):
-            numbers |= catalogue.mapping("reported", group)
+            content = catalogue.mapping("reported", group)
+            about = content.pop("paper", {"title": group, "citation": group})
+            self._papers[group] = build_settings(Paper, {"family": group, **about}, f"reported/{group}: paper")
+            numbers |= content
+        self._catalogue = catalogue
+        self._entries: list[Entry] = []
         # All are read before the first experiment runs, so that a mistake in them costs no time.
         self._reported = {name: read_reported(numbers, name) for name in numbers}
         self._lines: list[dict[str, Any]] = []
@@ -46,14 +53,15 @@ class Overview:
         written = write_findings(findings, reported, self._folder)
         self._failed = self._failed or findings.failures > 0
         self._missing |= findings.missing
-        line = {"experiment": findings.name, "status": _status(findings), **_verdicts(findings, reported)}
+        compared = comparison(reported, findings.reproduced, unattempted(findings), findings.outcome.intervals)
+        line = {"experiment": findings.name, "status": _status(findings), **_verdicts(compared)}
         self._lines.append(line)
+        self._keep(findings.name, str(line["status"]), compared, findings)
         _say(f"\n## {findings.name}: {line['status']}\n")
         for table in findings.outcome.tables:
             if table.listed and len(table.frame):
                 _say(f"{table.title}\n\n{markdown(table)}\n")
         if reported:
-            compared = comparison(reported, findings.reproduced, "", findings.outcome.intervals)
             _say(f"Printed → reproduced\n\n{markdown(side_by_side(compared))}\n")
             _say(f"{_counts(line)}\n")
         if findings.failures:
@@ -66,15 +74,26 @@ class Overview:
         self._failed = True
         line: dict[str, Any] = {"experiment": name, "status": f"{FAILED}: {error}", **dict.fromkeys(VERDICTS, 0)}
         self._lines.append(line | {"not attempted": len(self._reported.get(name, []))})
+        self._keep(name, FAILED, comparison(self._reported.get(name, []), {}, str(error)), None)
         _say(f"\n## {name}: {FAILED}\n\n{''.join(traceback.format_exception(error))}")
 
-    def close(self, *, summary: bool) -> int:
-        """Write the summary if there are several experiments, say what data is missing, and return the exit code."""
+    def _keep(self, name: str, status: str, compared: Table, findings: Findings | None) -> None:
+        """Keep an experiment for the page."""
+        about = self._catalogue.about("experiment", name) if name in self._catalogue.names("experiment") else ""
+        self._entries.append(Entry(name, status, about, compared, findings))
+
+    def _page(self, profile: str) -> str:
+        families = dict.fromkeys(entry.name.split("/")[0] for entry in self._entries)
+        papers = [self._papers.get(family, Paper(family, family, family)) for family in families]
+        return render_page(self._entries, papers, self._folder, profile=profile)
+
+    def close(self, *, summary: bool, profile: str = "") -> int:
+        """Write summary and page if there are several experiments, say what data is missing, return the exit code."""
         import pandas as pd
 
         if summary:
             frame = pd.DataFrame(self._lines, columns=["experiment", "status", *VERDICTS])
-            written = write_summary(frame, self._folder)
+            written = write_summary(frame, self._page(profile), self._folder)
             _say(f"\n# Reported and reproduced\n\n{markdown(Table('', '', frame))}\n")
             for path in written:
                 _say(f"  {path}")
@@ -95,8 +114,8 @@ def _status(findings: Findings) -> str:
     return ", ".join(f"{count} of {n_rows} jobs {status}" for status, count in counts.items())
 
 
-def _verdicts(findings: Findings, reported: list[Reported]) -> dict[str, int]:
-    found = comparison(reported, findings.reproduced, "", findings.outcome.intervals).frame["verdict"].value_counts()
+def _verdicts(compared: Table) -> dict[str, int]:
+    found = compared.frame["verdict"].value_counts()
     return {verdict: int(found.get(verdict, 0)) for verdict in VERDICTS}
 
 

@@ -123,7 +123,11 @@ class Figure7:
         summary = pd.DataFrame([_summary(row) for row in solved], columns=_SUMMARY_COLUMNS)
         lines = pd.DataFrame([_line(row, point) for row in solved for point in row["points"]], columns=_POINT_COLUMNS)
         reasons = pd.DataFrame(
-            [_labels(row) | {"features": row["n_features"], "reason": row["refused"]} for row in refused],
+            # What follows is advice for one's own models.
+            [
+                _labels(row) | {"features": row["n_features"], "reason": row["refused"].split("; use ")[0]}
+                for row in refused
+            ],
             columns=[*_LABELS, "features", "reason"],
         )
         tables = [

@@ -1,0 +1,128 @@
+"""The page of results: what it says, and how it behaves in a real browser."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from trimbench.experiments.plan import Table
+from trimbench.reporting.files import write_findings
+from trimbench.reporting.page import Entry, Paper, render_page
+from trimbench.reporting.tables import comparison
+from trimbench.reporting.verdicts import Reported, Rule
+
+from .builders import findings
+
+REPORTED = [
+    Reported("Paper, Table 1", "a/value", "0.3", Rule("exact")),
+    Reported("Paper, Table 1", "b/value", "7", Rule("within", 2.0)),
+    Reported("Paper, Table 1", "c/value", "12", Rule("exact", reason="another <machine>")),
+    Reported("Paper, Table 1", "d/value", "1", Rule("exact")),
+]
+REPRODUCED: dict[str, float | None] = {"a/value": 0.3, "b/value": 8.0, "c/value": 100.0}
+PAPER = Paper("family", "A family", "Author (2000): A paper", {"Scope": "Everything & more."})
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def page(folder: Path) -> str:
+    long = Table("long", "A long table", pd.DataFrame({"name": list("zyxwvutsrqp"), "size": [*range(10), None]}))
+    found = findings(tables=(Table("", "Main table", pd.DataFrame({"row": ["<b>"], "value": [0.25]})), long))
+    write_findings(found, [], folder)
+    compared = comparison(REPORTED, REPRODUCED, "")
+    entries = [
+        Entry("family/one", "complete", "What it is about", compared, found),
+        Entry("family/two", "failed", "", comparison([], {}, ""), None),
+    ]
+    return render_page(entries, [PAPER], folder, profile="quick")
+
+
+def test_everything_is_on_the_page_and_escaped(tmp_path: Path) -> None:
+    text = page(tmp_path)
+    for expected in (
+        "Author (2000): A paper",
+        "Everything &amp; more.",
+        "What it is about",
+        "A note.",
+        "profile quick",
+    ):
+        assert expected in text
+    assert "another &lt;machine&gt;" in text
+    assert "<td>&lt;b&gt;</td>" in text
+    assert "family/two" in text
+    (points,) = re.findall(r'download="one_points.csv" href="data:text/csv;base64,([^"]+)"', text)
+    assert base64.b64decode(points).decode() == (tmp_path / "family/one_points.csv").read_text()
+    (picture,) = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
+    assert base64.b64decode(picture) == (tmp_path / "family/one.png").read_bytes()
+
+
+def test_it_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
+    text = page(tmp_path)
+    links = re.findall(r'(?:src|href)="([^"]*)"', text)
+    assert links
+    assert all(link.startswith(("#", "data:")) for link in links)
+    assert "@import" not in text
+    anchors = set(re.findall(r'id="([^"]+)"', text))
+    assert {link[1:] for link in links if link.startswith("#")} <= anchors
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    if BROWSER is None:
+        pytest.skip("no Chromium on this machine")
+    from playwright.sync_api import sync_playwright
+
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
+    with sync_playwright() as play:
+        opened = play.chromium.launch(executable_path=BROWSER, args=[*flags, "--disable-component-update"])
+        yield opened
+        opened.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
+def test_in_a_browser(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
+    (tmp_path / "index.html").write_text(page(tmp_path), encoding="utf-8")
+    view = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    said: list[str] = []
+    view.on("console", lambda message: said.append(message.text))
+    view.on("pageerror", lambda error: said.append(str(error)))
+    view.goto((tmp_path / "index.html").as_uri())
+
+    def column(table: str, place: int) -> list[str]:
+        rows = f"#{table} tbody tr:not([hidden]) td:nth-child({place})"
+        return [text.strip() for text in view.locator(rows).all_inner_texts()]
+
+    # Sorting: by number, both ways, what is missing last; by the keyboard too.
+    head = view.locator("#family-one-table-1 th").nth(1)
+    head.click()
+    assert column("family-one-table-1", 2) == [*map(str, map(float, range(10))), "–"]
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.press("Enter")
+    assert column("family-one-table-1", 2)[-1] == "0.0"
+    view.locator("#family-one-table-1 th").nth(0).click()
+    assert column("family-one-table-1", 1) == sorted("zyxwvutsrqp")
+    # Filtering: by words and by verdict.
+    assert len(column("all-numbers", 3)) == 4
+    view.locator("#numbers input[type=search]").fill("machine")
+    assert column("all-numbers", 3) == ["c/value"]
+    assert view.locator("[data-counts=all-numbers]").inner_text() == "1 of 4 rows"
+    view.locator("#numbers input[type=search]").fill("")
+    view.locator("#numbers input[data-verdict=differs]").uncheck()
+    assert column("all-numbers", 6) == ["exact", "within", "not attempted"]
+    # A number leads to its jobs, which are then unfolded.
+    assert not view.locator("#family-one-jobs").evaluate("e => e.open")
+    view.locator("#all-numbers a[href='#family-one-jobs']").first.click()
+    view.wait_for_function("document.getElementById('family-one-jobs').open")
+    assert '"configuration"' in view.locator("#family-one-jobs pre").inner_text()
+    # Nothing is wider than the screen, and nothing complains.
+    assert view.evaluate("document.documentElement.scrollWidth") <= width
+    background = view.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(15, 20, 25)")
+    assert said == []
+    view.close()

@@ -1,0 +1,222 @@
+"""One HTML page of everything that was found: it needs no other file, and no network."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trimbench.execution.provenance import provenance
+from trimbench.experiments.plan import Table
+from trimbench.experiments.running import Findings
+from trimbench.reporting.files import beside, provenance_text
+from trimbench.reporting.tables import printable
+from trimbench.reporting.verdicts import VERDICTS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper whose numbers are reproduced.
+
+    Attributes
+    ----------
+    family : str
+        Folder of its experiments.
+    title, citation : str
+    review : dict from question to answer
+        What a report on a reproduction says: scope, what was easy, what was difficult.
+    """
+
+    family: str
+    title: str
+    citation: str
+    review: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One experiment on the page.
+
+    Attributes
+    ----------
+    name, status, about : str
+    compared : Table
+        Reported beside reproduced numbers, see `trimbench.reporting.tables.comparison`; may be empty.
+    findings : Findings, optional
+        None where the experiment could not run.
+    """
+
+    name: str
+    status: str
+    about: str
+    compared: Table
+    findings: Findings | None
+
+
+def render_page(entries: Sequence[Entry], papers: Sequence[Paper], folder: Path, *, profile: str) -> str:
+    """Return the page of several experiments.
+
+    Parameters
+    ----------
+    entries : sequence of Entry
+    papers : sequence of Paper
+        In the order of the page.
+    folder : Path
+        Results folder, in which the pictures of the experiments' figures are.
+    profile : str
+        Name of the profile that was run.
+    """
+    import jinja2
+    from markupsafe import Markup
+
+    room = files("trimbench.reporting") / "page"
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters["slug"] = lambda text: str(text).replace(" ", "-")
+    # Style and script are the project's own; everything else on the page is escaped.
+    style, script = ((room / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    numbers = [number for entry in entries for number in _numbers(entry)]
+    where = provenance()
+    facts = [
+        f"profile {profile}",
+        f"trimbench {where.get('trimbench', '')}".strip(),
+        f"commit {str(where.get('commit') or 'unknown')[:12]}",
+        f"Python {where.get('python', '')}".strip(),
+    ]
+    return environment.from_string((room / "page.html").read_text(encoding="utf-8")).render(
+        style=Markup(style),
+        script=Markup(script),
+        facts=facts,
+        verdicts=VERDICTS,
+        n_numbers=len(numbers),
+        numbers=numbers,
+        families=[_family(paper, entries, folder) for paper in papers],
+    )
+
+
+def _anchor(name: str) -> str:
+    return name.replace("/", "-")
+
+
+def _numbers(entry: Entry) -> list[dict[str, Any]]:
+    shown = printable(entry.compared).to_dict("records")
+    return [
+        {
+            "experiment": entry.name,
+            "anchor": _anchor(entry.name),
+            "source": line["source"],
+            "cell": line["cell"],
+            "reported": line["reported"],
+            "ours": line["reproduced"],
+            "verdict": line["verdict"],
+            "reason": line["reason"],
+            "jobs": bool(entry.findings and entry.findings.records and line["verdict"] != "not attempted"),
+        }
+        for line in shown
+    ]
+
+
+def _family(paper: Paper, entries: Sequence[Entry], folder: Path) -> dict[str, Any]:
+    ours = [entry for entry in entries if entry.name.split("/")[0] == paper.family]
+    verdicts = [str(verdict) for entry in ours for verdict in entry.compared.frame["verdict"]]
+    return {
+        "name": paper.family,
+        "title": paper.title,
+        "citation": paper.citation,
+        "review": dict(paper.review),
+        "total": len(verdicts),
+        "counts": {verdict: verdicts.count(verdict) for verdict in VERDICTS},
+        "experiments": [_experiment(entry, folder) for entry in ours],
+    }
+
+
+def _experiment(entry: Entry, folder: Path) -> dict[str, Any]:
+    shown: dict[str, Any] = {"name": entry.name, "anchor": _anchor(entry.name), "status": entry.status}
+    found = entry.findings
+    if found is None:
+        nothing: list[Any] = []
+        return shown | {
+            "about": entry.about,
+            "figures": nothing,
+            "tables": nothing,
+            "notes": nothing,
+            "n_jobs": 0,
+            "provenance": "",
+        }
+    tables = [table for table in found.outcome.tables if len(table.frame)]
+    return shown | {
+        "about": entry.about,
+        "figures": _figures(found, folder),
+        "tables": [_table(found.name, place, table) for place, table in enumerate(tables)],
+        "notes": [*found.outcome.notes, *(f"Data not available: {reason}" for reason in found.missing.values())],
+        "n_jobs": len(found.rows),
+        "provenance": f"{_jobs(found)}\n\n{provenance_text(found)}",
+    }
+
+
+def _figures(found: Findings, folder: Path) -> list[dict[str, Any]]:
+    figures = []
+    for figure in found.outcome.figures:
+        picture = beside(folder / found.name, figure.name, ".png")
+        if figure.points.empty or not picture.is_file():
+            continue
+        content = picture.read_bytes()
+        # Width and height stand in the header of a PNG; with them the page keeps still while it loads.
+        width, height = struct.unpack(">II", content[16:24])
+        points = "_".join(filter(None, (figure.name, "points")))
+        figures.append(
+            {
+                "title": figure.title,
+                "picture": f"data:image/png;base64,{base64.b64encode(content).decode('ascii')}",
+                "width": width,
+                "height": height,
+                "file": beside(Path(found.name), points, ".csv").name,
+                "points": _csv(figure.points),
+            }
+        )
+    return figures
+
+
+def _table(name: str, place: int, table: Table) -> dict[str, Any]:
+    texts = printable(table).to_numpy().tolist()
+    rows = [
+        [_cell(value, text) for value, text in zip(values, row, strict=True)]
+        for values, row in zip(table.frame.astype(object).to_numpy().tolist(), texts, strict=True)
+    ]
+    return {
+        "title": table.title,
+        "anchor": f"{_anchor(name)}-table-{place}",
+        "columns": [str(column) for column in table.frame.columns],
+        "rows": rows,
+        "file": beside(Path(name), table.name or "table", ".csv").name,
+        "csv": _csv(table.frame),
+    }
+
+
+def _cell(value: Any, text: str) -> dict[str, Any]:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    known = is_number and math.isfinite(value)
+    return {"text": text, "is_number": is_number, "value": repr(float(value)) if known else ""}
+
+
+def _csv(frame: pd.DataFrame) -> str:
+    content = frame.to_csv(index=False).encode()
+    return f"data:text/csv;base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def _jobs(found: Findings) -> str:
+    """Return a line for each job: what tells it from the others, how it ended, and its key."""
+    labels = [column for column in found.rows.columns[:6] if column not in ("status", "error", "seconds", "job")]
+    lines = []
+    for row in found.rows.to_dict("records"):
+        name = json.dumps({str(label): row[label] for label in labels}, ensure_ascii=False, default=str)
+        lines.append(f"{row['status']:<6} {str(row.get('job', ''))[:16]} {name}")
+    return "\n".join(lines)

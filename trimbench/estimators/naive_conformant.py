@@ -22,8 +22,9 @@ _MARGIN = 0.05
 class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression with expected predictions for rows with missing features.
 
-    It is fitted to the complete training rows. A row without missing features is classified by the logistic regression itself; a
-    missing value (NaN) is averaged out under the naive Bayes model that conforms with it and fits the features best.
+    It is fitted to the complete training rows. A row without missing features is classified by the logistic regression
+    itself; a missing value (NaN) is averaged out under the naive Bayes model that conforms with it and fits the
+    features best.
 
     Parameters
     ----------

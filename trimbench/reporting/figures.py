@@ -10,6 +10,8 @@ from trimbench.experiments.plan import ImageFigure, LineFigure
 
 # Okabe and Ito's palette, which stays distinct under the common colour-vision deficiencies.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# A legend with more entries has no room among the lines.
+_LEGEND_INSIDE = 5
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -63,7 +65,23 @@ def _draw_lines(axes: Any, figure: LineFigure) -> None:
     if all(float(x).is_integer() for x in figure.points["x"]):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(title=figure.title, xlabel=figure.x_label, ylabel=figure.y_label)
-    axes.legend(frameon=False, loc="best")
+    _draw_legend(axes, figure)
+
+
+def _draw_legend(axes: Any, figure: LineFigure) -> None:
+    """Draw the legend; one entry stands for all references, and a long one is outside."""
+    handles, labels = axes.get_legend_handles_labels()
+    references = [i for i, label in enumerate(labels) if figure.marks.get(label) == "reference"]
+    if references:
+        inside = labels[references[0]].rpartition("(")[2].rstrip(")")
+        kept = [i for i in range(len(labels)) if i not in references[1:]]
+        handles, labels = [handles[i] for i in kept], [inside if i in references else labels[i] for i in kept]
+        order = sorted(range(len(labels)), key=lambda i: labels[i] == inside)
+        handles, labels = [handles[i] for i in order], [labels[i] for i in order]
+    if len(labels) > _LEGEND_INSIDE:
+        axes.figure.legend(handles, labels, frameon=False, loc="outside right upper")
+    else:
+        axes.legend(handles, labels, frameon=False, loc="best")
 
 
 def _draw_images(canvas: Any, figure: ImageFigure) -> None:

@@ -16,6 +16,7 @@ from trimbench.experiments.conformant.sweep import (
     evaluation_cells,
     successes,
     summarise,
+    title_of,
 )
 from trimbench.experiments.plan import Cell, Outcome, Table, check_axis
 
@@ -86,7 +87,13 @@ class NaiveBayesCrossing:
             reproduced[f"{name}/crossing_percent"] = line["crossing (%)"]
             is_accuracy = not authors_curves(name, "accuracy").empty
             figures.append(
-                curves(name, f"NaCL and naive Bayes ({name})", "accuracy", summary, theirs if is_accuracy else None)
+                curves(
+                    name,
+                    f"NaCL and naive Bayes: {title_of(rows, name)}",
+                    "accuracy",
+                    summary,
+                    theirs if is_accuracy else None,
+                )
             )
         frame = pd.DataFrame(lines, columns=_COLUMNS)
         notes = [

@@ -74,7 +74,7 @@ def evaluation_cells(
                 "mask_seed": mask_seed,
             }
             job = Job.create(sweep_jobs.evaluate, parameters, {f"dataset/{task.protocol.dataset}": task.sha256})
-            own = {"dataset": task.name, "missing": float(fraction), "repetition": repetition}
+            own = {"dataset": task.name, "title": task.title, "missing": float(fraction), "repetition": repetition}
             cells.append(Cell({**own, **(labels or {})}, job, (task.declaration,)))
     return cells
 
@@ -134,21 +134,26 @@ class Sweep:
         tables, figures = [], []
         several = len(self.datasets) > 1
         for name in self.datasets:
-            done = successes(rows, dataset=name)
+            done, shown_name = successes(rows, dataset=name), title_of(rows, name)
             for measure, title in MEASURES.items():
                 stem = f"{name}_{measure}" if several else measure
                 main = "" if (name, measure) == (self.datasets[0], "accuracy") else stem
                 summary = summarise(done, measure)
-                tables.append(Table(main, f"{name}: {title}", wide(summary), formats_of(summary)))
+                tables.append(Table(main, f"{shown_name}: {title}", wide(summary), formats_of(summary)))
                 shown = summary[summary["method"] != "max"] if measure == "cross_entropy" else summary
                 if len(shown) and measure != "f1_weighted":
-                    figures.append(curves(main, f"{name}: {title.split(' to ')[0]}", title, shown))
+                    figures.append(curves(main, f"{shown_name}: {title.split(' to ')[0]}", title, shown))
         notes = [
             "Means over random masks; bands are 95 % confidence intervals of the mean. Constants for imputation are "
             "those of the training rows. Maximum imputation, far above the rest, is not in the figure of entropies.",
         ]
         tables.sort(key=lambda table: table.name != "")
         return Outcome(tables, sorted(figures, key=lambda figure: figure.name != ""), {}, notes)
+
+
+def title_of(rows: pd.DataFrame, dataset: str) -> str:
+    """Return the name of a data set in titles."""
+    return str(rows.loc[rows["dataset"] == dataset, "title"].iloc[0])
 
 
 def successes(rows: pd.DataFrame, **labels: Any) -> pd.DataFrame:

@@ -100,7 +100,7 @@ class Figure3:
             "Bands are 95 % confidence intervals of the mean over random masks. Dashed lines are the curves that the "
             "authors stored with their code: one run each, with constants for imputation from the complete test rows.",
             "Each point of a curve is compared with the stored curve, linear between its points. The lines drawn have "
-            "constants of the training rows; the table also has those of the complete test rows, as the authors ran it.",
+            "constants of the training rows; the table also has those of the complete test rows, as the authors had.",
         ]
         return Outcome((main, *tables), figures, reproduced, notes)
 

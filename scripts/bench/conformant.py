@@ -21,7 +21,8 @@ from trimbench.conformant.statistics import FeatureStatistics
 from trimbench.data.cache import Cache
 from trimbench.data.missingness import exactly_missing
 from trimbench.experiments.conformant.classifier import fitted
-from trimbench.experiments.conformant.protocol import Prepared, make_task, prepare
+from trimbench.experiments.conformant.protocol import make_task
+from trimbench.experiments.conformant.rows import Prepared, prepare
 
 
 def seconds(call: Callable[[], object], repeat: int) -> float:

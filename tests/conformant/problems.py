@@ -25,7 +25,9 @@ class Case:
 
 
 @st.composite
-def cases(draw: st.DrawFn, max_binary: int = 5, groups: bool = True, max_classes: int = 4) -> Case:
+def cases(
+    draw: st.DrawFn, max_binary: int = 5, groups: bool = True, max_classes: int = 4, max_scale: float = 4.0
+) -> Case:
     """Up to `max_binary` binary features, up to two categorical ones, all values seen when nothing is smoothed."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     sizes = draw(st.lists(st.integers(2, 3), max_size=2)) if groups else []
@@ -42,7 +44,7 @@ def cases(draw: st.DrawFn, max_binary: int = 5, groups: bool = True, max_classes
     binary = rng.random((n_rows, n_binary)) < rng.uniform(0.05, 0.95, n_binary)
     binary[0], binary[1] = False, True
     X = np.hstack([*parts, binary.astype(float)])
-    scale = draw(st.sampled_from([0.1, 1.0, 4.0]))
+    scale = draw(st.sampled_from([scale for scale in (0.1, 1.0, 4.0) if scale <= max_scale]))
     weights, biases = rng.normal(0, scale, (X.shape[1], n_classes)), rng.normal(0, scale, n_classes)
     return Case(fake_classifier(weights, biases), X, weights, biases, categorical, smoothing)
 

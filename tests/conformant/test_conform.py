@@ -128,7 +128,8 @@ def test_derivatives_by_finite_differences(seed: int, n_real: int, groups: bool,
 # --- solvers
 
 
-@given(case=cases(max_binary=4, max_classes=3))
+# Interior-point methods lose digits where probabilities are nearly 0 or 1; Newton is tested there on its own.
+@given(case=cases(max_binary=4, max_classes=3, max_scale=1.0))
 @settings(max_examples=12, deadline=None)
 def test_all_solvers_find_the_same_model(case: Case) -> None:
     models = {solver: learned(case, solver) for solver in ("newton", "gpkit", "cvxpy")}

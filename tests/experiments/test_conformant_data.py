@@ -16,7 +16,8 @@ from trimbench.conformant.statistics import FeatureStatistics
 from trimbench.data.cache import Cache
 from trimbench.data.sources import is_available
 from trimbench.experiments.conformant.classifier import fit_task, fitted
-from trimbench.experiments.conformant.protocol import Prepared, Task, encode_task, make_task, prepare
+from trimbench.experiments.conformant.protocol import Task, make_task
+from trimbench.experiments.conformant.rows import Prepared, encode_task, prepare
 
 PROJECT = Catalogue((configuration_folder(),))
 # Training and test rows, columns and features, by protocol and encoding.

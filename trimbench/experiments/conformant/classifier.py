@@ -17,12 +17,12 @@ from trimbench.conformant.problem import Matrix, Vector
 from trimbench.execution.canonical import canonical_json
 from trimbench.execution.derived import Arrays, remember
 from trimbench.execution.functions import job_function
-from trimbench.experiments.conformant.protocol import Prepared, prepare
+from trimbench.experiments.conformant.rows import CODE as ROWS_CODE
+from trimbench.experiments.conformant.rows import Prepared, prepare
 
 _MAX_ITERATIONS = 3000
 _CODE = (
-    "trimbench.data",
-    "trimbench.experiments.conformant.protocol",
+    *ROWS_CODE,
     "trimbench.experiments.conformant.classifier",
     "trimbench.conformant.metrics",
 )

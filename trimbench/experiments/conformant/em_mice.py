@@ -66,7 +66,7 @@ def evaluate_imputer(
     from trimbench.conformant.imputers import fit_imputer
     from trimbench.data.missingness import Missingness
     from trimbench.experiments.conformant.classifier import fitted
-    from trimbench.experiments.conformant.protocol import prepare
+    from trimbench.experiments.conformant.rows import prepare
     from trimbench.experiments.conformant.sweep_jobs import conformant_model, measures, softmax
 
     prepared, classifier = prepare(task), fitted(task)
@@ -142,8 +142,9 @@ class EmMice:
 
     def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
         """Return one job for each data set, fraction, method, rows to fit to, and repetition."""
-        cells = []
+        by_dataset: dict[str, list[Cell]] = {}
         for name in self.datasets:
+            cells = by_dataset.setdefault(name, [])
             task = make_task(catalogue, cache, name, self.encoding, self.seed)
             for fraction in self.missing:
                 for repetition in range(self.repetitions):
@@ -166,7 +167,9 @@ class EmMice:
                             job = Job.create(evaluate_imputer, parameters, data)
                             labels = {"dataset": name, "missing": fraction, "method": method, "fit_on": part}
                             cells.append(Cell({**labels, "repetition": repetition}, job, (task.declaration,)))
-        return cells
+        # The first job of a data set fits its logistic regression, which may take long: the others go on meanwhile.
+        first = [cells[0] for cells in by_dataset.values()]
+        return [*first, *(cell for cells in reversed(by_dataset.values()) for cell in cells[1:])]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the means over the masks."""

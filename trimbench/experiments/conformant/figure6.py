@@ -35,7 +35,7 @@ def explain_rows(task: Mapping[str, Any], rows: list[int]) -> dict[str, Any]:
     import numpy as np
 
     from trimbench.conformant.explanations import explain_by_weight
-    from trimbench.experiments.conformant.protocol import prepare
+    from trimbench.experiments.conformant.rows import prepare
     from trimbench.experiments.conformant.sweep_jobs import conformant_model
 
     prepared, model = prepare(task), conformant_model(task)

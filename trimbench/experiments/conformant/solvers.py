@@ -45,7 +45,7 @@ def solve_task(task: Mapping[str, Any], solver: str) -> dict[str, Any]:
     from trimbench.conformant.layout import FeatureLayout
     from trimbench.conformant.statistics import FeatureStatistics
     from trimbench.experiments.conformant.classifier import fitted
-    from trimbench.experiments.conformant.protocol import prepare
+    from trimbench.experiments.conformant.rows import prepare
 
     prepared, classifier = prepare(task), fitted(task)
     layout = FeatureLayout.of(prepared.train.shape[1])
@@ -102,7 +102,7 @@ def _measured(learn: Callable[[], ConformantModel], solver: str) -> tuple[dict[s
     if solver != "newton":
         _warm_up(solver)
     start = time.perf_counter()
-    model = learn()
+    model, memory = _with_memory(learn)
     seconds = time.perf_counter() - start
     times = [seconds]
     if seconds < _REPEAT_BELOW:
@@ -111,7 +111,6 @@ def _measured(learn: Callable[[], ConformantModel], solver: str) -> tuple[dict[s
             start = time.perf_counter()
             learn()
             times.append(time.perf_counter() - start)
-    memory = _memory_of(learn) if seconds < 60 else None
     result = {
         "n_columns": model.layout.n_columns,
         "n_classes": len(model.classes),
@@ -138,11 +137,11 @@ def _warm_up(solver: str) -> None:
     conform_to_statistics(weights, np.zeros(2), np.arange(2), FeatureLayout.of(1), statistics, solver)  # type: ignore[arg-type]
 
 
-def _memory_of(learn: Callable[[], object]) -> float | None:
-    """Return by how many MB the memory of this process grows at most during a call; None where it cannot be told."""
+def _with_memory(learn: Callable[[], ConformantModel]) -> tuple[ConformantModel, float | None]:
+    """Return a model, and by how many MB this process grows at most meanwhile; None where that cannot be told."""
     status = Path("/proc/self/statm")
     if not status.is_file():
-        return None
+        return learn(), None
     before = _resident_pages(status)
     peak, ended = before, threading.Event()
 
@@ -154,12 +153,12 @@ def _memory_of(learn: Callable[[], object]) -> float | None:
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        learn()
+        model = learn()
     finally:
         peak = max(peak, _resident_pages(status))
         ended.set()
         watcher.join()
-    return (peak - before) * 4096 / 1e6
+    return model, (peak - before) * 4096 / 1e6
 
 
 def _resident_pages(status: Path) -> int:
@@ -239,8 +238,7 @@ class Solvers:
             "'residual' is the largest violation of the moment equations, 'conformity error' the largest difference "
             "of P(k | x) between the naive Bayes model and the classifier on the test rows.",
             "Seconds are those of the optimisation from the feature means, on one thread, without imports. MB is by "
-            "how much the memory of the process grows, sampled every 5 ms while the problem is solved once more; not "
-            "measured for what takes longer than a minute.",
+            "how much the memory of the process grows, sampled every 5 ms.",
         ]
         return Outcome((Table("", "Solvers of naive conformant learning", frame, _FORMATS),), (), {}, notes)
 

@@ -28,12 +28,12 @@ from trimbench.data.missingness import Missingness
 from trimbench.execution.canonical import canonical_json
 from trimbench.execution.functions import job_function
 from trimbench.experiments.conformant.classifier import fitted
-from trimbench.experiments.conformant.protocol import Prepared, prepare
+from trimbench.experiments.conformant.rows import CODE as ROWS_CODE
+from trimbench.experiments.conformant.rows import Prepared, prepare
 
 CODE = (
-    "trimbench.data",
     "trimbench.conformant",
-    "trimbench.experiments.conformant.protocol",
+    *ROWS_CODE,
     "trimbench.experiments.conformant.classifier",
     "trimbench.experiments.conformant.sweep_jobs",
 )

@@ -9,7 +9,8 @@ from trimbench.configuration import Catalogue
 from trimbench.data.cache import Cache
 from trimbench.execution.job import Job
 from trimbench.experiments.conformant.classifier import fit_task
-from trimbench.experiments.conformant.protocol import ENCODINGS, encode_task, make_task
+from trimbench.experiments.conformant.protocol import ENCODINGS, make_task
+from trimbench.experiments.conformant.rows import encode_task
 from trimbench.experiments.plan import Cell, Outcome, Table, check_axis
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimbench.execution import Job, JobStore, Record
-from trimbench.execution.store import _host, _temporary_name
+from trimbench.execution.temporary import host, temporary_name
 
 from . import sample_jobs
 
@@ -189,12 +189,12 @@ def test_opening_sweeps_the_files_of_dead_writers_only(store: JobStore) -> None:
     dead = dead_process()
     old = (
         sub / f"a.elsewhere.{dead}.00.tmp",
-        sub / f"a.{_host()}.{dead}.00.tmp",
-        store.folder / f"p.{_host()}.{dead}.0.tmp",
+        sub / f"a.{host()}.{dead}.00.tmp",
+        store.folder / f"p.{host()}.{dead}.0.tmp",
     )
     kept = (
-        sub / _temporary_name("mine"),
-        sub / f"a.{_host()}.{os.getppid()}.00.tmp",
+        sub / temporary_name("mine"),
+        sub / f"a.{host()}.{os.getppid()}.00.tmp",
         sub / f"b.elsewhere.{dead}.00.tmp",
         sub / "notes.tmp",
     )
@@ -209,7 +209,7 @@ def test_opening_sweeps_the_files_of_dead_writers_only(store: JobStore) -> None:
 
 def test_a_sweep_that_may_not_remove_is_silent(store: JobStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.put(OK)
-    stale = store.path(JOB).with_name(f"a.{_host()}.{dead_process()}.00.tmp")
+    stale = store.path(JOB).with_name(f"a.{host()}.{dead_process()}.00.tmp")
     stale.write_text("{")
 
     def refuse(path: Path, missing_ok: bool = False) -> None:

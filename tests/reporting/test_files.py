@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from trimbench.execution.temporary import temporary_name
 from trimbench.experiments.plan import LineFigure, Table
 from trimbench.reporting import files
 from trimbench.reporting.files import write_findings, write_summary
@@ -147,7 +151,7 @@ def test_a_failure_while_writing_a_table_leaves_the_old_files(tmp_path: Path, mo
     with pytest.raises(OSError, match="No space left"):
         write_findings(findings(), [], tmp_path)
     assert results(tmp_path) == before
-    assert not list(tmp_path.rglob(".*"))
+    assert not list(tmp_path.rglob("*.tmp"))
 
 
 def test_summary(tmp_path: Path) -> None:
@@ -156,3 +160,17 @@ def test_summary(tmp_path: Path) -> None:
     assert pd.read_csv(written[0])["status"].tolist() == ["failed: one\ntwo | three"]
     assert written[2].read_text(encoding="utf-8") == "<p>page</p>"
     assert r"| a            | failed: one two \| three |" in written[1].read_text(encoding="utf-8")
+
+
+def test_what_a_killed_program_left_is_removed(tmp_path: Path) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    name, _, rest = temporary_name("writing").partition(f".{os.getpid()}.")
+    left = tmp_path / "family" / f"{name}.{dead.pid}.{rest}"
+    living = tmp_path / "family" / temporary_name("writing")
+    for folder in (left, living):
+        folder.mkdir(parents=True)
+        (folder / "one.csv").write_text("half")
+    write_findings(findings(), [], tmp_path)
+    assert not left.exists()
+    assert living.exists()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import secrets
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trimbench.execution.canonical import canonical_json
+from trimbench.execution.temporary import remove_stale, temporary_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +71,8 @@ def _read(path: Path) -> Arrays | None:
 def _write(path: Path, arrays: Arrays) -> None:
     import numpy as np
 
-    temporary = path.with_name(f"{path.stem}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    temporary = path.with_name(temporary_name(path.stem))
+    remove_stale(path.parent.glob("*.tmp"))
     # A full disk costs time, not the result.
     with contextlib.suppress(OSError):
         try:

@@ -2,11 +2,6 @@
 
 import contextlib
 import json
-import os
-import platform
-import re
-import secrets
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +9,10 @@ from typing import Any
 
 from trimbench.execution.canonical import to_plain
 from trimbench.execution.job import Job
+from trimbench.execution.temporary import remove_stale, temporary_name
 
 STORED_STATUSES = ("ok", "failed", "timeout", "crashed")
 STATUSES = (*STORED_STATUSES, "missing")
-
-_OTHER_HOST_SECONDS = 24 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -127,7 +121,7 @@ class JobStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
-        self._sweep()
+        remove_stale((*self.folder.glob("*.tmp"), *self.folder.glob("*/*.tmp")))
 
     def __repr__(self) -> str:
         return f"JobStore({str(self.folder)!r})"
@@ -197,12 +191,12 @@ class JobStore:
         OSError
             As `put`.
         """
-        probe = self.folder / _temporary_name("probe")
+        probe = self.folder / temporary_name("probe")
         self._write(probe, b"probe\n")
         probe.unlink(missing_ok=True)
 
     def _replace(self, path: Path, content: bytes) -> None:
-        temporary = path.with_name(_temporary_name(path.stem))
+        temporary = path.with_name(temporary_name(path.stem))
         self._write(temporary, content)
         try:
             temporary.replace(path)
@@ -228,39 +222,3 @@ class JobStore:
             f"cannot write to the folder of results {str(self.folder)!r}: {reason}; "
             "make it writable, free space, or choose another folder (stored results are intact)",
         )
-
-    def _sweep(self) -> None:
-        for temporary in (*self.folder.glob("*.tmp"), *self.folder.glob("*/*.tmp")):
-            # Failing to remove one is harmless: it is never read, and the folder may be read-only on purpose.
-            with contextlib.suppress(OSError):
-                if _is_stale(temporary):
-                    temporary.unlink()
-
-
-def _temporary_name(stem: str) -> str:
-    return f"{stem}.{_host()}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
-
-
-def _host() -> str:
-    return re.sub(r"[^A-Za-z0-9_-]", "-", platform.node())[:64] or "unknown"
-
-
-def _is_stale(temporary: Path) -> bool:
-    """Whether the writer that the name of a temporary file tells is gone."""
-    parts = temporary.name.split(".")
-    if len(parts) != 5 or not parts[2].isdigit():
-        return False  # not one of ours
-    if parts[1] == _host() and os.name == "posix":
-        return not _is_alive(int(parts[2]))
-    # The processes of another host cannot be seen from here, but no write takes a day.
-    return time.time() - temporary.stat().st_mtime > _OTHER_HOST_SECONDS
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:  # exists, but belongs to somebody else
-        return True
-    return True

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trimbench.execution.provenance import provenance
+from trimbench.execution.temporary import remove_stale, temporary_name
 from trimbench.experiments.plan import ImageFigure, LineFigure, Table
 from trimbench.experiments.running import Findings
 from trimbench.reporting.figures import draw
@@ -42,6 +42,7 @@ def write_findings(findings: Findings, reported: list[Reported], folder: Path) -
     """
     stem = folder / findings.name
     stem.parent.mkdir(parents=True, exist_ok=True)
+    remove_stale(stem.parent.glob("writing.*.tmp"))
     tables = list(findings.outcome.tables)
     compared = comparison(reported, findings.reproduced, unattempted(findings), findings.outcome.intervals)
     main = compared.frame if reported else tables[0].frame
@@ -67,6 +68,7 @@ def write_findings(findings: Findings, reported: list[Reported], folder: Path) -
 def write_summary(lines: pd.DataFrame, page: str, folder: Path) -> list[Path]:
     """Write the overview of several experiments as ``summary.csv`` and ``summary.md``, and the page ``index.html``."""
     folder.mkdir(parents=True, exist_ok=True)
+    remove_stale(folder.glob("writing.*.tmp"))
     text = f"# Reported and reproduced\n\n{markdown(Table('', '', lines))}\n"
     return [
         _write_csv(lines, folder / "summary.csv"),
@@ -173,8 +175,12 @@ def _write(path: Path, write: Callable[[Path], None]) -> Path:
 @contextmanager
 def _temporary(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """Give a temporary name for each path; they take their place once all are written."""
-    with tempfile.TemporaryDirectory(dir=paths[0].parent, prefix=".writing-") as folder:
-        temporaries = [Path(folder) / path.name for path in paths]
+    folder = paths[0].parent / temporary_name("writing")
+    folder.mkdir()
+    try:
+        temporaries = [folder / path.name for path in paths]
         yield temporaries
         for temporary, path in zip(temporaries, paths, strict=True):
-            os.replace(temporary, path)  # noqa: PTH105 - the name of the guarantee
+            temporary.replace(path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,69 @@
+"""Time what running a job costs beside the job: 5,000 small ones under each executor, stored and read again.
+
+Takes about a minute.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from trimbench.execution.executors import Executor, ProcessExecutor, SerialExecutor
+from trimbench.execution.job import Job
+from trimbench.execution.ray_executor import RayExecutor
+from trimbench.execution.run import run_jobs
+from trimbench.execution.store import JobStore, Record
+from trimbench.experiments.trimming.jobs import achievable_agreement_of_table
+
+N_JOBS = 5000
+
+
+def small_jobs(n_jobs: int) -> list[Job]:
+    """Return jobs that each search the threshold of a table of two instances."""
+    table = [[0.7, 0.4, 0.1], [0.2, 0.1, 0.4]]
+    return [
+        Job.create(achievable_agreement_of_table, {"instances": table, "threshold": (n + 1) / (n_jobs + 2)})
+        for n in range(n_jobs)
+    ]
+
+
+def nothing(_: Record) -> None:
+    """Take a record and forget it."""
+
+
+def main() -> None:
+    start = time.perf_counter()
+    jobs = small_jobs(N_JOBS)
+    print(f"{'naming a job (hash of everything that decides it)':<60} {1e3 * _each(start):8.2f} ms")
+    executors: list[tuple[str, Executor]] = [
+        ("serial", SerialExecutor()),
+        ("processes", ProcessExecutor()),
+        ("ray", RayExecutor()),
+    ]
+    for name, executor in executors:
+        start = time.perf_counter()
+        executor.run(jobs[:1], nothing)
+        started = time.perf_counter() - start
+        with tempfile.TemporaryDirectory() as folder:
+            store = JobStore(Path(folder))
+            start = time.perf_counter()
+            records = run_jobs(jobs, store, executor, progress=False)
+            print(
+                f"{f'{name}: a job, stored ({os.cpu_count()} processors)':<60} {1e3 * _each(start):8.2f} ms"
+                f"   (the first takes {started:.1f} s)"
+            )
+            if not all(record.ok for record in records):
+                raise SystemExit(f"{name}: some jobs failed")
+            start = time.perf_counter()
+            run_jobs(jobs, store, executor, progress=False)
+            print(f"{f'{name}: the same again, from the store':<60} {1e3 * _each(start):8.2f} ms")
+
+
+def _each(start: float) -> float:
+    return (time.perf_counter() - start) / N_JOBS
+
+
+if __name__ == "__main__":
+    main()

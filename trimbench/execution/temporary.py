@@ -1,0 +1,57 @@
+"""Names of temporary files, which tell whether their writer still lives."""
+
+import contextlib
+import os
+import platform
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+_OTHER_HOST_SECONDS = 24 * 3600.0
+
+
+def remove_stale(temporaries: Iterable[Path]) -> None:
+    """Remove those of some temporary files and folders whose writer is gone."""
+    for temporary in temporaries:
+        # Failing to remove one is harmless: it is never read, and the folder may be read-only on purpose.
+        with contextlib.suppress(OSError):
+            if not _is_stale(temporary):
+                continue
+            if temporary.is_dir():
+                shutil.rmtree(temporary)
+            else:
+                temporary.unlink()
+
+
+def temporary_name(stem: str) -> str:
+    """Return a name that tells who writes it, and that nobody else chooses."""
+    return f"{stem}.{host()}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+
+
+def host() -> str:
+    """Return the name of this machine, fit for a file name."""
+    return re.sub(r"[^A-Za-z0-9_-]", "-", platform.node())[:64] or "unknown"
+
+
+def _is_stale(temporary: Path) -> bool:
+    """Whether the writer that the name of a temporary file tells is gone."""
+    parts = temporary.name.split(".")
+    if len(parts) != 5 or not parts[2].isdigit():
+        return False  # not one of ours
+    if parts[1] == host() and os.name == "posix":
+        return not _is_alive(int(parts[2]))
+    # The processes of another host cannot be seen from here, but no write takes a day.
+    return time.time() - temporary.stat().st_mtime > _OTHER_HOST_SECONDS
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # exists, but belongs to somebody else
+        return True
+    return True

@@ -225,7 +225,7 @@ def test_the_rest_runs_when_an_experiment_fails(few_experiments: Path, command: 
     assert answer.code == 1
     summary = pd.read_csv(tmp_path / "results/summary.csv").set_index("experiment")
     assert summary.index.tolist() == ["a/unplanned", "b/failing", "trimming/table4"]
-    assert summary.loc["a/unplanned", "status"].startswith("failed: dataset must be one of breast_cancer, ")
+    assert summary.loc["a/unplanned", "status"].startswith("failed: dataset must be one of adult, ")
     assert summary.loc["b/failing", "status"] == "1 of 1 jobs failed"
     assert summary.loc["trimming/table4", ["status", "exact"]].tolist() == ["complete", 3]
     assert (tmp_path / "results/trimming/table4.csv").is_file()

@@ -22,10 +22,24 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
 
 
-def test_the_python_example_runs_and_says_what_it_claims(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = [block for block in blocks("python") if "tb.trim(" in block]
+def executed(part: str) -> dict[str, object]:
+    """Run the Python example that has `part` in it, and return its names."""
+    (example,) = [block for block in blocks("python") if part in block]
     names: dict[str, object] = {}
     exec(compile(example, "README.md", "exec"), names)
+    return names
+
+
+def test_the_conformant_example_runs_and_says_what_it_claims(capsys: pytest.CaptureFixture[str]) -> None:
+    names = executed("tb.conform(")
+    complete, hidden, explanation, residual = capsys.readouterr().out.splitlines()
+    assert 0.85 < float(hidden) < float(complete) < 1
+    assert 0 < len(eval(explanation)) < 30
+    assert float(residual) == names["nacl"].residual < 1e-10  # type: ignore[attr-defined]
+
+
+def test_the_python_example_runs_and_says_what_it_claims(capsys: pytest.CaptureFixture[str]) -> None:
+    names = executed("tb.trim(")
     features, interval, agreement, optimal = capsys.readouterr().out.splitlines()
     assert features == "('scan', 'age')"
     assert eval(interval)[0] < names["trimming"].threshold <= eval(interval)[1]
@@ -34,9 +48,7 @@ def test_the_python_example_runs_and_says_what_it_claims(capsys: pytest.CaptureF
 
 
 def test_the_example_of_selected_features_runs_and_says_what_it_claims(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = [block for block in blocks("python") if "tb.fit_selection_corrected(" in block]
-    names: dict[str, object] = {}
-    exec(compile(example, "README.md", "exec"), names)
+    executed("tb.fit_selection_corrected(")
     first, second = capsys.readouterr().out.splitlines()
     expected, actual = map(float, first.split())
     assert abs(expected - actual) < 0.05

@@ -9,6 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from trimbench.conformant.conform import conform
+    from trimbench.conformant.explanations import Explanation
+    from trimbench.conformant.model import ConformantModel
     from trimbench.networks.ace import AceProblem, read_ace, read_ace_problem
     from trimbench.networks.bayesian_network import BayesianNetwork
     from trimbench.networks.learning import learn_naive_bayes
@@ -38,12 +41,15 @@ __all__ = [
     "AceProblem",
     "BayesianClassifier",
     "BayesianNetwork",
+    "ConformantModel",
     "DiscreteSelectionCorrectedModel",
+    "Explanation",
     "MixturePosterior",
     "NaiveBayes",
     "SameDecisionSelection",
     "SelectionCorrectedModel",
     "Trimming",
+    "conform",
     "cross_validate_selection",
     "expected_agreement",
     "expected_agreement_interval",
@@ -65,6 +71,9 @@ __all__ = [
 ]
 
 _MODULES = {
+    "trimbench.conformant.conform": ("conform",),
+    "trimbench.conformant.explanations": ("Explanation",),
+    "trimbench.conformant.model": ("ConformantModel",),
     "trimbench.networks.ace": ("AceProblem", "read_ace", "read_ace_problem"),
     "trimbench.networks.bayesian_network": ("BayesianNetwork",),
     "trimbench.networks.learning": ("learn_naive_bayes",),

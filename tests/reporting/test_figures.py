@@ -6,10 +6,11 @@ import dataclasses
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 import pytest
 
-from trimbench.experiments.plan import LineFigure
+from trimbench.experiments.plan import ImageFigure, LineFigure
 from trimbench.reporting.figures import draw
 
 POINTS = pd.DataFrame(
@@ -25,7 +26,7 @@ def figure(points: pd.DataFrame = POINTS, title: str = "A title", y_label: str =
     return LineFigure("", title, "budget", y_label, points, {"all features": 0.4})
 
 
-def drawn(folder: Path, line_figure: LineFigure) -> tuple[bytes, bytes]:
+def drawn(folder: Path, line_figure: LineFigure | ImageFigure) -> tuple[bytes, bytes]:
     folder.mkdir()
     paths = [folder / "f.png", folder / "f.pdf"]
     draw(line_figure, paths)
@@ -79,3 +80,25 @@ def test_axes_that_are_no_whole_numbers_and_odd_names(tmp_path: Path) -> None:
     points = POINTS.assign(x=POINTS["x"] / 3, series=POINTS["series"] + " 50% a_b {x}")
     png, _ = drawn(tmp_path / "a", figure(points, y_label="100% a_b"))
     assert len(png) > 10_000
+
+
+def test_a_reference_is_drawn_otherwise(tmp_path: Path) -> None:
+    plain = figure()
+    marked = LineFigure("", plain.title, "budget", "probability", POINTS, plain.levels, {"accuracy": "reference"})
+    assert drawn(tmp_path / "a", marked)[0] != drawn(tmp_path / "b", plain)[0]
+
+
+def test_images(tmp_path: Path) -> None:
+    pixels = [
+        {"row": row, "column": column, "y": y, "x": x, "value": (y + x) % 2 if column == "all" or y else np.nan}
+        for row in ("first", "second")
+        for column in ("all", "chosen")
+        for y in range(4)
+        for x in range(5)
+    ]
+    image = ImageFigure("", "Explanations", pd.DataFrame(pixels))
+    png, pdf = drawn(tmp_path / "a", image)
+    assert (png, pdf) == drawn(tmp_path / "b", image)
+    grey = mpl.image.imread(tmp_path / "a/f.png")[:, :, 0]
+    assert {0.0, 1.0} <= set(np.unique(grey))
+    assert np.isclose(grey, 0x8A / 255, atol=0.01).mean() > 0.02, "what is not chosen is grey"

@@ -1,4 +1,4 @@
-"""The methods as scikit-learn estimators, loaded when they are first used."""
+"""The methods as scikit-learn estimators, each loaded when it is first used."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from trimbench.estimators.naive_conformant import NaiveConformantClassifier
     from trimbench.estimators.selection_corrected import SelectionCorrectedNB
 
-__all__ = ["SelectionCorrectedNB"]
+__all__ = ["NaiveConformantClassifier", "SelectionCorrectedNB"]
 
-_HOME = {"SelectionCorrectedNB": "trimbench.estimators.selection_corrected"}
+_HOME = {
+    "NaiveConformantClassifier": "trimbench.estimators.naive_conformant",
+    "SelectionCorrectedNB": "trimbench.estimators.selection_corrected",
+}
 
 
 def __getattr__(name: str) -> object:

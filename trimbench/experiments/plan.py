@@ -70,9 +70,9 @@ class LineFigure:
     points : DataFrame with the columns series, x, y and optionally low and high (an interval around y)
     levels : mapping from label to y
         Horizontal lines to compare with.
-    marks : mapping from series to "line", "cloud", "points", "highlight" or "guide"
-        How a series is drawn: a line (the default), tiny grey points, small points, large points, or a thin line
-        without points to compare with.
+    marks : mapping from series to "line", "cloud", "points", "highlight", "guide" or "reference"
+        How a series is drawn: a line (the default), tiny grey points, small points, large points, a thin grey line to
+        compare with, or a dashed line behind the others in the colour of the series before it.
     verticals : mapping from label to x
         Vertical lines to compare with.
     x_scale, y_scale : "linear" or "log"
@@ -91,13 +91,32 @@ class LineFigure:
 
 
 @dataclass(frozen=True, eq=False)
+class ImageFigure:
+    """A grid of small images, drawn from pixels that are written beside the picture.
+
+    Attributes
+    ----------
+    name : str
+        Stem of its file; empty for the experiment's main figure.
+    title : str
+    points : DataFrame with the columns row, column, y, x and value
+        Row and column of the grid are labels, in order of appearance; y counts pixels from the top. A value is 0
+        (black) to 1 (white), or missing (grey).
+    """
+
+    name: str
+    title: str
+    points: pd.DataFrame
+
+
+@dataclass(frozen=True, eq=False)
 class Outcome:
     """What an experiment found.
 
     Attributes
     ----------
     tables : sequence of Table
-    figures : sequence of LineFigure
+    figures : sequence of LineFigure or ImageFigure
     reproduced : mapping
         The counterpart of each reported number, under the same key; None where it could not be computed.
     notes : sequence of str
@@ -107,7 +126,7 @@ class Outcome:
     """
 
     tables: Sequence[Table]
-    figures: Sequence[LineFigure] = ()
+    figures: Sequence[LineFigure | ImageFigure] = ()
     reproduced: Mapping[str, float | None] = field(default_factory=dict)
     notes: Sequence[str] = ()
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from trimbench.execution.provenance import provenance
 from trimbench.execution.temporary import remove_stale, temporary_name
-from trimbench.experiments.plan import LineFigure, Table
+from trimbench.experiments.plan import ImageFigure, LineFigure, Table
 from trimbench.experiments.running import Findings
 from trimbench.reporting.figures import draw
 from trimbench.reporting.tables import comparison, differences, latex, markdown, side_by_side
@@ -145,7 +145,7 @@ def _flat(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.map(text)
 
 
-def _write_figure(figure: LineFigure, stem: Path) -> list[Path]:
+def _write_figure(figure: LineFigure | ImageFigure, stem: Path) -> list[Path]:
     if figure.points.empty:
         return []
     pictures = [beside(stem, figure.name, ending) for ending in (".png", ".pdf")]

@@ -1,0 +1,105 @@
+"""Time conformant learning: MNIST (784 x 10), a synthetic 20,000 x 100, and GPkit on splice for the ratio.
+
+Needs splice and MNIST in the data cache (`trimbench task=fetch`, or TRIMBENCH_CACHE). Takes about two minutes, most of
+it for the logistic regression of MNIST, which is kept in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from trimbench.configuration import Catalogue, configuration_folder
+from trimbench.conformant.conform import SolverName, conform_to_statistics
+from trimbench.conformant.layout import FeatureLayout
+from trimbench.conformant.model import ConformantModel
+from trimbench.conformant.statistics import FeatureStatistics
+from trimbench.data.cache import Cache
+from trimbench.data.missingness import exactly_missing
+from trimbench.experiments.conformant.classifier import fitted
+from trimbench.experiments.conformant.protocol import make_task
+from trimbench.experiments.conformant.rows import Prepared, prepare
+
+
+def seconds(call: Callable[[], object], repeat: int) -> float:
+    """Return the median time of a call after one warm-up."""
+    call()
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def once(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def say(what: str, value: str) -> None:
+    print(f"{what:<72} {value}", flush=True)
+
+
+def learner(name: str) -> tuple[Prepared, Callable[[SolverName], ConformantModel]]:
+    """Return the rows of a protocol, and what learns from their means."""
+    task = make_task(Catalogue((configuration_folder(),)), Cache.from_environment(), name, "paper", seed=2018)
+    prepared, classifier = prepare(task.parameters), fitted(task.parameters)
+    layout = FeatureLayout.of(prepared.train.shape[1])
+    means = FeatureStatistics.of(prepared.train, layout)
+    classes = np.arange(len(prepared.classes))
+
+    def learn(solver: SolverName) -> ConformantModel:
+        return conform_to_statistics(
+            classifier.weights, classifier.biases, classes, layout, means, solver, task.protocol.smoothing
+        )
+
+    return prepared, learn
+
+
+def synthetic() -> ConformantModel:
+    """Return the model of random weights: 20,000 features, 100 classes."""
+    rng = np.random.default_rng(0)
+    means = rng.uniform(0.01, 0.99, 20_000)
+    return conform_to_statistics(
+        rng.normal(0, 0.1, (20_000, 100)),
+        rng.normal(0, 1, 100),
+        np.arange(100),
+        FeatureLayout.of(20_000),
+        FeatureStatistics(10_000, means, means * (1 - means)),
+    )
+
+
+def main() -> None:
+    prepared, learn = learner("mnist")
+    model = learn("newton")
+    fit = seconds(lambda: learn("newton"), 15)
+    say("MNIST, 784 features, 10 classes: one fit from the feature means", f"{fit * 1e3:9.1f} ms")
+    say("    iterations, moment residual", f"{model.solution.iterations:9d}, {model.residual:.1e}")
+    hidden = prepared.hide(prepared.test, exactly_missing(10_000, 784, 392, np.random.default_rng(0)))
+    predict = seconds(lambda: model.predict_proba(hidden), 5)
+    say("    predicting 10,000 rows with half of the pixels missing", f"{predict:9.3f} s")
+
+    _, learn_splice = learner("splice")
+    newton = seconds(lambda: learn_splice("newton"), 25)
+    once(lambda: learn_splice("gpkit"))  # its first import takes seconds of its own
+    gpkit, cvxpy = once(lambda: learn_splice("gpkit")), seconds(lambda: learn_splice("cvxpy"), 3)
+    say("splice, 240 columns, 3 classes: newton", f"{newton * 1e3:9.2f} ms")
+    say("    gpkit", f"{gpkit * 1e3:9.0f} ms")
+    say("    gpkit against newton", f"{gpkit / newton:9.0f} x")
+    say("    cvxpy", f"{cvxpy * 1e3:9.0f} ms")
+
+    large = synthetic()
+    say("synthetic, 20,000 features, 100 classes: one fit", f"{once(synthetic):9.2f} s")
+    say("    iterations, moment residual", f"{large.solution.iterations:9d}, {large.residual:.1e}")
+
+
+if __name__ == "__main__":
+    # One thread: the figures are for one core.
+    with threadpool_limits(1):
+        main()

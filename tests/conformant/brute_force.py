@@ -1,0 +1,73 @@
+"""Slow and obvious twins: tables over all instances of a conformant model."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+import trimbench as tb
+
+Array = NDArray[np.float64]
+
+
+def fake_classifier(weights: Array, biases: Array) -> LogisticRegression:
+    """A classifier with given weights (n_columns, n_classes)."""
+    classifier = LogisticRegression()
+    if weights.shape[1] == 2:
+        classifier.coef_ = (weights[:, 1] - weights[:, 0])[None]
+        classifier.intercept_ = np.array([biases[1] - biases[0]])
+    else:
+        classifier.coef_, classifier.intercept_ = weights.T, biases
+    classifier.classes_ = np.arange(weights.shape[1])
+    classifier.n_features_in_ = len(weights)
+    return classifier
+
+
+def instances(model: tb.ConformantModel) -> Array:
+    """All rows that a model of discrete features can see."""
+    choices = []
+    groups = set(model.layout.categorical)
+    for columns in model.layout.features:
+        if columns in groups:
+            choices.append([dict(zip(columns, row, strict=True)) for row in np.eye(len(columns))])
+        else:
+            choices.append([{columns[0]: value} for value in (0.0, 1.0)])
+    rows = []
+    for parts in itertools.product(*choices):
+        values = {column: value for part in parts for column, value in part.items()}
+        rows.append([values[column] for column in range(model.layout.n_columns)])
+    return np.array(rows)
+
+
+def joint(model: tb.ConformantModel, rows: Array) -> Array:
+    """P(class, x) of each row by the definition of naive Bayes, shape (n_rows, n_classes)."""
+    table = np.zeros((len(rows), len(model.classes)))
+    ones, zeros, prior = np.exp(model.log_probabilities), np.exp(model.log_complements), np.exp(model.log_prior)
+    groups = set(model.layout.categorical)
+    for r, row in enumerate(rows):
+        for k in range(len(model.classes)):
+            probability = prior[k]
+            for columns in model.layout.features:
+                if columns in groups:
+                    probability *= ones[columns[int(np.argmax(row[list(columns)]))], k]
+                else:
+                    probability *= ones[columns[0], k] if row[columns[0]] == 1 else zeros[columns[0], k]
+            table[r, k] = probability
+    return table
+
+
+def expected_prediction(model: tb.ConformantModel, classifier: LogisticRegression, row: Array) -> Array:
+    """Definition 1: the classifier's prediction, averaged over P(missing features | observed ones)."""
+    rows = instances(model)
+    agrees = (np.isnan(row) | (rows == row)).all(axis=1)
+    mass = joint(model, rows[agrees]).sum(axis=1)
+    return np.asarray(mass @ classifier.predict_proba(rows[agrees]) / mass.sum())
+
+
+def log_softmax(scores: Array) -> Array:
+    """Logarithm of the softmax of each row."""
+    top = scores - scores.max(axis=1, keepdims=True)
+    return np.asarray(top - np.log(np.exp(top).sum(axis=1, keepdims=True)))

@@ -1,0 +1,171 @@
+"""Additive predictors, imputers and measures against their definitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.naive_bayes import BernoulliNB
+
+import trimbench as tb
+from trimbench.conformant.additive import (
+    FILLS,
+    conformant_predictor,
+    fill_values,
+    filling_predictor,
+    naive_bayes_predictor,
+    predict_all,
+)
+from trimbench.conformant.bernoulli_mixture import fit_mixture
+from trimbench.conformant.conform import linear_scores
+from trimbench.conformant.imputers import IMPUTERS, fit_imputer
+from trimbench.conformant.metrics import accuracy, cross_entropy, weighted_f1
+
+RNG = np.random.default_rng(0)
+ROWS = np.hstack([np.eye(3, dtype=np.uint8)[RNG.integers(0, 3, 300)], (RNG.random((300, 5)) < 0.3).astype(np.uint8)])
+COLUMNS = ((0, 1, 2), (3,), (4,), (5,), (6,), (7,))
+SPREAD = np.array([0, 0, 0, 1, 2, 3, 4, 5])
+LABELS = (ROWS[:, 0] + 2 * ROWS[:, 3] + (RNG.random(300) < 0.2)).astype(int) % 3
+CLASSIFIER = LogisticRegression().fit(ROWS, LABELS)
+MISSING = RNG.random((300, 6)) < 0.4
+GAPS = np.where(MISSING[:, SPREAD], np.nan, ROWS)
+
+
+def test_one_product_for_all_predictors() -> None:
+    weights, biases, _ = linear_scores(CLASSIFIER)
+    fills = [fill_values(ROWS, fill) for fill in FILLS]
+    model = tb.conform(CLASSIFIER, ROWS, categorical=[[0, 1, 2]])
+    predictors = [filling_predictor(weights, biases, COLUMNS, fill) for fill in fills]
+    predictors.append(naive_bayes_predictor(ROWS, LABELS, 3, COLUMNS))
+    found = predict_all(predictors, ROWS, MISSING, SPREAD)
+    for fill, logs in zip(fills, found, strict=False):
+        expected = CLASSIFIER.predict_log_proba(np.where(np.isnan(GAPS), fill, GAPS))
+        np.testing.assert_allclose(logs, expected, atol=1e-12)
+    whole = predict_all(predictors, ROWS, np.zeros_like(MISSING), SPREAD)
+    np.testing.assert_allclose(whole[0], CLASSIFIER.predict_log_proba(ROWS), atol=1e-12)
+    np.testing.assert_allclose(whole[-1], BernoulliNB(alpha=1.0).fit(ROWS, LABELS).predict_log_proba(ROWS), atol=0.02)
+    assert model.layout.features == COLUMNS
+    (ours,) = predict_all([conformant_predictor(model)], ROWS, MISSING, SPREAD)
+    np.testing.assert_allclose(ours, model.predict_log_proba(GAPS), atol=1e-12)
+
+
+def test_naive_bayes_leaves_missing_columns_out() -> None:
+    predictor = naive_bayes_predictor(ROWS, LABELS, 3, COLUMNS, smoothing=1.0)
+    (logs,) = predict_all([predictor], ROWS, MISSING, SPREAD)
+    counts = np.bincount(LABELS)
+    for row, gaps in enumerate(GAPS[:20]):
+        scores = np.log((counts + 1) / (len(ROWS) + 3))
+        for k in range(3):
+            theta = (ROWS[k == LABELS].sum(axis=0) + 1) / (counts[k] + 2)
+            known = ~np.isnan(gaps)
+            scores[k] += np.log(np.where(gaps[known] == 1, theta[known], 1 - theta[known])).sum()
+        expected = scores - np.log(np.exp(scores - scores.max()).sum()) - scores.max()
+        np.testing.assert_allclose(logs[row], expected, atol=1e-10)
+    unsmoothed = naive_bayes_predictor(ROWS, LABELS, 3, COLUMNS, smoothing=0)
+    assert np.isfinite(unsmoothed.weights).all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (LABELS + 1, "labels must be from 0 to 2 for 3 classes, got 1 to 3"),
+        (LABELS[:5], r"labels must be one for each of the 300 rows, got shape \(5,\)"),
+        (LABELS.astype(str), "labels must be whole numbers"),
+    ],
+)
+def test_labels(labels: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        naive_bayes_predictor(ROWS, labels, 3, COLUMNS)
+    with pytest.raises(ValueError, match=message.split(",")[0].split(" for each")[0]):
+        weighted_f1(labels, LABELS, 3)
+
+
+@pytest.mark.parametrize("name", IMPUTERS)
+@pytest.mark.parametrize("on", ["train", "gaps"])
+def test_imputers_fill_what_is_missing_and_nothing_else(name: Any, on: str) -> None:
+    rows = ROWS if on == "train" else GAPS
+    filled = fit_imputer(name, rows, seed=3, n_nearest_features=4)(GAPS)
+    assert np.isfinite(filled).all()
+    np.testing.assert_array_equal(filled[~np.isnan(GAPS)], GAPS[~np.isnan(GAPS)])
+    np.testing.assert_array_equal(filled, fit_imputer(name, rows, seed=3, n_nearest_features=4)(GAPS))
+    if name in FILLS and on == "train":
+        statistic = getattr(np, name)
+        values = statistic(ROWS, axis=0)
+        np.testing.assert_allclose(filled[np.isnan(GAPS)], np.broadcast_to(values, GAPS.shape)[np.isnan(GAPS)])
+
+
+def test_a_column_without_any_value_is_filled() -> None:
+    gaps = GAPS.copy()
+    gaps[:, 4] = np.nan
+    for name in IMPUTERS:
+        filled = fit_imputer(name, gaps, n_nearest_features=3)(gaps)
+        assert np.isfinite(filled).all(), name
+
+
+def test_imputers_that_look_at_other_columns_do_better() -> None:
+    rng = np.random.default_rng(5)
+    base = rng.random((800, 1)) < 0.5
+    rows = (rng.random((800, 12)) < np.where(base, 0.9, 0.1)).astype(np.uint8)
+    gaps = np.where(rng.random(rows.shape) < 0.3, np.nan, rows)
+    error = {}
+    for name in ("mean", "em", "mice", "knn", "normal_draw"):
+        filled = fit_imputer(name, rows, n_components=2)(gaps)
+        error[name] = float(np.abs(filled - rows)[np.isnan(gaps)].mean())
+    assert max(error["em"], error["mice"], error["knn"]) < 0.7 * error["mean"]
+    assert error["normal_draw"] > error["mean"]
+
+
+@given(st.integers(0, 2**32), st.integers(1, 4))
+@settings(max_examples=20, deadline=None)
+def test_expectation_maximisation_never_falls(seed: int, n_components: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = np.where(rng.random((60, 5)) < 0.3, np.nan, (rng.random((60, 5)) < rng.random(5)).astype(float))
+    mixture = fit_mixture(rows, n_components, seed=seed)
+    # The pseudo-counts let the likelihood itself fall a little.
+    assert (np.diff(mixture.log_likelihoods) > -0.02).all()
+    shares, likelihoods = mixture.responsibilities(rows)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert (likelihoods <= 1e-12).all()
+
+
+def test_mixture_by_definition() -> None:
+    mixture = fit_mixture(ROWS, 2, seed=1)
+    weights = np.exp(mixture.log_weights)
+    for gaps in GAPS[:10]:
+        known = ~np.isnan(gaps)
+        joint = weights * np.prod(
+            np.where(gaps[known][:, None] == 1, mixture.theta[known], 1 - mixture.theta[known]), axis=0
+        )
+        np.testing.assert_allclose(mixture.responsibilities(gaps[None])[0][0], joint / joint.sum(), atol=1e-12)
+        np.testing.assert_allclose(mixture.fill(gaps[None])[0][~known], mixture.theta[~known] @ joint / joint.sum())
+
+
+def test_unknown_imputers_and_fills() -> None:
+    with pytest.raises(
+        ValueError, match="imputer must be one of min, max, mean, median, em, normal_draw, mice, knn, got"
+    ):
+        fit_imputer("mode", ROWS)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="rows must have at least one row"):
+        fit_imputer("em", ROWS[:0])
+    with pytest.raises(ValueError, match="fill must be one of min, max, mean, median, got 'mode'"):
+        fill_values(ROWS, "mode")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="n_components must be 1 or more, got 0"):
+        fit_imputer("em", ROWS, n_components=0)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 5))
+@settings(max_examples=60, deadline=None)
+def test_measures(seed: int, n_classes: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth, predicted = rng.integers(0, n_classes, 40), rng.integers(0, n_classes, 40)
+    expected = f1_score(truth, predicted, average="weighted", zero_division=0)
+    assert weighted_f1(truth, predicted, n_classes) == pytest.approx(expected, abs=1e-12)
+    assert accuracy(truth, predicted) == pytest.approx(accuracy_score(truth, predicted))
+    p, q = rng.dirichlet(np.ones(n_classes), 10), rng.dirichlet(np.ones(n_classes), 10)
+    twin = -np.mean([sum(a * np.log(b + 1e-14) for a, b in zip(x, y, strict=True)) for x, y in zip(p, q, strict=True)])
+    assert cross_entropy(p, np.log(q)) == pytest.approx(twin, abs=1e-12)

@@ -1,0 +1,307 @@
+"""Conformant models against tables over all instances, and the solvers against each other."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, optimize
+from sklearn.linear_model import LogisticRegression
+
+import trimbench as tb
+from tests.conformant import brute_force
+from tests.conformant.problems import Case, cases, hide
+from trimbench.conformant.conform import conform_to_statistics
+from trimbench.conformant.layout import FeatureLayout
+from trimbench.conformant.newton import solve_newton
+from trimbench.conformant.problem import reduce_problem
+from trimbench.conformant.statistics import FeatureStatistics
+
+
+def learned(case: Case, solver: str = "newton") -> tb.ConformantModel:
+    return tb.conform(case.classifier, case.X, solver, case.smoothing, categorical=case.categorical)
+
+
+@given(case=cases())
+@settings(max_examples=100, deadline=None)
+def test_the_model_is_a_distribution_that_conforms_and_matches_the_moments(case: Case) -> None:
+    model = learned(case)
+    rows = brute_force.instances(model)
+    joint = brute_force.joint(model, rows)
+    assert joint.sum() == pytest.approx(1, abs=1e-10)
+    posterior = joint / joint.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(posterior, case.classifier.predict_proba(rows), atol=1e-11)
+    np.testing.assert_allclose(model.log_likelihood(rows), np.log(joint.sum(axis=1)), atol=1e-9)
+    assert model.conformity_error(rows) < 1e-12
+    assert model.residual < 1e-10
+    if case.smoothing == 0:
+        np.testing.assert_allclose(joint.sum(axis=1) @ rows, case.X.mean(axis=0), atol=1e-10)
+
+
+@given(case=cases(), seed=st.integers(0, 2**32))
+@settings(max_examples=80, deadline=None)
+def test_predictions_are_expectations_of_the_classifier(case: Case, seed: int) -> None:
+    model = learned(case)
+    hidden = hide(case.X[:6], case.categorical, np.random.default_rng(seed))
+    hidden[0] = np.nan
+    predicted = model.predict_proba(hidden)
+    for row, prediction in zip(hidden, predicted, strict=True):
+        twin = brute_force.expected_prediction(model, case.classifier, row)
+        np.testing.assert_allclose(prediction, twin, atol=1e-10)
+    np.testing.assert_allclose(predicted[0], np.exp(model.log_prior), atol=1e-12)
+    whole = model.predict_proba(case.X)
+    np.testing.assert_allclose(whole, case.classifier.predict_proba(case.X), rtol=0, atol=4e-16 * 50)
+    assert (model.predict(case.X) == case.classifier.predict(case.X)).all()
+
+
+@given(case=cases(max_binary=4), seed=st.integers(0, 2**32))
+@settings(max_examples=40, deadline=None)
+def test_the_likelihood_with_missing_features_is_a_sum_over_completions(case: Case, seed: int) -> None:
+    model = learned(case)
+    rows = brute_force.instances(model)
+    mass = brute_force.joint(model, rows).sum(axis=1)
+    for row in hide(case.X[:4], case.categorical, np.random.default_rng(seed)):
+        agrees = (np.isnan(row) | (rows == row)).all(axis=1)
+        assert model.log_likelihood(row[None])[0] == pytest.approx(math.log(mass[agrees].sum()), abs=1e-9)
+
+
+def penalised_likelihood(model: tb.ConformantModel, X: np.ndarray, smoothing: float) -> float:
+    """The objective by its definition: mean log P(x), and c times the logarithms of all probabilities."""
+    value = float(np.log(brute_force.joint(model, X).sum(axis=1)).mean())
+    complements = model.log_complements
+    logs = [model.log_prior, model.log_probabilities.ravel(), complements[~np.isnan(complements)]]
+    return value + smoothing / len(X) * float(sum(part.sum() for part in logs)) if smoothing else value
+
+
+@given(case=cases(max_binary=3), seed=st.integers(0, 2**32))
+@settings(max_examples=60, deadline=None)
+def test_no_other_conforming_model_fits_better(case: Case, seed: int) -> None:
+    model = learned(case)
+    best = penalised_likelihood(model, case.X, case.smoothing)
+    rng = np.random.default_rng(seed)
+    for size in (1e-4, 1e-2, 1.0):
+        moved = model.solution.parameters + rng.normal(0, size, model.solution.parameters.shape)
+        other = tb.ConformantModel(
+            model.classes, model.weights, model.biases, model.layout, type(model.solution)(moved, 0, 0, 0), model.coding
+        )
+        assert penalised_likelihood(other, case.X, case.smoothing) <= best + 1e-12 * (1 + abs(best))
+        rows = brute_force.instances(other)
+        assert other.conformity_error(rows) < 1e-12, "any parameters conform (Lemma 2)"
+
+
+@given(case=cases(max_binary=4))
+@settings(max_examples=30, deadline=None)
+def test_newton_agrees_with_an_optimiser_of_the_likelihood(case: Case) -> None:
+    model = learned(case)
+    problem = model.coding.problem
+    found = optimize.minimize(
+        lambda t: -problem.evaluate(t).value, problem.start(), method="BFGS", options={"gtol": 1e-9, "maxiter": 5000}
+    )
+    assert -found.fun <= model.solution.value + 1e-12 * (1 + abs(found.fun))
+    assert -found.fun == pytest.approx(model.solution.value, rel=1e-6, abs=1e-6)
+
+
+@given(seed=st.integers(0, 2**32), n_real=st.integers(0, 2), groups=st.booleans(), pseudo=st.sampled_from([0.0, 0.3]))
+@settings(max_examples=50, deadline=None)
+def test_derivatives_by_finite_differences(seed: int, n_real: int, groups: bool, pseudo: float) -> None:
+    rng = np.random.default_rng(seed)
+    n_columns = 6 + n_real
+    layout = FeatureLayout.of(n_columns, [[0, 1, 2]] if groups else None, range(6, n_columns))
+    means = np.concatenate([[0.2, 0.3, 0.5], rng.uniform(0.1, 0.9, 3), np.zeros(n_real)])
+    statistics = FeatureStatistics(10, means, np.ones(n_columns))
+    problem = reduce_problem(rng.normal(0, 1, (n_columns, 3)), rng.normal(0, 1, 3), layout, statistics, pseudo).problem
+    point = problem.start() + rng.normal(0, 0.2, len(problem.linear))
+    point[problem.n_free + 1 :: 2] = -rng.uniform(0.3, 2, n_real)
+    gradient = problem.evaluate(point).gradient
+    step = 1e-6
+    for i in range(len(point)):
+        ahead, behind = point.copy(), point.copy()
+        ahead[i] += step
+        behind[i] -= step
+        slope = (problem.evaluate(ahead).value - problem.evaluate(behind).value) / (2 * step)
+        assert slope == pytest.approx(gradient[i], abs=1e-7)
+
+
+# --- solvers
+
+
+# Interior-point methods lose digits where probabilities are nearly 0 or 1; Newton is tested there on its own.
+@given(case=cases(max_binary=4, max_classes=3, max_scale=1.0))
+@settings(max_examples=12, deadline=None)
+def test_all_solvers_find_the_same_model(case: Case) -> None:
+    models = {solver: learned(case, solver) for solver in ("newton", "gpkit", "cvxpy")}
+    rng = np.random.default_rng(0)
+    hidden = np.vstack([hide(case.X, case.categorical, rng), np.full((1, case.X.shape[1]), np.nan)])
+    newton = models.pop("newton")
+    for solver, model in models.items():
+        assert model.residual < 1e-5, solver
+        likelihoods = [float(m.log_likelihood(case.X).mean()) for m in (newton, model)]
+        assert likelihoods[1] == pytest.approx(likelihoods[0], abs=1e-6), solver
+        np.testing.assert_allclose(model.predict_proba(hidden), newton.predict_proba(hidden), atol=1e-6, err_msg=solver)
+    assert models["gpkit"].solution.conformity_error < 1e-6
+
+
+def test_newton_and_cvxpy_agree_on_real_valued_features() -> None:
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 3, 200)
+    X = np.column_stack([rng.normal(y, 1.5), rng.exponential(2, 200) + y, rng.random(200) < 0.3 + 0.2 * y])
+    classifier = LogisticRegression(C=10).fit(X, y)
+    hidden = np.where(rng.random(X.shape) < 0.4, np.nan, X)
+    for smoothing in (0.0, 1.0):
+        newton, cvxpy = (tb.conform(classifier, X, s, smoothing, real=[0, 1]) for s in ("newton", "cvxpy"))
+        np.testing.assert_allclose(cvxpy.predict_proba(hidden), newton.predict_proba(hidden), atol=1e-6)
+        np.testing.assert_allclose(cvxpy.log_likelihood(hidden), newton.log_likelihood(hidden), atol=1e-5)
+
+
+def test_real_valued_features_by_numerical_integration() -> None:
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 2, 300)
+    X = np.column_stack([rng.normal(3 * y, 2), rng.random(300) < 0.4])
+    classifier = LogisticRegression().fit(X, y)
+    model = tb.conform(classifier, X, smoothing=0.0, real=[0])
+    means, variances = model.real_moments
+    prior = np.exp(model.log_prior)
+    assert prior @ means[0] == pytest.approx(X[:, 0].mean(), abs=1e-9)
+    spread = variances[0] + prior @ means[0] ** 2 - (prior @ means[0]) ** 2
+    assert spread == pytest.approx(X[:, 0].var(), abs=1e-9)
+    assert (means[0, 1] - means[0, 0]) / variances[0] == pytest.approx(classifier.coef_[0, 0], abs=1e-9)
+    for observed in (0.0, 1.0):
+
+        def density(x: float, value: float = observed) -> float:
+            return float(np.exp(model.log_likelihood([[x, value]])[0]))
+
+        def weighted(x: float, value: float = observed) -> float:
+            return float(np.exp(model.log_likelihood([[x, value]])[0]) * classifier.predict_proba([[x, value]])[0, 1])
+
+        total, expected = integrate.quad(density, -40, 40)[0], integrate.quad(weighted, -40, 40)[0]
+        assert math.log(total) == pytest.approx(model.log_likelihood([[np.nan, observed]])[0], abs=1e-8)
+        assert expected / total == pytest.approx(model.predict_proba([[np.nan, observed]])[0, 1], abs=1e-8)
+
+
+def test_a_real_valued_model_is_linear_discriminant_analysis_where_that_is_the_truth() -> None:
+    """Weights of two Gaussians with a common variance give back their means and variance."""
+    rng = np.random.default_rng(6)
+    y = rng.random(400_000) < 0.3
+    X = rng.normal(np.where(y, 2.0, -1.0), 1.5)[:, None]
+    slope, prior = 3.0 / 1.5**2, math.log(0.3 / 0.7) - (4 - 1) / (2 * 1.5**2)
+    classifier = brute_force.fake_classifier(np.array([[0.0, slope]]), np.array([0.0, prior]))
+    means, variances = tb.conform(classifier, X, real=[0]).real_moments
+    np.testing.assert_allclose(means[0], [-1, 2], atol=0.02)
+    assert variances[0] == pytest.approx(1.5**2, abs=0.02)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 1e-10, 1.0])
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+def test_newton_solves_saturated_problems(scale: float, smoothing: float) -> None:
+    rng = np.random.default_rng(7)
+    for n_columns, n_classes in ((784, 10), (200, 2), (30, 7)):
+        weights, biases = rng.normal(0, scale, (n_columns, n_classes)), rng.normal(0, scale, n_classes)
+        means = rng.uniform(0.001, 0.999, n_columns)
+        statistics = FeatureStatistics(1000, means, means * (1 - means))
+        layout = FeatureLayout.of(n_columns)
+        solution = solve_newton(reduce_problem(weights, biases, layout, statistics, smoothing).problem)
+        assert solution.residual < 1e-10
+
+
+def test_weights_without_regularisation() -> None:
+    rng = np.random.default_rng(8)
+    X = (rng.random((300, 40)) < 0.3).astype(float)
+    y = (X[:, :5].sum(axis=1) > 1).astype(int)
+    classifier = LogisticRegression(C=1e6, max_iter=20_000).fit(X, y)
+    assert np.abs(classifier.coef_).max() > 10
+    model = tb.conform(classifier, X, smoothing=0)
+    assert model.residual < 1e-10
+    assert model.conformity_error(X) < 1e-12
+
+
+def test_a_categorical_feature_is_no_set_of_binary_ones() -> None:
+    rng = np.random.default_rng(9)
+    X = np.eye(4)[rng.integers(0, 4, 500)]
+    y = rng.random(500) < X @ [0.1, 0.4, 0.6, 0.9]
+    classifier = LogisticRegression(C=100).fit(X, y)
+    as_group = tb.conform(classifier, X, smoothing=0, categorical=[[0, 1, 2, 3]])
+    missing = np.full((1, 4), np.nan)
+    # All that is missing is one value: its expected prediction is the mean over the training rows.
+    expected = classifier.predict_proba(X).mean(axis=0)
+    np.testing.assert_allclose(as_group.predict_proba(missing)[0], expected, atol=1e-10)
+    independent = tb.conform(classifier, X, smoothing=0)
+    assert independent.log_likelihood(X).mean() < as_group.log_likelihood(X).mean() - 0.1
+
+
+# --- degenerate columns
+
+
+def test_constant_columns_without_smoothing() -> None:
+    rng = np.random.default_rng(10)
+    X = np.column_stack([rng.random((50, 3)) < 0.5, np.zeros(50), np.ones(50)]).astype(float)
+    weights = np.column_stack([np.zeros(5), [1.0, -2.0, 0.5, 3.0, -1.5]])
+    classifier = brute_force.fake_classifier(weights, np.array([0.0, 0.3]))
+    model = tb.conform(classifier, X, smoothing=0)
+    assert model.residual < 1e-10
+    hidden = X.copy()
+    hidden[:, 3:] = np.nan
+    np.testing.assert_allclose(model.predict_proba(hidden), classifier.predict_proba(X), atol=1e-15)
+    others = X.copy()
+    others[:, 3:] = [1, 0]  # never seen: the classifier still says what it says
+    np.testing.assert_allclose(model.predict_proba(others), classifier.predict_proba(others), atol=1e-15)
+    assert (model.log_likelihood(others) == -np.inf).all()
+    assert np.isfinite(model.log_likelihood(X)).all()
+    np.testing.assert_array_equal(np.exp(model.log_probabilities[3:]), [[0, 0], [1, 1]])
+    assert model.conformity_error(X) < 1e-12
+    smoothed = tb.conform(classifier, X, smoothing=1.0)
+    assert np.isfinite(smoothed.log_likelihood(others)).all()
+
+
+def test_a_value_that_is_never_seen_and_a_feature_of_one_value() -> None:
+    rng = np.random.default_rng(11)
+    X = np.hstack([np.eye(3)[rng.integers(0, 2, 60)], np.eye(2)[np.zeros(60, dtype=int)]])
+    classifier = brute_force.fake_classifier(rng.normal(0, 1, (5, 3)), np.zeros(3))
+    model = tb.conform(classifier, X, smoothing=0, categorical=[[0, 1, 2], [3, 4]])
+    assert model.residual < 1e-10
+    np.testing.assert_array_equal(np.exp(model.log_probabilities[[2, 4]]), np.zeros((2, 3)))
+    hidden = X.copy()
+    hidden[:, 3:] = np.nan
+    np.testing.assert_allclose(model.predict_proba(hidden), classifier.predict_proba(X), atol=1e-15)
+
+
+def test_a_real_valued_column_without_variance() -> None:
+    X = np.column_stack([np.full(20, 7.0), np.arange(20) % 2])
+    classifier = LogisticRegression().fit(X, np.arange(20) % 3 > 0)
+    model = tb.conform(classifier, X, real=[0])
+    hidden = X.copy()
+    hidden[:, 0] = np.nan
+    np.testing.assert_allclose(model.predict_proba(hidden), classifier.predict_proba(X), atol=1e-15)
+
+
+def test_a_model_becomes_a_naive_bayes_that_can_be_trimmed() -> None:
+    rng = np.random.default_rng(12)
+    X = (rng.random((200, 6)) < 0.4).astype(float)
+    classifier = LogisticRegression().fit(X, X[:, 0] + X[:, 1] + rng.random(200) > 1)
+    model = tb.conform(classifier, X)
+    converted = model.to_naive_bayes()
+    trimming = tb.trim(tb.BayesianClassifier(converted, positive="True"), budget=2)
+    assert set(trimming.features) == {"x0", "x1"}
+
+
+def test_large_tables_are_read_in_parts() -> None:
+    rng = np.random.default_rng(13)
+    X = (rng.random((20_000, 4)) < 0.4).astype(np.uint8)
+    classifier = LogisticRegression().fit(X[:500], X[:500, 0] ^ (rng.random(500) < 0.2))
+    layout = FeatureLayout.of(4)
+    np.testing.assert_allclose(FeatureStatistics.of(X, layout).means, X.mean(axis=0), rtol=1e-12)
+    model = tb.conform(classifier, X)
+    np.testing.assert_allclose(model.predict_proba(X), classifier.predict_proba(X), atol=1e-15)
+    assert len(model.log_likelihood(X)) == 20_000
+
+
+def test_statistics_are_enough() -> None:
+    rng = np.random.default_rng(14)
+    X = (rng.random((100, 5)) < 0.4).astype(float)
+    weights, biases = rng.normal(0, 1, (5, 3)), rng.normal(0, 1, 3)
+    layout = FeatureLayout.of(5)
+    given_means = conform_to_statistics(weights, biases, np.arange(3), layout, FeatureStatistics.of(X, layout))
+    whole = tb.conform(brute_force.fake_classifier(weights, biases), X)
+    np.testing.assert_array_equal(given_means.tilts, whole.tilts)

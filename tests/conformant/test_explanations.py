@@ -1,0 +1,126 @@
+"""Sufficient explanations against a search through all subsets of the support features."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+import trimbench as tb
+from tests.conformant.problems import Case, cases, hide
+from trimbench.conformant.explanations import explain_by_weight
+
+
+def without(model: tb.ConformantModel, row: np.ndarray, removed: set[int]) -> np.ndarray:
+    left = row.copy()
+    for place in removed:
+        left[list(model.layout.features[place])] = np.nan
+    return left
+
+
+def shortest(model: tb.ConformantModel, row: np.ndarray) -> tuple[set[int], int]:
+    """Definitions 4 and 5: the support features and the size of the smallest explanation.
+
+    Expected predictions are compared by their log-odds, which do not round to 1.
+    """
+
+    def log_odds(of: np.ndarray) -> float:
+        scores = model.decision_scores(of[None])[0]
+        return float(scores[1] - scores[0])
+
+    whole = log_odds(row)
+    positive = whole >= 0
+    observed = [place for place, columns in enumerate(model.layout.features) if not np.isnan(row[columns[0]])]
+    support = set()
+    for place in observed:
+        expected = log_odds(without(model, row, {place}))
+        if (expected <= whole) if positive else (expected > whole):
+            support.add(place)
+    for size in range(len(support) + 1):
+        for chosen in itertools.combinations(sorted(support), size):
+            if np.sign(log_odds(without(model, row, support - set(chosen)))) == np.sign(whole):
+                return support, size
+    raise AssertionError("the whole support always keeps the class")
+
+
+@given(case=cases(max_binary=8, max_classes=2), seed=st.integers(0, 2**32))
+@settings(max_examples=60, deadline=None)
+def test_explanations_are_minimal(case: Case, seed: int) -> None:
+    model = tb.conform(case.classifier, case.X, smoothing=case.smoothing, categorical=case.categorical)
+    rng = np.random.default_rng(seed)
+    for row in (*case.X[:2], *hide(case.X[2:4], case.categorical, rng)):
+        found = model.explain(row)
+        support, size = shortest(model, row)
+        # Evidence within rounding of nothing may fall on either side.
+        clear = {place for place in range(model.layout.n_features) if abs(found.evidence[place]) > 1e-12}
+        assert set(found.support) & clear == support & clear
+        assert len(found.features) == size
+        kept = model.decision_scores(without(model, row, set(found.support) - set(found.features))[None])[0]
+        labels = list(model.classes)
+        assert model.classes[int(kept[1] >= kept[0])] == found.predicted
+        odds = kept[labels.index(found.predicted)] - kept[labels.index(found.against)]
+        assert found.kept_log_odds == pytest.approx(odds, abs=1e-9)
+        assert sorted(found.support + found.opposing) == [
+            place for place, columns in enumerate(model.layout.features) if not np.isnan(row[columns[0]])
+        ]
+        by_weight = explain_by_weight(model, found, row)
+        assert len(by_weight) == size
+        assert set(by_weight) <= set(found.support)
+
+
+def test_twelve_features() -> None:
+    rng = np.random.default_rng(3)
+    X = (rng.random((300, 12)) < 0.5).astype(float)
+    y = X @ rng.normal(0, 1, 12) + rng.normal(0, 0.5, 300) > 0
+    classifier = LogisticRegression(C=10).fit(X, y)
+    model = tb.conform(classifier, X)
+    for row in X[:10]:
+        assert len(model.explain(row).features) == shortest(model, row)[1]
+
+
+def test_the_baseline_takes_the_largest_weights() -> None:
+    X = np.array([[0, 0, 0], [1, 1, 1], [1, 0, 0], [1, 0, 1], [1, 1, 0], [1, 0, 0]], dtype=float)
+    classifier = LogisticRegression().fit(X, [0, 1, 0, 1, 1, 0])
+    classifier.coef_, classifier.intercept_ = np.array([[3.0, 1.0, 1.5]]), np.array([-4.9])
+    model = tb.conform(classifier, X)
+    row = np.array([1.0, 1.0, 1.0])
+    explained = model.explain(row)
+    # Feature 0 has the largest weight, but it is nearly always 1: observing it says little.
+    assert explained.features[0] == 2
+    assert explain_by_weight(model, explained, row)[0] == 0
+
+
+def test_several_classes_need_an_opponent() -> None:
+    rng = np.random.default_rng(4)
+    X = (rng.random((200, 6)) < 0.5).astype(float)
+    y = np.array(["a", "b", "c"])[(X[:, 0] + 2 * X[:, 1]).astype(int) % 3]
+    model = tb.conform(LogisticRegression(C=10).fit(X, y), X)
+    predicted = model.predict(X[:1])[0]
+    others = [label for label in ["a", "b", "c"] if label != predicted]
+    with pytest.raises(ValueError, match=f"against must name the class that the predicted one, '{predicted}', is held"):
+        model.explain(X[0])
+    with pytest.raises(ValueError, match=f"got '{predicted}' .the predicted class is '{predicted}'"):
+        model.explain(X[0], against=predicted)
+    with pytest.raises(ValueError, match="got 'd'"):
+        model.explain(X[0], against="d")
+    for other in others:
+        explained = model.explain(X[0], against=other)
+        assert (explained.predicted, explained.against) == (predicted, other)
+        left = without(model, X[0], set(explained.support) - set(explained.features))
+        scores = dict(zip(model.classes, model.predict_proba(left[None])[0], strict=True))
+        assert scores[predicted] > scores[other]
+
+
+def test_rows_are_checked() -> None:
+    X = np.array([[0, 1], [1, 0], [1, 1], [0, 0]], dtype=float)
+    model = tb.conform(LogisticRegression().fit(X, [0, 1, 1, 0]), X)
+    with pytest.raises(ValueError, match=r"x must be one row of 2 values, got shape \(1, 2\)"):
+        model.explain(X[:1])
+    with pytest.raises(ValueError, match="must be 0, 1 or NaN"):
+        model.explain([0.5, 1])
+    nothing = model.explain([np.nan, np.nan])
+    assert (nothing.features, nothing.support, nothing.opposing) == ((), (), ())

@@ -1,0 +1,132 @@
+"""The conformant classifier as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+import trimbench.estimators
+from trimbench.estimators import NaiveConformantClassifier
+
+
+@parametrize_with_checks(
+    # Numbers that are cut, as numeric="cut" has it, are not accurate enough for one of the checks.
+    [NaiveConformantClassifier(), NaiveConformantClassifier(smoothing=0.0, inverse_penalty=2.0)]
+)
+def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_all_checks_are_run() -> None:
+    results = check_estimator(NaiveConformantClassifier(), on_skip=None)
+    assert len(results) >= 50
+    assert {result["status"] for result in results} <= {"passed", "skipped"}
+    skipped = {result["check_name"] for result in results if result["status"] == "skipped"}
+    # Those of array libraries that are not installed.
+    assert all("array_api" in name for name in skipped), skipped
+
+
+def sample(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, 400)
+    X = np.column_stack(
+        [
+            rng.normal(y, 1.0),
+            rng.random(400) < 0.2 + 0.3 * (y == 1),
+            (y + rng.integers(0, 2, 400)) % 4,
+            rng.normal(size=400),
+        ]
+    ).astype(float)
+    return X, np.array(["ant", "bee", "cat"])[y]
+
+
+def test_a_complete_row_is_classified_by_the_logistic_regression() -> None:
+    X, y = sample()
+    classifier = NaiveConformantClassifier(categorical_features=[2]).fit(X, y)
+    encoded = classifier._encode(X)[0]
+    assert encoded.shape[1] == 1 + 1 + 4 + 1
+    np.testing.assert_allclose(
+        classifier.predict_proba(X), classifier.logistic_regression_.predict_proba(encoded), atol=1e-13
+    )
+    assert classifier.model_.residual < 1e-10
+
+
+@pytest.mark.parametrize("numeric", ["gaussian", "cut"])
+def test_missing_features_cost_accuracy_but_not_all_of_it(numeric: str) -> None:
+    X, y = sample()
+    train, test, truth = X[:300], X[300:], y[300:]
+    classifier = NaiveConformantClassifier(categorical_features=[2], numeric=numeric).fit(train, y[:300])
+    complete = (classifier.predict(test) == truth).mean()
+    hidden = np.where(np.random.default_rng(1).random(test.shape) < 0.3, np.nan, test)
+    partial = (classifier.predict(hidden) == truth).mean()
+    assert complete > 0.6
+    assert 0.45 < partial <= complete
+    nothing = classifier.predict_proba(np.full((1, 4), np.nan))[0]
+    np.testing.assert_allclose(nothing, [(y[:300] == label).mean() for label in classifier.classes_], atol=0.06)
+
+
+def test_it_is_tuned_and_cross_validated() -> None:
+    X, y = sample()
+    assert cross_val_score(NaiveConformantClassifier(), X, y, cv=3).mean() > 0.5
+    search = GridSearchCV(NaiveConformantClassifier(), {"inverse_penalty": [0.01, 1.0]}, cv=2).fit(X, y)
+    assert clone(search.best_estimator_).get_params()["inverse_penalty"] in (0.01, 1.0)
+
+
+def test_incomplete_training_rows_are_left_out() -> None:
+    X, y = sample()
+    gaps = np.vstack([X, np.where([True, False, False, False], np.nan, X[:20])])
+    with_gaps = NaiveConformantClassifier().fit(gaps, np.concatenate([y, y[:20]]))
+    np.testing.assert_array_equal(with_gaps.predict_proba(X), NaiveConformantClassifier().fit(X, y).predict_proba(X))
+
+
+def test_explanations_are_columns() -> None:
+    X, y = sample()
+    classifier = NaiveConformantClassifier(categorical_features=[2]).fit(X, y == "ant")
+    explained = classifier.explain(X[0])
+    assert set(explained.features) <= {0, 1, 2, 3}
+    assert sorted(explained.support + explained.opposing) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda X, y: NaiveConformantClassifier(numeric="bins").fit(X, y),
+            "numeric must be one of gaussian, cut, got 'bins'",
+        ),
+        (
+            lambda X, y: NaiveConformantClassifier(categorical_features=[9]).fit(X, y),
+            "categorical_features must be from 0 to 3, got 9",
+        ),
+        (
+            lambda X, y: NaiveConformantClassifier().fit(X, np.zeros(len(X))),
+            "y must have at least two classes among the complete rows, got one class",
+        ),
+        (
+            lambda X, y: NaiveConformantClassifier(categorical_features=[2]).fit(X, y).predict([[0, 0, 7, 0]]),
+            r"column 2 must have one of the categories .*, or NaN, got .*7\.0.*; mark an unknown category with NaN",
+        ),
+        (
+            lambda X, y: NaiveConformantClassifier(solver="simplex").fit(X, y),
+            "solver must be one of newton, gpkit, cvxpy",
+        ),
+        (
+            lambda X, y: NaiveConformantClassifier().fit(X * np.nan, y),
+            "X must have a row without missing values to learn from",
+        ),
+    ],
+)
+def test_bad_input(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call(*sample())
+
+
+def test_names_are_loaded_lazily() -> None:
+    assert "NaiveConformantClassifier" in dir(trimbench.estimators)
+    with pytest.raises(AttributeError, match="has no attribute 'Forest'; it has"):
+        trimbench.estimators.Forest  # noqa: B018

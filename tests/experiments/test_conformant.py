@@ -1,0 +1,164 @@
+"""The experiments of the NaCL paper, on data that needs no download, and what their tables say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trimbench.configuration import Catalogue, configuration_folder
+from trimbench.experiments.conformant.authors import authors_curves, interpolated
+from trimbench.experiments.conformant.em_mice import EmMice
+from trimbench.experiments.conformant.figure1 import Figure1, conforming_models
+from trimbench.experiments.conformant.figure3 import Figure3
+from trimbench.experiments.conformant.figure6 import Figure6
+from trimbench.experiments.conformant.naive_bayes import crossing
+from trimbench.experiments.conformant.protocol import Protocol
+from trimbench.experiments.conformant.solvers import Solvers
+from trimbench.experiments.conformant.sweep import Sweep, summarise
+from trimbench.experiments.conformant.uci_tables import UciTable
+
+from ..command_line import Answer
+
+Command = Callable[..., Answer]
+PROJECT = Catalogue((configuration_folder(),))
+DIGITS = ("experiment=conformant/digits", "executor=serial", "offline=true", "repetitions=2")
+
+
+def test_a_sweep_over_the_bundled_digits(command: Command, tmp_path: Path) -> None:
+    answer = command(*DIGITS, "missing=[0.0,0.4,0.9]")
+    assert answer.code == 0, answer.err
+    folder = tmp_path / "results/conformant"
+    accuracy, entropy = pd.read_csv(folder / "digits.csv"), pd.read_csv(folder / "digits_cross_entropy.csv")
+    assert accuracy["missing (%)"].round(1).tolist() == [0.0, 39.1, 89.1]
+    methods = ["NaCL", "mean", "median", "min", "max"]
+    # With nothing missing all agree with the classifier.
+    assert len(set(accuracy.loc[0, methods])) == 1
+    assert np.ptp(entropy.loc[0, methods].to_numpy(dtype=float)) < 1e-12
+    assert (np.diff(entropy["NaCL"]) > 0).all()
+    assert (entropy.loc[1:, "NaCL"] < entropy.loc[1:, "mean"]).all()
+    assert (folder / "digits.png").stat().st_size > 10_000
+    again = command(*DIGITS, "missing=[0.4]")
+    assert "2 stored, 0 to run" in again.err, "a mask depends on its own share only"
+
+
+@pytest.mark.parametrize(
+    ("words", "check"),
+    [
+        (["mechanism=block"], lambda rows: rows["missing_percent"].between(35, 60).all()),
+        (["mechanism=rates", "+rates.pixel_3_3=1.0"], lambda rows: rows["missing_percent"].between(45, 55).all()),
+        (["rounding=nearest"], lambda rows: (rows["missing_percent"] == 50).all()),
+        (["datasets=[breast_cancer]"], lambda rows: (rows["missing_percent"] == 50).all()),
+        (["encoding=authors", "datasets=[example_simulated]"], lambda rows: (rows["missing_percent"] == 50).all()),
+    ],
+)
+def test_settings_of_a_sweep(command: Command, tmp_path: Path, words: list[str], check: Any) -> None:
+    answer = command(*DIGITS, "missing=[0.5]", *words)
+    assert answer.code == 0, answer.out + answer.err
+    assert check(pd.read_csv(tmp_path / "results/conformant/digits_rows.csv"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("missing=[0.5,20]", "missing must be fractions between 0 and 1, got 20"),
+        ("missing=[]", "missing must be a list of at least one value"),
+        ("missing=0.5", r"missing must be a list, got 0.5; write missing=\[0.5\]"),
+        ("mechanism=mnar", "mechanism must be one of mcar, rates, block, got 'mnar'"),
+        ("encoding=codes", "encoding must be one of paper, authors, got 'codes'"),
+        ("repetitions=0", "repetitions must be 1 or more, got 0"),
+        ("datasets=[digitz]", "dataset must be one of .*, got 'digitz'; did you mean 'digits'"),
+    ],
+)
+def test_bad_settings_are_told(command: Command, words: str, message: str) -> None:
+    answer = command(*DIGITS, words)
+    assert answer.code == 2
+    assert re.search(message, answer.err), answer.err
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Figure1(0.5, [0.5], [0.5, 0.5], [0.5]), "must be of one length, got 1, 2 and 1"),
+        (lambda: Figure1(1.0, [0.5], [0.5], [0.5]), "strictly between 0 and 1, got 1.0"),
+        (lambda: Figure3(["mnist"], [1.5]), "missing must be fractions"),
+        (lambda: Figure6("mnist_5v3", [-1]), "rows must be numbers of test rows, 0 or more"),
+        (lambda: UciTable("auc", {"adult": 1}, [0.2]), "measure must be one of cross_entropy, f1_weighted, got 'auc'"),
+        (lambda: UciTable("f1_weighted", {"adult": 0}, [0.2]), "adult must be 1 or more, got 0"),
+        (lambda: EmMice(["adult"], [0.1], ["gan"], ["train"], {}), "methods must be of nacl, .*, got 'gan'"),
+        (lambda: EmMice(["adult"], [0.1], ["em"], ["all"], {}), "fit_on must be of train, test, got 'all'"),
+        (lambda: Solvers({"splice": ["simplex"]}), "solvers must be of newton, gpkit, cvxpy, got 'simplex' for splice"),
+        (lambda: Protocol("x", test_fraction=1.0), "test_fraction must be between 0 and 1, got 1.0"),
+        (lambda: Protocol("x", inverse_penalty=0), "inverse_penalty must be positive, got 0"),
+        (lambda: Protocol("x", cut={"text": "mean"}), "cut must have the keys paper, authors"),
+        (lambda: Sweep(["digits"], [0.1], rounding="up"), "rounding must be one of down, nearest, fifths, got 'up'"),
+    ],
+)
+def test_settings_are_checked(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_figure_1_has_two_models_of_one_classifier(command: Command, tmp_path: Path) -> None:
+    answer = command("experiment=conformant/figure1", "executor=serial")
+    assert "Reported numbers: 2; reproduced: 2 exact.\n" in answer.out
+    table = pd.read_csv(tmp_path / "results/conformant/figure1_table.csv")
+    for model in ("P1", "P2"):
+        np.testing.assert_allclose(table[f"{model}(c | x)"], table["F"], atol=1e-12)
+        assert table[f"{model}(x)"].sum() == pytest.approx(1)
+    assert (table["P1(x)"] - table["P2(x)"]).abs().min() > 0.01
+    weights = conforming_models(prior=0.5, positive=[0.8, 0.45], negative=[0.3, 0.5], other=[0.9, 0.9])["weights"]
+    np.testing.assert_allclose(weights, [-1.157, 2.234, -0.201], atol=0.001)
+
+
+def test_splice_is_within_a_point_and_a_half_of_table_5(command: Command, given_folder: Path, tmp_path: Path) -> None:
+    if not (given_folder / "openml/org/openml/www/datasets/46").is_dir():
+        pytest.skip("TRIMBENCH_CACHE does not hold splice")
+    answer = command(
+        *("experiment=conformant/table5", "executor=serial", "offline=true"),
+        *("~datasets.covtype", "~datasets.adult", "datasets.splice=10", "roundings=[fifths]"),
+    )
+    assert answer.code == 0, answer.err
+    table = pd.read_csv(tmp_path / "results/conformant/table5_table.csv").set_index("label (%)")
+    for label, printed in {20: 93.3, 40: 87.2, 60: 76.6, 80: 59.1}.items():
+        assert table.loc[label, "missing (%)"] == pytest.approx(label)
+        assert table.loc[label, "NaCL"] == pytest.approx(printed, abs=1.5)
+    order = pd.read_csv(tmp_path / "results/conformant/table5_order.csv")
+    assert (order["printed"] == order["ours"]).all()
+
+
+def test_the_authors_curves() -> None:
+    curve = authors_curves("mnist", "accuracy")
+    nacl = curve[curve["method"] == "nacl"]
+    assert len(nacl) == 40
+    assert interpolated(nacl, 0.0) == pytest.approx(0.9172, abs=1e-4)
+    assert interpolated(nacl, 101.0) is None
+    assert authors_curves("digits", "accuracy").empty
+    assert not authors_curves("adult", "accuracy").empty, "a micro-averaged F1 is an accuracy"
+    for name in ("mnist", "fashion", "covtype", "adult", "splice"):
+        assert not authors_curves(name, "cross_entropy").empty
+
+
+def test_where_curves_cross() -> None:
+    assert crossing([(0, 0.5, 0.6)]) == 0
+    assert crossing([(0, 0.9, 0.1), (100, 0.5, 0.4)]) == 100
+    assert crossing([(0, 0.9, 0.8), (10, 0.8, 0.7), (20, 0.6, 0.7)]) == pytest.approx(15)
+
+
+def test_intervals_are_those_of_student() -> None:
+    rows = pd.DataFrame({"missing": 0.5, "missing_percent": 50.0, "nacl/accuracy": [0.7, 0.8, 0.9]})
+    (line,) = summarise(rows, "accuracy").to_dict("records")
+    assert (line["mean"], line["n"]) == (pytest.approx(0.8), 3)
+    assert line["high"] - line["mean"] == pytest.approx(4.3027 * 0.1 / np.sqrt(3), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", PROJECT.names("protocol"))
+def test_protocols_say_what_they_are(name: str) -> None:
+    text = (configuration_folder() / f"protocol/{name}.yaml").read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    assert PROJECT.mapping("protocol", name)["dataset"] in PROJECT.names("dataset")

@@ -1,0 +1,90 @@
+"""The reduced problem as a convex program in CVXPY: an independent check of the Newton solver."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from typing import Any
+
+import numpy as np
+
+from trimbench.conformant.newton import Solution
+from trimbench.conformant.problem import ReducedProblem
+
+_TOLERANCES = (1e-12, 1e-9, 1e-7)
+_ENOUGH = 1e-8
+
+
+def solve_cvxpy(problem: ReducedProblem) -> Solution:
+    """Maximise the concave objective as an exponential-cone program.
+
+    Parameters
+    ----------
+    problem : ReducedProblem
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    RuntimeError
+        When CVXPY finds no solution.
+    """
+    import cvxpy as cp
+
+    parameters = cp.Variable(len(problem.linear))
+    scores: list[Any] = list(problem.biases)
+    smoothed: Any = 0.0
+    for k in range(problem.n_classes):
+        normalisers = _normalisers(problem, parameters, k)
+        if normalisers is not None:
+            scores[k] = problem.biases[k] + cp.sum(normalisers)
+            smoothed = smoothed + problem.pseudo * (problem.multiplicities @ normalisers)
+    total = cp.log_sum_exp(cp.hstack(scores))
+    objective = problem.linear @ parameters - (1 + problem.pseudo * problem.n_classes) * total - smoothed
+    program = cp.Problem(cp.Maximize(objective))
+    found: list[Solution] = []
+    # The highest accuracy is not always within reach of an interior-point method, and then it returns less than it can.
+    for tolerance in _TOLERANCES:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # remarks on accuracy: the residual tells it
+            with contextlib.suppress(cp.error.SolverError):
+                program.solve(
+                    solver=cp.CLARABEL,
+                    tol_gap_abs=tolerance,
+                    tol_gap_rel=tolerance,
+                    tol_feas=tolerance,
+                    max_iter=500,
+                    verbose=False,
+                )
+        if parameters.value is not None:
+            point = np.asarray(parameters.value, dtype=np.float64)
+            at = problem.evaluate(point)
+            iterations = program.solver_stats.num_iters if program.solver_stats else None
+            found.append(Solution(point, at.residual, at.value, int(iterations or 0)))
+            if at.residual < _ENOUGH:
+                break
+    if not found:
+        raise RuntimeError(f"CVXPY found no solution (status {program.status}); use solver='newton'")
+    return min(found, key=lambda solution: solution.residual)
+
+
+def _normalisers(problem: ReducedProblem, parameters: Any, k: int) -> Any:
+    """Return the log-normaliser of each feature in class k as one expression."""
+    import cvxpy as cp
+
+    parts = []
+    exponents = parameters[: problem.n_free] + problem.weights[:, k]
+    if (problem.sizes == 1).all():
+        if problem.n_free:
+            parts.append(cp.logistic(exponents))
+    else:
+        for start, size in zip(problem.starts, problem.sizes, strict=True):
+            parts.append(cp.reshape(cp.log_sum_exp(cp.hstack([0, exponents[start : start + size]])), (1,), order="C"))
+    for i in range(len(problem.real_weights)):
+        at = problem.n_free + 2 * i
+        slope, curvature = parameters[at] + problem.real_weights[i, k], -parameters[at + 1]
+        value = 0.25 * cp.quad_over_lin(slope, curvature) + 0.5 * (np.log(np.pi) - cp.log(curvature))
+        parts.append(cp.reshape(value, (1,), order="C"))
+    return cp.hstack(parts) if parts else None

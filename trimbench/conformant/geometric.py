@@ -1,0 +1,132 @@
+"""The paper's geometric program, solved by GPkit and CVXOPT."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import warnings
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from trimbench.conformant.newton import Solution
+from trimbench.conformant.problem import ReducedProblem
+
+# Products over all features nest as deeply as there are features.
+_RECURSION_LIMIT = 100_000
+_ACCURACY = {"abstol": 1e-11, "reltol": 1e-11, "feastol": 1e-11, "maxiters": 300}
+
+
+def solve_gpkit(problem: ReducedProblem) -> Solution:
+    """Minimise the inverse likelihood as a geometric program in the probabilities themselves.
+
+    The auxiliary weights of the paper are 1/K: they do not move the optimum.
+
+    Parameters
+    ----------
+    problem : ReducedProblem
+        With discrete features only.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    ValueError
+        When a feature is real-valued: its likelihood is no posynomial.
+    RuntimeError
+        When GPkit finds no solution.
+
+    References
+    ----------
+    Khosravi et al. (2019), Equations 4 to 7 and Appendix B.
+    """
+    if len(problem.real_weights):
+        raise ValueError("solver='gpkit' takes discrete features only; use solver='newton' or solver='cvxpy'")
+    with _quiet() as gpkit:
+        prior = gpkit.VectorVariable(problem.n_classes, "p")
+        value = gpkit.VectorVariable((max(problem.n_free, 1), problem.n_classes), "theta")
+        reference = gpkit.VectorVariable((max(len(problem.starts), 1), problem.n_classes), "rest")
+        model = gpkit.Model(
+            _inverse_likelihood(problem, prior, value, reference), _constraints(problem, prior, value, reference)
+        )
+        try:
+            found = model.solve("cvxopt", verbosity=0, **_ACCURACY)["variables"]
+        except Exception as error:  # GPkit's own errors and those of CVXOPT have no common base
+            raise RuntimeError(
+                f"GPkit found no solution ({type(error).__name__}: {error}); use solver='newton'"
+            ) from error
+        thetas = np.array([[found[value[j, k]] for k in range(problem.n_classes)] for j in range(problem.n_free)])
+        rests = np.array(
+            [[found[reference[g, k]] for k in range(problem.n_classes)] for g in range(len(problem.starts))]
+        )
+    odds = np.log(thetas.reshape(problem.n_free, -1)) - np.repeat(
+        np.log(rests.reshape(len(problem.starts), -1)), problem.sizes, axis=0
+    )
+    tilts = odds - problem.weights
+    parameters = tilts.mean(axis=1) if problem.n_free else np.empty(0)
+    at = problem.evaluate(parameters)
+    spread = float(np.abs(tilts - parameters[:, None]).max(initial=0.0))
+    return Solution(parameters, at.residual, at.value, 0, spread)
+
+
+def _inverse_likelihood(problem: ReducedProblem, prior: Any, value: Any, reference: Any) -> Any:
+    """Equation 4 with pseudo-counts, for a data set of one row's weight."""
+    n_classes, pseudo = problem.n_classes, problem.pseudo
+    objective = 1.0
+    for k in range(n_classes):
+        objective = objective * prior[k] ** -(1 / n_classes + pseudo)
+        for g, (start, size) in enumerate(zip(problem.starts, problem.sizes, strict=True)):
+            rows = range(start, start + size)
+            left = 1.0 - float(problem.means[start : start + size].sum())
+            objective = objective * reference[g, k] ** -(max(left, 0.0) / n_classes + pseudo)
+            for j in rows:
+                objective = objective * value[j, k] ** -(float(problem.means[j]) / n_classes + pseudo)
+    return objective
+
+
+def _constraints(problem: ReducedProblem, prior: Any, value: Any, reference: Any) -> list[Any]:
+    """Equations 5 to 7 and Appendix B: ratios to class 0, and sums of at most 1."""
+    constraints = [sum(prior[k] for k in range(problem.n_classes)) <= 1]
+    for k in range(problem.n_classes):
+        ratio = prior[k] / prior[0] * np.exp(problem.biases[0] - problem.biases[k])
+        for g, (start, size) in enumerate(zip(problem.starts, problem.sizes, strict=True)):
+            rows = range(start, start + size)
+            constraints.append(reference[g, k] + sum(value[j, k] for j in rows) <= 1)
+            if k == 0:
+                continue
+            ratio = ratio * reference[g, k] / reference[g, 0]
+            for j in rows:
+                odds = value[j, k] * reference[g, 0] / (reference[g, k] * value[j, 0])
+                constraints.append(odds == float(np.exp(problem.weights[j, k] - problem.weights[j, 0])))
+        if k > 0:
+            constraints.append(ratio == 1)
+    return constraints
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[ModuleType]:
+    """Lend GPkit without its output: at its first import it looks for solvers and runs its own tests.
+
+    Raises
+    ------
+    RuntimeError
+        When it cannot be imported.
+    """
+    before = sys.getrecursionlimit()
+    silence = io.StringIO()
+    with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            import gpkit
+        except (ImportError, OSError) as error:
+            raise RuntimeError(f"solver='gpkit' needs GPkit and CVXOPT, which cannot be imported: {error}") from error
+        sys.setrecursionlimit(max(before, _RECURSION_LIMIT))
+        try:
+            yield gpkit
+        finally:
+            sys.setrecursionlimit(before)

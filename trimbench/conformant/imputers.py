@@ -1,0 +1,138 @@
+"""Imputation of missing columns by methods that look at the observed ones: the baselines of the experiments."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.conformant.additive import FILLS, fill_values
+from trimbench.conformant.bernoulli_mixture import fit_mixture
+from trimbench.conformant.problem import Matrix
+
+ImputerName = Literal["min", "max", "mean", "median", "em", "normal_draw", "mice", "knn"]
+IMPUTERS: tuple[ImputerName, ...] = get_args(ImputerName)
+Imputer = Callable[[Matrix], Matrix]
+
+
+def fit_imputer(
+    name: ImputerName,
+    rows: NDArray[Any],
+    *,
+    seed: int = 0,
+    n_components: int = 20,
+    n_neighbours: int = 10,
+    n_nearest_features: int | None = None,
+    max_iterations: int = 10,
+) -> Imputer:
+    """Fit an imputer to rows, and return the function that fills others.
+
+    Parameters
+    ----------
+    name : str
+        ``"min"``, ``"max"``, ``"mean"``, ``"median"``: a constant for each column. ``"em"``: expectations of a mixture
+        of independent binary columns, learned by expectation-maximisation. ``"normal_draw"``: a draw from a normal
+        distribution with the mean and deviation of the observed values of the column, which is what the published
+        experiments ran under the name of EM. ``"mice"``: chained equations (scikit-learn's IterativeImputer).
+        ``"knn"``: the mean of the nearest rows (scikit-learn's KNNImputer).
+    rows : array of shape (n_rows, n_columns)
+        Training rows, or the rows to fill themselves; NaN where missing.
+    seed : int
+    n_components : int
+        Of ``"em"``.
+    n_neighbours : int
+        Of ``"knn"``.
+    n_nearest_features : int, optional
+        Of ``"mice"``: how many other columns predict each one; default: all.
+    max_iterations : int
+        Of ``"em"`` (times 10) and ``"mice"``.
+
+    Returns
+    -------
+    callable
+        From rows with NaN to complete rows; columns that are missing in every training row are filled with 0.
+
+    Raises
+    ------
+    ValueError
+        When there is no imputer of that name, or no row.
+    """
+    if name not in IMPUTERS:
+        raise ValueError(f"imputer must be one of {', '.join(IMPUTERS)}, got {name!r}")
+    if len(rows) == 0:
+        raise ValueError("rows must have at least one row to fit an imputer to, got 0")
+    if name in FILLS:
+        return _constant(rows, name)
+    if name == "normal_draw":
+        return _normal_draw(rows, seed)
+    if name == "em":
+        mixture = fit_mixture(rows, n_components, seed=seed, max_iterations=10 * max_iterations)
+        return mixture.fill
+    return _from_scikit_learn(name, rows, seed, n_neighbours, n_nearest_features, max_iterations)
+
+
+def _constant(rows: NDArray[Any], name: Any) -> Imputer:
+    if rows.dtype.kind == "f" and np.isnan(rows).any():
+        statistics: dict[str, Callable[..., Any]] = {
+            "min": np.nanmin,
+            "max": np.nanmax,
+            "mean": np.nanmean,
+            "median": np.nanmedian,
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a column without any value
+            values = np.nan_to_num(np.asarray(statistics[name](rows, axis=0)))
+    else:
+        values = fill_values(rows, name)
+    return lambda gaps: np.where(np.isnan(gaps), values, gaps)
+
+
+def _normal_draw(rows: NDArray[Any], seed: int) -> Imputer:
+    table = np.asarray(rows, dtype=np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        mean, deviation = np.nan_to_num(np.nanmean(table, axis=0)), np.nan_to_num(np.nanstd(table, axis=0))
+
+    def fill(gaps: Matrix) -> Matrix:
+        drawn = np.random.default_rng(seed).normal(mean, deviation, gaps.shape)
+        return np.where(np.isnan(gaps), drawn, gaps)
+
+    return fill
+
+
+def _from_scikit_learn(
+    name: str,
+    rows: NDArray[Any],
+    seed: int,
+    n_neighbours: int,
+    n_nearest_features: int | None,
+    max_iterations: int,
+) -> Imputer:
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+    from sklearn.impute import IterativeImputer, KNNImputer
+
+    table = np.asarray(rows, dtype=np.float64)
+    if name == "knn":
+        imputer = KNNImputer(n_neighbors=min(n_neighbours, len(table)), keep_empty_features=True)
+    else:
+        imputer = IterativeImputer(
+            max_iter=max_iterations,
+            n_nearest_features=n_nearest_features,
+            min_value=0,
+            max_value=1,
+            random_state=seed % 2**32,
+            keep_empty_features=True,
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the chained equations have not converged is part of the comparison
+        imputer.fit(table)
+
+    def fill(gaps: Matrix) -> Matrix:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.asarray(imputer.transform(gaps))
+
+    return fill

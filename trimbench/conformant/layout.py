@@ -1,0 +1,156 @@
+"""How the columns of a logistic regression make up features: binary, categorical (one-hot) or real-valued."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+# Rows that are looked at at a time: bounds the memory that checks and products need.
+CHUNK_ROWS = 8192
+
+
+@dataclass(frozen=True)
+class FeatureLayout:
+    """Which columns belong to which feature.
+
+    Attributes
+    ----------
+    n_columns : int
+        Columns of the logistic regression.
+    categorical : tuple of tuple of int
+        Columns of each one-hot encoded feature: exactly one of them is 1.
+    real : tuple of int
+        Columns of real-valued features. Every column that is in neither is a binary feature with values 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        When a column is out of range or belongs to two features, or a categorical feature has no column.
+    """
+
+    n_columns: int
+    categorical: tuple[tuple[int, ...], ...] = ()
+    real: tuple[int, ...] = ()
+    features: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        named = [*(column for group in self.categorical for column in group), *self.real]
+        for column in named:
+            if not 0 <= column < self.n_columns:
+                raise ValueError(
+                    f"categorical and real must name columns from 0 to {self.n_columns - 1}, got {column}; count the "
+                    "columns of the logistic regression from 0"
+                )
+        if len(set(named)) < len(named):
+            twice = sorted({column for column in named if named.count(column) > 1})
+            raise ValueError(f"categorical and real must name each column at most once, got {twice} twice")
+        if not all(self.categorical):
+            raise ValueError("each feature of categorical must have at least one column, got an empty one")
+        binary = [(column,) for column in sorted(set(range(self.n_columns)) - set(named))]
+        groups = [*map(tuple, self.categorical), *((column,) for column in self.real), *binary]
+        object.__setattr__(self, "features", tuple(sorted(groups)))
+
+    @classmethod
+    def of(
+        cls, n_columns: int, categorical: Sequence[Sequence[int]] | None = None, real: Sequence[int] | None = None
+    ) -> FeatureLayout:
+        """Return the layout for lists of columns, as a user gives them."""
+        groups = tuple(tuple(int(column) for column in group) for group in categorical or ())
+        return cls(n_columns, groups, tuple(int(column) for column in real or ()))
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.features)
+
+    @property
+    def feature_of_column(self) -> NDArray[np.intp]:
+        """Position in `features` of the feature that each column belongs to."""
+        owner = np.empty(self.n_columns, dtype=np.intp)
+        for place, columns in enumerate(self.features):
+            owner[list(columns)] = place
+        return owner
+
+    @property
+    def binary(self) -> NDArray[np.intp]:
+        """Columns that are features with values 0 and 1."""
+        named = {column for group in self.categorical for column in group} | set(self.real)
+        return np.array([column for column in range(self.n_columns) if column not in named], dtype=np.intp)
+
+
+def as_table(rows: ArrayLike, n_columns: int, name: str = "X") -> NDArray[Any]:
+    """Return rows as a table of numbers, without a copy where they are one.
+
+    Raises
+    ------
+    ValueError
+        When they are no table of numbers or have another number of columns.
+    """
+    table = np.asarray(rows)
+    if table.dtype == object:
+        try:
+            table = table.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must hold numbers, and NaN where a value is missing, got {error}") from error
+    if table.dtype.kind not in "buif":
+        raise ValueError(f"{name} must hold numbers, got values of type {table.dtype}; encode them first")
+    if table.ndim != 2:
+        raise ValueError(f"{name} must have two dimensions (rows and columns), got {table.ndim}; use X.reshape(1, -1)")
+    if table.shape[1] != n_columns:
+        raise ValueError(
+            f"{name} must have the {n_columns} columns that the logistic regression has weights for, got "
+            f"{table.shape[1]}"
+        )
+    return table
+
+
+def chunks(rows: NDArray[Any], layout: FeatureLayout, *, missing: bool) -> Iterator[NDArray[np.float64]]:
+    """Give the rows in parts, as float64, each checked against the layout.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_columns)
+    layout : FeatureLayout
+    missing : bool
+        Whether NaN is allowed.
+
+    Raises
+    ------
+    ValueError
+        When a value is not allowed for its feature.
+    """
+    for start in range(0, len(rows), CHUNK_ROWS):
+        part = np.asarray(rows[start : start + CHUNK_ROWS], dtype=np.float64)
+        _check(part, layout, start, missing)
+        yield part
+
+
+def _check(part: NDArray[np.float64], layout: FeatureLayout, start: int, missing: bool) -> None:
+    absent = np.isnan(part)
+    if not missing:
+        _refuse(absent, part, start, "must not be missing here; leave rows with missing values out, or impute them")
+    _refuse(np.isinf(part), part, start, "must be finite; mark a missing value with NaN")
+    is_real = np.zeros(layout.n_columns, dtype=bool)
+    is_real[list(layout.real)] = True
+    odd = ~absent & (part != 0) & (part != 1) & ~is_real
+    _refuse(odd, part, start, "must be 0, 1 or NaN; binarise the column, or name it in real")
+    for columns in layout.categorical:
+        values = part[:, columns]
+        known = ~absent[:, columns]
+        wrong = np.where(known.any(axis=1), ~known.all(axis=1) | (np.where(known, values, 0).sum(axis=1) != 1), False)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(
+                f"X must have exactly one 1 among the columns {list(columns)} of a categorical feature, or NaN in all "
+                f"of them, got {values[row].tolist()} in row {start + row}"
+            )
+
+
+def _refuse(wrong: NDArray[np.bool_], part: NDArray[np.float64], start: int, rule: str) -> None:
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(f"X[{start + row}, {column}] {rule}; got {float(part[row, column])!r}")

@@ -1,0 +1,52 @@
+"""How well predictions with missing features keep to the classifier and to the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.conformant.additive import checked_labels
+from trimbench.conformant.problem import Matrix
+
+# The published experiments add this to a probability before they take its logarithm.
+_FLOOR = 1e-14
+
+
+def cross_entropy(reference: Matrix, log_predicted: Matrix) -> float:
+    """Return the mean cross entropy of predictions to the classifier's own, in nats.
+
+    Parameters
+    ----------
+    reference : ndarray of shape (n_rows, n_classes)
+        Probabilities of the classifier with all features.
+    log_predicted : ndarray of shape (n_rows, n_classes)
+        Logarithms of the predicted probabilities.
+    """
+    logs = np.log(np.exp(log_predicted) + _FLOOR)
+    return float(-(reference * logs).sum(axis=1).mean())
+
+
+def accuracy(truth: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:
+    """Return the share of correct predictions."""
+    return float((truth == predicted).mean())
+
+
+def weighted_f1(truth: NDArray[np.int64], predicted: NDArray[np.int64], n_classes: int) -> float:
+    """Return the F1 score of each class, averaged with the frequencies of the classes; 0 for one never predicted.
+
+    Parameters
+    ----------
+    truth, predicted : ndarray of int, shape (n_rows,)
+    n_classes : int
+
+    Raises
+    ------
+    ValueError
+        When a label is beyond the classes.
+    """
+    actual = checked_labels(truth, n_classes, len(predicted))
+    given = checked_labels(predicted, n_classes, len(actual))
+    table = np.bincount(actual * n_classes + given, minlength=n_classes**2).reshape(n_classes, n_classes)
+    support, claimed = table.sum(axis=1), table.sum(axis=0)
+    scores = 2 * np.diag(table) / np.maximum(support + claimed, 1)
+    return float((scores * support).sum() / support.sum())

@@ -1,0 +1,70 @@
+"""What naive conformant learning needs to know of the training data: the means of its columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trimbench.conformant.layout import FeatureLayout, as_table, chunks
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureStatistics:
+    """Means of the columns of a training table, and variances of those that are real-valued.
+
+    Attributes
+    ----------
+    n_rows : int
+    means : ndarray of shape (n_columns,)
+    variances : ndarray of shape (n_columns,)
+        Around the mean, divided by n_rows.
+    """
+
+    n_rows: int
+    means: NDArray[np.float64]
+    variances: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if self.n_rows < 1:
+            raise ValueError(f"X must have at least one row, got {self.n_rows}")
+        if self.means.shape != self.variances.shape or self.means.ndim != 1:
+            raise ValueError(
+                f"means and variances must be vectors of one length, got shapes {self.means.shape} and "
+                f"{self.variances.shape}"
+            )
+
+    @classmethod
+    def of(cls, X: ArrayLike, layout: FeatureLayout) -> FeatureStatistics:
+        """Return the statistics of a complete table.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_columns)
+            Without missing values.
+        layout : FeatureLayout
+
+        Raises
+        ------
+        ValueError
+            When there is no row, or a value is missing, infinite, or not allowed for its feature.
+        """
+        table = as_table(X, layout.n_columns)
+        if len(table) == 0:
+            raise ValueError("X must have at least one row, got 0")
+        real = list(layout.real)
+        total = np.zeros(layout.n_columns)
+        for part in chunks(table, layout, missing=False):
+            total += part.sum(axis=0)
+        means = total / len(table)
+        spread = np.zeros(layout.n_columns)
+        if real:  # twice through the table: the difference of two large sums would lose the variance
+            squares = sum(
+                ((part[:, real] - means[real]) ** 2).sum(axis=0) for part in chunks(table, layout, missing=False)
+            )
+            spread[real] = squares / len(table)
+        discrete = np.ones(layout.n_columns, dtype=bool)
+        discrete[real] = False
+        spread[discrete] = means[discrete] * (1 - means[discrete])
+        return cls(len(table), means, spread)

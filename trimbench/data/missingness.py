@@ -1,0 +1,150 @@
+"""Which features are missing in which row: completely at random, at rates of their own, or in blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+Mechanism = Literal["mcar", "rates", "block"]
+MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
+Rounding = Literal["down", "nearest", "fifths"]
+ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
+
+
+@dataclass(frozen=True)
+class Missingness:
+    """How features go missing.
+
+    Attributes
+    ----------
+    mechanism : {"mcar", "rates", "block"}
+        ``"mcar"``: each row loses exactly as many features as the fraction says, chosen uniformly. ``"rates"``: each
+        feature is missing independently, at its own rate. ``"block"``: each row loses neighbouring features: a run in
+        the order of the columns, or a rectangle of an image.
+    rounding : {"down", "nearest", "fifths"}
+        Number of features from a fraction: 20 % of 13 features are 2 or 3. ``"fifths"`` counts in steps of a fifth of
+        the features, itself rounded down: 80 % of 13 features are 4 times 2.
+    rates : mapping from feature to rate
+        Of ``"rates"``; the fraction holds for all other features.
+    image : sequence of two ints, optional
+        Height and width where the features are the pixels of an image.
+    """
+
+    mechanism: Mechanism = "mcar"
+    rounding: Rounding = "down"
+    rates: Mapping[str, float] = field(default_factory=dict)
+    image: Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in MECHANISMS:
+            raise ValueError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {self.mechanism!r}")
+        if self.rounding not in ROUNDINGS:
+            raise ValueError(f"rounding must be one of {', '.join(ROUNDINGS)}, got {self.rounding!r}")
+        for feature, rate in self.rates.items():
+            if not 0 <= rate <= 1:
+                raise ValueError(f"rates must be between 0 and 1, got {rate!r} for {feature!r}")
+        if self.image is not None and (len(self.image) != 2 or min(self.image) < 1):
+            raise ValueError(f"image must be height and width, got {list(self.image)!r}")
+
+    def n_missing(self, n_features: int, fraction: float) -> int:
+        """Return how many features each row loses (but for ``"rates"``).
+
+        >>> [Missingness(rounding=rounding).n_missing(13, 0.8) for rounding in ROUNDINGS]
+        [10, 10, 8]
+        """
+        check_fraction(fraction)
+        # 0.7 * 10 is 7.000000000000001 and 0.29 * 100 is 28.999999999999996: neither must count.
+        exact = round(fraction * n_features, 9)
+        if self.rounding == "fifths":
+            return math.floor(round(5 * fraction, 9)) * (n_features // 5)
+        return math.floor(exact) if self.rounding == "down" else math.floor(exact + 0.5)
+
+    def draw(
+        self, n_rows: int, features: Sequence[str], fraction: float, rng: np.random.Generator
+    ) -> NDArray[np.bool_]:
+        """Draw which features are missing, True where one is.
+
+        Parameters
+        ----------
+        n_rows : int
+        features : sequence of str
+            Names of the features.
+        fraction : float
+            Between 0 and 1.
+        rng : Generator
+
+        Returns
+        -------
+        ndarray of bool, shape (n_rows, n_features)
+
+        Raises
+        ------
+        ValueError
+            When the fraction is not between 0 and 1, `rates` names an unknown feature, or the image has another size.
+        """
+        n_features = len(features)
+        n_missing = self.n_missing(n_features, fraction)
+        if self.mechanism == "rates":
+            return rng.random((n_rows, n_features)) < self._rates(features, fraction)
+        if self.mechanism == "block":
+            return self._blocks(n_rows, n_features, n_missing, rng)
+        return exactly_missing(n_rows, n_features, n_missing, rng)
+
+    def _rates(self, features: Sequence[str], fraction: float) -> NDArray[np.float64]:
+        unknown = sorted(set(self.rates) - set(features))
+        if unknown:
+            raise ValueError(f"rates must name features, got {unknown}; the features are {list(features)[:20]}")
+        return np.array([self.rates.get(feature, fraction) for feature in features])
+
+    def _blocks(self, n_rows: int, n_features: int, n_missing: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+        if self.image is None:
+            first = rng.integers(0, n_features - n_missing + 1, size=(n_rows, 1))
+            places = np.arange(n_features)
+            return np.asarray((places >= first) & (places < first + n_missing))
+        height, width = self.image
+        if height * width != n_features:
+            raise ValueError(f"image must have as many pixels as there are features ({n_features}), got {self.image}")
+        # The most nearly square rectangle of about this many pixels, in the shape of the image.
+        rows = min(height, max(1, round(math.sqrt(n_missing * height / width)))) if n_missing else 0
+        columns = min(width, round(n_missing / rows)) if rows else 0
+        top = rng.integers(0, height - rows + 1, size=(n_rows, 1))
+        left = rng.integers(0, width - columns + 1, size=(n_rows, 1))
+        down, across = np.arange(height), np.arange(width)
+        in_rows = (down >= top) & (down < top + rows)
+        in_columns = (across >= left) & (across < left + columns)
+        return (in_rows[:, :, None] & in_columns[:, None, :]).reshape(n_rows, n_features)
+
+
+def exactly_missing(n_rows: int, n_features: int, n_missing: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Draw for each row `n_missing` of the features, uniformly.
+
+    Parameters
+    ----------
+    n_rows, n_features, n_missing : int
+    rng : Generator
+
+    Returns
+    -------
+    ndarray of bool, shape (n_rows, n_features)
+    """
+    if not 0 <= n_missing <= n_features:
+        raise ValueError(f"n_missing must be between 0 and {n_features}, got {n_missing}")
+    mask = np.zeros((n_rows, n_features), dtype=bool)
+    if n_missing in (0, n_features):
+        mask[:] = n_missing == n_features
+        return mask
+    keys = rng.random((n_rows, n_features), dtype=np.float32)
+    chosen = np.argpartition(keys, n_missing - 1, axis=1)[:, :n_missing]
+    np.put_along_axis(mask, chosen, True, axis=1)
+    return mask
+
+
+def check_fraction(fraction: float) -> None:
+    """Raise an error unless a fraction of missing features is between 0 and 1."""
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"missing must be fractions between 0 and 1, got {fraction!r}; 20 % is 0.2")

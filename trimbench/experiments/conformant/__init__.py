@@ -1,0 +1,1 @@
+"""Tables and figures of the NaCL paper (Khosravi et al., 2019)."""

@@ -1,0 +1,214 @@
+"""Imputers that look at the observed features (EM, MICE, nearest neighbours) against NaCL: fidelity and cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trimbench.configuration import Catalogue
+from trimbench.data.cache import Cache
+from trimbench.execution.functions import job_function
+from trimbench.execution.job import Job
+from trimbench.execution.seeds import seed_for
+from trimbench.experiments.conformant.protocol import make_task
+from trimbench.experiments.conformant.sweep import MEASURES, check_missing, check_repetitions
+from trimbench.experiments.conformant.sweep_jobs import CODE
+from trimbench.experiments.plan import Cell, Outcome, Table, check_axis
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FITS = ("train", "test")
+_NACL = "nacl"
+_TITLES = {
+    "nacl": "NaCL",
+    "mean": "mean",
+    "em": "EM, mixture",
+    "normal_draw": "EM as the authors ran it",
+    "mice": "MICE",
+    "knn": "nearest neighbours",
+}
+
+
+@job_function(code=(*CODE, "trimbench.experiments.conformant.em_mice"))
+def evaluate_imputer(
+    task: Mapping[str, Any],
+    missing: float,
+    mask_seed: int,
+    method: str,
+    fit_on: str,
+    train_rows: int,
+    test_rows: int,
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Impute hidden features of some test rows, and measure what the logistic regression makes of them.
+
+    Parameters
+    ----------
+    task : mapping
+        `Task.parameters`.
+    missing : float
+        Fraction of the features.
+    mask_seed : int
+    method : str
+        An imputer, or ``nacl``, which imputes nothing.
+    fit_on : {"train", "test"}
+        Rows to fit to: complete training rows, or the incomplete test rows themselves.
+    train_rows, test_rows : int
+        At most so many.
+    settings : mapping
+        Options of the imputers.
+    """
+    import numpy as np
+
+    from trimbench.conformant.imputers import fit_imputer
+    from trimbench.data.missingness import Missingness
+    from trimbench.experiments.conformant.classifier import fitted
+    from trimbench.experiments.conformant.rows import prepare
+    from trimbench.experiments.conformant.sweep_jobs import conformant_model, measures, softmax
+
+    prepared, classifier = prepare(task), fitted(task)
+    complete = prepared.test[:test_rows]
+    mask = Missingness().draw(len(complete), prepared.features, missing, np.random.default_rng(mask_seed))
+    gaps = prepared.hide(complete, mask)
+    start = time.perf_counter()
+    if method == _NACL:
+        model = conformant_model(task)
+        middle = time.perf_counter()
+        log_proba = model.predict_log_proba(gaps)
+    else:
+        chosen = np.random.default_rng(mask_seed).permutation(len(prepared.train))[:train_rows]
+        rows = prepared.train[np.sort(chosen)] if fit_on == "train" else gaps
+        impute = fit_imputer(method, rows, seed=mask_seed, **settings)  # type: ignore[arg-type]
+        middle = time.perf_counter()
+        log_proba = np.log(softmax(impute(gaps) @ classifier.weights + classifier.biases) + 1e-300)
+    end = time.perf_counter()
+    reference = softmax(complete @ classifier.weights + classifier.biases)
+    return {
+        **measures(prepared, reference, log_proba),
+        "missing_percent": 100.0 * float(mask.mean()),
+        "fit_seconds": middle - start,
+        "ms_per_row": 1000 * (end - middle) / len(complete),
+    }
+
+
+@dataclass(frozen=True)
+class EmMice:
+    """EM, MICE and nearest neighbours against NaCL and the mean (section 5.1).
+
+    Attributes
+    ----------
+    datasets : list of str
+        Protocols.
+    missing : list of float
+    methods : list of str
+        Imputers, and ``nacl``.
+    fit_on : list of str
+        Of ``train`` and ``test``.
+    repetitions : int
+    train_rows, test_rows : int
+        At most so many: some of these methods take minutes for thousands of rows.
+    settings : dict
+        Options of the imputers.
+    encoding : {"paper", "authors"}
+    seed : int
+    """
+
+    datasets: list[str]
+    missing: list[float]
+    methods: list[str]
+    fit_on: list[str]
+    settings: dict[str, Any]
+    repetitions: int = 1
+    train_rows: int = 2000
+    test_rows: int = 500
+    encoding: str = "paper"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_axis("datasets", self.datasets)
+        check_missing(self.missing)
+        check_axis("methods", self.methods)
+        check_axis("fit_on", self.fit_on)
+        check_repetitions(repetitions=self.repetitions, train_rows=self.train_rows, test_rows=self.test_rows)
+        for method in self.methods:
+            if method not in _TITLES:
+                raise ValueError(f"methods must be of {', '.join(_TITLES)}, got {method!r}")
+        for part in self.fit_on:
+            if part not in _FITS:
+                raise ValueError(f"fit_on must be of {', '.join(_FITS)}, got {part!r}")
+
+    def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
+        """Return one job for each data set, fraction, method, rows to fit to, and repetition."""
+        by_dataset: dict[str, list[Cell]] = {}
+        for name in self.datasets:
+            cells = by_dataset.setdefault(name, [])
+            task = make_task(catalogue, cache, name, self.encoding, self.seed)
+            for fraction in self.missing:
+                for repetition in range(self.repetitions):
+                    seed = seed_for(
+                        purpose="mask", dataset=name, missing=float(fraction), repetition=repetition, seed=self.seed
+                    )
+                    for method in self.methods:
+                        for part in self.fit_on if method != _NACL else self.fit_on[:1]:
+                            parameters = {
+                                "task": task.parameters,
+                                "missing": float(fraction),
+                                "mask_seed": seed,
+                                "method": method,
+                                "fit_on": part,
+                                "train_rows": self.train_rows,
+                                "test_rows": self.test_rows,
+                                "settings": self.settings,
+                            }
+                            data = {f"dataset/{task.protocol.dataset}": task.sha256}
+                            job = Job.create(evaluate_imputer, parameters, data)
+                            labels = {"dataset": name, "missing": fraction, "method": method, "fit_on": part}
+                            cells.append(Cell({**labels, "repetition": repetition}, job, (task.declaration,)))
+        # The first job of a data set fits its logistic regression, which may take long: the others go on meanwhile.
+        first = [cells[0] for cells in by_dataset.values()]
+        return [*first, *(cell for cells in reversed(by_dataset.values()) for cell in cells[1:])]
+
+    def outcome(self, rows: pd.DataFrame) -> Outcome:
+        """Return the means over the masks."""
+        import pandas as pd
+
+        done = rows[rows["status"] == "ok"]
+        lines: list[dict[str, Any]] = []
+        if len(done):
+            for keys, group in done.groupby(["dataset", "missing", "method", "fit_on"], sort=False):
+                name, _, method, part = map(str, keys)
+                line: dict[str, Any] = {
+                    "data": name,
+                    "missing (%)": group["missing_percent"].mean(),
+                    "method": _TITLES[method],
+                    "fitted to": "training rows" if part == "train" else "incomplete test rows",
+                    "masks": len(group),
+                }
+                means = {title: group[key].mean() for key, title in _COLUMNS.items()}
+                lines.append(line | means)
+        columns = ["data", "missing (%)", "method", "fitted to", "masks", *_COLUMNS.values()]
+        # A hundredth of a dozen features is none of them.
+        frame = pd.DataFrame([line for line in lines if line["missing (%)"] > 0], columns=columns)
+        frame = frame.sort_values(["data", "missing (%)", "cross entropy"], kind="stable").reset_index(drop=True)
+        notes = [
+            f"On the first {self.test_rows} test rows, with at most {self.train_rows} training rows for imputers; "
+            "'ms per row' is the time of filling and predicting a row, 'fit (s)' that of fitting the imputer, or of "
+            "the means and the optimisation of NaCL.",
+            "What the authors ran under the name of EM draws each missing value from a normal distribution of its "
+            "column. Here EM fits a mixture of independent binary columns. MICE are chained equations with few other "
+            "columns each where there are hundreds.",
+            "Imputers that see complete training rows can be more accurate than NaCL, at far higher cost for each "
+            "prediction; NaCL is deterministic and agrees exactly with the classifier on complete rows.",
+        ]
+        formats = {"missing (%)": ".1f", "fit (s)": ".2f", "ms per row": ".3f"}
+        formats |= dict.fromkeys(["cross entropy", "accuracy", "weighted F1"], ".4f")
+        return Outcome((Table("", "Fidelity, accuracy and cost", frame, formats),), (), {}, notes)
+
+
+_COLUMNS = dict(zip(MEASURES, ["cross entropy", "accuracy", "weighted F1"], strict=True)) | {
+    "fit_seconds": "fit (s)",
+    "ms_per_row": "ms per row",
+}

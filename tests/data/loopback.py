@@ -80,6 +80,7 @@ class Loopback:
     address: str
     parquet: bool = False
     checksum: bool = True
+    files: dict[str, bytes] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
@@ -100,7 +101,7 @@ class Loopback:
             return ARFF.encode()
         if name == PARQUET_PATH and self.parquet:
             return parquet_bytes()
-        return FILE_BODY if name == FILE_PATH else None
+        return FILE_BODY if name == FILE_PATH else self.files.get(name)
 
     def _description(self) -> str:
         parquet = f"<oml:parquet_url>{self.url(PARQUET_PATH)}</oml:parquet_url>" if self.parquet else ""

@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import rdata
 import yaml
 
 from trimbench.data import (
@@ -18,10 +20,11 @@ from trimbench.data import (
     is_available,
     load_dataset,
 )
-from trimbench.data.declaration import BundledSource, OpenMLSource, SimulatedSource
+from trimbench.data.declaration import BundledSource, OpenMLSource, RSource, SimulatedSource
 from trimbench.networks.loading import load_network
 
-from .listing import listing
+from .listing import contents, listing
+from .loopback import Loopback
 
 CONF = Path(__file__).parents[2] / "conf"
 DATASETS = sorted((CONF / "dataset").glob("*.yaml"))
@@ -134,6 +137,22 @@ def test_colon_is_what_was_declared(given_cache: Cache) -> None:
     assert not given_cache.writable.exists()
 
 
+def test_colon_from_an_r_file_is_what_was_declared(
+    given_cache: Cache, cache: Cache, loopback: Loopback, tmp_path: Path
+) -> None:
+    declaration = _dataset(CONF / "dataset" / "colon.yaml")
+    if not is_available(declaration, given_cache):
+        pytest.skip("TRIMBENCH_CACHE does not hold the data set colon")
+    values = load_dataset(declaration, given_cache)
+    colon = {"X": values.features.to_numpy(), "y": values.target.astype("int64").to_numpy()}
+    rdata.write_rda(tmp_path / "colon.rda", {"colon": colon}, compression="bzip2")
+    loopback.files["/colon.rda"] = (tmp_path / "colon.rda").read_bytes()
+    assert isinstance(declaration.source, RSource)
+    moved = replace(declaration, source=replace(declaration.source, url=loopback.url("/colon.rda")))
+    assert load_dataset(moved, cache).sha256 == declaration.facts.sha256
+    assert set(contents(cache.writable)) == {"files", "files/colon", "files/colon/colon.rda"}
+
+
 @pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
 def test_network_files_match_their_declaration(path: Path, given_cache: Cache) -> None:
     declaration = _network(path)
@@ -177,7 +196,8 @@ def test_import_is_quick_and_declaring_needs_no_heavy_package() -> None:
     script = (
         "import sys, trimbench.data as d\n"
         "d.declare_dataset('s', {'kind': 'bundled', 'dataset': 'digits'})\n"
-        "print([m for m in ('pandas', 'sklearn', 'openml', 'pooch', 'requests', 'scipy') if m in sys.modules])"
+        "heavy = ('pandas', 'sklearn', 'openml', 'pooch', 'requests', 'scipy', 'rdata', 'xarray')\n"
+        "print([m for m in heavy if m in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"

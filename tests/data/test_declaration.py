@@ -7,11 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimbench.data import DeclarationError, Facts, FileDeclaration, declare_dataset, declare_network
-from trimbench.data.declaration import BundledSource, CsvSource, OpenMLSource, SimulatedSource
+from trimbench.data.declaration import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource
+from trimbench.data.files import CacheOnlyFile
 
 FILE = {"path": "a/b.csv", "url": "https://host.invalid/b.csv", "sha256": "ab" * 32}
 OPENML = {"kind": "openml", "id": 37, "version": 1, "target": "class"}
 SIMULATED = {"kind": "simulated", "model": "naive_bayes", "rows": 5, "features": 2, "seed": 0, "prior": 0.5}
+R = {
+    "kind": "r",
+    "target": "class",
+    "prefix": "gene",
+    "labels": "y",
+    "file": {"path": "a/b.rda", "url": "https://host.invalid/b.rda"},
+    "facts": {"sha256": "01" * 32},
+}
+TABLE = {"path": "a/b.csv.gz", "sha256": "ab" * 32}
 NETWORK = {
     "format": "ace",
     "files": {role: FILE | {"path": f"n.{role}"} for role in ("cnf", "lmap", "search")},
@@ -31,6 +41,10 @@ def test_each_kind_becomes_its_source(tmp_path: Path) -> None:
     assert declare_dataset("d", SIMULATED).source == SimulatedSource("naive_bayes", 5, 2, 0, 0.5)
     csv = {"kind": "csv", "target": "y", "file": FILE}
     assert declare_dataset("d", csv).source == CsvSource("y", file=FileDeclaration(**FILE))
+    source = RSource("class", "gene", "y", "a/b.rda", "https://host.invalid/b.rda")
+    assert declare_dataset("d", R).source == source
+    table = CacheOnlyFile("a/b.csv.gz", "ab" * 32)
+    assert declare_dataset("d", R | {"table": TABLE}).source == dataclasses.replace(source, table=table)
     assert declare_dataset("d", OPENML).facts == Facts()
 
 
@@ -50,9 +64,9 @@ def test_facts_are_read() -> None:
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ({"kind": "opennml"}, "`kind` must be one of 'openml', 'bundled', 'csv', 'simulated', got 'opennml' "
+        ({"kind": "opennml"}, "`kind` must be one of 'openml', 'bundled', 'csv', 'r', 'simulated', got 'opennml' "
          "(did you mean 'openml'?)"),
-        ({"id": 37}, "`kind` must be one of 'openml', 'bundled', 'csv', 'simulated', got None"),
+        ({"id": 37}, "`kind` must be one of 'openml', 'bundled', 'csv', 'r', 'simulated', got None"),
         (OPENML | {"targte": "x"}, "unknown key 'targte' (did you mean 'target'?); allowed: 'kind', 'id', "
          "'version', 'target', 'facts'"),
         (OPENML | {3: 4}, "unknown key 3; allowed"),
@@ -84,6 +98,13 @@ def test_facts_are_read() -> None:
         ({"kind": "csv", "target": "y", "file": FILE | {"url": "ftp://x"}}, "`url` must start with https:// or "
          "http://, got 'ftp://x'"),
         ({"kind": "csv", "target": "y", "file": _without(FILE, "url")}, "`file`: key `url` is missing"),
+        (_without(R, "facts"), "key `facts` is missing"),
+        (R | {"facts": {"rows": 2}}, "`facts`: key `sha256` is missing: no hash of the R file is declared, so that the "
+         "fingerprint of its values alone vouches for it; add it"),
+        (_without(R, "labels"), "key `labels` is missing"),
+        (R | {"file": FILE}, "`file`: unknown key 'sha256'; allowed: 'path', 'url'"),
+        (R | {"file": R["file"] | {"path": "../b"}}, "(no '..'), got '../b'"),
+        (R | {"table": FILE}, "`table`: unknown key 'url'; allowed: 'path', 'sha256'"),
         ("diabetes", "must be a mapping of keys to values, got 'diabetes'"),
     ],
 )  # fmt: skip
@@ -141,7 +162,7 @@ VALUES = st.recursive(
 )
 
 
-@given(st.sampled_from([OPENML, SIMULATED, {"kind": "csv", "target": "y", "file": FILE}]), st.data())
+@given(st.sampled_from([OPENML, SIMULATED, {"kind": "csv", "target": "y", "file": FILE}, R]), st.data())
 def test_any_wrong_value_gives_a_named_error_and_no_other(mapping: dict[str, Any], data: st.DataObject) -> None:
     key = data.draw(st.sampled_from([*mapping, "facts", "extra"]))
     value = data.draw(VALUES)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trimbench.data.files import FileDeclaration
+from trimbench.data.files import CacheOnlyFile, FileDeclaration
 from trimbench.data.mapping_reader import MappingReader
 
 BUNDLED = ("breast_cancer", "digits")
@@ -38,6 +38,32 @@ class CsvSource:
 
 
 @dataclass(frozen=True)
+class RSource:
+    """A data file of R with a matrix and class labels; no hash is known, so its values' fingerprint vouches for it.
+
+    Parameters
+    ----------
+    target : str
+        Name that the class column gets.
+    prefix : str
+        The other columns get this name and a number from 1, whatever they are called in the file.
+    labels : str
+        What the class labels are called in the file.
+    path, url : str
+        Place of the R file under ``files/`` in a cache folder, and where it is downloaded from.
+    table : CacheOnlyFile, optional
+        The same table as text, used where a cache folder holds it.
+    """
+
+    target: str
+    prefix: str
+    labels: str
+    path: str
+    url: str
+    table: CacheOnlyFile | None = None
+
+
+@dataclass(frozen=True)
 class SimulatedSource:
     """Binary features drawn from a random naive Bayes model.
 
@@ -57,7 +83,7 @@ class SimulatedSource:
     prior: float
 
 
-Source = OpenMLSource | BundledSource | CsvSource | SimulatedSource
+Source = OpenMLSource | BundledSource | CsvSource | RSource | SimulatedSource
 
 
 @dataclass(frozen=True)
@@ -140,6 +166,25 @@ def _csv(reader: MappingReader, base: Path | None) -> CsvSource:
     return CsvSource(target=target, path=(base or Path()) / path)
 
 
+def _r(reader: MappingReader, base: Path | None) -> RSource:
+    reader.expect(["kind", "target", "prefix", "labels", "file", "facts"], ["table"])
+    if "sha256" not in reader.inner("facts").mapping:
+        raise reader.complain(
+            "`facts`: key `sha256` is missing: no hash of the R file is declared, so that the fingerprint of its "
+            "values alone vouches for it; add it"
+        )
+    file = reader.inner("file")
+    file.expect(["path", "url"])
+    return RSource(
+        target=reader.text("target"),
+        prefix=reader.text("prefix"),
+        labels=reader.text("labels"),
+        path=file.cache_path("path"),
+        url=file.url("url"),
+        table=reader.cache_only_file("table") if "table" in reader.mapping else None,
+    )
+
+
 def _simulated(reader: MappingReader, base: Path | None) -> SimulatedSource:
     reader.expect(["kind", "model", "rows", "features", "seed", "prior"], ["facts"])
     return SimulatedSource(
@@ -165,5 +210,6 @@ _KINDS: dict[str, Callable[[MappingReader, Path | None], Source]] = {
     "openml": _openml,
     "bundled": _bundled,
     "csv": _csv,
+    "r": _r,
     "simulated": _simulated,
 }

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from trimbench.data.errors import DeclarationError
-from trimbench.data.files import FileDeclaration
+from trimbench.data.files import CacheOnlyFile, FileDeclaration
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -101,12 +101,27 @@ class MappingReader:
         """Return a file's declaration."""
         inner = self.inner(key)
         inner.expect(["path", "url", "sha256"])
-        path, url = inner.text("path"), inner.text("url")
+        return FileDeclaration(path=inner.cache_path("path"), url=inner.url("url"), sha256=inner.sha256("sha256"))
+
+    def cache_only_file(self, key: str) -> CacheOnlyFile:
+        """Return the declaration of a file that cannot be downloaded."""
+        inner = self.inner(key)
+        inner.expect(["path", "sha256"])
+        return CacheOnlyFile(path=inner.cache_path("path"), sha256=inner.sha256("sha256"))
+
+    def cache_path(self, key: str) -> str:
+        """Return a place inside the cache."""
+        path = self.text(key)
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-            raise inner.complain(f"`path` must be relative and stay inside the cache (no '..'), got {path!r}")
+            raise self.complain(f"`{key}` must be relative and stay inside the cache (no '..'), got {path!r}")
+        return path
+
+    def url(self, key: str) -> str:
+        """Return a web address."""
+        url = self.text(key)
         if not url.startswith(("https://", "http://")):
-            raise inner.complain(f"`url` must start with https:// or http://, got {url!r}")
-        return FileDeclaration(path=path, url=url, sha256=inner.sha256("sha256"))
+            raise self.complain(f"`{key}` must start with https:// or http://, got {url!r}")
+        return url
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -14,12 +14,14 @@ from trimbench.data.declaration import (
     CsvSource,
     DatasetDeclaration,
     OpenMLSource,
+    RSource,
     SimulatedSource,
 )
 from trimbench.data.errors import DataUnavailable, DeclarationError
-from trimbench.data.files import FileDeclaration, cached_path, fetch_file
+from trimbench.data.files import FileDeclaration, fetch_file, find_file, is_in_cache
 from trimbench.data.network_declaration import NetworkDeclaration, existing
 from trimbench.data.openml_source import is_cached, load_openml
+from trimbench.data.r_source import load_r
 from trimbench.data.reachability import one_line_reason
 from trimbench.data.simulators import simulate_naive_bayes
 
@@ -58,8 +60,13 @@ def load_dataset(declaration: DatasetDeclaration, cache: Cache) -> Dataset:
         return build_dataset(declaration, _bundled_table(source), "target")
     if isinstance(source, SimulatedSource):
         return build_dataset(declaration, _simulated_table(source), "class")
-    path = _csv_path(declaration.name, source, cache)
-    return build_dataset(declaration, _csv_table(declaration.name, source, path), source.target)
+    if isinstance(source, RSource):
+        path = find_file(source.table, cache) if source.table is not None else None
+        if path is None:
+            return load_r(declaration, source, cache)
+    else:
+        path = _csv_path(declaration.name, source, cache)
+    return build_dataset(declaration, _csv_table(declaration.name, source.target, path), source.target)
 
 
 def network_paths(declaration: NetworkDeclaration, cache: Cache) -> dict[str, Path]:
@@ -88,13 +95,16 @@ def is_available(declaration: DatasetDeclaration | NetworkDeclaration | FileDecl
     bool
     """
     if isinstance(declaration, FileDeclaration):
-        return any(cached_path(declaration, place).is_file() for place in cache.places)
+        return is_in_cache(declaration.path, cache)
     if isinstance(declaration, NetworkDeclaration):
         own = declaration.path is None or declaration.path.is_file()
         return own and all(is_available(file, cache) for file in declaration.files.values())
     source = declaration.source
     if isinstance(source, OpenMLSource):
         return is_cached(source, cache)
+    if isinstance(source, RSource):
+        paths = [source.path] if source.table is None else [source.path, source.table.path]
+        return any(is_in_cache(path, cache) for path in paths)
     if isinstance(source, CsvSource):
         if source.file is not None:
             return is_available(source.file, cache)
@@ -131,7 +141,7 @@ def _csv_path(name: str, source: CsvSource, cache: Cache) -> Path:
     return source.path
 
 
-def _csv_table(name: str, source: CsvSource, path: Path) -> pd.DataFrame:
+def _csv_table(name: str, target: str, path: Path) -> pd.DataFrame:
     import pandas as pd
 
     try:
@@ -139,7 +149,7 @@ def _csv_table(name: str, source: CsvSource, path: Path) -> pd.DataFrame:
         table = pd.read_csv(
             path,
             sep=_separator(path),
-            dtype={source.target: str},
+            dtype={target: str},
             na_values=["?"],
             skipinitialspace=True,
             encoding="utf-8-sig",

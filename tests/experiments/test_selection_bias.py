@@ -204,7 +204,7 @@ def test_settings_that_cannot_be(command: Command, experiment: str, settings: li
 def test_every_printed_number_has_a_place() -> None:
     """What the slides print is declared once, under keys that the experiments give."""
     mapping: dict[str, Any] = Catalogue((configuration_folder(),)).mapping("reported", "selection_bias")
-    counts = {name: sum(map(len, entry["numbers"].values())) for name, entry in mapping.items()}
+    counts = {name: sum(map(len, entry["numbers"].values())) for name, entry in mapping.items() if name != "paper"}
     assert counts == {
         "selection_bias/correlation_table": 135,
         "selection_bias/selection_scatter": 8,  # four numbers, held against both sizes

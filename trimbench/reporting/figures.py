@@ -14,6 +14,8 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _LEGEND_INSIDE = 5
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _MOST_MARKERS = 40
+# Lines nearer than this share of the axis lie on one another.
+_HARDLY = 0.005
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -72,14 +74,20 @@ def _draw_lines(axes: Any, figure: LineFigure) -> None:
     for place, name in enumerate(series):
         # A reference has the colour of the series before it.
         index += figure.marks.get(name) != "reference"
-        # Where lines coincide, the first is seen.
+        # Where lines coincide, the first is seen, and the others as a wider seam around it.
         order = 3 - place / len(series)
-        _draw_line(axes, figure, name, _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)], order)
+        width = 1.6 + 2.2 * sum(_coincide(figure, name, other) for other in series[:place])
+        colour, marker = _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)]
+        _draw_line(axes, figure, name, colour, marker, order, width)
     _draw_levels(axes, figure)
     axes.set(xscale=figure.x_scale, yscale=figure.y_scale)
     if figure.x_scale == "linear" and all(float(x).is_integer() for x in figure.points["x"]):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(title=figure.title, xlabel=figure.x_label, ylabel=figure.y_label)
+    low, high = axes.get_ylim()
+    if figure.y_scale == "linear" and figure.points["y"].min() >= 0 and figure.points["y"].max() <= 1 < high:
+        # Shares and probabilities end at 1.
+        axes.set_ylim(low, 1 + 0.02 * (1 - min(low, 0.99)))
     _draw_legend(axes, figure)
 
 
@@ -123,7 +131,17 @@ def _grey_scale() -> Any:
     return mpl.colormaps["gray"].with_extremes(bad="#8a8a8a")
 
 
-def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: str, order: float) -> None:
+def _coincide(figure: LineFigure, name: str, other: str) -> bool:
+    """Tell whether two series can hardly be told apart."""
+    one, two = (figure.points[figure.points["series"] == series].sort_values("x") for series in (name, other))
+    spread = float(figure.points["y"].max() - figure.points["y"].min())
+    if len(one) != len(two) or (one["x"].to_numpy() != two["x"].to_numpy()).any():
+        return False
+    apart = abs(one["y"].to_numpy() - two["y"].to_numpy())
+    return bool((apart <= _HARDLY * spread).all())
+
+
+def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: str, order: float, width: float) -> None:
     line = figure.points[figure.points["series"] == name].sort_values("x")
     mark = figure.marks.get(name, "line")
     if mark == "cloud":
@@ -143,6 +161,15 @@ def _draw_line(axes: Any, figure: LineFigure, name: str, colour: str, marker: st
         return
     # Markers show where a line was computed; on a dense grid they would hide it.
     marker = marker if len(line) <= _MOST_MARKERS else ""
-    axes.plot(line["x"], line["y"], color=colour, marker=marker, markersize=4, linewidth=1.6, label=name, zorder=order)
+    axes.plot(
+        line["x"],
+        line["y"],
+        color=colour,
+        marker=marker,
+        markersize=width + 2.4,
+        linewidth=width,
+        label=name,
+        zorder=order,
+    )
     if {"low", "high"} <= set(line.columns):
         axes.fill_between(line["x"], line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from trimbench.trimming.budget import checked_budget, checked_costs, highest_cost
 from trimbench.trimming.classifier import BayesianClassifier, checked_threshold
-from trimbench.trimming.dense import DenseEngine
+from trimbench.trimming.dense import MAX_ENTRIES, DenseEngine
 from trimbench.trimming.engines import Engine, EngineName, make_engine
 from trimbench.trimming.lattice import subset_batches
 from trimbench.trimming.search import AGREEMENT_TOLERANCE
@@ -51,6 +52,11 @@ def trimming_curve(
     limits = [highest_cost(checked_budget(budget)) for budget in budgets]
     if not limits:
         raise ValueError("budgets must be a sequence of at least one number, got none")
+    if math.prod(classifier.cardinalities) > MAX_ENTRIES:
+        raise ValueError(
+            f"classifier must have at most 2^{math.log2(MAX_ENTRIES):.0f} instances of its features for all budgets at "
+            f"once, got {classifier.n_features} features; call trim() for each budget, or give it fewer features"
+        )
     engine = DenseEngine.build(classifier)
     candidates = [(-value, cost, kept) for kept, cost, value in _sweep(classifier, engine, price, max(budgets))]
     heapq.heapify(candidates)

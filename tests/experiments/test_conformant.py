@@ -162,3 +162,17 @@ def test_protocols_say_what_they_are(name: str) -> None:
     text = (configuration_folder() / f"protocol/{name}.yaml").read_text(encoding="utf-8")
     assert text.startswith("# ")
     assert PROJECT.mapping("protocol", name)["dataset"] in PROJECT.names("dataset")
+
+
+def test_fractions_that_hide_as_many_features_are_one_share() -> None:
+    done = pd.DataFrame(
+        {
+            "missing": [0.0, 0.05, 0.1, 0.1],
+            "missing_percent": [0.0, 0.0, 7.7, 7.7],
+            "nacl/accuracy": [0.9, 0.8, 0.7, 0.5],
+        }
+    )
+    summary = summarise(done, "accuracy", ["nacl"])
+    assert summary["percent"].tolist() == [0.0, 7.7]
+    assert summary["mean"].tolist() == pytest.approx([0.85, 0.6])
+    assert summary["n"].tolist() == [2, 2]

@@ -165,7 +165,9 @@ def successes(rows: pd.DataFrame, **labels: Any) -> pd.DataFrame:
 
 
 def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] | None = None) -> pd.DataFrame:
-    """Return mean and 95 % confidence interval over the repetitions, a row for each fraction and method.
+    """Return mean and 95 % confidence interval over the repetitions, for each share of missing features and method.
+
+    Fractions that hide the same number of features are one share.
 
     Parameters
     ----------
@@ -184,7 +186,9 @@ def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] | None = 
 
     lines = []
     wanted = [name for name in (methods or METHODS) if f"{name}/{measure}" in done.columns]
-    for fraction, group in done.groupby("missing"):
+    shares = done["missing"].map(done.groupby("missing")["missing_percent"].mean().round(9))
+    for _, group in done.groupby(shares):
+        fraction = group["missing"].min()
         for method in wanted:
             values = group[f"{method}/{measure}"].dropna()
             if values.empty:

@@ -216,3 +216,9 @@ def test_every_printed_number_has_a_place() -> None:
     )
     with pytest.raises(ConfigurationError, match="a key must be one of"):
         make_experiment("x", {"runner": "trimbench.experiments.selection_bias.colon:Colon", "prior": {}, "q": 1}, ())
+
+
+def test_sizes_of_one_total_are_not_mixed_up(command: Callable[..., Answer]) -> None:
+    answer = command("experiment=selection_bias/simulation", "class_sizes=[[100,100],[150,50]]", "executor=serial")
+    assert answer.code == 2
+    assert "class_sizes must have different totals" in answer.err

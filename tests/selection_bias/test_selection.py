@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import trimbench as tb
 from trimbench.selection_bias import selection
 from trimbench.selection_bias.selection import (
     class_counts,
@@ -139,3 +140,15 @@ def test_counts_and_correlation_are_those_of_the_columns() -> None:
     found = correlation(ones0, ones1, 37 - n1, n1)
     expected = [np.corrcoef(X[:, j], y)[0, 1] if 0 < X[:, j].sum() < 37 else 0.0 for j in range(50)]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(("dtype", "low", "high"), [("uint8", 100, 200), ("int8", 100, 120), ("float16", 3e4, 5e4)])
+def test_the_cut_of_two_values_does_not_overflow(dtype: str, low: float, high: float) -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 20)
+    X = rng.choice([low, high], size=(40, 6))
+    X[:, 0] = np.where(y == 1, high, low)
+    model = tb.fit_selection_corrected(X.astype(dtype), y, k=1)
+    assert model.selected.tolist() == [0]
+    assert model.cuts is not None
+    assert model.cuts[0] == 0.5 * float(X.astype(dtype).min()) + 0.5 * float(X.astype(dtype).max())

@@ -36,10 +36,12 @@ class Binariser:
         values = X if unlabelled is None else np.concatenate([X, unlabelled])
         if _is_binary(values):
             return cls(X.shape[1], None)
-        cuts = np.median(values, axis=0).astype(np.float64)
+        # Small integers would overflow in the sum of two values.
+        values = values.astype(np.float64, copy=False)
+        cuts = np.median(values, axis=0)
         low, high = values.min(axis=0), values.max(axis=0)
         two_values = ((values == low) | (values == high)).all(axis=0) & (low < high)
-        cuts[two_values] = 0.5 * (low + high)[two_values]
+        cuts[two_values] = (0.5 * low + 0.5 * high)[two_values]
         return cls(X.shape[1], cuts)
 
     def transform(self, X: ArrayLike, columns: NDArray[np.int64] | None = None) -> NDArray[np.uint8]:

@@ -63,6 +63,11 @@ class SimulationPlan:
         theta0 = make_prior(self.prior).theta0
         pairs = [_pair("class_sizes", sizes) for sizes in class_sizes]
         check_axis("class_sizes", pairs)
+        if len({sum(pair) for pair in pairs}) < len(pairs):
+            raise ValueError(
+                f"class_sizes must have different totals, by which the tables tell them apart, got {pairs}; run one "
+                "after the other"
+            )
         for pair in pairs:
             settings = ModelSettings(self.n_features, self.alpha, theta0, pair, _pair("test_sizes", self.test_sizes))
             if sum(settings.test_sizes) < 1:

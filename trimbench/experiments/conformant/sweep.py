@@ -186,6 +186,8 @@ def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] | None = 
 
     lines = []
     wanted = [name for name in (methods or METHODS) if f"{name}/{measure}" in done.columns]
+    if not wanted:  # no job has ended
+        return pd.DataFrame(columns=_SUMMARY)
     shares = done["missing"].map(done.groupby("missing")["missing_percent"].mean().round(9))
     for _, group in done.groupby(shares):
         fraction = group["missing"].min()
@@ -197,7 +199,10 @@ def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] | None = 
             half = float(stdtrit(n - 1, 0.975)) * float(values.std()) / math.sqrt(n) if n > 1 else 0.0
             line = {"missing": fraction, "percent": float(group["missing_percent"].mean()), "method": method}
             lines.append(line | {"mean": mean, "low": mean - half, "high": mean + half, "n": n})
-    return pd.DataFrame(lines, columns=["missing", "percent", "method", "mean", "low", "high", "n"])
+    return pd.DataFrame(lines, columns=_SUMMARY)
+
+
+_SUMMARY = ["missing", "percent", "method", "mean", "low", "high", "n"]
 
 
 def wide(summary: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trimbench.selection_bias.features import Binariser
+from trimbench.selection_bias.features import Binariser, checked_cuts
 from trimbench.selection_bias.model import fit_selection_corrected
 from trimbench.selection_bias.prior import Rule
 from trimbench.selection_bias.selection import class_counts, correlation
@@ -30,7 +30,9 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     n_alpha, n_theta, n_theta_adjust : int
     shape, rate, theta0, f0, f1 : float
     rule : {"gauss", "simpson"}
-        As for `trimbench.fit_selection_corrected`.
+    cuts : array of shape (n_features,), optional
+        As for `trimbench.fit_selection_corrected`. In cross-validation of features that are not all binary, give
+        `trimbench.selection_bias.features.known_cuts(X)` of all cases: a fold does not see the others.
 
     Attributes
     ----------
@@ -70,6 +72,7 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         f0: float = 1.0,
         f1: float = 1.0,
         rule: Rule = "gauss",
+        cuts: ArrayLike | None = None,
     ) -> None:
         self.k = k
         self.correct = correct
@@ -83,6 +86,7 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.f0 = f0
         self.f1 = f1
         self.rule = rule
+        self.cuts = cuts
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -129,6 +133,7 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             f0=self.f0,
             f1=self.f1,
             rule=self.rule,
+            cuts=self.cuts,
         )
         self.selected_ = self.model_.selected
         return self
@@ -162,7 +167,8 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def _number_to_select(self, table: NDArray[Any], response: NDArray[np.int64]) -> int:
         if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 1:
             raise ValueError(f"k must be a whole number, 1 or more, got {self.k!r}")
-        ones0, ones1 = class_counts(Binariser.fit(table).transform(table), response)
+        cuts = checked_cuts(self.cuts, table.shape[1])
+        ones0, ones1 = class_counts(Binariser.fit(table, cuts=cuts).transform(table), response)
         n1 = int(response.sum())
         n_useful = int((correlation(ones0, ones1, len(response) - n1, n1) != 0).sum())
         n_features = table.shape[1]

@@ -59,14 +59,10 @@ class Prior:
 
     def __post_init__(self) -> None:
         for name in ("shape", "rate", "f0", "f1"):
-            value = getattr(self, name)
-            if not _is_number(value) or not 0 < value < math.inf:
-                raise ValueError(f"{name} must be a positive number, got {value!r}; the slides use {_USUAL[name]}")
+            check_positive(name, getattr(self, name), f"; the slides use {_USUAL[name]}")
         for name in ("n_alpha", "n_theta", "n_theta_adjust"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name} must be a whole number, 1 or more, got {value!r}; use {_USUAL[name]}")
-        if not _is_number(self.theta0) or not 0 <= self.theta0 < 0.5:
+            check_whole(name, getattr(self, name), 1, f"; use {_USUAL[name]}")
+        if not is_number(self.theta0) or not 0 <= self.theta0 < 0.5:
             raise ValueError(f"theta0 must be in [0, 0.5), got {self.theta0!r}; 0 leaves the whole range to theta")
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(RULES)}, got {self.rule!r}")
@@ -133,5 +129,18 @@ def simpson_weights(n_points: int) -> NDArray[np.float64]:
     return weights / (3.0 * (n_points - 1))
 
 
-def _is_number(value: object) -> bool:
+def check_positive(name: str, value: object, hint: str = "") -> None:
+    """Raise a ValueError unless a value is a positive number."""
+    if not is_number(value) or not 0 < value < math.inf:  # type: ignore[operator]
+        raise ValueError(f"{name} must be a positive number, got {value!r}{hint}")
+
+
+def check_whole(name: str, value: object, least: int, hint: str = "") -> None:
+    """Raise a ValueError unless a value is a whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number, {least} or more, got {value!r}{hint}")
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a number, and no boolean."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -62,7 +62,8 @@ def test_known_cuts_reach_the_folds_of_a_cross_validation() -> None:
 def test_features_without_any_correlation_are_left_out() -> None:
     y = np.array([0, 0, 1, 1, 0, 1])
     X = np.column_stack([y, np.zeros(6, dtype=int), np.ones(6, dtype=int), 1 - y])
-    assert SelectionCorrectedNB(k=3).fit(X, y).selected_.tolist() == [0, 3]
+    with pytest.warns(UserWarning, match=r"k=3 is reduced to 2: no other feature is correlated with the class"):
+        assert SelectionCorrectedNB(k=3).fit(X, y).selected_.tolist() == [0, 3]
     assert SelectionCorrectedNB(k=9).fit(X, y).selected_.tolist() == [0, 3, 1, 2]
     nothing = SelectionCorrectedNB(k=1).fit(np.zeros((6, 3)), y)
     np.testing.assert_allclose(nothing.predict_proba(np.zeros((1, 3))), [[0.5, 0.5]])

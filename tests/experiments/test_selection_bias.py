@@ -212,7 +212,7 @@ def test_mixture_cases_have_the_moments_of_the_model() -> None:
         ("mixture", ["prior.rate0=wide"], "prior.rate0 must be a positive number, got 'wide'"),
         ("mixture", ["prior.f2=true"], "prior.f2 must be a positive number, got True"),
         ("mixture", ["prior.n_alpha=0"], "prior.n_alpha must be a whole number, 1 or more, got 0"),
-        ("mixture", ["n_train=2"], "n_train must be 4 or more, got 2"),
+        ("mixture", ["n_train=2"], "n_train must be a whole number, 4 or more, got 2"),
     ],
 )
 def test_settings_that_cannot_be(command: Command, experiment: str, settings: list[str], message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     ----------
     k : int, default=10
         Most features to select. All are used where there are no more; features without any correlation with the class
-        are never selected before others, unless none has one.
+        are not selected, with a warning where fewer than k are left, unless none has one.
     correct : bool, default=True
         Whether predictions condition on the weak correlations of the discarded features.
     ties : {"exact", "less", "less_equal"}, default="exact"
@@ -173,4 +174,10 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         n_useful = int((correlation(ones0, ones1, len(response) - n1, n1) != 0).sum())
         n_features = table.shape[1]
         # Without any correlation there is nothing to select by.
-        return min(int(self.k), n_useful) if self.k < n_features and n_useful else n_features
+        if self.k >= n_features or not n_useful:
+            return int(n_features)
+        if n_useful < self.k:
+            warnings.warn(
+                f"k={self.k} is reduced to {n_useful}: no other feature is correlated with the class", stacklevel=3
+            )
+        return min(int(self.k), n_useful)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench.selection_bias.features import checked_more_cases, checked_response, checked_table, known_cuts
 from trimbench.selection_bias.model import fit_selection_corrected
+from trimbench.selection_bias.prior import check_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +64,7 @@ def cross_validate_selection(
     for name in ("correct", "selection_rows"):
         if name in settings:
             raise TypeError(f"{name} cannot be set here: both predictions are returned, and each fold selects itself")
+    check_whole("seed", seed, 0)
     table = checked_table("X", X)
     response = checked_response(y, len(table))
     folds = _folds(response, n_folds, seed)

@@ -134,11 +134,13 @@ def checked_table(name: str, X: ArrayLike) -> NDArray[Any]:
     ValueError
         When it is something else.
     """
-    values = np.asarray(X)
+    values = _as_array(name, X)
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(
             f"{name} must be a table of shape (n_cases, n_features) with at least one of each, got shape {values.shape}"
         )
+    if values.dtype.kind == "c":
+        raise ValueError(f"{name} must hold real numbers, got complex ones; take their real parts")
     if values.dtype.kind not in "biuf":
         try:
             values = values.astype(np.float64)
@@ -159,12 +161,13 @@ def checked_response(y: ArrayLike, n_cases: int) -> NDArray[np.int64]:
     ValueError
         When it has another length, other values or one class only.
     """
-    values = np.asarray(y)
+    values = _as_array("y", y)
     if values.shape != (n_cases,):
         raise ValueError(f"y must have one value for each of the {n_cases} cases, got shape {values.shape}")
-    found = sorted(set(values.tolist()), key=repr)
-    if any(value not in (0, 1) for value in found):
-        shown = ", ".join(repr(value) for value in found[:5])
+    found = [value for value in (0, 1) if any(value == y for y in values.tolist())]
+    others = sorted({repr(value) for value in values.tolist() if value not in (0, 1)})
+    if others:
+        shown = ", ".join([*(repr(value) for value in found), *others][:5])
         raise ValueError(f"y must hold only 0 and 1, got {shown}; encode the classes as 0 and 1")
     if len(found) < 2:
         raise ValueError(f"y must have cases of both classes, got only {found[0]}; add cases of the other class")
@@ -181,7 +184,7 @@ def checked_rows(name: str, rows: ArrayLike | None, y: NDArray[np.int64]) -> NDA
     """
     if rows is None:
         return np.arange(len(y))
-    values = np.asarray(rows)
+    values = _as_array(name, rows)
     if values.dtype == bool and values.shape == y.shape:
         values = np.flatnonzero(values)
     in_range = values.ndim == 1 and values.size and values.dtype.kind in "iu"
@@ -207,6 +210,13 @@ def checked_more_cases(unlabelled: ArrayLike, n_features: int) -> NDArray[Any]:
     if more.shape[1] != n_features:
         raise ValueError(f"unlabelled must have the {n_features} features of X, got {more.shape[1]} features")
     return more
+
+
+def _as_array(name: str, values: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must have rows of one length, got {values!r}") from error
 
 
 def _is_binary(values: NDArray[Any]) -> bool:

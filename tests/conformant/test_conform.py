@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tests.conformant import brute_force
 from tests.conformant.problems import Case, cases, hide
 from trimbench.conformant.conform import conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.conformant.newton import solve_newton
+from trimbench.conformant.newton import Solution, solve_newton
 from trimbench.conformant.problem import reduce_problem
 from trimbench.conformant.statistics import FeatureStatistics
 
@@ -156,6 +157,37 @@ def test_newton_and_cvxpy_agree_on_real_valued_features() -> None:
         np.testing.assert_allclose(cvxpy.log_likelihood(hidden), newton.log_likelihood(hidden), atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("solver", "advice"), [("cvxpy", "solver='newton'"), ("newton", "more smoothing, or stronger")]
+)
+def test_a_solution_that_is_none_is_refused(solver: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "trimbench.conformant.conform._solver", lambda name: lambda problem: Solution(problem.start(), 0.01, 0.0, 3)
+    )
+    layout, X = FeatureLayout.of(2), np.eye(2)
+    with pytest.raises(RuntimeError, match=f"solver '{solver}' left a moment residual of 0.01, .* 1e-05; use {advice}"):
+        conform_to_statistics(np.eye(2), np.zeros(2), np.arange(2), layout, FeatureStatistics.of(X, layout), solver)  # type: ignore[arg-type]
+
+
+def test_cvxpy_answers_or_refuses_where_there_are_hundreds_of_features() -> None:
+    rng = np.random.default_rng(18)
+    n_columns, n_classes = 300, 10
+    means = rng.uniform(0, 1, n_columns) ** 4
+    layout, statistics = FeatureLayout.of(n_columns), FeatureStatistics(60_000, means, means * (1 - means))
+    weights, biases = rng.normal(0, 0.3, (n_columns, n_classes)), rng.normal(0, 1, n_classes)
+    try:
+        model = conform_to_statistics(weights, biases, np.arange(n_classes), layout, statistics, "cvxpy")
+    except RuntimeError as error:
+        assert re.match(  # noqa: PT017 - either will do
+            "CVXPY found no solution for 300 values .* 10 classes \\(Solver 'CLARABEL' failed.*; use solver='newton'"
+            "|solver 'cvxpy' left a moment residual .*; use solver='newton'",
+            str(error),
+        )
+    else:
+        newton = conform_to_statistics(weights, biases, np.arange(n_classes), layout, statistics)
+        np.testing.assert_allclose(model.log_prior, newton.log_prior, atol=1e-4)
+
+
 def test_real_valued_features_by_numerical_integration() -> None:
     rng = np.random.default_rng(5)
     y = rng.integers(0, 2, 300)
@@ -231,7 +263,55 @@ def test_a_categorical_feature_is_no_set_of_binary_ones() -> None:
     assert independent.log_likelihood(X).mean() < as_group.log_likelihood(X).mean() - 0.1
 
 
+def test_thousands_of_features_conform_to_rounding() -> None:
+    rng = np.random.default_rng(15)
+    n_columns, n_classes = 20_000, 20
+    means = rng.uniform(0.01, 0.99, n_columns)
+    weights, biases = rng.normal(0, 0.1, (n_columns, n_classes)), rng.normal(0, 1, n_classes)
+    statistics = FeatureStatistics(10_000, means, means * (1 - means))
+    model = conform_to_statistics(
+        weights, biases, np.arange(n_classes), FeatureLayout.of(n_columns), statistics, smoothing=0
+    )
+    rows = (rng.random((20, n_columns)) < means).astype(float)
+    assert model.conformity_error(rows) < 1e-12
+    np.testing.assert_allclose(np.exp(model.log_prior).sum(), 1, atol=1e-13)
+    assert np.exp(model.log_prior) @ np.exp(model.log_probabilities).T == pytest.approx(means, abs=1e-10)
+
+
+def test_a_model_that_does_not_conform_is_told() -> None:
+    rng = np.random.default_rng(16)
+    X = (rng.random((100, 3)) < 0.5).astype(float)
+    model = tb.conform(LogisticRegression().fit(X, X[:, 0]), X)
+    expected = model.predict_proba(X)
+    shift = np.array([0.1, 0])
+    object.__setattr__(model, "log_prior", model.log_prior + shift)
+    odds = np.log(expected) + shift
+    other = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
+    assert model.conformity_error(X) == pytest.approx(np.abs(other - expected).max(), rel=1e-9)
+
+
 # --- degenerate columns
+
+
+@pytest.mark.parametrize("solver", ["newton", "gpkit", "cvxpy"])
+@pytest.mark.parametrize("real", [[], [0, 1, 2]])
+@pytest.mark.parametrize("values", [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 0.0]])
+def test_nothing_but_constant_columns_without_smoothing(solver: str, real: list[int], values: list[float]) -> None:
+    classifier = brute_force.fake_classifier(np.array([[0.0, 1.0], [0.0, -2.0], [0.0, 0.5]]), np.array([0.0, 0.3]))
+    model = tb.conform(classifier, np.tile(values, (20, 1)), solver, 0, real=real)  # type: ignore[arg-type]
+    assert model.residual == 0
+    # The only row that the model knows.
+    np.testing.assert_allclose(model.predict_proba([[np.nan] * 3]), classifier.predict_proba([values]), atol=1e-15)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
+def test_newton_and_cvxpy_agree_without_discrete_features(smoothing: float) -> None:
+    rng = np.random.default_rng(17)
+    X = rng.normal(size=(100, 2))
+    classifier = LogisticRegression().fit(X, X[:, 0] + rng.normal(size=100) > 0)
+    newton, cvxpy = (tb.conform(classifier, X, s, smoothing, real=[0, 1]) for s in ("newton", "cvxpy"))
+    hidden = np.where(rng.random(X.shape) < 0.5, np.nan, X)
+    np.testing.assert_allclose(cvxpy.predict_proba(hidden), newton.predict_proba(hidden), atol=1e-6)
 
 
 def test_constant_columns_without_smoothing() -> None:

@@ -243,7 +243,7 @@ def test_after_a_kill_exactly_the_rest_runs(
     assert executor.ran == [job for job in jobs if job.key not in stored]
     assert [record.cached for record in records] == [job.key in stored for job in jobs]
     assert [record.result for record in records] == [sample_jobs.draw(**job.parameters) for job in jobs]
-    assert len(list(store.folder.rglob("*.*"))) == 20
+    assert len(list(store.folder.rglob("*.*"))) == 20, "nothing but records"
 
 
 @needs_proc

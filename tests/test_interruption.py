@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from .command_line import start
+from .command_line import start, tables
 
 SWEEP = (
     "experiment=selection_bias/simulation",
@@ -30,15 +30,6 @@ def run_to_the_end(folder: Path, *words: str) -> str:
     out, _ = program.communicate(timeout=300)
     assert program.returncode == 0, out
     return out
-
-
-def tables(folder: Path) -> dict[str, str]:
-    """Every table below a folder, without the columns that tell how long the jobs took."""
-    found = {}
-    for path in sorted(folder.rglob("*.csv")):
-        frame = pd.read_csv(path)
-        found[path.name] = frame.drop(columns=[name for name in frame if "seconds" in name]).to_csv()
-    return found
 
 
 def records(folder: Path) -> dict[str, tuple[int, bytes]]:

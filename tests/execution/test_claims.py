@@ -15,9 +15,8 @@ from trimbench.execution import Job, JobStore, Record, SerialExecutor, run_jobs
 from trimbench.execution.claims import Claims
 
 from . import sample_jobs
-from .test_run import CountingExecutor, programs, start_program, sweep, wait_for
-
-__all__ = ["programs"]  # a fixture
+from .programs import start_program, wait_for
+from .test_run import CountingExecutor, sweep
 
 
 @pytest.fixture

@@ -77,6 +77,21 @@ def test_ten_kills_change_no_table_and_repeat_no_job(tmp_path: Path) -> None:
         assert f'"seconds":{rows.loc[Path(name).stem, "seconds"]}'.encode() in content
 
 
+def test_ctrl_c_at_any_moment_ends_with_one_line(tmp_path: Path) -> None:
+    for n_records in (0, 20):
+        program = start(*SWEEP, "executor.workers=2", folder=tmp_path)
+        limit = time.monotonic() + 60
+        # Workers start once the store is there.
+        while not (tmp_path / "results/jobs").exists() or len(records(tmp_path)) < n_records:
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        os.killpg(program.pid, signal.SIGINT)
+        out, _ = program.communicate(timeout=60)
+        assert program.returncode in (130, -signal.SIGINT), out  # a shell calls both 130
+        assert out.endswith("\nStopped. Finished jobs are stored; the same command goes on from there.\n")
+        assert "Traceback" not in out
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system with room for some of the records."""

@@ -18,6 +18,7 @@ from trimbench.experiments.running import make_experiment
 from trimbench.experiments.selection_bias.settings import SimulationPlan, mean_and_interval
 from trimbench.selection_bias.metrics import prediction_quality
 from trimbench.selection_bias.model import fit_selection_corrected
+from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.simulation import MixtureSettings, ModelSettings, simulate, simulate_mixture
 
 from ..command_line import Answer
@@ -142,6 +143,24 @@ def test_corrected_predictions_expect_the_errors_that_they_make() -> None:
         corrected, uncorrected = np.array(gaps[k, True]), np.array(gaps[k, False])
         assert abs(corrected.mean()) < 2 * corrected.std(ddof=1) / math.sqrt(20), k
         assert uncorrected.mean() == pytest.approx(known, abs=0.02)
+
+
+def test_calibration_is_that_of_the_prior() -> None:
+    """With alpha drawn from its prior, expected and actual errors agree on average; without correction they do not."""
+    grid = Prior(n_alpha=30).alphas()
+    gaps = []
+    for replicate in range(200):
+        rng = np.random.default_rng([3, replicate])
+        drawn = ModelSettings(600, float(rng.choice(grid)), class_sizes=(25, 25), test_sizes=(150, 150))
+        data = simulate(drawn, rng)
+        model = fit_selection_corrected(data.X, data.y, 5, n_alpha=30)
+        qualities = [
+            prediction_quality(data.y_test, m.predict_proba(data.X_test)) for m in (model, model.uncorrected())
+        ]
+        gaps.append([quality.actual_error - quality.expected_error for quality in qualities])
+    mean, error = np.mean(gaps, axis=0), np.std(gaps, axis=0, ddof=1) / math.sqrt(len(gaps))
+    assert abs(mean[0]) < 2 * error[0]
+    assert mean[1] > 5 * error[1]
 
 
 def test_mixture_reports_its_chains(command: Command, tmp_path: Path) -> None:

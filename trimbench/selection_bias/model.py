@@ -195,7 +195,7 @@ def fit_selection_corrected(
     n_alpha : int
         Number of values of alpha.
     n_theta, n_theta_adjust : int
-        Grids over theta, see `Prior`.
+        Grids over theta, see `Prior`; n_theta matters to the rule "simpson" only.
     shape, rate : float
         alpha ~ Inverse-Gamma(shape, rate).
     theta0 : float

@@ -39,8 +39,8 @@ class Prior:
     rule : {"gauss", "simpson"}
         How integrals over theta are computed. All integrands are polynomials in theta of degree n at most (n training
         cases), so that Gauss and Legendre's rule with n / 2 + 1 nodes is exact: "gauss" takes so many, but not more
-        than 2 n_theta_adjust + 1 (or 4.5 sqrt(n), if that is more), and for small alpha as few as give about nine digits.
-        "simpson" is the rule of the slides.
+        than 2 n_theta_adjust + 1 (or 4.5 sqrt(n), if that is more), and for small alpha as few as give about nine
+        digits. "simpson" is the rule of the slides.
 
     Raises
     ------

@@ -46,8 +46,7 @@ class Figure3:
         Fractions of the pixels.
     repetitions : int
     encodings : list of str
-        Of ``authors``, whose stored curves are compared with, and ``paper``; where both are the same, it is computed
-        once.
+        Of ``authors``, whose stored curves are compared with, and ``paper``.
     seed : int
     """
 
@@ -65,14 +64,16 @@ class Figure3:
 
     def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
         """Return one job for each data set, encoding, fraction and repetition."""
-        by_task = []
+        cells: list[Cell] = []
         for encoding in self.encodings:
+            by_dataset = []
             for name in self.datasets:
                 task = make_task(catalogue, cache, name, encoding, self.seed)
                 labels = {"encoding": encoding}
-                by_task.append(evaluation_cells(task, self.missing, self.repetitions, {}, self.seed, labels))
-        # Data sets take turns, so that two workers do not wait for one logistic regression.
-        return [cell for turn in zip(*by_task, strict=True) for cell in turn]
+                by_dataset.append(evaluation_cells(task, self.missing, self.repetitions, {}, self.seed, labels))
+            # Data sets take turns, so that two workers do not wait for one logistic regression.
+            cells += [cell for turn in zip(*by_dataset, strict=True) for cell in turn]
+        return cells
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the curves with the authors' behind them, and the largest distance between both."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # The encoding of the runs that the authors stored.
 _STORED = "authors"
 _MEASURES = {"cross_entropy": "average cross entropy (nats)", "accuracy": "accuracy"}
-# Maximum imputation is orders of magnitude worse and left out, as in the paper.
+# By cross entropy, maximum imputation is orders of magnitude worse and left out, as in the paper.
 _DRAWN = {"cross_entropy": ["nacl", "mean", "median", "min"], "accuracy": ["nacl", "mean", "median", "min", "max"]}
 
 

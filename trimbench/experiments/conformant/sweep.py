@@ -120,7 +120,9 @@ class Sweep:
         check_missing(self.missing)
         check_repetitions(repetitions=self.repetitions)
         check_encodings(encoding=self.encoding)
-        Missingness(self.mechanism, self.rounding, self.rates)  # type: ignore[arg-type]
+        missingness = Missingness(self.mechanism, self.rounding, self.rates)  # type: ignore[arg-type]
+        for fraction in self.missing:
+            missingness.check_fraction(fraction)
 
     def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
         """Return one job for each data set, fraction and repetition."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trimbench.configuration import Catalogue, configuration_folder
 from trimbench.data.cache import Cache
-from trimbench.data.missingness import ROUNDINGS
+from trimbench.data.missingness import ROUNDINGS, Missingness
 from trimbench.experiments.conformant.authors import authors_curves, interpolated
 from trimbench.experiments.conformant.protocol import ENCODINGS, check_encodings, make_task
 from trimbench.experiments.conformant.sweep import (
@@ -71,6 +71,8 @@ class UciTable:
         for rounding in self.roundings:
             if rounding not in ROUNDINGS:
                 raise ValueError(f"roundings must be of {', '.join(ROUNDINGS)}, got {rounding!r}")
+            for fraction in self.missing:
+                Missingness(rounding=rounding).check_fraction(fraction)
         check_masks(self.repetitions, self.repetitions_of)
 
     def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:

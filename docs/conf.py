@@ -14,6 +14,7 @@ exclude_patterns = ["**/.ipynb_checkpoints"]
 html_theme = "furo"
 html_title = "trimbench"
 html_copy_source = False
+html_show_copyright = False
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["wide_content.css"]
@@ -30,6 +31,7 @@ nb_execution_raise_on_error = True
 nb_output_stderr = "error"
 
 add_module_names = False
+highlight_language = "text"  # of blocks that name none
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say more than the annotations: shapes and units
 default_role = "py:obj"

@@ -11,6 +11,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from trimbench import cli
@@ -63,6 +64,15 @@ def results(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.suffix in (".csv", ".md", ".tex", ".png", ".pdf")
     }
+
+
+def tables(folder: Path) -> dict[str, str]:
+    """Return every table below a folder, without the columns that tell how long the jobs took."""
+    found = {}
+    for path in sorted(folder.rglob("*.csv")):
+        frame = pd.read_csv(path)
+        found[path.name] = frame.drop(columns=[name for name in frame if "seconds" in name]).to_csv()
+    return found
 
 
 def given_folder() -> Path:

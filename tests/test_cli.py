@@ -191,19 +191,19 @@ def test_report_of_failed_jobs_shows_the_failure(command: Command) -> None:
 
 
 def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> None:
-    assert re.search(r"\| trimming/table4 +\| +1 \| +0 \| +0 \| none needed", command("task=list").out)
+    assert re.search(r"\| trimming/table4 +\| +1 \| +0 \| +0 \| +1 \|.*\| none needed", command("task=list").out)
     command(T4, "executor=serial")
     command(*SMALL, "positive=nonsense")
     listed = command("task=list", "offline=true")
     assert listed.code == 0
-    assert re.search(r"\| trimming/table4 +\| +1 \| +1 \| +0 \| none needed", listed.out)
+    assert re.search(r"\| trimming/table4 +\| +1 \| +1 \| +0 \| +0 \| 0 s +\| none needed", listed.out)
     assert re.search(
-        r"\| trimming/table6 +\| +126 \| +0 \| +0 \| 7 of 7 to be fetched \(trimbench task=fetch\): bupa, pima,",
+        r"\| trimming/table6 +\| +126 \| +0 \| +0 \| +126 \|.*\| 7 of 7 to be fetched \(trimbench task=fetch\): bupa,",
         listed.out,
     )
-    assert re.search(r"\| trimming/breast_cancer +\| +30 \| +0 \| +0 \| here", listed.out)
+    assert re.search(r"\| trimming/breast_cancer +\| +30 \| +0 \| +0 \| +30 \|.*\| here", listed.out)
     failed = command("task=list", *SMALL, "positive=nonsense")
-    assert re.search(r"\| trimming/breast_cancer +\| +2 \| +0 \| +2 \| here", failed.out)
+    assert re.search(r"\| trimming/breast_cancer +\| +2 \| +0 \| +2 \| +0 \|.*\| here", failed.out)
 
 
 def test_list_goes_on_after_an_experiment_that_cannot_be_planned(command: Command, tmp_path: Path) -> None:
@@ -213,8 +213,8 @@ def test_list_goes_on_after_an_experiment_that_cannot_be_planned(command: Comman
     (folder / "odd.yaml").write_text(curve.replace("[breast_cancer]", "[nowhere]"))
     listed = command("--config-dir", "mine", "task=list")
     assert listed.code == 0
-    assert re.search(r"\| odd +\| +– \| +– \| +– \| cannot be planned: dataset must be one of", listed.out)
-    assert re.search(r"\| trimming/table4 +\| +1 \| +0 \| +0 \|", listed.out)
+    assert re.search(r"\| odd +\| +– \| +– \| +– \| +– \| – +\| cannot be planned: dataset must be one of", listed.out)
+    assert re.search(r"\| trimming/table4 +\| +1 \| +0 \| +0 \| +1 \|", listed.out)
     assert command("--config-dir", "mine", "task=list", "experiment=odd").code == 2
 
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 # Keys that every command has; what else the configuration holds belongs to the experiment.
 SHARED_KEYS = ("task", "seed", "results", "cache_mode", "offline", "executor", "profile")
+# Columns of the list of experiments.
+COUNTS = ("jobs", "done", "failed", "missing")
+COST = "processor time to run the rest"
 
 
 @dataclass(frozen=True)
@@ -184,15 +187,17 @@ def report(invocation: Invocation) -> int:
 
 
 def list_experiments(invocation: Invocation) -> int:
-    """Print each experiment with its data and how many of its jobs are stored."""
+    """Print each experiment with its data, how many of its jobs are stored, and what the others will cost."""
     import pandas as pd
 
     from trimbench.data.sources import is_available
+    from trimbench.experiments.cost import duration, estimate, measured
     from trimbench.experiments.plan import Table
     from trimbench.reporting.tables import markdown
 
     cache, store = invocation.cache(), invocation.store()
     experiments = {name: invocation.make(name) for name in invocation.experiments}
+    typical = measured(invocation.catalogue, invocation.profile)
     lines = []
     for name, experiment in experiments.items():
         line: dict[str, Any] = {"experiment": name}
@@ -201,7 +206,7 @@ def list_experiments(invocation: Invocation) -> int:
         except Exception as error:
             if invocation.chosen:
                 raise
-            line["data"] = f"cannot be planned: {error}"
+            line |= {COST: duration(None), "data": f"cannot be planned: {error}"}
         else:
             records = [store.get(cell.job) for cell in cells]
             needs = {need.name: need for cell in cells for need in cell.needs}
@@ -210,11 +215,13 @@ def list_experiments(invocation: Invocation) -> int:
                 "jobs": len(cells),
                 "done": sum(record is not None and record.ok for record in records),
                 "failed": sum(record is not None and not record.ok for record in records),
+                "missing": records.count(None),
+                COST: duration(estimate(records, typical.get(name))),
                 "data": _data(list(needs), absent),
             }
         lines.append(line)
-    frame = pd.DataFrame(lines, columns=["experiment", "jobs", "done", "failed", "data"])
-    counts = dict.fromkeys(["jobs", "done", "failed"], ".0f")
+    frame = pd.DataFrame(lines, columns=["experiment", *COUNTS, COST, "data"])
+    counts = dict.fromkeys(COUNTS, ".0f")
     sys.stdout.write(markdown(Table("", "", frame, counts)) + "\n")
     return 0
 

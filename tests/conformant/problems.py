@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
+import trimbench as tb
 from tests.conformant.brute_force import fake_classifier
 
 Array = NDArray[np.float64]
@@ -47,6 +48,11 @@ def cases(
     scale = draw(st.sampled_from([scale for scale in (0.1, 1.0, 4.0) if scale <= max_scale]))
     weights, biases = rng.normal(0, scale, (X.shape[1], n_classes)), rng.normal(0, scale, n_classes)
     return Case(fake_classifier(weights, biases), X, weights, biases, categorical, smoothing)
+
+
+def learned(case: Case, solver: str = "newton") -> tb.ConformantModel:
+    """Return the conformant model of a case."""
+    return tb.conform(case.classifier, case.X, solver, case.smoothing, categorical=case.categorical)  # type: ignore[arg-type]
 
 
 def hide(X: Array, categorical: list[list[int]], rng: np.random.Generator) -> Array:

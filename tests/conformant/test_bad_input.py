@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier, SGDClassifier
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import SVC, LinearSVC
 
 import trimbench as tb
 from trimbench.conformant.conform import conform_to_statistics
@@ -29,7 +34,7 @@ def changed(row: int, column: int, value: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (X[:, :2], "X must have the 3 columns that the logistic regression has weights for, got 2"),
+        (X[:, :2], "X must have 3 columns, as the rows of the fit, got 2"),
         (X[0], "X must have two dimensions"),
         (X[:0], "X must have at least one row, got 0"),
         (changed(2, 1, np.nan), r"X\[2, 1\] must not be missing here; leave rows with missing values out"),
@@ -37,6 +42,8 @@ def changed(row: int, column: int, value: float) -> np.ndarray:
         (changed(2, 1, 0.5), r"X\[2, 1\] must be 0, 1 or NaN; binarise the column, or name it in real; got 0.5"),
         (X.astype(str), "X must hold numbers, got values of type"),
         (np.array([["a", 1, 2]], dtype=object), "X must hold numbers, and NaN where a value is missing"),
+        ([[0, 1, 0], [1, 0]], "X must hold numbers, and NaN where a value is missing, got .*inhomogeneous"),
+        (sparse.csr_matrix(X), r"X must be dense, got a sparse csr_matrix; use X\.toarray\(\)"),
     ],
 )
 def test_training_rows(table: Any, message: str) -> None:
@@ -47,9 +54,10 @@ def test_training_rows(table: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (X[:, :2], "X must have the 3 columns"),
+        (X[:, :2], "X must have 3 columns"),
         (changed(1, 0, -np.inf), r"X\[1, 0\] must be finite"),
         (changed(1, 0, 2), r"X\[1, 0\] must be 0, 1 or NaN"),
+        (sparse.csr_matrix(X), r"X must be dense"),
     ],
 )
 def test_rows_to_predict(table: Any, message: str) -> None:
@@ -67,6 +75,13 @@ def test_rows_to_predict(table: Any, message: str) -> None:
         ({"smoothing": True}, "smoothing must be a number >= 0, got True"),
         ({"categorical": [[0, 7]]}, "categorical and real must name columns from 0 to 2, got 7"),
         ({"categorical": [[0, 1]], "real": [1]}, r"must name each column at most once, got \[1\] twice"),
+        ({"categorical": [0, 1]}, r"each feature of categorical must be a list of columns, got 0; write \[0\] for one"),
+        ({"categorical": 3}, r"categorical must be a list of lists of columns, got 3; write \[\[0, 1\]\], say"),
+        ({"categorical": "ab"}, "categorical must be a list of lists of columns, got 'ab'"),
+        ({"real": 0}, r"real must be a list of columns, got 0; write \[0\] for one column"),
+        ({"real": [0.5]}, "real must name columns by their position, a whole number, got 0.5"),
+        ({"real": np.array([True, False, False])}, "got np.True_; np.flatnonzero gives the positions of a mask"),
+        ({"real": [-1]}, "categorical and real must name columns from 0 to 2, got -1"),
         ({"categorical": [[]]}, "each feature of categorical must have at least one column"),
         ({"categorical": [[0, 1]]}, r"exactly one 1 among the columns \[0, 1\] of a categorical feature, .* in row 0"),
         ({"solver": "gpkit", "real": [0]}, "solver='gpkit' takes discrete features only; use solver='newton'"),
@@ -89,12 +104,107 @@ def test_classifiers() -> None:
         ValueError, match="got LogisticRegression without coef_, intercept_, classes_; call its fit first"
     ):
         tb.conform(LogisticRegression(), X)
-    with pytest.raises(ValueError, match="got OneVsRestClassifier without coef_"):
-        tb.conform(OneVsRestClassifier(LogisticRegression()).fit(X, Y), X)
     infinite = LogisticRegression().fit(X, Y)
     infinite.coef_ = infinite.coef_ * np.inf
     with pytest.raises(ValueError, match="weights and biases must be finite; fit the logistic regression with"):
         tb.conform(infinite, X)
+
+
+@pytest.mark.parametrize(
+    ("classifier", "message"),
+    [
+        (
+            OneVsRestClassifier(LogisticRegression()),
+            "got OneVsRestClassifier without coef_, .*, or fit LogisticRegression",
+        ),
+        (SVC(kernel="linear"), "got SVC without predict_proba; fit LogisticRegression to the same data"),
+        (LinearSVC(), "got LinearSVC without predict_proba"),
+        (RidgeClassifier(), "got RidgeClassifier without predict_proba"),
+        (Perceptron(), "got Perceptron without predict_proba"),
+        (SGDClassifier(loss="modified_huber", random_state=0), "got SGDClassifier with others"),
+    ],
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classifiers_without_a_softmax(classifier: Any, message: str, n_classes: int) -> None:
+    rng = np.random.default_rng(2)
+    table = (rng.random((200, 4)) < 0.4).astype(float)
+    labels = np.minimum(table[:, 0] + table[:, 1] + (rng.random(200) < 0.3), n_classes - 1).astype(int)
+    with pytest.raises(ValueError, match=message):
+        tb.conform(clone(classifier).fit(table, labels), table)
+
+
+def test_one_wrong_probability_far_down_is_found() -> None:
+    """Rows that are all but sure come first."""
+    rng = np.random.default_rng(4)
+    table = np.sort((rng.random((3000, 2)) < 0.5).astype(float), axis=0)
+    classifier = SGDClassifier(loss="modified_huber", random_state=0).fit(table, table[:, 0])
+    classifier.coef_, classifier.intercept_ = np.array([[20.3, 0.0]]), np.array([-20.0])
+    with pytest.raises(ValueError, match="clipped ones"):
+        tb.conform(classifier, table)
+
+
+def test_logistic_regressions_of_other_kinds() -> None:
+    rng = np.random.default_rng(3)
+    table = (rng.random((200, 4)) < 0.4).astype(float)
+    labels = (table[:, 0] + rng.random(200) > 0.8).astype(int)
+    for classifier in (
+        SGDClassifier(loss="log_loss", random_state=0),
+        LogisticRegression(fit_intercept=False),
+        LogisticRegression(solver="liblinear"),
+    ):
+        model = tb.conform(classifier.fit(table, labels), table)
+        np.testing.assert_allclose(model.predict_proba(table), classifier.predict_proba(table), atol=1e-12)
+    thin = LogisticRegression().fit(table, labels)
+    expected = thin.predict_proba(table)
+    np.testing.assert_allclose(tb.conform(thin.sparsify(), table).predict_proba(table), expected, atol=1e-12)
+    with pytest.raises(ValueError, match=r"SGDClassifier with others \(one-versus-rest"):
+        tb.conform(SGDClassifier(loss="log_loss", random_state=0).fit(table, rng.integers(0, 3, 200)), table)
+
+
+def weights_alone(**changed: Any) -> SimpleNamespace:
+    return SimpleNamespace(**{"coef_": np.ones((1, 3)), "intercept_": [-1.0], "classes_": ["no", "yes"], **changed})
+
+
+def test_weights_of_ones_own() -> None:
+    model = tb.conform(weights_alone(), X)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(1 - X.sum(axis=1))), atol=1e-15)
+    assert model.predict([[1, 1, 1]])[0] == "yes"
+    assert tb.conform(weights_alone(intercept_=-1.0), X).predict_proba(X).tolist() == model.predict_proba(X).tolist()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"intercept_": [0.0, 0.0]}, r"intercept_ must be one number, .* coef_, which has 1, got shape \(2,\)"),
+        ({"intercept_": []}, r"intercept_ must be one number, .* got shape \(0,\)"),
+        ({"coef_": np.ones((2, 3)), "intercept_": [1.0]}, r"one for each row of coef_, which has 2, got shape \(1,\)"),
+        ({"coef_": np.ones((3, 3))}, r"coef_ must have one row of weights for each class, .* \(3, 3\) for 2 classes"),
+        ({"coef_": "heavy"}, "coef_ must hold numbers, got values of type"),
+        ({"coef_": np.ones((1, 4))}, "X must have 4 columns, as the rows of the fit, got 3"),
+        ({"classes_": ["yes"]}, r"classes_ must be a list of at least two classes, got \['yes'\]"),
+    ],
+)
+def test_weights_that_do_not_fit_together(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tb.conform(weights_alone(**changed), X)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "boolean", "Float64", object])
+def test_what_is_missing_in_a_data_frame(dtype: Any) -> None:
+    frame = pd.DataFrame(X).astype("Int64").astype(dtype)
+    frame.iloc[2, 0] = pd.NA
+    expected = MODEL.predict_proba(changed(2, 0, np.nan))
+    np.testing.assert_array_equal(MODEL.predict_proba(frame), expected)
+    assert MODEL.explain(frame.iloc[2]).support == MODEL.explain(changed(2, 0, np.nan)[2]).support
+    with pytest.raises(ValueError, match=r"X\[2, 0\] must not be missing here"):
+        tb.conform(FITTED, frame)
+
+
+def test_masked_values_are_missing() -> None:
+    masked = np.ma.masked_array(X, mask=np.zeros_like(X, dtype=bool))
+    masked[2, 0] = np.ma.masked
+    np.testing.assert_array_equal(MODEL.predict_proba(masked), MODEL.predict_proba(changed(2, 0, np.nan)))
+    np.testing.assert_array_equal(MODEL.predict_proba([[None, 0, 1]]), MODEL.predict_proba([[np.nan, 0, 1]]))
 
 
 def test_probabilities_that_are_no_softmax() -> None:
@@ -104,7 +214,9 @@ def test_probabilities_that_are_no_softmax() -> None:
             return odds / odds.sum(axis=1, keepdims=True)
 
     classifier = OneVersusRest().fit(X, [0, 1, 2, 0, 1, 2])
-    with pytest.raises(ValueError, match="must give the softmax of linear scores"):
+    with pytest.raises(
+        ValueError, match="must give probabilities that are the softmax of its linear scores, got OneVersusRest with"
+    ):
         tb.conform(classifier, X)
 
 

@@ -145,6 +145,52 @@ def test_mixture_by_definition() -> None:
         np.testing.assert_allclose(mixture.fill(gaps[None])[0][~known], mixture.theta[~known] @ joint / joint.sum())
 
 
+REAL = np.column_stack([RNG.normal(30, 5, 60), RNG.exponential(9, 60), np.arange(60) % 2])
+
+
+@pytest.mark.parametrize("name", [name for name in IMPUTERS if name != "em"])
+def test_imputers_of_real_valued_columns(name: Any) -> None:
+    gaps = np.where(RNG.random(REAL.shape) < 0.3, np.nan, REAL)
+    for rows in (REAL, gaps):
+        filled = fit_imputer(name, rows)(gaps)
+        np.testing.assert_array_equal(filled[~np.isnan(gaps)], gaps[~np.isnan(gaps)])
+        if name in FILLS:
+            values = getattr(np, f"nan{name}")(rows, axis=0)
+            np.testing.assert_allclose(filled[np.isnan(gaps)], np.broadcast_to(values, gaps.shape)[np.isnan(gaps)])
+        if name != "normal_draw":
+            missing = filled[np.isnan(gaps[:, 0]), 0]
+            assert ((missing >= REAL[:, 0].min()) & (missing <= REAL[:, 0].max())).all()
+            assert ((filled[:, 2] >= 0) & (filled[:, 2] <= 1)).all()
+    np.testing.assert_array_equal(fit_imputer(name, REAL.tolist())(gaps.tolist()), fit_imputer(name, REAL)(gaps))
+
+
+def test_medians_of_counts() -> None:
+    counts = np.array([[0, 5], [0, 1], [1, 3]], dtype=np.uint8)
+    np.testing.assert_array_equal(fill_values(counts, "median"), [0, 3])
+    np.testing.assert_array_equal(fill_values(np.array([[True], [False]]), "median"), [0.5])
+
+
+def test_what_imputers_do_not_take() -> None:
+    infinite = REAL.copy()
+    infinite[3, 1] = np.inf
+    for name in IMPUTERS:
+        with pytest.raises(ValueError, match=r"rows\[3, 1\] must be finite; mark a missing value with NaN; got inf"):
+            fit_imputer(name, infinite)
+        impute = fit_imputer(name, ROWS)
+        with pytest.raises(ValueError, match="gaps must have 8 columns, as the rows of the fit, got 7"):
+            impute(GAPS[:, :7])
+        with pytest.raises(ValueError, match=r"gaps must have two dimensions .* got 1; use gaps\.reshape"):
+            impute(GAPS[0])
+        with pytest.raises(ValueError, match="rows must hold numbers, got values of type <U"):
+            fit_imputer(name, REAL.astype(str))
+    with pytest.raises(
+        ValueError, match=r"rows\[0, 0\] must be 0, 1 or NaN for imputer 'em', got .*; use another imputer"
+    ):
+        fit_imputer("em", REAL)
+    with pytest.raises(ValueError, match=r"gaps\[0, 0\] must be 0, 1 or NaN for imputer 'em', got 2.0"):
+        fit_imputer("em", ROWS)(np.full(GAPS.shape, 2.0))
+
+
 def test_unknown_imputers_and_fills() -> None:
     with pytest.raises(
         ValueError, match="imputer must be one of min, max, mean, median, em, normal_draw, mice, knn, got"

@@ -33,7 +33,7 @@ def shortest(model: tb.ConformantModel, row: np.ndarray) -> tuple[set[int], int]
         return float(scores[1] - scores[0])
 
     whole = log_odds(row)
-    positive = whole >= 0
+    positive = whole > 0  # an even prediction is the first class
     observed = [place for place, columns in enumerate(model.layout.features) if not np.isnan(row[columns[0]])]
     support = set()
     for place in observed:
@@ -42,7 +42,7 @@ def shortest(model: tb.ConformantModel, row: np.ndarray) -> tuple[set[int], int]
             support.add(place)
     for size in range(len(support) + 1):
         for chosen in itertools.combinations(sorted(support), size):
-            if np.sign(log_odds(without(model, row, support - set(chosen)))) == np.sign(whole):
+            if (log_odds(without(model, row, support - set(chosen))) > 0) == positive:
                 return support, size
     raise AssertionError("the whole support always keeps the class")
 
@@ -61,7 +61,7 @@ def test_explanations_are_minimal(case: Case, seed: int) -> None:
         assert len(found.features) == size
         kept = model.decision_scores(without(model, row, set(found.support) - set(found.features))[None])[0]
         labels = list(model.classes)
-        assert model.classes[int(kept[1] >= kept[0])] == found.predicted
+        assert model.classes[int(np.argmax(kept))] == found.predicted == model.predict(row[None])[0]
         odds = kept[labels.index(found.predicted)] - kept[labels.index(found.against)]
         assert found.kept_log_odds == pytest.approx(odds, abs=1e-9)
         assert sorted(found.support + found.opposing) == [
@@ -113,6 +113,24 @@ def test_several_classes_need_an_opponent() -> None:
         left = without(model, X[0], set(explained.support) - set(explained.features))
         scores = dict(zip(model.classes, model.predict_proba(left[None])[0], strict=True))
         assert scores[predicted] > scores[other]
+
+
+def test_an_even_prediction_is_the_first_class() -> None:
+    X = np.array([[0, 1], [1, 0], [1, 1], [0, 0]], dtype=float)
+    classifier = LogisticRegression().fit(X, [0, 1, 1, 0])
+    classifier.coef_, classifier.intercept_ = np.array([[2.0, -2.0]]), np.array([0.0])
+    model = tb.conform(classifier, X)
+    even = np.array([1.0, 1.0])
+    assert model.predict_proba(even[None]).tolist() == [[0.5, 0.5]]
+    explained = model.explain(even)
+    assert explained.predicted == model.predict(even[None])[0] == classifier.predict(even[None])[0] == 0
+    assert (explained.support, explained.opposing) == ((1,), (0,))
+    # Without its support the row would be of the other class.
+    assert explained.features == (1,)
+    assert explained.kept_log_odds == 0
+    classifier.coef_ = np.zeros((1, 2))
+    nothing = tb.conform(classifier, X).explain(even)
+    assert (nothing.predicted, nothing.features, nothing.log_odds) == (0, (), 0)
 
 
 def test_rows_are_checked() -> None:

@@ -38,6 +38,17 @@ def test_fifths() -> None:
     assert [fifths.n_missing(60, fraction) for fraction in (0.2, 0.4, 0.6, 0.8)] == [12, 24, 36, 48]
 
 
+@pytest.mark.parametrize("fraction", [0.05, 0.3, 0.5, 0.99])
+def test_fifths_are_fifths(fraction: float) -> None:
+    with pytest.raises(
+        ValueError, match=rf"missing must be multiples of 0\.2 with rounding='fifths', got {fraction}; use"
+    ):
+        Missingness(rounding="fifths").n_missing(13, fraction)
+    # Rates are no numbers of features.
+    mask = Missingness("rates", rounding="fifths").draw(5, NAMES, fraction, np.random.default_rng(0))
+    assert mask.shape == (5, 12)
+
+
 def test_every_feature_is_equally_likely_and_rows_differ() -> None:
     mask = Missingness().draw(20_000, NAMES, 0.25, np.random.default_rng(1))
     # Five standard deviations of a binomial count.

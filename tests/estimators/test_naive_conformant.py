@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import trimbench.estimators
-from trimbench.estimators import NaiveConformantClassifier
+from trimbench.estimators import IncompleteRowsWarning, NaiveConformantClassifier
 
 
 @parametrize_with_checks(
@@ -80,7 +81,8 @@ def test_it_is_tuned_and_cross_validated() -> None:
 def test_incomplete_training_rows_are_left_out() -> None:
     X, y = sample()
     gaps = np.vstack([X, np.where([True, False, False, False], np.nan, X[:20])])
-    with_gaps = NaiveConformantClassifier().fit(gaps, np.concatenate([y, y[:20]]))
+    with pytest.warns(IncompleteRowsWarning, match="^20 of 420 training rows have missing values and were left out"):
+        with_gaps = NaiveConformantClassifier().fit(gaps, np.concatenate([y, y[:20]]))
     np.testing.assert_array_equal(with_gaps.predict_proba(X), NaiveConformantClassifier().fit(X, y).predict_proba(X))
 
 
@@ -90,6 +92,43 @@ def test_explanations_are_columns() -> None:
     explained = classifier.explain(X[0])
     assert set(explained.features) <= {0, 1, 2, 3}
     assert sorted(explained.support + explained.opposing) == [0, 1, 2, 3]
+
+
+def test_explanations_name_classes_by_their_labels() -> None:
+    X, y = sample()
+    classifier = NaiveConformantClassifier(categorical_features=[2]).fit(X, y)
+    for row, predicted in zip(X[:10], classifier.predict(X[:10]), strict=True):
+        for other in set(classifier.classes_) - {predicted}:
+            explained = classifier.explain(row, against=other)
+            assert (explained.predicted, explained.against) == (predicted, other)
+    with pytest.raises(ValueError, match=r"against must be one of \['.*', '.*'\], got 1 "):
+        classifier.explain(X[0], against=1)
+    with pytest.raises(ValueError, match=r"x must be one row of 4 values, got shape \(1, 4\)"):
+        classifier.explain(X[:1], against="ant")
+    with pytest.raises(ValueError, match="x must be finite"):
+        classifier.explain([np.inf, 0, 0, 0], against="ant")
+
+
+def test_predictions_and_explanations_agree_on_even_rows() -> None:
+    X, _ = sample()
+    classifier = NaiveConformantClassifier(inverse_penalty=1e-12).fit(X[:, 1:2], np.tile(["no", "yes"], 200))
+    assert classifier.predict_proba([[np.nan]])[0] == pytest.approx([0.5, 0.5], abs=1e-9)
+    for row in ([np.nan], [0.0], [1.0]):
+        assert classifier.explain(row).predicted == classifier.predict([row])[0]
+
+
+def test_data_frames_with_gaps() -> None:
+    X, y = sample()
+    rows = np.where(np.random.default_rng(2).random(X.shape) < 0.2, np.nan, X)
+    classifier = NaiveConformantClassifier().fit(pd.DataFrame(X, columns=list("abcd")), y)
+    frame = pd.DataFrame(rows, columns=list("abcd"))
+    frame["c"] = frame["c"].astype("Int64").astype(object)
+    assert frame["c"].isna().any()
+    expected = NaiveConformantClassifier().fit(X, y).predict_proba(rows)
+    np.testing.assert_array_equal(classifier.predict_proba(frame), expected)
+    frame["c"] = frame["c"].astype("Int64")
+    np.testing.assert_array_equal(classifier.predict_proba(frame), expected)
+    assert classifier.explain(frame.iloc[0], against="bee" if classifier.predict(frame)[0] != "bee" else "ant")
 
 
 @pytest.mark.parametrize(
@@ -102,6 +141,14 @@ def test_explanations_are_columns() -> None:
         (
             lambda X, y: NaiveConformantClassifier(categorical_features=[9]).fit(X, y),
             "categorical_features must be from 0 to 3, got 9",
+        ),
+        (
+            lambda X, y: NaiveConformantClassifier(categorical_features=[True, False, False, False]).fit(X, y),
+            "categorical_features must name columns by their position, a whole number, got True; np.flatnonzero gives",
+        ),
+        (
+            lambda X, y: NaiveConformantClassifier(categorical_features=2).fit(X, y),  # type: ignore[arg-type]
+            r"categorical_features must be a list of columns, got 2; write \[2\] for one column",
         ),
         (
             lambda X, y: NaiveConformantClassifier().fit(X, np.zeros(len(X))),

@@ -92,6 +92,13 @@ def announce(folder: str, token: int) -> dict[str, Any]:
 
 
 @job_function(code=CODE)
+def leave_a_mark(folder: str, token: int) -> dict[str, Any]:
+    Path(folder, f"{token}.{os.getpid()}.{time.monotonic_ns()}").touch()
+    time.sleep(0.1)
+    return {"token": token}
+
+
+@job_function(code=CODE)
 def linear_algebra_threads() -> dict[str, Any]:
     import threadpoolctl
 

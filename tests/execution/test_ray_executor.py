@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trimbench.execution import Job, Record, SerialExecutor
+from trimbench.execution import Job, JobStore, Record, SerialExecutor
 from trimbench.execution.executors import Executor
 from trimbench.execution.ray_executor import RayExecutor
 
 from . import sample_jobs
+from .programs import start_program, wait_for
 
 # One cluster serves all tests of this file; Ray's own code warns of what it will change.
 pytestmark = [
@@ -92,6 +97,38 @@ def test_a_lost_node_loses_no_job(cluster: Any) -> None:
     killer.join()
     assert sorted(record.job.key for record in records) == sorted(job.key for job in jobs)
     assert all(record.ok for record in records)
+
+
+def test_kills_of_node_worker_and_program_repeat_no_finished_job(
+    cluster: Any, tmp_path: Path, programs: list[subprocess.Popen[str]]
+) -> None:
+    store, folder = JobStore(tmp_path / "records"), tmp_path / "marks"
+    folder.mkdir()
+    jobs = [Job.create(sample_jobs.leave_a_mark, {"folder": str(folder), "token": n}) for n in range(60)]
+    node = cluster.add_node(num_cpus=1)
+
+    def go_on_to(n_stored: int) -> subprocess.Popen[str]:
+        shared: dict[str, object] = {"folder": str(folder)}
+        programs.append(
+            start_program(store.folder, "ray", "leave_a_mark", "token", 60, shared, address=cluster.address)
+        )
+        wait_for(lambda: len(store.successes(jobs)) >= n_stored, seconds=60)
+        return programs[-1]
+
+    program = go_on_to(8)
+    cluster.remove_node(node, allow_graceful=False)
+    wait_for(lambda: len(store.successes(jobs)) >= 16, seconds=60)
+    os.kill(int(max(folder.iterdir(), key=lambda mark: mark.stat().st_mtime).name.split(".")[1]), signal.SIGKILL)
+    wait_for(lambda: len(store.successes(jobs)) >= 24, seconds=60)
+    program.kill()
+    program.wait()
+    stored = store.successes(jobs)
+    marked = Counter(int(mark.name.split(".")[0]) for mark in folder.iterdir())
+    assert go_on_to(60).wait(timeout=60) == 0
+    again = Counter(int(mark.name.split(".")[0]) for mark in folder.iterdir()) - marked
+    assert {jobs[token].key for token in again}.isdisjoint(stored)
+    assert {key: store.successes(jobs)[key] for key in stored} == stored
+    assert [record.result for record in store.successes(jobs).values()] == [{"token": n} for n in range(60)]
 
 
 def test_what_the_caller_raises_ends_the_run_and_the_workers(cluster: Any) -> None:

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from trimbench.execution.ray_executor import RayExecutor
 from trimbench.execution.slurm_executor import SlurmExecutor
 
 from . import sample_jobs
+from .programs import is_alive, start_program, wait_for
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -172,57 +173,7 @@ def test_on_a_terminal_there_is_a_bar_with_failures(store: JobStore, monkeypatch
     assert "failed=1" in screen.getvalue()
 
 
-PROGRAM = """
-import sys
-from importlib import import_module
-from pathlib import Path
-sys.path[:0] = {paths!r}
-from trimbench.execution import Job, JobStore, make_executor, run_jobs
-if __name__ == "__main__":
-    jobs = import_module({module!r})
-    sweep = [Job.create(getattr(jobs, {function!r}), {{**{shared!r}, {axis!r}: n}}) for n in range({n})]
-    run_jobs(sweep, JobStore(Path({folder!r})), make_executor({kind!r}, workers={workers!r}))
-"""
-
-
-def start_program(
-    folder: Path, kind: str, function: str, axis: str, n: int, shared: dict[str, object]
-) -> "subprocess.Popen[str]":
-    """A sweep in a program of its own, as a script that spawned workers can import."""
-    script = folder.parent / "program.py"
-    workers = 2 if kind == "processes" else None
-    names = {"paths": sys.path, "module": sample_jobs.__name__, "folder": str(folder)}
-    script.write_text(
-        PROGRAM.format(kind=kind, workers=workers, function=function, axis=axis, n=n, shared=shared, **names)
-    )
-    return subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True, start_new_session=True)
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "waited in vain"
-        time.sleep(0.01)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks processes up in /proc")
-
-
-@pytest.fixture
-def programs() -> Iterator[list["subprocess.Popen[str]"]]:
-    started: list[subprocess.Popen[str]] = []
-    yield started
-    for program in started:
-        if program.poll() is None:
-            program.kill()
-        program.communicate()
 
 
 @pytest.mark.parametrize(("kind", "seed"), [("serial", 1), ("serial", 2), ("processes", 3)])
@@ -243,7 +194,7 @@ def test_after_a_kill_exactly_the_rest_runs(
     assert executor.ran == [job for job in jobs if job.key not in stored]
     assert [record.cached for record in records] == [job.key in stored for job in jobs]
     assert [record.result for record in records] == [sample_jobs.draw(**job.parameters) for job in jobs]
-    assert len(list(store.folder.rglob("*.*"))) == 20
+    assert len(list(store.folder.rglob("*.*"))) == 20, "nothing but records"
 
 
 @needs_proc

@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> JobStore:
 
 
 def files(store: JobStore) -> list[str]:
-    return sorted(path.name for path in store.folder.rglob("*") if path.is_file())
+    return sorted(path.name for path in store.folder.rglob("*") if path.is_file() and path.name != "door")
 
 
 results = st.dictionaries(

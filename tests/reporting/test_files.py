@@ -74,6 +74,21 @@ def test_further_tables_and_figures_have_names_of_their_own(tmp_path: Path) -> N
     assert "![A title](one_deep_vote.png)" in (tmp_path / "family/one.md").read_text(encoding="utf-8")
 
 
+def test_files_of_an_earlier_setting_are_removed(tmp_path: Path) -> None:
+    further = Table("more", "More", pd.DataFrame({"a": [1]}))
+    figure = LineFigure("other", "Another", "x", "y", POINTS)
+    written = write_findings(findings(tables=(further,), figures=(figure,)), [], tmp_path)
+    mine = tmp_path / "family/one_mine.csv"
+    mine.write_text("not ours")
+    now = write_findings(findings(), [], tmp_path)
+    assert set(written) - set(now), "there was something to remove"
+    assert names([*now, mine], tmp_path)
+    for damaged in ("{", '{"files": ["../one_mine.csv", 3]}', "[]"):
+        now[-1].write_text(damaged)
+        assert write_findings(findings(), [], tmp_path) == now
+        assert mine.exists()
+
+
 def test_points_and_lists_come_back(tmp_path: Path) -> None:
     write_findings(findings(), [], tmp_path)
     with (tmp_path / "family/one_points.csv").open(encoding="utf-8") as stream:

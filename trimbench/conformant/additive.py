@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,8 +55,8 @@ def filling_predictor(
     return AdditivePredictor(weights, biases, _per_feature(fill[:, None] * weights, columns))
 
 
-def fill_values(rows: NDArray[np.uint8], fill: Fill) -> Vector:
-    """Return the minimum, maximum, mean or median of each column of complete rows.
+def fill_values(rows: NDArray[Any], fill: Fill) -> Vector:
+    """Return the minimum, maximum, mean or median of each column of complete rows of numbers.
 
     Raises
     ------
@@ -72,8 +72,12 @@ def fill_values(rows: NDArray[np.uint8], fill: Fill) -> Vector:
     if fill == "max":
         return np.asarray(rows.max(axis=0), dtype=np.float64)
     mean: Vector = rows.mean(axis=0, dtype=np.float64)
-    # The median of zeros and ones; with as many of both it is in the middle.
-    return mean if fill == "mean" else np.where(mean > 0.5, 1.0, np.where(mean < 0.5, 0.0, 0.5))
+    if fill == "mean":
+        return mean
+    if rows.dtype.kind in "bu" and rows.max(initial=0) <= 1:
+        # The median of zeros and ones, without sorting; with as many of both it is in the middle.
+        return np.where(mean > 0.5, 1.0, np.where(mean < 0.5, 0.0, 0.5))
+    return np.asarray(np.median(rows, axis=0), dtype=np.float64)
 
 
 def naive_bayes_predictor(

@@ -15,12 +15,15 @@ from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.newton import Solution, solve_newton
 from trimbench.conformant.problem import Matrix, ReducedProblem, Vector, reduce_problem
 from trimbench.conformant.statistics import FeatureStatistics
+from trimbench.conformant.tables import as_numbers, as_table
 
 SolverName = Literal["newton", "gpkit", "cvxpy"]
 SOLVERS: tuple[SolverName, ...] = get_args(SolverName)
+_INSTEAD = "fit LogisticRegression to the same data, with its default (multinomial) handling of several classes"
 # A solver that leaves a larger residual has not solved the problem.
 _ACCEPTABLE_RESIDUAL = 1e-5
 _SAME_PROBABILITY = 1e-6
+_COMPARED_ROWS = 100
 
 
 def conform(
@@ -37,7 +40,10 @@ def conform(
     Parameters
     ----------
     logistic_regression : fitted sklearn.linear_model.LogisticRegression
-        Binary or multinomial, regularised or not.
+        Binary or multinomial, regularised or not. Any other classifier with ``coef_``, ``intercept_`` and ``classes_``
+        will do whose ``predict_proba`` is the softmax (for two classes the sigmoid) of its linear scores, as is that of
+        ``SGDClassifier(loss="log_loss")`` for two classes; some rows of X are compared. An object with these three
+        attributes and no ``predict`` holds weights of one's own, and is taken at its word.
     X : array of shape (n_rows, n_columns)
         Complete training rows, labels are not needed. Columns are 0 or 1 unless they are named in `real`.
     solver : {"newton", "gpkit", "cvxpy"}
@@ -59,8 +65,8 @@ def conform(
     Raises
     ------
     ValueError
-        When the classifier is not fitted, its probabilities are no softmax of linear scores, or an argument or a value
-        of X is not allowed.
+        When the classifier is not fitted, its probabilities are no softmax of linear scores or it has none, or an
+        argument or a value of X is not allowed.
     RuntimeError
         When the solver fails.
 
@@ -87,8 +93,9 @@ def conform(
     """
     weights, biases, classes = linear_scores(logistic_regression)
     layout = FeatureLayout.of(len(weights), categorical, real)
-    statistics = FeatureStatistics.of(X, layout)
-    _check_probabilities(logistic_regression, X, weights, biases)
+    table = as_table(X, layout.n_columns)
+    statistics = FeatureStatistics.of(table, layout)
+    _check_probabilities(logistic_regression, table, weights, biases)
     return conform_to_statistics(weights, biases, classes, layout, statistics, solver, smoothing)
 
 
@@ -127,13 +134,17 @@ def conform_to_statistics(
     ):
         raise ValueError(f"smoothing must be a number >= 0, got {smoothing!r}")
     weights, biases = np.asarray(weights, dtype=np.float64), np.asarray(biases, dtype=np.float64)
+    classes = np.asarray(classes)
     _check_weights(weights, biases, classes, layout, statistics)
     coding = reduce_problem(weights, biases, layout, statistics, float(smoothing))
-    solution = _solver(solver)(coding.problem)
+    # Where every feature is constant there is nothing to solve, and other solvers take no empty problem.
+    solution = (_solver(solver) if len(coding.problem.linear) else solve_newton)(coding.problem)
     if not solution.residual <= _ACCEPTABLE_RESIDUAL:
+        stronger = "more smoothing, or stronger regularisation of the classifier"
+        advice = stronger if solver == "newton" else "solver='newton'"
         raise RuntimeError(
             f"solver {solver!r} left a moment residual of {solution.residual:.2g}, more than {_ACCEPTABLE_RESIDUAL:g}; "
-            "use smoothing > 0, stronger regularisation of the classifier, or another solver"
+            f"use {advice}"
         )
     return ConformantModel(classes, weights, biases, layout, solution, coding)
 
@@ -144,18 +155,33 @@ def linear_scores(logistic_regression: Any) -> tuple[Matrix, Vector, NDArray[Any
     Raises
     ------
     ValueError
-        When it is not fitted, is none, or has infinite weights.
+        When it is not fitted, is none, has infinite weights, or weights, intercepts and classes do not fit together.
     """
     missing = [name for name in ("coef_", "intercept_", "classes_") if not hasattr(logistic_regression, name)]
     if missing:
         raise ValueError(
             f"logistic_regression must be a fitted LogisticRegression, got {type(logistic_regression).__name__} "
-            f"without {', '.join(missing)}; call its fit first"
+            f"without {', '.join(missing)}; call its fit first, or {_INSTEAD}"
         )
-    coefficients = np.atleast_2d(np.asarray(logistic_regression.coef_, dtype=np.float64))
     classes = np.asarray(logistic_regression.classes_)
-    biases = np.broadcast_to(np.asarray(logistic_regression.intercept_, dtype=np.float64), len(coefficients))
-    if len(classes) == 2 and len(coefficients) == 1:  # scikit-learn keeps the second class only
+    if classes.ndim != 1 or len(classes) < 2:
+        raise ValueError(f"classes_ must be a list of at least two classes, got {logistic_regression.classes_!r}")
+    sparse_or_not = logistic_regression.coef_
+    dense = sparse_or_not.toarray() if hasattr(sparse_or_not, "toarray") else sparse_or_not  # after sparsify()
+    coefficients = np.atleast_2d(as_numbers(dense, "coef_")).astype(np.float64)
+    intercepts = as_numbers(logistic_regression.intercept_, "intercept_").astype(np.float64)
+    if coefficients.ndim != 2 or not (len(coefficients) == len(classes) or (len(classes), len(coefficients)) == (2, 1)):
+        raise ValueError(
+            "coef_ must have one row of weights for each class, or one row for the second of two classes, got shape "
+            f"{coefficients.shape} for {len(classes)} classes"
+        )
+    if intercepts.shape not in ((), (len(coefficients),)):
+        raise ValueError(
+            f"intercept_ must be one number, or one for each row of coef_, which has {len(coefficients)}, got shape "
+            f"{intercepts.shape}"
+        )
+    biases = np.broadcast_to(intercepts, len(coefficients))
+    if len(coefficients) < len(classes):  # scikit-learn keeps the second class only
         coefficients = np.vstack([np.zeros_like(coefficients), coefficients])
         biases = np.concatenate([[0.0], biases])
     _check_finite(coefficients, biases)
@@ -183,11 +209,18 @@ def _check_weights(
     _check_finite(weights, biases)
 
 
-def _check_probabilities(logistic_regression: Any, X: ArrayLike, weights: Matrix, biases: Vector) -> None:
+def _check_probabilities(logistic_regression: Any, X: NDArray[Any], weights: Matrix, biases: Vector) -> None:
     """Raise an error unless the classifier's probabilities are a softmax of its linear scores (one-vs-rest are not)."""
+    name = type(logistic_regression).__name__
     if not hasattr(logistic_regression, "predict_proba"):
-        return
-    few = np.asarray(X[:5] if isinstance(X, np.ndarray) else np.asarray(X)[:5], dtype=np.float64)
+        if not hasattr(logistic_regression, "predict"):
+            return
+        raise ValueError(
+            f"logistic_regression must give probabilities that are the softmax of its linear scores, got {name} "
+            f"without predict_proba; {_INSTEAD}"
+        )
+    # Rows from all over the table: sorted by class, the first ones may all be so sure that anything agrees.
+    few = X[np.linspace(0, len(X) - 1, min(len(X), _COMPARED_ROWS)).astype(np.intp)].astype(np.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a table without column names is predicted
         theirs = np.asarray(logistic_regression.predict_proba(few))
@@ -196,8 +229,8 @@ def _check_probabilities(logistic_regression: Any, X: ArrayLike, weights: Matrix
     ours /= ours.sum(axis=1, keepdims=True)
     if theirs.shape != ours.shape or not np.allclose(theirs, ours, rtol=0, atol=_SAME_PROBABILITY):
         raise ValueError(
-            "logistic_regression must give the softmax of linear scores, and its probabilities are something else; "
-            "use LogisticRegression with the default (multinomial) handling of several classes"
+            f"logistic_regression must give probabilities that are the softmax of its linear scores, got {name} with "
+            f"others (one-versus-rest, calibrated or clipped ones, say); {_INSTEAD}"
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from typing import Any
 
@@ -29,7 +28,8 @@ def solve_cvxpy(problem: ReducedProblem) -> Solution:
     Raises
     ------
     RuntimeError
-        When CVXPY finds no solution.
+        When CVXPY finds no solution: its interior-point method loses accuracy where there are hundreds of features and
+        rare values.
     """
     import cvxpy as cp
 
@@ -45,11 +45,12 @@ def solve_cvxpy(problem: ReducedProblem) -> Solution:
     objective = problem.linear @ parameters - (1 + problem.pseudo * problem.n_classes) * total - smoothed
     program = cp.Problem(cp.Maximize(objective))
     found: list[Solution] = []
+    reason = ""
     # The highest accuracy is not always within reach of an interior-point method, and then it returns less than it can.
     for tolerance in _TOLERANCES:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # remarks on accuracy: the residual tells it
-            with contextlib.suppress(cp.error.SolverError):
+            try:
                 program.solve(
                     solver=cp.CLARABEL,
                     tol_gap_abs=tolerance,
@@ -58,6 +59,10 @@ def solve_cvxpy(problem: ReducedProblem) -> Solution:
                     max_iter=500,
                     verbose=False,
                 )
+            except cp.error.SolverError as error:
+                reason = str(error).split(". ")[0]
+            else:
+                reason = f"status {program.status}"
         if parameters.value is not None:
             point = np.asarray(parameters.value, dtype=np.float64)
             at = problem.evaluate(point)
@@ -66,7 +71,10 @@ def solve_cvxpy(problem: ReducedProblem) -> Solution:
             if at.residual < _ENOUGH:
                 break
     if not found:
-        raise RuntimeError(f"CVXPY found no solution (status {program.status}); use solver='newton'")
+        raise RuntimeError(
+            f"CVXPY found no solution for {problem.n_free} values of discrete features, {len(problem.real_weights)} "
+            f"real-valued features and {problem.n_classes} classes ({reason}); use solver='newton'"
+        )
     return min(found, key=lambda solution: solution.residual)
 
 

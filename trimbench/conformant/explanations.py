@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from trimbench.conformant.layout import chunks
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import Vector
+from trimbench.conformant.tables import as_row
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,8 @@ def explain(model: ConformantModel, x: ArrayLike, against: Any = None) -> Explan
     """Return the sufficient explanation of the classification of one row.
 
     The log-odds of a naive Bayes model are a sum over the observed features, so that taking support features by
-    decreasing evidence gives the fewest.
+    decreasing evidence gives the fewest. Of classes with equal scores the first is predicted, as in
+    `ConformantModel.predict` and by the classifier itself (the paper counts an even prediction as the second).
 
     Parameters
     ----------
@@ -80,8 +82,9 @@ def explain(model: ConformantModel, x: ArrayLike, against: Any = None) -> Explan
     log_odds = against_it + float(evidence[ordered].sum())
     reached = against_it + np.concatenate([[0.0], np.cumsum(evidence[ordered])])
     reached[-1] = log_odds
-    # An exact tie is kept by a tie only.
-    enough = reached > 0 if log_odds > 0 else reached >= log_odds
+    # An even prediction is the first of the two classes.
+    enough = reached > 0 if winner > other else reached >= 0
+    enough[-1] = True  # a row that is even but for rounding
     size = int(np.argmax(enough))
     return Explanation(
         model.classes[winner],
@@ -149,19 +152,13 @@ def feature_evidence(model: ConformantModel, row: Vector, winner: int, other: in
 
 
 def _row(model: ConformantModel, x: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(x, dtype=np.float64)
-    if values.shape != (model.layout.n_columns,):
-        raise ValueError(f"x must be one row of {model.layout.n_columns} values, got shape {values.shape}")
-    (row,) = chunks(values[None], model.layout, missing=True)
+    (row,) = chunks(as_row(x, model.layout.n_columns), model.layout, missing=True)
     return row
 
 
 def _classes(model: ConformantModel, scores: Vector, against: Any) -> tuple[int, int]:
     labels = model.classes.tolist()
-    winner = int(np.argmax(scores))
-    if len(labels) == 2:
-        # The paper counts an even prediction as class 1.
-        winner = int(scores[1] >= scores[0])
+    winner = int(np.argmax(scores))  # as `predict`
     if isinstance(against, np.generic):
         against = against.item()
     if against is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -109,6 +110,31 @@ def _constraints(problem: ReducedProblem, prior: Any, value: Any, reference: Any
 
 
 @contextlib.contextmanager
+def silent_descriptors() -> Iterator[None]:
+    """Send what this process, its libraries and its children write to standard output and error nowhere."""
+    saved = {}
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is not None:
+            stream.flush()
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):  # closed, as in a daemon: nothing can be written
+            saved[descriptor] = os.dup(descriptor)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        for descriptor in saved:
+            os.dup2(nowhere, descriptor)
+        yield
+    finally:
+        for stream in (sys.__stdout__, sys.__stderr__):
+            if stream is not None:
+                stream.flush()
+        for descriptor, original in saved.items():
+            os.dup2(original, descriptor)
+            os.close(original)
+        os.close(nowhere)
+
+
+@contextlib.contextmanager
 def _quiet() -> Iterator[ModuleType]:
     """Lend GPkit without its output: at its first import it looks for solvers and runs its own tests.
 
@@ -122,7 +148,8 @@ def _quiet() -> Iterator[ModuleType]:
     with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            import gpkit
+            with silent_descriptors() if "gpkit" not in sys.modules else contextlib.nullcontext():
+                import gpkit
         except (ImportError, OSError) as error:
             raise RuntimeError(f"solver='gpkit' needs GPkit and CVXOPT, which cannot be imported: {error}") from error
         sys.setrecursionlimit(max(before, _RECURSION_LIMIT))

@@ -7,15 +7,17 @@ from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from trimbench.conformant.additive import FILLS, fill_values
 from trimbench.conformant.bernoulli_mixture import fit_mixture
 from trimbench.conformant.problem import Matrix
+from trimbench.conformant.tables import as_table
 
 ImputerName = Literal["min", "max", "mean", "median", "em", "normal_draw", "mice", "knn"]
 IMPUTERS: tuple[ImputerName, ...] = get_args(ImputerName)
-Imputer = Callable[[Matrix], Matrix]
+Imputer = Callable[[ArrayLike], Matrix]
+_Fill = Callable[[Matrix], Matrix]
 
 
 def fit_imputer(
@@ -39,7 +41,8 @@ def fit_imputer(
         experiments ran under the name of EM. ``"mice"``: chained equations (scikit-learn's IterativeImputer).
         ``"knn"``: the mean of the nearest rows (scikit-learn's KNNImputer).
     rows : array of shape (n_rows, n_columns)
-        Training rows, or the rows to fill themselves; NaN where missing.
+        Training rows, or the rows to fill themselves; NaN where missing. Any finite numbers, but for ``"em"``: zeros
+        and ones.
     seed : int
     n_components : int
         Of ``"em"``.
@@ -53,28 +56,57 @@ def fit_imputer(
     Returns
     -------
     callable
-        From rows with NaN to complete rows; columns that are missing in every training row are filled with 0.
+        From rows with NaN to complete rows; columns that are missing in every training row are filled with 0. What it
+        fills in a column of zeros and ones by ``"mice"`` is between 0 and 1.
 
     Raises
     ------
     ValueError
-        When there is no imputer of that name, or no row.
+        When there is no imputer of that name, no row, or a value is not allowed; from the function that is returned,
+        when its rows have other columns or a value that is not allowed.
     """
     if name not in IMPUTERS:
         raise ValueError(f"imputer must be one of {', '.join(IMPUTERS)}, got {name!r}")
-    if len(rows) == 0:
+    table = _checked(as_table(rows, name="rows"), name, "rows")
+    if len(table) == 0:
         raise ValueError("rows must have at least one row to fit an imputer to, got 0")
     if name in FILLS:
-        return _constant(rows, name)
-    if name == "normal_draw":
-        return _normal_draw(rows, seed)
-    if name == "em":
-        mixture = fit_mixture(rows, n_components, seed=seed, max_iterations=10 * max_iterations)
-        return mixture.fill
-    return _from_scikit_learn(name, rows, seed, n_neighbours, n_nearest_features, max_iterations)
+        impute = _constant(table, name)
+    elif name == "normal_draw":
+        impute = _normal_draw(table, seed)
+    elif name == "em":
+        impute = fit_mixture(table, n_components, seed=seed, max_iterations=10 * max_iterations).fill
+    else:
+        impute = _from_scikit_learn(name, table, seed, n_neighbours, n_nearest_features, max_iterations)
+
+    def fill(gaps: ArrayLike) -> Matrix:
+        return impute(_checked(as_table(gaps, table.shape[1], "gaps"), name, "gaps").astype(np.float64, copy=False))
+
+    return fill
 
 
-def _constant(rows: NDArray[Any], name: Any) -> Imputer:
+def _checked(table: NDArray[Any], imputer: str, name: str) -> NDArray[Any]:
+    """Return a table of values that an imputer takes."""
+    if table.dtype.kind == "f" and np.isinf(table).any():
+        row, column = np.argwhere(np.isinf(table))[0]
+        raise ValueError(
+            f"{name}[{row}, {column}] must be finite; mark a missing value with NaN; got {float(table[row, column])!r}"
+        )
+    if imputer == "em" and not _are_binary(table).all():
+        row, column = np.argwhere(~np.isnan(table) & (table != 0) & (table != 1))[0]
+        raise ValueError(
+            f"{name}[{row}, {column}] must be 0, 1 or NaN for imputer 'em', got {float(table[row, column])!r}; use "
+            "another imputer for other numbers, or binarise the column"
+        )
+    return table
+
+
+def _are_binary(table: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which columns have no other values than 0 and 1; one without any value is such a column."""
+    return np.asarray((np.isnan(table) | (table == 0) | (table == 1)).all(axis=0))
+
+
+def _constant(rows: NDArray[Any], name: Any) -> _Fill:
     if rows.dtype.kind == "f" and np.isnan(rows).any():
         statistics: dict[str, Callable[..., Any]] = {
             "min": np.nanmin,
@@ -90,7 +122,7 @@ def _constant(rows: NDArray[Any], name: Any) -> Imputer:
     return lambda gaps: np.where(np.isnan(gaps), values, gaps)
 
 
-def _normal_draw(rows: NDArray[Any], seed: int) -> Imputer:
+def _normal_draw(rows: NDArray[Any], seed: int) -> _Fill:
     table = np.asarray(rows, dtype=np.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -110,7 +142,7 @@ def _from_scikit_learn(
     n_neighbours: int,
     n_nearest_features: int | None,
     max_iterations: int,
-) -> Imputer:
+) -> _Fill:
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer, KNNImputer
 
@@ -118,11 +150,12 @@ def _from_scikit_learn(
     if name == "knn":
         imputer = KNNImputer(n_neighbors=min(n_neighbours, len(table)), keep_empty_features=True)
     else:
+        binary = _are_binary(table)
         imputer = IterativeImputer(
             max_iter=max_iterations,
             n_nearest_features=n_nearest_features,
-            min_value=0,
-            max_value=1,
+            min_value=np.where(binary, 0.0, -np.inf),
+            max_value=np.where(binary, 1.0, np.inf),
             random_state=seed % 2**32,
             keep_empty_features=True,
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 # Rows that are looked at at a time: bounds the memory that checks and products need.
 CHUNK_ROWS = 8192
@@ -58,9 +58,21 @@ class FeatureLayout:
     def of(
         cls, n_columns: int, categorical: Sequence[Sequence[int]] | None = None, real: Sequence[int] | None = None
     ) -> FeatureLayout:
-        """Return the layout for lists of columns, as a user gives them."""
-        groups = tuple(tuple(int(column) for column in group) for group in categorical or ())
-        return cls(n_columns, groups, tuple(int(column) for column in real or ()))
+        """Return the layout for lists of columns, as a user gives them.
+
+        Raises
+        ------
+        ValueError
+            When they are no lists of positions, or not allowed in a layout.
+        """
+        groups = () if categorical is None else categorical
+        if isinstance(groups, str) or not isinstance(groups, Iterable):
+            raise ValueError(f"categorical must be a list of lists of columns, got {groups!r}; write [[0, 1]], say")
+        return cls(
+            n_columns,
+            tuple(as_positions(group, "each feature of categorical") for group in groups),
+            () if real is None else as_positions(real, "real"),
+        )
 
     @property
     def n_features(self) -> int:
@@ -82,32 +94,6 @@ class FeatureLayout:
         return np.array([column for column in range(self.n_columns) if column not in named], dtype=np.intp)
 
 
-def as_table(rows: ArrayLike, n_columns: int, name: str = "X") -> NDArray[Any]:
-    """Return rows as a table of numbers, without a copy where they are one.
-
-    Raises
-    ------
-    ValueError
-        When they are no table of numbers or have another number of columns.
-    """
-    table = np.asarray(rows)
-    if table.dtype == object:
-        try:
-            table = table.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{name} must hold numbers, and NaN where a value is missing, got {error}") from error
-    if table.dtype.kind not in "buif":
-        raise ValueError(f"{name} must hold numbers, got values of type {table.dtype}; encode them first")
-    if table.ndim != 2:
-        raise ValueError(f"{name} must have two dimensions (rows and columns), got {table.ndim}; use X.reshape(1, -1)")
-    if table.shape[1] != n_columns:
-        raise ValueError(
-            f"{name} must have the {n_columns} columns that the logistic regression has weights for, got "
-            f"{table.shape[1]}"
-        )
-    return table
-
-
 def chunks(rows: NDArray[Any], layout: FeatureLayout, *, missing: bool) -> Iterator[NDArray[np.float64]]:
     """Give the rows in parts, as float64, each checked against the layout.
 
@@ -127,6 +113,26 @@ def chunks(rows: NDArray[Any], layout: FeatureLayout, *, missing: bool) -> Itera
         part = np.asarray(rows[start : start + CHUNK_ROWS], dtype=np.float64)
         _check(part, layout, start, missing)
         yield part
+
+
+def as_positions(columns: Any, name: str) -> tuple[int, ...]:
+    """Return columns as whole numbers.
+
+    Raises
+    ------
+    ValueError
+        When they are no list of positions, a mask for example.
+    """
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise ValueError(f"{name} must be a list of columns, got {columns!r}; write [{columns!r}] for one column")
+    listed = list(columns)
+    for column in listed:
+        if isinstance(column, bool | np.bool_) or not isinstance(column, int | np.integer):
+            raise ValueError(
+                f"{name} must name columns by their position, a whole number, got {column!r}; np.flatnonzero gives the "
+                "positions of a mask"
+            )
+    return tuple(int(column) for column in listed)
 
 
 def _check(part: NDArray[np.float64], layout: FeatureLayout, start: int, missing: bool) -> None:

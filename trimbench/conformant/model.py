@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.conformant.layout import FeatureLayout, as_table, chunks
+from trimbench.conformant.layout import FeatureLayout, chunks
 from trimbench.conformant.newton import Solution
 from trimbench.conformant.problem import Coding, Matrix, Vector
+from trimbench.conformant.tables import as_table
 
 if TYPE_CHECKING:
     from trimbench.conformant.explanations import Explanation
@@ -33,6 +34,8 @@ class ConformantModel:
         The reduced problem that was solved.
     missing_scores : ndarray of shape (n_features, n_classes)
         What each feature adds to the score of each class while it is missing.
+    log_prior : ndarray of shape (n_classes,)
+        Logarithm of the class distribution: what is predicted when everything is missing.
     """
 
     classes: NDArray[Any]
@@ -42,26 +45,24 @@ class ConformantModel:
     solution: Solution
     coding: Coding = field(repr=False)
     missing_scores: Matrix = field(init=False, repr=False)
+    log_prior: Vector = field(init=False, repr=False)
     _log_normaliser: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         at = self.coding.problem.evaluate(self.solution.parameters)
         expected = self.coding.offsets.copy()
         expected[[*self.coding.discrete, *self.coding.real]] += at.normalisers
-        scores = self.biases + expected.sum(axis=0)
+        # Sums of thousands of log-normalisers round; those of their differences between classes hardly do.
+        scores = self.biases + _column_sums(expected - expected[:, :1])
+        share = float(_logsumexp(scores[None])[0])
         object.__setattr__(self, "missing_scores", expected)
-        object.__setattr__(self, "_log_normaliser", float(_logsumexp(scores[None])[0]))
+        object.__setattr__(self, "log_prior", scores - share)
+        object.__setattr__(self, "_log_normaliser", share + float(_column_sums(expected[:, :1])[0]))
 
     @property
     def residual(self) -> float:
         """Largest violation of the moment equations: the certificate of the solution."""
         return self.solution.residual
-
-    @property
-    def log_prior(self) -> Vector:
-        """Logarithm of the class distribution, shape (n_classes,): what is predicted when everything is missing."""
-        prior: Vector = self.biases + self.missing_scores.sum(axis=0) - self._log_normaliser
-        return prior
 
     @property
     def tilts(self) -> Vector:
@@ -225,20 +226,9 @@ class ConformantModel:
         ValueError
             When a feature is real-valued, a value is missing or not allowed.
         """
-        if self.layout.real:
-            raise ValueError("conformity_error takes discrete features only, got a model with real-valued ones")
-        table = as_table(X, self.layout.n_columns)
-        log_theta, log_complement = self.log_probabilities, self.log_complements
-        binary = self.layout.binary
-        worst = 0.0
-        for part in chunks(table, self.layout, missing=False):
-            ones = np.where(part > 0, 1.0, 0.0)
-            joint = self.log_prior + _times(ones, log_theta) + _times(1 - ones[:, binary], log_complement[binary])
-            possible = np.isfinite(joint).all(axis=1)
-            scores = part @ self.weights + self.biases
-            difference = _softmax(joint[possible]) - _softmax(scores[possible])
-            worst = max(worst, float(np.abs(difference).max(initial=0.0)))
-        return worst
+        from trimbench.conformant.conformity import conformity_error
+
+        return conformity_error(self, X)
 
     def explain(self, x: ArrayLike, against: Any = None) -> Explanation:
         """Return the sufficient explanation of the classification of one row.
@@ -277,21 +267,13 @@ class ConformantModel:
         return NaiveBayes(np.exp(self.log_prior), likelihoods, class_names=names)
 
 
+def _column_sums(table: Matrix) -> Vector:
+    """Return the sum of each column, added pairwise, which rounds less than row by row."""
+    sums: Vector = np.ascontiguousarray(table.T).sum(axis=1)
+    return sums
+
+
 def _logsumexp(scores: Matrix) -> Vector:
     top = scores.max(axis=1, keepdims=True)
     result: Vector = top[:, 0] + np.log(np.exp(scores - top).sum(axis=1))
     return result
-
-
-def _softmax(scores: Matrix) -> Matrix:
-    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
-    result: Matrix = exponentials / exponentials.sum(axis=1, keepdims=True)
-    return result
-
-
-def _times(table: Matrix, logs: Matrix) -> Matrix:
-    """Multiply counts and logarithms, with 0 times minus infinity equal to 0."""
-    impossible = np.isneginf(logs).any(axis=1)
-    product = table[:, ~impossible] @ logs[~impossible]
-    hit = table[:, impossible] @ np.ones((int(impossible.sum()), logs.shape[1]))
-    return np.where(hit > 0, -np.inf, product)

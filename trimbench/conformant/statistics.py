@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.conformant.layout import FeatureLayout, as_table, chunks
+from trimbench.conformant.layout import FeatureLayout, chunks
+from trimbench.conformant.tables import as_table
 
 
 @dataclass(frozen=True, eq=False)

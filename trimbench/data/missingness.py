@@ -28,7 +28,7 @@ class Missingness:
         the order of the columns, or a rectangle of an image.
     rounding : {"down", "nearest", "fifths"}
         Number of features from a fraction: 20 % of 13 features are 2 or 3. ``"fifths"`` counts in steps of a fifth of
-        the features, itself rounded down: 80 % of 13 features are 4 times 2.
+        the features, itself rounded down: 80 % of 13 features are 4 times 2; it takes no other fractions than fifths.
     rates : mapping from feature to rate
         Of ``"rates"``; the fraction holds for all other features.
     image : sequence of two ints, optional
@@ -51,17 +51,31 @@ class Missingness:
         if self.image is not None and (len(self.image) != 2 or min(self.image) < 1):
             raise ValueError(f"image must be height and width, got {list(self.image)!r}")
 
+    def check_fraction(self, fraction: float) -> None:
+        """Raise an error unless a fraction is one that the rounding can count."""
+        check_fraction(fraction)
+        if self.rounding == "fifths" and self.mechanism != "rates" and round(5 * fraction % 1, 9) not in (0, 1):
+            raise ValueError(
+                f"missing must be multiples of 0.2 with rounding='fifths', got {fraction!r}; use rounding='down' or "
+                "rounding='nearest'"
+            )
+
     def n_missing(self, n_features: int, fraction: float) -> int:
         """Return how many features each row loses (but for ``"rates"``).
+
+        Raises
+        ------
+        ValueError
+            When the fraction is not between 0 and 1, or is no fifth and counts in fifths.
 
         >>> [Missingness(rounding=rounding).n_missing(13, 0.8) for rounding in ROUNDINGS]
         [10, 10, 8]
         """
-        check_fraction(fraction)
+        self.check_fraction(fraction)
         # 0.7 * 10 is 7.000000000000001 and 0.29 * 100 is 28.999999999999996: neither must count.
         exact = round(fraction * n_features, 9)
         if self.rounding == "fifths":
-            return math.floor(round(5 * fraction, 9)) * (n_features // 5)
+            return round(5 * fraction) * (n_features // 5)
         return math.floor(exact) if self.rounding == "down" else math.floor(exact + 0.5)
 
     def draw(
@@ -85,7 +99,7 @@ class Missingness:
         Raises
         ------
         ValueError
-            When the fraction is not between 0 and 1, `rates` names an unknown feature, or the image has another size.
+            When `n_missing` refuses the fraction, `rates` names an unknown feature, or the image has another size.
         """
         n_features = len(features)
         n_missing = self.n_missing(n_features, fraction)

@@ -6,12 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trimbench.estimators.naive_conformant import NaiveConformantClassifier
+    from trimbench.estimators.naive_conformant import IncompleteRowsWarning, NaiveConformantClassifier
     from trimbench.estimators.selection_corrected import SelectionCorrectedNB
 
-__all__ = ["NaiveConformantClassifier", "SelectionCorrectedNB"]
+__all__ = ["IncompleteRowsWarning", "NaiveConformantClassifier", "SelectionCorrectedNB"]
 
 _HOME = {
+    "IncompleteRowsWarning": "trimbench.estimators.naive_conformant",
     "NaiveConformantClassifier": "trimbench.estimators.naive_conformant",
     "SelectionCorrectedNB": "trimbench.estimators.selection_corrected",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,15 +15,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trimbench.conformant.conform import SolverName, conform
 from trimbench.conformant.explanations import Explanation
+from trimbench.conformant.layout import as_positions
+from trimbench.conformant.tables import as_row
 
 _NUMERIC = ("gaussian", "cut")
 _MARGIN = 0.05
 
 
+class IncompleteRowsWarning(UserWarning):
+    """Training rows with missing values were left out."""
+
+
 class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression with expected predictions for rows with missing features.
 
-    It is fitted to the complete training rows. A row without missing features is classified by the logistic regression
+    It is fitted to the complete training rows; the others are left out, with an `IncompleteRowsWarning` that says how
+    many they are. A row without missing features is classified by the logistic regression
     itself; a missing value (NaN) is averaged out under the naive Bayes model that conforms with it and fits the
     features best.
 
@@ -34,8 +42,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Pseudo-count of the naive Bayes model.
     solver : {"newton", "gpkit", "cvxpy"}
     categorical_features : sequence of int, optional
-        Columns whose numbers are codes of categories: one variable each. Other columns are binary where the training
-        rows have zeros and ones only, and numeric otherwise.
+        Positions of columns whose numbers are codes of categories: one variable each. Other columns are binary where
+        the training rows have zeros and ones only, and numeric otherwise.
     numeric : {"gaussian", "cut"}
         What becomes of numeric columns: Gaussian in each class, or 1 above the mean plus 0.05 standard deviations and 0
         below, as in the paper.
@@ -88,7 +96,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Parameters
         ----------
         X : array of shape (n_rows, n_columns)
-            Numbers. Rows with a missing value (NaN) are left out.
+            Numbers. Rows with a missing value (NaN, or NA of pandas) are left out.
         y : array of shape (n_rows,)
 
         Returns
@@ -99,15 +107,27 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         ------
         ValueError
             When a value is infinite, no row is complete, there is one class only, or a parameter is not allowed.
+
+        Warns
+        -----
+        IncompleteRowsWarning
+            When rows are left out.
         """
         if self.numeric not in _NUMERIC:
             raise ValueError(f"numeric must be one of {', '.join(_NUMERIC)}, got {self.numeric!r}")
-        table, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+        table, labels = validate_data(self, _without_na(X), y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(labels)
         complete = ~np.isnan(table).any(axis=1)
         if not complete.any():
             raise ValueError("X must have a row without missing values to learn from, got none; impute some")
-        self.classes_, codes = np.unique(labels[complete], return_inverse=True)
+        if not complete.all():
+            warnings.warn(
+                f"{int((~complete).sum())} of {len(table)} training rows have missing values and were left out; impute "
+                "them first if they should count",
+                IncompleteRowsWarning,
+                stacklevel=2,
+            )
+        self.classes_ = np.unique(labels[complete])
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y must have at least two classes among the complete rows, got one class: {self.classes_.tolist()}"
@@ -115,7 +135,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self._learn_columns(table[complete])
         encoded, categorical, real = self._encode(table[complete])
         self.logistic_regression_ = LogisticRegression(C=self.inverse_penalty, max_iter=self.max_iter)
-        self.logistic_regression_.fit(encoded, codes)
+        self.logistic_regression_.fit(encoded, labels[complete])
         self.n_iter_ = self.logistic_regression_.n_iter_
         self.model_ = conform(
             self.logistic_regression_, encoded, self.solver, self.smoothing, categorical=categorical, real=real
@@ -139,15 +159,13 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             When a value is infinite, or one that its column cannot have.
         """
         check_is_fitted(self)
-        table = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
-        probabilities: NDArray[np.float64] = self.model_.predict_proba(self._encode(table)[0])
+        probabilities: NDArray[np.float64] = self.model_.predict_proba(self._encoded(X))
         return probabilities
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the most probable class of each row."""
-        best = self.predict_proba(X).argmax(axis=1)
-        predicted: NDArray[Any] = self.classes_[best]
-        return predicted
+        """Return the most probable class of each row; the first of equally probable ones."""
+        check_is_fitted(self)
+        return self.model_.predict(self._encoded(X))
 
     def explain(self, x: ArrayLike, against: Any = None) -> Explanation:
         """Return the sufficient explanation of the classification of one row; features are columns of `X`.
@@ -156,19 +174,36 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         ----------
         x : array of shape (n_columns,)
         against : label, optional
-            Position in `classes_` of the class to hold the prediction against, where there are more than two.
+            The one of `classes_` to hold the prediction against; needed where there are more than two.
+
+        Returns
+        -------
+        Explanation
+            Its classes are labels of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            When `x` is no row, has a value that its column cannot have, or `against` is no other class.
         """
         check_is_fitted(self)
-        row = validate_data(self, np.asarray(x)[None], dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
+        row = as_row(x, self.n_features_in_)
+        if np.isinf(row).any():
+            raise ValueError(f"x must be finite; mark a missing value with NaN; got {row[0].tolist()}")
         return self.model_.explain(self._encode(row)[0][0], against)
+
+    def _encoded(self, X: ArrayLike) -> NDArray[np.float64]:
+        table = validate_data(self, _without_na(X), dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
+        return self._encode(table)[0]
 
     def _learn_columns(self, X: NDArray[np.float64]) -> None:
         """Find out what each column is."""
-        named = set(self.categorical_features or ())
+        given = self.categorical_features
+        named = set() if given is None else set(as_positions(given, "categorical_features"))
         for column in named:
             if not 0 <= column < X.shape[1]:
                 raise ValueError(f"categorical_features must be from 0 to {X.shape[1] - 1}, got {column!r}")
-        self.categories_ = {int(column): np.unique(X[:, column]) for column in sorted(named)}
+        self.categories_ = {column: np.unique(X[:, column]) for column in sorted(named)}
         is_binary = ((X == 0) | (X == 1)).all(axis=0)
         self.numeric_ = [c for c in range(X.shape[1]) if c not in named and not is_binary[c]]
         mean, deviation = X.mean(axis=0), X.std(axis=0)
@@ -214,3 +249,10 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _without_na(X: Any) -> Any:
+    """Return a data frame of objects with NaN for NA of pandas, which scikit-learn does not read."""
+    if not hasattr(X, "isna") or not hasattr(X, "columns") or np.dtype(object) not in set(X.dtypes):
+        return X
+    return type(X)(np.where(X.isna(), np.nan, X.to_numpy(dtype=object)), index=X.index, columns=X.columns)

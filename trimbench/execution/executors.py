@@ -4,12 +4,15 @@ import concurrent.futures
 import dataclasses
 import math
 import multiprocessing
+import signal
 import time
 from collections import deque
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Protocol
 
 from trimbench.execution.job import Job
@@ -137,6 +140,8 @@ class ProcessExecutor:
         pool = ProcessPool(max_workers=n_workers, initializer=prepare_worker, initargs=(starts,), context=context)
         flight = _Flight(pool, starts, self.timeout)
         try:
+            with _no_interrupts():
+                flight.broken = not pool.active  # starts it
             while (waiting or flight.jobs) and not flight.broken:
                 while waiting and flight.launch(waiting[0]):
                     waiting.popleft()
@@ -221,6 +226,21 @@ class _Flight:
 
     def _pid(self, place: int) -> int:
         return int(self._starts[2 * place + 1])
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Start threads and processes that Ctrl-C does not reach, not even while they import what they need."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # Its start would let signals through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def executor_options(kind: str) -> list[str]:

@@ -2,15 +2,16 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from trimbench.execution.executors import Executor
 from trimbench.execution.job import Job
-from trimbench.execution.store import JobStore, Record
+from trimbench.execution.store import JobStore, Record, Stamp
 
 CACHE_MODES = ("default", "ignore", "only")
+_LOOK_SECONDS = 0.5
 
 
 def run_jobs(
@@ -30,7 +31,8 @@ def run_jobs(
         What is wanted; a job that occurs twice runs once.
     store : JobStore
         Where records come from and go to. Each is written the moment it arrives, so that stopping the program
-        at any time loses only the jobs that were running.
+        at any time loses only the jobs that were running. A job that another program has at work for the same store
+        is left to it, and its record taken, success or failure.
     executor : Executor
         How to run them.
     cache_mode : {"default", "ignore", "only"}
@@ -57,22 +59,64 @@ def run_jobs(
     if cache_mode not in CACHE_MODES:
         raise ValueError(f"cache_mode must be one of {', '.join(CACHE_MODES)}, got {cache_mode!r}")
     wanted = {job.key: job for job in jobs}
+    before = {key: store.stamp(job) for key, job in wanted.items()}
     records = _without_running(wanted, store, cache_mode)
     to_run = [job for key, job in wanted.items() if key not in records]
-    with _report(label or "jobs", len(records), len(to_run), progress and cache_mode != "only") as tell:
+    with _report(label or "jobs", len(records), len(to_run), progress and cache_mode != "only") as report:
         if to_run:
             store.ensure_writable()
-
-            def on_record(record: Record) -> None:
-                store.put(record)
+            for record in _run(to_run, before, store, executor, report):
                 records[record.job.key] = record
-                tell(record)
-
-            executor.run(to_run, on_record)
-    lost = [job.key for job in to_run if job.key not in records]
-    if lost:
-        raise RuntimeError(f"executor must give a record for every job, got none for {len(lost)}: {lost[0]} ...")
     return [records[job.key] for job in jobs]
+
+
+def _run(
+    to_run: Sequence[Job], before: Mapping[str, Stamp], store: JobStore, executor: Executor, report: "_Report"
+) -> Iterable[Record]:
+    """Run jobs, but leave those to another program that it has at work on the same store; wait for these.
+
+    Parameters
+    ----------
+    to_run : sequence of Job
+    before : mapping from key to Stamp
+        Of the records as they were when it was decided what has to run.
+    store : JobStore
+    executor : Executor
+    report : _Report
+
+    Returns
+    -------
+    iterable of Record
+        One per job.
+    """
+    records: dict[str, Record] = {}
+    waiting = {job.key: job for job in to_run}
+
+    def take(record: Record) -> None:
+        records[record.job.key] = record
+        del waiting[record.job.key]
+        report.tell(record)
+
+    def on_record(record: Record) -> None:
+        store.put(record)
+        take(record)
+
+    while waiting:
+        with store.claims.hold(waiting) as claimed:
+            for key, job in list(waiting.items()):
+                found = store.get(job) if store.stamp(job) != before[key] else None
+                if found:
+                    take(replace(found, cached=True))
+            mine = [job for key, job in waiting.items() if key in claimed]
+            if mine:
+                executor.run(mine, on_record)
+        lost = [job.key for job in mine if job.key in waiting]
+        if lost:
+            raise RuntimeError(f"executor must give a record for every job, got none for {len(lost)}: {lost[0]} ...")
+        if waiting:
+            report.wait(len(waiting))
+            time.sleep(_LOOK_SECONDS)
+    return records.values()
 
 
 def _without_running(wanted: Mapping[str, Job], store: JobStore, cache_mode: str) -> dict[str, Record]:
@@ -89,13 +133,22 @@ def _without_running(wanted: Mapping[str, Job], store: JobStore, cache_mode: str
     }
 
 
+@dataclass(frozen=True)
+class _Report:
+    """What to call with each record, and with the number of jobs that another program has at work."""
+
+    tell: Callable[[Record], None]
+    wait: Callable[[int], None]
+
+
 @contextmanager
-def _report(label: str, n_stored: int, n_to_run: int, wanted: bool) -> Iterator[Callable[[Record], None]]:
-    """Report on stderr while jobs run; yields what to call with each record."""
+def _report(label: str, n_stored: int, n_to_run: int, wanted: bool) -> Iterator[_Report]:
+    """Report on stderr while jobs run."""
     from tqdm import tqdm
 
     on_terminal = sys.stderr.isatty()
     n_done = n_failed = 0
+    waits = False
     started = time.perf_counter()
 
     def say(text: str) -> None:
@@ -120,8 +173,15 @@ def _report(label: str, n_stored: int, n_to_run: int, wanted: bool) -> Iterator[
             bar.set_postfix(failed=n_failed, refresh=False)
             bar.update()
 
+        def wait(n_elsewhere: int) -> None:
+            nonlocal waits
+            if not waits:
+                say(f"waiting for another program, which runs {n_elsewhere} of these jobs")
+            waits = True
+            bar.set_description(f"{label} (another program runs {n_elsewhere})")
+
         try:
-            yield tell
+            yield _Report(tell, wait)
         finally:
             if n_to_run:
                 seconds = time.perf_counter() - started

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trimbench.execution.canonical import to_plain
+from trimbench.execution.claims import Claims
 from trimbench.execution.job import Job
 from trimbench.execution.temporary import remove_stale, temporary_name
 
@@ -105,6 +106,10 @@ class Record:
             raise ValueError(f"not a readable record: {error!r}; run the job again") from error
 
 
+Stamp = tuple[int, int] | None
+"""What tells one version of a record's file from the next; None if there is no file."""
+
+
 class JobStore:
     """A folder of records, ``<folder>/<first two digits of the key>/<key>.json``, and ``.log`` where a job wrote text.
 
@@ -129,6 +134,19 @@ class JobStore:
     def path(self, job: Job) -> Path:
         """Return the file of a job, whether it exists or not."""
         return self.folder / job.key[:2] / f"{job.key}.json"
+
+    @property
+    def claims(self) -> Claims:
+        """Which jobs are at work for this store."""
+        return Claims(self.folder / "claims")
+
+    def stamp(self, job: Job) -> Stamp:
+        """Return what changes whenever the record of a job is written."""
+        try:
+            status = self.path(job).stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns
 
     def get(self, job: Job) -> Record | None:
         """Read the record of a job, of any status.

@@ -26,7 +26,8 @@ def write_findings(findings: Findings, reported: list[Reported], folder: Path) -
 
     ``<name>.csv`` has one row for each reported number (or the main table, where nothing is reported),
     ``<name>_rows.csv`` one for each job, ``<name>.md`` and ``.tex`` the tables, ``<name>.png`` and ``.pdf`` the figure
-    with its points in ``<name>_points.csv``, ``<name>.json`` the provenance.
+    with its points in ``<name>_points.csv``, ``<name>.json`` the provenance and the list of these files. Files that an
+    earlier run listed and this one does not make, such as the figure of a setting that has changed, are removed.
 
     Parameters
     ----------
@@ -61,8 +62,21 @@ def write_findings(findings: Findings, reported: list[Reported], folder: Path) -
     written.append(_write_text("\n".join(f"% {t.title}\n{latex(t)}\n" for t in shown), beside(stem, "", ".tex")))
     for figure in findings.outcome.figures:
         written += _write_figure(figure, stem)
-    written.append(_write_text(provenance_text(findings), beside(stem, "", ".json")))
+    about = beside(stem, "", ".json")
+    earlier = _listed(about)
+    written.append(_write_text(provenance_text(findings, [path.name for path in (*written, about)]), about))
+    for name in earlier - {path.name for path in written}:
+        (stem.parent / name).unlink(missing_ok=True)
     return written
+
+
+def _listed(about: Path) -> set[str]:
+    """Return the names of the files that an earlier run made, as its provenance lists them."""
+    try:
+        names = json.loads(about.read_text(encoding="utf-8"))["files"]
+        return {str(name) for name in names if Path(name).name == name}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
 
 
 def write_summary(lines: pd.DataFrame, page: str, folder: Path) -> list[Path]:
@@ -117,8 +131,8 @@ def _page(findings: Findings, tables: Sequence[Table]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def provenance_text(findings: Findings) -> str:
-    """Return what an experiment was run with, as JSON: configuration, data, jobs, versions and machines."""
+def provenance_text(findings: Findings, files: Sequence[str] = ()) -> str:
+    """Return what an experiment was run with, as JSON: configuration, data, jobs, versions, machines and files."""
     jobs = {record.job.key: record for record in findings.records}
     content = {
         "experiment": findings.name,
@@ -128,6 +142,7 @@ def provenance_text(findings: Findings) -> str:
         "jobs": {key: record.status for key, record in sorted(jobs.items())},
         "computed_with": _distinct([record.provenance for record in jobs.values() if record.provenance]),
         "written_with": provenance(),
+        **({"files": list(files)} if files else {}),
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 

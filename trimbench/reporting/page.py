@@ -151,7 +151,7 @@ def _experiment(entry: Entry, folder: Path) -> dict[str, Any]:
             "n_jobs": 0,
             "provenance": "",
         }
-    tables = [table for table in found.outcome.tables if len(table.frame)]
+    tables = [table for table in found.outcome.tables if table.listed and len(table.frame)]
     return shown | {
         "about": entry.about,
         "figures": _figures(found, folder),

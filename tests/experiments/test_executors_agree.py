@@ -1,0 +1,38 @@
+"""The same seed gives the same tables under every executor and any number of workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ..command_line import start, tables
+
+SWEEP = (
+    "experiment=selection_bias/simulation",
+    *("n_features=300", "ks=[2,60]", "class_sizes=[[20,20]]", "test_sizes=[50,50]", "replicates=3"),
+)
+EXECUTORS = {
+    "one worker": ("executor=processes", "executor.workers=1"),
+    "three workers": ("executor=processes", "executor.workers=3"),
+    "ray": ("executor=ray", "executor.workers=2"),
+    "slurm": ("executor=slurm", "executor.cluster=local", "executor.jobs_per_task=4"),
+}
+
+
+def run(folder: Path, *words: str) -> dict[str, str]:
+    folder.mkdir()
+    program = start(*SWEEP, *words, folder=folder)
+    out, _ = program.communicate(timeout=300)
+    assert program.returncode == 0, out
+    assert "6 of 6 run in" in out
+    return tables(folder)
+
+
+@pytest.mark.xdist_group("ray")
+def test_tables_are_those_of_the_serial_executor(tmp_path: Path) -> None:
+    expected = run(tmp_path / "serial", "executor=serial")
+    assert "simulation_rows.csv" in expected
+    for name, words in EXECUTORS.items():
+        assert run(tmp_path / name, *words) == expected, name
+    assert run(tmp_path / "another seed", "executor=serial", "seed=1") != expected

@@ -1,0 +1,159 @@
+"""Programs that are killed, full disks, read-only folders: nothing is lost, and nothing is repeated."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from .command_line import start, tables
+
+SWEEP = (
+    "experiment=selection_bias/simulation",
+    *("n_features=300", "ks=[2,60]", "class_sizes=[[20,20]]", "test_sizes=[50,50]", "replicates=30"),
+)
+N_JOBS = 60
+N_KILLS = 10
+
+
+def run_to_the_end(folder: Path, *words: str) -> str:
+    program = start(*SWEEP, *words, folder=folder)
+    out, _ = program.communicate(timeout=300)
+    assert program.returncode == 0, out
+    return out
+
+
+def records(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Inode and content of each stored record; one that is computed again has another inode."""
+    return {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.glob("results/jobs/??/*.json")}
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks processes up in /proc")
+def test_ten_kills_change_no_table_and_repeat_no_job(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    whole.mkdir()
+    killed.mkdir()
+    began = time.monotonic()
+    run_to_the_end(whole, "executor.workers=2")
+    seconds = time.monotonic() - began
+    rng = random.Random(7)
+    moments = [rng.uniform(0.1, 1.0) * seconds for _ in range(N_KILLS)]
+    seen: dict[str, tuple[int, bytes]] = {}
+    for n, moment in enumerate(moments):
+        program = start(*SWEEP, "executor.workers=2", folder=killed)
+        time.sleep(moment)
+        workers = children(program.pid)
+        os.kill(rng.choice(workers) if n % 2 and workers else program.pid, signal.SIGKILL)
+        program.communicate(timeout=300)
+        now = records(killed)
+        done = {name for name, (_, content) in seen.items() if b'"status":"ok"' in content}
+        assert {name: now[name] for name in done} == {name: seen[name] for name in done}
+        seen = now
+    out = run_to_the_end(killed, "executor.workers=2")
+    done = {name for name, (_, content) in seen.items() if b'"status":"ok"' in content}
+    assert f"selection_bias/simulation: {len(done)} stored, {N_JOBS - len(done)} to run" in out
+    assert tables(killed) == tables(whole)
+    assert {path.name for path in killed.rglob("*")} - {path.name for path in whole.rglob("*")} == set()
+    rows = pd.read_csv(killed / "results/selection_bias/simulation_rows.csv").set_index("job")
+    final = records(killed)
+    assert {name: final[name] for name in done} == {name: seen[name] for name in done}
+    for name, (_, content) in final.items():
+        assert f'"seconds":{rows.loc[Path(name).stem, "seconds"]}'.encode() in content
+
+
+def test_ctrl_c_at_any_moment_ends_with_one_line(tmp_path: Path) -> None:
+    for n_records in (0, 20):
+        program = start(*SWEEP, "executor.workers=2", folder=tmp_path)
+        limit = time.monotonic() + 60
+        # Workers start once the store is there.
+        while not (tmp_path / "results/jobs").exists() or len(records(tmp_path)) < n_records:
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        os.killpg(program.pid, signal.SIGINT)
+        out, _ = program.communicate(timeout=60)
+        assert program.returncode in (130, -signal.SIGINT), out  # a shell calls both 130
+        assert out.endswith("\nStopped. Finished jobs are stored; the same command goes on from there.\n")
+        assert "Traceback" not in out
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for some of the records."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = shutil.which("mount") and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=192k,mode=0777", "none", str(folder)], capture_output=True, check=False
+    )
+    if not made or made.returncode:
+        pytest.skip("needs the right to mount a small file system")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_is_told_and_what_is_stored_stays(tmp_path: Path, small_disk: Path) -> None:
+    program = start(*SWEEP, f"results={small_disk}", folder=tmp_path)
+    out, _ = program.communicate(timeout=300)
+    assert program.returncode == 1
+    assert re.search(r"cannot write to the folder of results '.*/jobs': No space left on device; make it writable", out)
+    assert "What is stored is whole. Mend this and run the same command again." in out
+    assert "Traceback" not in out
+    stored = records_in(small_disk)
+    assert 0 < len(stored) < N_JOBS
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    again = run_to_the_end(tmp_path, f"results={small_disk}")
+    assert f"{len(stored)} stored, {N_JOBS - len(stored)} to run" in again
+    assert {key: content for key, content in records_in(small_disk).items() if key in stored} == stored
+    assert not list(small_disk.rglob("*.tmp"))
+
+
+def records_in(results: Path) -> dict[str, bytes]:
+    return {path.stem: path.read_bytes() for path in results.glob("jobs/??/*.json")}
+
+
+def test_a_disk_that_is_full_when_tables_are_written(tmp_path: Path, small_disk: Path) -> None:
+    words = (f"results={small_disk}", "replicates=5")
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    run_to_the_end(tmp_path, *words)
+    before = {path: path.read_bytes() for path in small_disk.rglob("*") if path.is_file()}
+    used = shutil.disk_usage(small_disk).used
+    subprocess.run(["mount", "-o", f"remount,size={used // 1024}k", str(small_disk)], check=True)
+    program = start(*SWEEP, *words, "task=report", folder=tmp_path)
+    out, _ = program.communicate(timeout=300)
+    assert program.returncode == 1
+    assert "No space left on device" in out
+    assert "Traceback" not in out
+    assert {path: path.read_bytes() for path in small_disk.rglob("*") if path.is_file()} == before
+
+
+def test_a_results_folder_that_is_read_only(tmp_path: Path, small_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    run_to_the_end(tmp_path, f"results={small_disk}", "replicates=2")
+    before = records_in(small_disk)
+    assert len(before) == 4
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    for words in (("replicates=3",), ("replicates=2", "task=report")):
+        program = start(*SWEEP, f"results={small_disk}", *words, folder=tmp_path)
+        out, _ = program.communicate(timeout=300)
+        assert program.returncode == 2
+        assert out.startswith(f"results must be a folder that can be written, got '{small_disk}', and")
+    listed = start(*SWEEP, f"results={small_disk}", "replicates=3", "task=list", folder=tmp_path)
+    out, _ = listed.communicate(timeout=300)
+    assert listed.returncode == 0, "reading needs no right to write"
+    assert re.search(r"\| selection_bias/simulation +\| +6 \| +4 \|", out)
+    assert records_in(small_disk) == before

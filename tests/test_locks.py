@@ -14,7 +14,10 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 GROUPS = {
     "run": [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["build"]],
-    "test": [*PROJECT["dependency-groups"]["dev"]],
+    "test": [
+        *PROJECT["dependency-groups"]["docs"],
+        *(entry for entry in PROJECT["dependency-groups"]["dev"] if isinstance(entry, str)),
+    ],
 }
 
 

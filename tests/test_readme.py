@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 import trimbench as tb
+from tests import pages
 from tests.networks.network_writers import encode_bif
 from trimbench import cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^scripts/reproduce +([^#\n]+?) *(?:#.*)?$", README, flags=re.MULTILINE)
+COMMANDS = pages.commands(README)
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+    return pages.blocks(README, language)
 
 
 def executed(part: str) -> dict[str, object]:

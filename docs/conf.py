@@ -1,0 +1,53 @@
+"""How Sphinx builds the documentation: `scripts/docs`."""
+
+from typing import Any
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.application import Sphinx
+
+project = "trimbench"
+author = "the authors of trimbench"
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc"]
+exclude_patterns = ["**/.ipynb_checkpoints"]
+
+html_theme = "furo"
+html_title = "trimbench"
+html_copy_source = False
+html_show_copyright = False
+html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["wide_content.css"]
+# Formulas become MathML while the pages are built, so that they are read without a network and without a program.
+html_math_renderer = "mathml"
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+
+nb_execution_mode = "force"
+nb_execution_timeout = 120
+nb_execution_raise_on_error = True
+# What a notebook writes to the standard error, a warning for example, is an error of the build.
+nb_output_stderr = "error"
+
+add_module_names = False
+highlight_language = "text"  # of blocks that name none
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the docstrings say more than the annotations: shapes and units
+default_role = "py:obj"
+numpydoc_show_class_members = False
+
+
+def _inline(self: Any, node: nodes.math) -> None:
+    self.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def _display(self: Any, node: nodes.math_block) -> None:
+    self.body.append(f'<div class="formula">{convert(node.astext(), display="block")}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    """Register the renderer of formulas."""
+    app.add_html_math_renderer("mathml", (_inline, None), (_display, None))

@@ -81,12 +81,32 @@ def test_every_value_of_a_number_can_be_a_bin() -> None:
             "cuts and distinct must name columns of the table, got 'weight'",
         ),
         (lambda: encode_binary(TRAIN, TEST, BinaryEncoding(merged={"a": "z"})), "merged: no column begins with 'z'"),
-        (
-            lambda: encode_binary(TRAIN.assign(age=np.nan), TEST, BinaryEncoding()),
-            "numbers must not be missing where they are cut, got missing values in 'age'",
-        ),
     ],
 )
 def test_arguments(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "train", "test"),
+    [
+        (BinaryEncoding(), [[1, 0, 0], [0, 0, 1], [0, 1, 0]], [[0, 0, 1], [1, 0, 0]]),
+        (BinaryEncoding("bins", bins=2), [[1, 0, 0], [0, 0, 1], [0, 1, 0]], [[0, 0, 1], [1, 0, 0]]),
+        (BinaryEncoding("bins", distinct=("age",)), [[1, 0, 0], [0, 0, 1], [0, 1, 0]], [[0, 0, 1], [1, 0, 0]]),
+        (BinaryEncoding("bins", cuts={"age": [5]}), [[1, 0, 0], [0, 0, 1], [0, 1, 0]], [[0, 0, 1], [1, 0, 0]]),
+    ],
+)
+def test_a_missing_number_is_a_value_of_its_own(encoding: BinaryEncoding, train: Any, test: Any) -> None:
+    ages = pd.DataFrame({"age": [1.0, np.nan, 9.0]}), pd.DataFrame({"age": [np.nan, 1.0]})
+    table = encode_binary(*ages, encoding)
+    assert (table.train.tolist(), table.test.tolist(), table.columns) == (train, test, ((0, 1, 2),))
+
+
+@pytest.mark.parametrize("cut", ["mean", "part_mean", "row_mean", "bins"])
+def test_numbers_that_are_all_missing_are_one_value(cut: Any) -> None:
+    ages = pd.DataFrame({"age": [np.nan, np.nan], "size": [1.0, 2.0]})
+    table = encode_binary(ages, ages, BinaryEncoding(cut))
+    age = table.train[:, list(table.columns[0])]
+    assert age[:, -1].tolist() == [1, 1]
+    assert age.sum() == 2

@@ -14,13 +14,11 @@ import pytest
 from trimbench.configuration import Catalogue, configuration_folder
 from trimbench.experiments.conformant.authors import authors_curves, interpolated
 from trimbench.experiments.conformant.em_mice import EmMice
-from trimbench.experiments.conformant.figure1 import Figure1, conforming_models
+from trimbench.experiments.conformant.figure1 import conforming_models
 from trimbench.experiments.conformant.figure3 import Figure3
-from trimbench.experiments.conformant.figure6 import Figure6
-from trimbench.experiments.conformant.naive_bayes import crossing
-from trimbench.experiments.conformant.protocol import Protocol
-from trimbench.experiments.conformant.solvers import Solvers
-from trimbench.experiments.conformant.sweep import Sweep, summarise
+from trimbench.experiments.conformant.naive_bayes import NaiveBayesCrossing, crossing
+from trimbench.experiments.conformant.solvers import solve_synthetic
+from trimbench.experiments.conformant.sweep import summarise
 from trimbench.experiments.conformant.uci_tables import UciTable
 
 from ..command_line import Answer
@@ -63,47 +61,6 @@ def test_settings_of_a_sweep(command: Command, tmp_path: Path, words: list[str],
     assert check(pd.read_csv(tmp_path / "results/conformant/digits_rows.csv"))
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("missing=[0.5,20]", "missing must be fractions between 0 and 1, got 20"),
-        ("missing=[]", "missing must be a list of at least one value"),
-        ("missing=0.5", r"missing must be a list, got 0.5; write missing=\[0.5\]"),
-        ("mechanism=mnar", "mechanism must be one of mcar, rates, block, got 'mnar'"),
-        ("encoding=codes", "encoding must be one of paper, authors, got 'codes'"),
-        ("repetitions=0", "repetitions must be 1 or more, got 0"),
-        ("datasets=[digitz]", "dataset must be one of .*, got 'digitz'; did you mean 'digits'"),
-    ],
-)
-def test_bad_settings_are_told(command: Command, words: str, message: str) -> None:
-    answer = command(*DIGITS, words)
-    assert answer.code == 2
-    assert re.search(message, answer.err), answer.err
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Figure1(0.5, [0.5], [0.5, 0.5], [0.5]), "must be of one length, got 1, 2 and 1"),
-        (lambda: Figure1(1.0, [0.5], [0.5], [0.5]), "strictly between 0 and 1, got 1.0"),
-        (lambda: Figure3(["mnist"], [1.5]), "missing must be fractions"),
-        (lambda: Figure6("mnist_5v3", [-1]), "rows must be numbers of test rows, 0 or more"),
-        (lambda: UciTable("auc", {"adult": 1}, [0.2]), "measure must be one of cross_entropy, f1_weighted, got 'auc'"),
-        (lambda: UciTable("f1_weighted", {"adult": 0}, [0.2]), "adult must be 1 or more, got 0"),
-        (lambda: EmMice(["adult"], [0.1], ["gan"], ["train"], {}), "methods must be of nacl, .*, got 'gan'"),
-        (lambda: EmMice(["adult"], [0.1], ["em"], ["all"], {}), "fit_on must be of train, test, got 'all'"),
-        (lambda: Solvers({"splice": ["simplex"]}), "solvers must be of newton, gpkit, cvxpy, got 'simplex' for splice"),
-        (lambda: Protocol("x", test_fraction=1.0), "test_fraction must be between 0 and 1, got 1.0"),
-        (lambda: Protocol("x", inverse_penalty=0), "inverse_penalty must be positive, got 0"),
-        (lambda: Protocol("x", cut={"text": "mean"}), "cut must have the keys paper, authors"),
-        (lambda: Sweep(["digits"], [0.1], rounding="up"), "rounding must be one of down, nearest, fifths, got 'up'"),
-    ],
-)
-def test_settings_are_checked(make: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
 def test_figure_1_has_two_models_of_one_classifier(command: Command, tmp_path: Path) -> None:
     answer = command("experiment=conformant/figure1", "executor=serial")
     assert "Reported numbers: 2; reproduced: 2 exact.\n" in answer.out
@@ -121,7 +78,7 @@ def test_splice_is_within_a_point_and_a_half_of_table_5(command: Command, given_
         pytest.skip("TRIMBENCH_CACHE does not hold splice")
     answer = command(
         *("experiment=conformant/table5", "executor=serial", "offline=true"),
-        *("~datasets.covtype", "~datasets.adult", "datasets.splice=10", "roundings=[fifths]"),
+        *("datasets=[splice]", "repetitions_of.splice=10", "roundings=[fifths]"),
     )
     assert answer.code == 0, answer.err
     table = pd.read_csv(tmp_path / "results/conformant/table5_table.csv").set_index("label (%)")
@@ -176,3 +133,129 @@ def test_fractions_that_hide_as_many_features_are_one_share() -> None:
     assert summary["percent"].tolist() == [0.0, 7.7]
     assert summary["mean"].tolist() == pytest.approx([0.85, 0.6])
     assert summary["n"].tolist() == [2, 2]
+
+
+def test_one_mask_has_no_interval() -> None:
+    rows = pd.DataFrame({"missing": [0.5], "missing_percent": [50.0], "nacl/accuracy": [0.7]})
+    (line,) = summarise(rows, "accuracy", ["nacl"]).to_dict("records")
+    assert (line["mean"], line["n"]) == (0.7, 1)
+    assert np.isnan([line["low"], line["high"]]).all()
+
+
+IMAGES = "digits_3v5"
+NEEDS_NO_DOWNLOAD = ("executor=serial", "offline=true")
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> tuple[str, str]:
+    """Configuration folder with a protocol of two of the bundled digits."""
+    folder = tmp_path / "mine"
+    (folder / "protocol").mkdir(parents=True)
+    text = 'dataset: digits\ntitle: Digits 3 v 5\nclasses: ["3", "5"]\nimage: [8, 8]\n'
+    (folder / f"protocol/{IMAGES}.yaml").write_text(text)
+    return "--config-dir", str(folder)
+
+
+def test_explanations_of_a_data_set_of_ones_choice(command: Command, tmp_path: Path, images: tuple[str, str]) -> None:
+    words = (*images, "experiment=conformant/figure6", f"datasets=[{IMAGES}]", *NEEDS_NO_DOWNLOAD)
+    answer = command(*words, "rows=[0,3]")
+    assert answer.code == 0, answer.out + answer.err
+    table = pd.read_csv(tmp_path / "results/conformant/figure6_table.csv")
+    assert table["data"].tolist() == ["Digits 3 v 5"] * 2
+    assert table["row"].tolist() == [0, 3]
+    assert (table["size of the explanation"] <= table["support features"]).all()
+    answer = command(*words, "rows=[0,900]")
+    assert answer.code == 2
+    assert re.search(r"rows must be less than 7\d, the number of test rows of digits_3v5, got 900", answer.err)
+    answer = command("experiment=conformant/figure6", "datasets=[digits]", *NEEDS_NO_DOWNLOAD)
+    assert answer.code == 2
+    assert "datasets must have two classes, got 10 in 'digits'" in answer.err
+
+
+def test_figure_3_has_both_encodings_and_compares_one(command: Command, tmp_path: Path) -> None:
+    words = ("experiment=conformant/figure3", "datasets=[digits]", "missing=[0.0,0.5]", "repetitions=1")
+    answer = command(*words, *NEEDS_NO_DOWNLOAD)
+    assert answer.code == 0, answer.out + answer.err
+    folder = tmp_path / "results/conformant"
+    authors, paper = (pd.read_csv(folder / f"figure3_digits_accuracy{end}.csv") for end in ("", "_paper"))
+    assert authors["masks"].tolist() == paper["masks"].tolist() == [1, 1]
+
+
+def test_distances_are_those_of_the_authors_encoding() -> None:
+    stored = authors_curves("mnist", "accuracy")
+    at = interpolated(stored[stored["method"] == "nacl"], 50.0)
+    assert at is not None
+    common = {"dataset": "mnist", "title": "MNIST", "status": "ok", "missing": 0.5, "missing_percent": 50.0}
+    fills = {"mean/accuracy": 0.3, "median/accuracy": 0.3, "min/accuracy": 0.95, "max/accuracy": 0.1}
+    rows = pd.DataFrame(
+        [
+            {**common, **fills, "encoding": "authors", "nacl/accuracy": at + 0.01},
+            {**common, **fills, "encoding": "paper", "nacl/accuracy": 0.0},
+        ]
+    )
+    found = Figure3(["mnist"], [0.5], 1).outcome(rows)
+    assert found.reproduced["mnist accuracy/NaCL"] == pytest.approx(0.01)
+    assert found.reproduced["mnist accuracy/outperformed"] == 3
+    assert found.tables[0].frame["ours"].iloc[0] == pytest.approx(at + 0.01)
+
+
+def test_em_and_mice_are_held_against_the_text() -> None:
+    entropies = {"nacl": 0.1, "mean": 0.2, "median": 0.3, "min": 0.4, "max": 0.9, "normal_draw": 0.8, "mice": 0.25}
+    common = {"dataset": "mnist", "missing": 0.01, "missing_percent": 0.9, "status": "ok", "fit_on": "test"}
+    rest = {"accuracy": 0.5, "f1_weighted": 0.5, "fit_seconds": 1.0, "ms_per_row": 1.0}
+    rows = pd.DataFrame([{**common, **rest, "method": name, "cross_entropy": v} for name, v in entropies.items()])
+    experiment = EmMice(["mnist"], [0.01], list(entropies), ["test"], {})
+    found = experiment.outcome(rows)
+    assert found.reproduced == {
+        "mnist 1 %/em_from_worst": 2,
+        "mnist 1 %/mice_less_mean": pytest.approx(0.05),
+        "mnist 1 %/outperformed": 2,
+    }
+    nothing = experiment.outcome(rows.assign(missing_percent=0.0))
+    assert nothing.tables[0].frame.empty
+    assert "Of mnist the smallest share hides no feature" in nothing.notes[-1]
+
+
+def test_weighted_f1_where_classes_are_unbalanced() -> None:
+    common = {"dataset": "adult", "title": "Adult", "status": "ok", "missing": 0.0, "missing_percent": 0.0}
+    both = {"nacl/accuracy": 0.9, "naive_bayes/accuracy": 0.8, "nacl/f1_weighted": 0.7, "naive_bayes/f1_weighted": 0.65}
+    experiment = NaiveBayesCrossing(["adult"], [0.0], measure_of={"adult": "f1_weighted"})
+    found = experiment.outcome(pd.DataFrame([common | both]))
+    assert found.reproduced["adult/complete_lead"] == pytest.approx(5)
+    assert found.tables[0].frame["measure stored"].tolist() == ["accuracy"]
+
+
+def test_imputations_that_are_outperformed_are_counted() -> None:
+    common = {"dataset": "adult", "status": "ok", "encoding": "authors", "rounding": "fifths", "as_run": True}
+    values = {"nacl": 0.7, "min@test": 0.6, "max@test": 0.8, "mean@test": 0.65, "median@test": 0.7}
+    row = {**common, "missing": 0.2, "missing_percent": 15.4, **{f"{k}/f1_weighted": v for k, v in values.items()}}
+    found = UciTable("f1_weighted", ["adult"], [0.2], 1).outcome(pd.DataFrame([row]))
+    assert found.reproduced["adult 20 %/outperformed"] == 2
+    assert found.intervals == {}
+
+
+def test_conformity_of_a_geometric_program_is_that_of_its_own_probabilities() -> None:
+    found = {
+        solver: solve_synthetic(n_features=3, n_classes=2, seed=1, solver=solver) for solver in ("newton", "gpkit")
+    }
+    assert found["newton"]["conformity_error"] is None
+    assert 0 < found["gpkit"]["conformity_error"] < 1e-4
+
+
+def test_data_of_ones_own_may_have_missing_numbers(command: Command, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.normal(size=80), "smokes": rng.choice(["yes", "no"], 80)})
+    table["ill"] = np.where(table["age"] + rng.normal(size=80) > 0, "yes", "no")
+    table.loc[::7, "age"] = np.nan
+    folder = tmp_path / "mine"
+    (folder / "dataset").mkdir(parents=True)
+    table.to_csv(folder / "clinic.csv", index=False)
+    path = folder / "clinic.csv"
+    (folder / "dataset/clinic.yaml").write_text("kind: csv\npath: ../clinic.csv\ntarget: ill\n")
+    words = ("--config-dir", str(folder), *DIGITS, "datasets=[clinic]", "missing=[0.0,0.5]")
+    answer = command(*words)
+    assert answer.code == 0, answer.out + answer.err
+    table.assign(ill="no").to_csv(path, index=False)
+    answer = command(*words)
+    assert answer.code == 2
+    assert "data set clinic must have two classes or more, got ['no']" in answer.err

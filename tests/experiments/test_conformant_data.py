@@ -15,7 +15,7 @@ from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.statistics import FeatureStatistics
 from trimbench.data.cache import Cache
 from trimbench.data.sources import is_available
-from trimbench.experiments.conformant.classifier import fit_task, fitted
+from trimbench.experiments.conformant.classifier import distinct_rows, fit_task, fitted
 from trimbench.experiments.conformant.protocol import Task, make_task
 from trimbench.experiments.conformant.rows import Prepared, encode_task, prepare
 
@@ -129,6 +129,21 @@ def test_models_conform(name: str, groups: bool, given_folder: Path) -> None:
     model = tb.conform(classifier, prepared.train, smoothing=task.protocol.smoothing, categorical=categorical)
     assert model.residual < 1e-10
     assert model.conformity_error(prepared.test) < 1e-12
+
+
+def test_a_fit_of_distinct_rows_is_that_of_all_rows() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 2, (400, 3)).astype(np.uint8)
+    labels = rng.integers(0, 3, 400)
+    places, counts = distinct_rows(rows, labels)
+    seen: dict[tuple[int, ...], list[int]] = {}
+    for place, key in enumerate(map(tuple, np.column_stack([rows, labels]).tolist())):
+        seen.setdefault(key, []).append(place)
+    assert places.tolist() == [found[0] for found in seen.values()]
+    assert counts.tolist() == [len(found) for found in seen.values()]
+    whole = LogisticRegression(tol=1e-10, max_iter=1000).fit(rows, labels)
+    distinct = LogisticRegression(tol=1e-10, max_iter=1000).fit(rows[places], labels[places], sample_weight=counts)
+    np.testing.assert_allclose(distinct.coef_, whole.coef_, atol=1e-6)
 
 
 def test_the_fit_is_that_of_the_paper(given_folder: Path) -> None:

@@ -124,6 +124,12 @@ def test_reported_numbers_are_read() -> None:
     assert read_reported({"a/b": ENTRY}, "a/c") == []
 
 
+def test_reasons_of_single_rows_stand_where_a_rule_has_none() -> None:
+    numbers = {"vote 5": {"error": "0.50", "seconds": "1"}, "heart 5": {"seconds": "2"}}
+    read = read_reported({"a/b": ENTRY | {"numbers": numbers, "reasons": {"vote": "votes"}}}, "a/b")
+    assert [number.rule.reason for number in read] == ["seeds", "votes", ""]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -136,6 +142,7 @@ def test_reported_numbers_are_read() -> None:
         ({"numbers": {"vote": {"error": ""}}}, r"vote/error must be digits as printed, .* got ''"),
         ({"numbers": {"vote": "0.5"}}, r"a/b must have source \(text\), rules .* and numbers"),
         ({"numbers": None}, r"a/b must have source \(text\), rules .* and numbers"),
+        ({"reasons": "seeds"}, r"a/b: reasons must be a text for each first word of a row, got 'seeds'"),
         ({"source": 2018}, r"a/b must have source \(text\), rules .* and numbers"),
         ({"rules": {"error": {"kind": "near"}}}, r"a/b: rule of error: rule must be one of at_least, .*, got 'near'"),
         ({"rules": {"error": {"knd": "exact"}}}, r"a/b: rule of error: a key must be one of kind, reason, tolerance"),

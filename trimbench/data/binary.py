@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -78,7 +79,8 @@ def encode_binary(train: pd.DataFrame, test: pd.DataFrame, encoding: BinaryEncod
     Parameters
     ----------
     train, test : DataFrame
-        Numbers and labels, with the same columns. A missing label is a value of its own.
+        Numbers and labels, with the same columns. A missing value is a value of its own: a cut number with missing
+        values has three columns (below, above, missing), one in bins has one more.
     encoding : BinaryEncoding
 
     Returns
@@ -88,7 +90,7 @@ def encode_binary(train: pd.DataFrame, test: pd.DataFrame, encoding: BinaryEncod
     Raises
     ------
     ValueError
-        When there is no row, a number is missing, or a column that `encoding` names does not exist.
+        When there is no row, or a column that `encoding` names does not exist.
 
     Examples
     --------
@@ -150,39 +152,48 @@ def _cut_numbers(
     """Cut all numbers at once: an image has hundreds of columns."""
     if not names:
         return {}
-    left, right = _numbers(train, names), _numbers(test, names)
+    left, right = (frame[names].to_numpy(dtype=np.float64) for frame in (train, test))
 
     def level(part: NDArray[np.float64]) -> NDArray[np.float64]:
         axis = 1 if encoding.cut == "row_mean" else 0
-        mean, deviation = part.mean(axis=axis, keepdims=True), part.std(axis=axis, keepdims=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a column or row without any number
+            mean, deviation = np.nanmean(part, axis=axis, keepdims=True), np.nanstd(part, axis=axis, keepdims=True)
         return np.asarray(mean + encoding.margin * deviation)
 
     ones = (left > level(left)).astype(np.uint8)
     others = (right > (level(left) if encoding.cut == "mean" else level(right))).astype(np.uint8)
-    return {name: (ones[:, [i]], others[:, [i]]) for i, name in enumerate(names)}
+    gaps = np.isnan(left), np.isnan(right)
+    incomplete = gaps[0].any(axis=0) | gaps[1].any(axis=0)
+    return {
+        name: (_three(ones[:, i], gaps[0][:, i]), _three(others[:, i], gaps[1][:, i]))
+        if incomplete[i]
+        else (ones[:, [i]], others[:, [i]])
+        for i, name in enumerate(names)
+    }
 
 
-def _numbers(frame: pd.DataFrame, names: list[str]) -> NDArray[np.float64]:
-    values = frame[names].to_numpy(dtype=np.float64)
-    absent = np.isnan(values).any(axis=0)
-    if absent.any():
-        name = names[int(np.argmax(absent))]
-        raise ValueError(f"numbers must not be missing where they are cut, got missing values in {name!r}; drop it")
-    return values
+def _three(ones: NDArray[np.uint8], gaps: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Return the columns of the values below, above and missing."""
+    return np.eye(3, dtype=np.uint8)[np.where(gaps, 2, ones)]
 
 
 def _binned(
     train: pd.DataFrame, test: pd.DataFrame, name: str, encoding: BinaryEncoding
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    left, right = (_numbers(frame, [name])[:, 0] for frame in (train, test))
-    if name in encoding.distinct:
-        values = np.unique(np.concatenate([left, right]))
-        return (left[:, None] == values).astype(np.uint8), (right[:, None] == values).astype(np.uint8)
+    left, right = (frame[name].to_numpy(dtype=np.float64) for frame in (train, test))
+    known = left[~np.isnan(left)]
     inner = encoding.cuts.get(name)
-    quantiles = np.unique(np.quantile(left, np.arange(1, encoding.bins) / encoding.bins, method="lower"))
-    thresholds = quantiles if inner is None else np.array(inner, dtype=np.float64)
-    bins = np.eye(len(thresholds) + 1, dtype=np.uint8)
-    return bins[np.searchsorted(thresholds, left)], bins[np.searchsorted(thresholds, right)]
+    if name in encoding.distinct:
+        thresholds = np.unique(np.concatenate([known, right[~np.isnan(right)]]))[:-1]
+    elif inner is not None or len(known) == 0:
+        thresholds = np.array(inner or [], dtype=np.float64)
+    else:
+        thresholds = np.unique(np.quantile(known, np.arange(1, encoding.bins) / encoding.bins, method="lower"))
+    width = len(thresholds) + 1
+    places = [np.where(np.isnan(part), width, np.searchsorted(thresholds, part)) for part in (left, right)]
+    bins = np.eye(width + any((part == width).any() for part in places), dtype=np.uint8)
+    return bins[places[0]], bins[places[1]]
 
 
 def _indicators(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.uint8]:

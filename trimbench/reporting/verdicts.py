@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Literal
 
@@ -97,7 +97,8 @@ def read_reported(mapping: Mapping[str, Any], experiment: str) -> list[Reported]
     ----------
     mapping : mapping
         For each experiment: ``source``, ``rules`` (for each quantity) and ``numbers`` (for each row, for each
-        quantity the printed digits as text).
+        quantity the printed digits as text); optionally ``reasons``, by the first word of a row, for rules
+        without a reason.
     experiment : str
 
     Raises
@@ -113,6 +114,9 @@ def read_reported(mapping: Mapping[str, Any], experiment: str) -> list[Reported]
     rules = {
         quantity: build_settings(Rule, rule, f"{what}: rule of {quantity}") for quantity, rule in entry["rules"].items()
     }
+    reasons = entry.get("reasons", {})
+    if not isinstance(reasons, dict) or not all(isinstance(reason, str) for reason in reasons.values()):
+        raise ConfigurationError(f"{what}: reasons must be a text for each first word of a row, got {reasons!r}")
     reported = []
     for row, numbers in entry["numbers"].items():
         for quantity, printed in numbers.items():
@@ -122,7 +126,9 @@ def read_reported(mapping: Mapping[str, Any], experiment: str) -> list[Reported]
                 raise ConfigurationError(
                     f"{what}: {row}/{quantity} must be quoted, got {printed!r}; quotes keep the printed digits"
                 )
-            reported.append(Reported(entry["source"], f"{row}/{quantity}", printed, rules[quantity]))
+            rule = rules[quantity]
+            rule = replace(rule, reason=rule.reason or reasons.get(row.split(" ")[0], ""))
+            reported.append(Reported(entry["source"], f"{row}/{quantity}", printed, rule))
     return reported
 
 

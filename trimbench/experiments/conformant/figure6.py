@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trimbench.configuration import Catalogue
+from trimbench.configuration import Catalogue, ConfigurationError
 from trimbench.data.cache import Cache
+from trimbench.data.sources import is_available
 from trimbench.execution.functions import job_function
 from trimbench.execution.job import Job
-from trimbench.experiments.conformant.protocol import make_task
+from trimbench.experiments.conformant.protocol import Task, check_encodings, make_task
 from trimbench.experiments.conformant.sweep_jobs import CODE
 from trimbench.experiments.plan import Cell, ImageFigure, Outcome, Table, check_axis
 
@@ -55,7 +56,6 @@ def explain_rows(task: Mapping[str, Any], rows: list[int]) -> dict[str, Any]:
             "explanation": list(explained[row].features),
         }
         for row in rows
-        if row < len(explained)
     ]
     return {
         "n_test": len(explained),
@@ -75,78 +75,102 @@ class Figure6:
 
     Attributes
     ----------
-    dataset : str
-        A protocol with two classes whose features are pixels.
+    datasets : list of str
+        Protocols with two classes whose features are pixels.
     rows : list of int
-        Test rows to show.
+        Test rows to show, of each data set.
     encoding : {"paper", "authors"}
     seed : int
     """
 
-    dataset: str
+    datasets: list[str]
     rows: list[int]
     encoding: str = "paper"
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_axis("datasets", self.datasets)
         check_axis("rows", self.rows)
+        check_encodings(encoding=self.encoding)
         if min(self.rows) < 0:
             raise ValueError(f"rows must be numbers of test rows, 0 or more, got {self.rows}")
 
     def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
-        """Return the one job."""
-        task = make_task(catalogue, cache, self.dataset, self.encoding, self.seed)
-        if len(task.protocol.image) != 2:
-            raise ValueError(f"dataset must be a protocol with an image, got {self.dataset!r}")
-        data = {f"dataset/{task.protocol.dataset}": task.sha256}
-        job = Job.create(explain_rows, {"task": task.parameters, "rows": self.rows}, data)
-        return [Cell({"dataset": self.dataset, "width": task.protocol.image[1]}, job, (task.declaration,))]
+        """Return one job for each data set."""
+        cells = []
+        for name in self.datasets:
+            task = make_task(catalogue, cache, name, self.encoding, self.seed)
+            if len(task.protocol.image) != 2:
+                raise ConfigurationError(f"datasets must be protocols with an image, got {name!r}")
+            if is_available(task.declaration, cache):
+                self._check_rows(name, task)
+            data = {f"dataset/{task.protocol.dataset}": task.sha256}
+            job = Job.create(explain_rows, {"task": task.parameters, "rows": self.rows}, data)
+            labels = {"dataset": name, "title": task.title, "width": task.protocol.image[1]}
+            cells.append(Cell(labels, job, (task.declaration,)))
+        return cells
+
+    def _check_rows(self, name: str, task: Task) -> None:
+        from trimbench.experiments.conformant.rows import prepare
+
+        prepared = prepare(task.parameters)
+        if len(prepared.classes) != 2:
+            raise ConfigurationError(
+                f"datasets must have two classes, got {len(prepared.classes)} in {name!r}; declare two with classes"
+            )
+        if max(self.rows) >= len(prepared.test):
+            raise ConfigurationError(
+                f"rows must be less than {len(prepared.test)}, the number of test rows of {name}, got {max(self.rows)}"
+            )
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
-        """Return the sizes of the explanations, and the picture with four columns."""
+        """Return the sizes of the explanations, and for each data set the picture with four columns."""
         import pandas as pd
 
-        done = rows[rows["status"] == "ok"]
-        if done.empty:
-            empty = pd.DataFrame(columns=["row", "digit", "predicted", "size of the explanation"])
-            return Outcome((Table("", "Explanations", empty),))
-        found: dict[str, Any] = {str(key): value for key, value in done.iloc[0].items()}
-        lines = [
-            {
-                "row": entry["row"],
-                "digit": entry["class"],
-                "predicted": entry["predicted"],
-                "support features": len(entry["support"]),
-                "size of the explanation": len(entry["explanation"]),
-                "also among the largest weights": len(set(entry["explanation"]) & set(entry["by_weight"])),
-            }
-            for entry in found["chosen"]
-        ]
-        overall = {title: found[key] for key, title in _OVERALL.items()}
+        lines, overall, figures = [], [], []
+        reproduced: dict[str, float | None] = {}
+        for record in rows[rows["status"] == "ok"].to_dict("records"):
+            found: dict[str, Any] = {str(key): value for key, value in record.items()}
+            own = [_line(found["title"], entry) for entry in found["chosen"]]
+            lines += own
+            overall.append({"data": found["title"], **{title: found[key] for key, title in _OVERALL.items()}})
+            title = f"Explanations of {found['title']}; grey pixels are not chosen"
+            pixels = pd.DataFrame(_pixels(found["chosen"], int(found["width"])))
+            first = found["dataset"] == self.datasets[0]
+            figures.append(ImageFigure("" if first else found["dataset"], title, pixels))
+            if first:
+                reproduced |= {f"row {line['row']}/size": line[_SIZE] for line in own}
+                reproduced["all rows/median_size"] = found["median_size"]
+                reproduced["all rows/misclassified"] = float(found["misclassified"])
         tables = [
-            Table("", "Explanations of the rows shown", pd.DataFrame(lines)),
-            Table("overall", "Explanations of all test rows", pd.DataFrame([overall]), _FORMATS),
+            Table("", "Explanations of the rows shown", pd.DataFrame(lines, columns=_COLUMNS)),
+            Table(
+                "overall",
+                "Explanations of all test rows",
+                pd.DataFrame(overall, columns=["data", *_OVERALL.values()]),
+                _FORMATS,
+            ),
         ]
-        figure = ImageFigure(
-            "",
-            "Explanations of MNIST classifications; grey pixels are not chosen",
-            pd.DataFrame(_pixels(found["chosen"], int(found["width"]))),
-        )
-        reproduced: dict[str, float | None] = {
-            f"row {line['row']}/size": line["size of the explanation"] for line in lines
-        }
-        reproduced["all rows/median_size"] = found["median_size"]
-        reproduced["all rows/misclassified"] = float(found["misclassified"])
-        notes = [
-            "White and black are the true colours of chosen pixels. The columns: all pixels; support features, whose "
-            "absence would not move the expected prediction further towards the predicted class; those of them of "
-            "largest weight, as many as in the last column; the sufficient explanation.",
-            "Rows are those of the authors' code, where each number is one less: their reader takes the first row for "
-            "a heading.",
-            "The explanation has the fewest support features that keep the class against all opposing features; the "
-            "evidence of a naive Bayes model adds up, so that taking them by decreasing evidence is exact.",
-        ]
-        return Outcome(tables, (figure,), reproduced, notes)
+        return Outcome(tables, figures, reproduced, _NOTES)
+
+
+_SIZE = "size of the explanation"
+_COLUMNS = ["data", "row", "class", "predicted", "support features", _SIZE, "also among the largest weights"]
+_NOTES = (
+    "White and black are the true colours of chosen pixels. The columns: all pixels; support features, whose absence "
+    "would not move the expected prediction further towards the predicted class; those of them of largest weight, as "
+    "many as in the last column; the sufficient explanation.",
+    "The paper's rows are those of the authors' code, where each number is one less: their reader takes the first row "
+    "for a heading.",
+    "The explanation has the fewest support features that keep the class against all opposing features; the evidence "
+    "of a naive Bayes model adds up, so that taking them by decreasing evidence is exact.",
+)
+
+
+def _line(title: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    counts = (len(entry["support"]), len(entry["explanation"]), len({*entry["explanation"]} & {*entry["by_weight"]}))
+    values = (title, entry["row"], entry["class"], entry["predicted"], *counts)
+    return dict(zip(_COLUMNS, values, strict=True))
 
 
 _OVERALL = {

@@ -12,8 +12,20 @@ from trimbench.data.cache import Cache
 from trimbench.data.declaration import DatasetDeclaration
 from trimbench.data.sources import load_dataset
 from trimbench.execution.seeds import seed_for
+from trimbench.experiments.plan import check_axis
 
 ENCODINGS = ("paper", "authors")
+
+
+def check_encodings(**encodings: str | list[str]) -> None:
+    """Raise an error unless a setting is an encoding, or a list of encodings, each once."""
+    for name, value in encodings.items():
+        if isinstance(value, list):
+            check_axis(name, value)
+        for encoding in value if isinstance(value, list) else [value]:
+            if encoding not in ENCODINGS:
+                must = "must be of" if isinstance(value, list) else "must be one of"
+                raise ConfigurationError(f"{name} {must} {', '.join(ENCODINGS)}, got {encoding!r}")
 
 
 @dataclass(frozen=True)
@@ -82,8 +94,7 @@ class Protocol:
 
     def encoding(self, name: str) -> BinaryEncoding:
         """Return the encoding of a name, ``paper`` or ``authors``."""
-        if name not in ENCODINGS:
-            raise ConfigurationError(f"encoding must be one of {', '.join(ENCODINGS)}, got {name!r}")
+        check_encodings(encoding=name)
         return BinaryEncoding(
             self.cut.get(name, "mean"),  # type: ignore[arg-type]
             bins=self.bins,
@@ -137,15 +148,20 @@ def make_task(catalogue: Catalogue, cache: Cache, name: str, encoding: str, seed
     Raises
     ------
     ConfigurationError
-        When there is no protocol and no data set of that name, or a protocol has a wrong key.
+        When there is no protocol and no data set of that name, a protocol has a wrong key, or data of a user's own has
+        a single class.
     """
     known = name in catalogue.names("protocol")
     values = catalogue.mapping("protocol", name) if known else {"dataset": name}
     protocol = build_settings(Protocol, values, f"protocol {name}")
     protocol.encoding(encoding)
     declaration = catalogue.dataset(protocol.dataset)
-    # Data without a declared fingerprint (a user's own) is read once to know what it is.
-    sha256 = declaration.facts.sha256 or load_dataset(declaration, cache).sha256
+    sha256 = declaration.facts.sha256
+    if not sha256:  # data of a user's own is read once to know what it is
+        loaded = load_dataset(declaration, cache)
+        sha256, labels = loaded.sha256, [str(label) for label in loaded.target.cat.categories]
+        if len(labels) < 2:
+            raise ConfigurationError(f"data set {declaration.name} must have two classes or more, got {labels}")
     task = {
         "name": name,
         "protocol": dataclasses.asdict(protocol),

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from trimbench.configuration import Catalogue
+from trimbench.configuration import Catalogue, unknown
 from trimbench.data.cache import Cache
 from trimbench.data.missingness import Missingness, check_fraction
+from trimbench.data.sources import is_available
 from trimbench.execution.job import Job
 from trimbench.execution.seeds import seed_for
 from trimbench.experiments.conformant import sweep_jobs
-from trimbench.experiments.conformant.protocol import ENCODINGS, Task, make_task
+from trimbench.experiments.conformant.protocol import Task, check_encodings, make_task
+from trimbench.experiments.conformant.rows import prepare
 from trimbench.experiments.plan import Cell, LineFigure, Outcome, Table, check_axis
 
 if TYPE_CHECKING:
@@ -47,6 +49,11 @@ def check_repetitions(**repetitions: int) -> None:
     for name, number in repetitions.items():
         if number < 1:
             raise ValueError(f"{name} must be 1 or more, got {number}")
+
+
+def check_masks(repetitions: int, repetitions_of: Mapping[str, int]) -> None:
+    """Raise an error unless every number of random masks is positive."""
+    check_repetitions(repetitions=repetitions, **{f"repetitions_of.{name}": n for name, n in repetitions_of.items()})
 
 
 def evaluation_cells(
@@ -93,7 +100,7 @@ class Sweep:
         Random masks for each fraction.
     encoding : {"paper", "authors"}
     mechanism : {"mcar", "rates", "block"}
-    rounding : {"down", "nearest"}
+    rounding : {"down", "nearest", "fifths"}
     rates : dict of str to float
         Of the mechanism ``rates``.
     seed : int
@@ -112,9 +119,10 @@ class Sweep:
         check_axis("datasets", self.datasets)
         check_missing(self.missing)
         check_repetitions(repetitions=self.repetitions)
-        if self.encoding not in ENCODINGS:
-            raise ValueError(f"encoding must be one of {', '.join(ENCODINGS)}, got {self.encoding!r}")
-        Missingness(self.mechanism, self.rounding, self.rates)  # type: ignore[arg-type]
+        check_encodings(encoding=self.encoding)
+        missingness = Missingness(self.mechanism, self.rounding, self.rates)  # type: ignore[arg-type]
+        for fraction in self.missing:
+            missingness.check_fraction(fraction)
 
     def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
         """Return one job for each data set, fraction and repetition."""
@@ -124,6 +132,8 @@ class Sweep:
             missingness: dict[str, Any] = {"mechanism": self.mechanism, "rounding": self.rounding}
             if self.mechanism == "rates":
                 missingness["rates"] = self.rates
+                if self.rates and is_available(task.declaration, cache):
+                    _check_rates(self.rates, name, prepare(task.parameters).features)
             if self.mechanism == "block" and task.protocol.image:
                 missingness["image"] = task.protocol.image
             cells += evaluation_cells(task, self.missing, self.repetitions, missingness, self.seed)
@@ -149,6 +159,12 @@ class Sweep:
         ]
         tables.sort(key=lambda table: table.name != "")
         return Outcome(tables, sorted(figures, key=lambda figure: figure.name != ""), {}, notes)
+
+
+def _check_rates(rates: Mapping[str, float], dataset: str, features: Sequence[str]) -> None:
+    for feature in rates:
+        if feature not in features:
+            raise unknown(f"rates: a feature of {dataset}", features, feature)
 
 
 def title_of(rows: pd.DataFrame, dataset: str) -> str:
@@ -179,7 +195,7 @@ def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] | None = 
 
     Returns
     -------
-    DataFrame with the columns missing, percent, method, mean, low, high and n
+    DataFrame with the columns missing, percent, method, mean, low, high (NaN for a single repetition) and n
     """
     import pandas as pd
     from scipy.special import stdtrit
@@ -196,7 +212,8 @@ def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] | None = 
             if values.empty:
                 continue
             n, mean = len(values), float(values.mean())
-            half = float(stdtrit(n - 1, 0.975)) * float(values.std()) / math.sqrt(n) if n > 1 else 0.0
+            # One mask has a mean and tells nothing of its spread.
+            half = float(stdtrit(n - 1, 0.975)) * float(values.std()) / math.sqrt(n) if n > 1 else math.nan
             line = {"missing": fraction, "percent": float(group["missing_percent"].mean()), "method": method}
             lines.append(line | {"mean": mean, "low": mean - half, "high": mean + half, "n": n})
     return pd.DataFrame(lines, columns=_SUMMARY)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from trimbench.configuration import Catalogue, configuration_folder
 from trimbench.data.cache import Cache
+from trimbench.data.missingness import ROUNDINGS, Missingness
 from trimbench.experiments.conformant.authors import authors_curves, interpolated
-from trimbench.experiments.conformant.protocol import ENCODINGS, make_task
+from trimbench.experiments.conformant.protocol import ENCODINGS, check_encodings, make_task
 from trimbench.experiments.conformant.sweep import (
+    check_masks,
     check_missing,
-    check_repetitions,
     evaluation_cells,
     successes,
     summarise,
@@ -36,10 +37,14 @@ class UciTable:
     ----------
     measure : {"cross_entropy", "f1_weighted"}
         Table 4 or Table 5; both print 100 times the number.
-    datasets : dict of str to int
-        Protocols, with the number of random masks.
+    datasets : list of str
+        Protocols.
     missing : list of float
         Fractions of the features: the labels of the columns in the paper.
+    repetitions : int
+        Random masks for each fraction.
+    repetitions_of : dict of str to int
+        The same for single data sets.
     encodings : list of str
         Of ``paper`` and ``authors``; where both are the same, it is computed once.
     roundings : list of str
@@ -48,8 +53,10 @@ class UciTable:
     """
 
     measure: str
-    datasets: dict[str, int]
+    datasets: list[str]
     missing: list[float]
+    repetitions: int = 3
+    repetitions_of: dict[str, int] = field(default_factory=dict)
     encodings: list[str] = field(default_factory=lambda: list(ENCODINGS))
     roundings: list[str] = field(default_factory=lambda: [_AS_RUN, "nearest"])
     seed: int = 0
@@ -57,24 +64,32 @@ class UciTable:
     def __post_init__(self) -> None:
         if self.measure not in _MEASURES:
             raise ValueError(f"measure must be one of {', '.join(_MEASURES)}, got {self.measure!r}")
-        check_axis("datasets", list(self.datasets))
+        check_axis("datasets", self.datasets)
         check_missing(self.missing)
-        check_axis("encodings", self.encodings)
+        check_encodings(encodings=self.encodings)
         check_axis("roundings", self.roundings)
-        check_repetitions(**self.datasets)
+        for rounding in self.roundings:
+            if rounding not in ROUNDINGS:
+                raise ValueError(f"roundings must be of {', '.join(ROUNDINGS)}, got {rounding!r}")
+            for fraction in self.missing:
+                Missingness(rounding=rounding).check_fraction(fraction)
+        check_masks(self.repetitions, self.repetitions_of)
 
     def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
         """Return one job for each data set, encoding, way of rounding, share and repetition."""
         cells = []
-        for name, repetitions in self.datasets.items():
+        for name in self.datasets:
+            repetitions = self.repetitions_of.get(name, self.repetitions)
             seen = []
             for encoding in self.encodings:
                 task = make_task(catalogue, cache, name, encoding, self.seed)
-                if task.protocol.encoding(encoding) in seen:
+                own = task.protocol.encoding(encoding)
+                if own in seen:
                     continue
-                seen.append(task.protocol.encoding(encoding))
+                seen.append(own)
+                as_run = own == task.protocol.encoding("authors")
                 for rounding in self.roundings:
-                    labels = {"encoding": encoding, "rounding": rounding}
+                    labels = {"encoding": encoding, "rounding": rounding, "as_run": as_run and rounding == _AS_RUN}
                     cells += evaluation_cells(
                         task, self.missing, repetitions, {"rounding": rounding}, self.seed, labels
                     )
@@ -90,15 +105,14 @@ class UciTable:
         intervals: dict[str, tuple[float, float]] = {}
         for name in self.datasets:
             ours = rows[rows["dataset"] == name]
-            encodings = list(dict.fromkeys(ours["encoding"]))
-            for encoding in encodings:
+            for encoding in dict.fromkeys(ours["encoding"]):
                 for rounding in self.roundings:
                     done = successes(ours, encoding=encoding, rounding=rounding)
                     otherwise += self._lines(name, encoding, done, "train")
-                    # The last encoding is that of the authors, who took constants from the complete test rows.
-                    if encoding == encodings[-1] and rounding == _AS_RUN:
-                        as_run += self._lines(name, encoding, done, "test")
-                        self._compare(name, done, reproduced, intervals)
+                # The authors took constants from the complete test rows.
+                done = successes(ours, encoding=encoding, as_run=True)
+                as_run += self._lines(name, encoding, done, "test")
+                self._compare(name, done, reproduced, intervals)
         number, unit = ("4", "cross entropy, 100 nats") if self.measure == _MEASURES[0] else ("5", "weighted F1, %")
         main, other = (pd.DataFrame(lines, columns=_COLUMNS) for lines in (as_run, otherwise))
         tables = [
@@ -137,10 +151,16 @@ class UciTable:
         intervals: dict[str, tuple[float, float]],
     ) -> None:
         keys = {fill + "@test": title for fill, title in _METHODS.items() if fill in _FILLS} | {"nacl": "NaCL"}
-        for line in summarise(done, self.measure, keys).to_dict("records"):
-            key = f"{name} {round(100 * line['missing'])} %/{keys[line['method']]}"
-            reproduced[key] = 100 * line["mean"]
-            intervals[key] = (100 * line["low"], 100 * line["high"])
+        sign = 1 if self.measure == _MEASURES[0] else -1
+        for fraction, group in summarise(done, self.measure, keys).groupby("missing"):
+            row = f"{name} {round(100 * float(str(fraction)))} %"
+            for line in group.to_dict("records"):
+                key = f"{row}/{keys[line['method']]}"
+                reproduced[key] = 100 * line["mean"]
+                if line["n"] > 1:
+                    intervals[key] = (100 * line["low"], 100 * line["high"])
+            means = group.set_index("method")["mean"]
+            reproduced[f"{row}/outperformed"] = float((sign * means > sign * means["nacl"]).sum())
 
     def _stored(self, rows: pd.DataFrame) -> pd.DataFrame:
         import pandas as pd
@@ -180,7 +200,8 @@ def _printed(experiment: str) -> dict[str, dict[str, float]]:
     """Return the printed numbers of a table, by row and method."""
     entry = Catalogue((configuration_folder(),)).mapping("reported", "conformant")[experiment]
     return {
-        row: {method: float(number) for method, number in numbers.items()} for row, numbers in entry["numbers"].items()
+        row: {method: float(numbers[method]) for method in _METHODS.values()}
+        for row, numbers in entry["numbers"].items()
     }
 
 
@@ -201,8 +222,8 @@ _NOTES = (
     "for imputation from the complete test rows, as there. The second has constants of the training rows, and also the "
     "encoding of the paper's text (numbers cut at the mean plus 0.05 standard deviations). NaCL takes nothing from the "
     "test rows.",
-    "'NaCL ±' is half the 95 % confidence interval over the masks. 'NaCL, categorical' has one variable for the "
-    "columns of a one-hot feature, which the paper takes for independent.",
+    "'NaCL ±' is half the 95 % confidence interval over the masks; one mask has none. 'NaCL, categorical' has one "
+    "variable for the columns of a one-hot feature, which the paper takes for independent.",
     "The authors' thresholds for numbers are not published: those of Adult are read off their encoded test rows, and "
     "CovType has six bins with equally many rows. Their splits of Adult and CovType are not published either; that of "
     "Splice is theirs.",

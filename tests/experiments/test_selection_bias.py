@@ -15,6 +15,7 @@ import pytest
 
 from trimbench.configuration import Catalogue, ConfigurationError, configuration_folder
 from trimbench.experiments.running import make_experiment
+from trimbench.experiments.selection_bias.comparison import gains
 from trimbench.experiments.selection_bias.settings import SimulationPlan, mean_and_interval
 from trimbench.selection_bias.metrics import prediction_quality
 from trimbench.selection_bias.model import fit_selection_corrected
@@ -59,6 +60,30 @@ def test_simulation_shows_the_bias_and_its_correction(command: Command, tmp_path
     assert losses.loc[(5, "corrected"), "AMLP"] < losses.loc[(5, "uncorrected"), "AMLP"]
     points = results(tmp_path, "simulation_minus_log_probability_n40_points")
     assert set(points.columns) == {"series", "x", "y", "low", "high"}
+
+
+def test_gains_are_what_the_correction_makes_better() -> None:
+    rows = pd.DataFrame(
+        {
+            "uncorrected_expected_error": [0.1, 0.1],
+            "uncorrected_actual_error": [0.3, 0.2],
+            "corrected_expected_error": [0.2, 0.3],
+            "corrected_actual_error": [0.2, 0.2],
+            "uncorrected_minus_log_probability": [0.5, 0.7],
+            "corrected_minus_log_probability": [0.5, 0.6],
+            "uncorrected_squared_error": [0.2, 0.2],
+            "corrected_squared_error": [0.2, 0.3],
+        }
+    )
+    found = gains(rows)
+    assert found == pytest.approx({"less bias": 0.15 - 0.05, "lower AMLP": 0.05, "lower squared error": -0.05})
+
+
+def test_claims_of_the_slides_have_a_row_for_each_selection() -> None:
+    project = Catalogue((configuration_folder(),))
+    settings = project.mapping("experiment", "selection_bias/simulation")
+    claimed = project.mapping("reported", "selection_bias")["selection_bias/simulation"]["numbers"]
+    assert list(claimed) == [f"n = {a + b}, k = {k}" for a, b in settings["class_sizes"] for k in settings["ks"][:-1]]
 
 
 def test_calibration_shares_its_jobs_with_the_simulation(command: Command, tmp_path: Path) -> None:

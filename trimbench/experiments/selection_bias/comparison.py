@@ -77,6 +77,30 @@ def loss_line(ours: pd.DataFrame, correction: str) -> dict[str, Any]:
     return found
 
 
+def gains(rows: pd.DataFrame) -> dict[str, float]:
+    """Return by how much the correction is better on average, in what the slides claim of it.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns ``<correction>_<quantity>`` for the expected and actual error, AMLP and squared error.
+
+    Returns
+    -------
+    dict
+        ``less bias``: how much closer the mean expected error is to the mean actual one; ``lower AMLP`` and
+        ``lower squared error``: uncorrected less corrected.
+    """
+    bias = {
+        correction: abs(float((rows[f"{correction}_actual_error"] - rows[f"{correction}_expected_error"]).mean()))
+        for correction in CORRECTIONS
+    }
+    found = {"less bias": bias["uncorrected"] - bias["corrected"]}
+    for key, title in _LOSSES.items():
+        found[f"lower {title}"] = float((rows[f"uncorrected_{key}"] - rows[f"corrected_{key}"]).mean())
+    return found
+
+
 def _standard_error(values: pd.Series) -> float:
     return float(values.std() / math.sqrt(len(values))) if len(values) > 1 else math.nan
 

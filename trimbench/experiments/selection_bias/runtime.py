@@ -82,6 +82,12 @@ class Runtime:
                 points.append({"series": correction, "x": k, "y": ours})
             known = [k for k in self.ks if k in printed_seconds]
             points += [{"series": f"{correction} (printed)", "x": k, "y": printed_seconds[k]} for k in known]
+        most = max((k for k in self.ks if k < self.n_features), default=None)
+        if done and most is not None and self.n_features in self.ks:
+            selected, of_all = done[0]["corrected_seconds"], done[0]["uncorrected_seconds"]
+            reproduced["corrected/seconds by those of all features"] = (
+                selected[self.ks.index(most)] / of_all[self.ks.index(self.n_features)]
+            )
         columns = ["k", *(f"{c} {q}" for c in reversed(CORRECTIONS) for q in ("printed", "ours", "ratio"))]
         formats = {c: ".0f" if c.endswith("ratio") else ".2f" if c.endswith("printed") else ".3f" for c in columns[1:]}
         title = f"Seconds for {sum(self.test_sizes)} test cases, {sum(self.class_sizes)} training cases"

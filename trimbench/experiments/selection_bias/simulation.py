@@ -14,6 +14,7 @@ from trimbench.experiments.selection_bias.comparison import (
     comparison_figures,
     comparison_tables,
     error_line,
+    gains,
     loss_line,
 )
 from trimbench.experiments.selection_bias.settings import (
@@ -86,6 +87,7 @@ class Simulation:
         done = rows[rows["status"] == "ok"]
         errors: list[dict[str, Any]] = []
         losses: list[dict[str, Any]] = []
+        reproduced: dict[str, float | None] = {}
         for sizes in self.class_sizes:
             for k in self.ks:
                 ours = with_sizes(done, sizes)
@@ -95,6 +97,9 @@ class Simulation:
                 label = {**labels_of_sizes(sizes), "k": k, "replicates": len(ours)}
                 # With all features there is no cut-off.
                 cut_off = float(ours["gamma"].mean()) if k < self.n_features else None
+                if k < self.n_features:
+                    better = gains(ours)
+                    reproduced |= {f"{show_sizes(sizes)}, k = {k}/{name}": gain for name, gain in better.items()}
                 for correction in CORRECTIONS:
                     errors.append(
                         {**label, "correction": correction, "cut-off": cut_off} | error_line(ours, correction)
@@ -116,4 +121,4 @@ class Simulation:
         ]
         if self.n_features in self.ks:
             notes.append("With all features there is no selection and nothing to correct.")
-        return Outcome(tables, figures, {}, notes)
+        return Outcome(tables, figures, reproduced, notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,9 @@ def _draw_legend(axes: Any, figure: LineFigure) -> None:
     references = [i for i, label in enumerate(labels) if figure.marks.get(label) == "reference"]
     if references:
         inside = labels[references[0]].rpartition("(")[2].rstrip(")")
+        if len(references) > 1:  # it has the colour of none of them
+            handles[references[0]] = copy.copy(handles[references[0]])
+            handles[references[0]].set_color("#555555")
         kept = [i for i in range(len(labels)) if i not in references[1:]]
         handles, labels = [handles[i] for i in kept], [inside if i in references else labels[i] for i in kept]
         order = sorted(range(len(labels)), key=lambda i: labels[i] == inside)

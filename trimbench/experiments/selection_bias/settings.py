@@ -154,7 +154,10 @@ def _pair(name: str, sizes: object) -> tuple[int, int]:
         or len(sizes) != 2
         or any(isinstance(size, bool) or not isinstance(size, int) for size in sizes)
     ):
-        raise ValueError(f"{name} must be pairs of whole numbers, cases with y = 0 and with y = 1, got {sizes!r}")
+        raise ValueError(
+            f"{name} must be pairs of whole numbers, cases with y = 0 and with y = 1, got {sizes!r}; a pair is written "
+            "[100,100], a list of pairs, where several can be given, [[100,100]]"
+        )
     return (sizes[0], sizes[1])
 
 

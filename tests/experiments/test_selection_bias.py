@@ -253,6 +253,7 @@ def test_mixture_cases_have_the_moments_of_the_model() -> None:
         ("mixture", ["ks=[2001]"], "ks must be numbers from 1 to n_features=2000, got [2001]"),
         ("mixture", ["n_chains=1"], "n_chains must be 2 or more, got 1"),
         ("mixture", ["response=[0.5]"], "response must be two probabilities between 0 and 1"),
+        ("mixture", ["response=[0.1,0.9,0.5]"], "response must be two probabilities between 0 and 1"),
         ("mixture", ["+prior.shap=1"], "prior: a key must be one of f1, f2, n_alpha, n_theta_adjust, rate, rate0"),
         ("mixture", ["prior.shape0=-1"], "prior.shape0 must be a positive number, got -1"),
         ("mixture", ["prior.rate0=wide"], "prior.rate0 must be a positive number, got 'wide'"),

@@ -87,8 +87,8 @@ class Mixture:
 
     @property
     def _data(self) -> MixtureSettings:
-        low, high = (*self.response, math.nan, math.nan)[:2]
-        return MixtureSettings(self.n_features, self.alpha, (low, high), self.n_train, self.n_test)
+        response = tuple(self.response)  # of the right length or refused
+        return MixtureSettings(self.n_features, self.alpha, response, self.n_train, self.n_test)  # type: ignore[arg-type]
 
     def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
         """Return one job for each replicate and number of features."""

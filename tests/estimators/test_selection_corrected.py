@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_score
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import trimbench as tb
 import trimbench.estimators
 from tests.selection_bias.brute_force import random_data
 from trimbench.estimators import SelectionCorrectedNB
+from trimbench.selection_bias.features import known_cuts
 
 
 @parametrize_with_checks([SelectionCorrectedNB(), SelectionCorrectedNB(k=1, n_alpha=5, correct=False)])
@@ -47,10 +48,22 @@ def test_it_works_in_a_search() -> None:
     assert search.fit(X, y).best_score_ > 0.85
 
 
+def test_known_cuts_reach_the_folds_of_a_cross_validation() -> None:
+    y = np.repeat([0, 1], 8)
+    X = np.column_stack([y.astype(float), np.tile([0.0, 1.0], 8)])
+    X[-1] = 0.3, 0.7  # the only case that is not binary: a fold without it cannot know
+    with pytest.raises(ValueError, match=r"got other values; fit with real values .*, or give cuts"):
+        SelectionCorrectedNB(k=1, n_alpha=4).fit(X[:15], y[:15]).predict(X)
+    estimator = SelectionCorrectedNB(k=1, n_alpha=4, cuts=known_cuts(X))
+    assert estimator.fit(X[:15], y[:15]).predict(X).tolist() == y.tolist()
+    assert cross_val_score(estimator, X, y, cv=LeaveOneOut()).mean() > 0.9
+
+
 def test_features_without_any_correlation_are_left_out() -> None:
     y = np.array([0, 0, 1, 1, 0, 1])
     X = np.column_stack([y, np.zeros(6, dtype=int), np.ones(6, dtype=int), 1 - y])
-    assert SelectionCorrectedNB(k=3).fit(X, y).selected_.tolist() == [0, 3]
+    with pytest.warns(UserWarning, match=r"k=3 is reduced to 2: no other feature is correlated with the class"):
+        assert SelectionCorrectedNB(k=3).fit(X, y).selected_.tolist() == [0, 3]
     assert SelectionCorrectedNB(k=9).fit(X, y).selected_.tolist() == [0, 3, 1, 2]
     nothing = SelectionCorrectedNB(k=1).fit(np.zeros((6, 3)), y)
     np.testing.assert_allclose(nothing.predict_proba(np.zeros((1, 3))), [[0.5, 0.5]])

@@ -6,12 +6,13 @@ import dataclasses
 from pathlib import Path
 
 import matplotlib as mpl
+import matplotlib.figure
 import numpy as np
 import pandas as pd
 import pytest
 
 from trimbench.experiments.plan import ImageFigure, LineFigure
-from trimbench.reporting.figures import draw
+from trimbench.reporting.figures import _coincide, _draw_lines, draw
 
 POINTS = pd.DataFrame(
     [
@@ -102,3 +103,18 @@ def test_images(tmp_path: Path) -> None:
     grey = mpl.image.imread(tmp_path / "a/f.png")[:, :, 0]
     assert {0.0, 1.0} <= set(np.unique(grey))
     assert np.isclose(grey, 0x8A / 255, atol=0.01).mean() > 0.02, "what is not chosen is grey"
+
+
+def test_a_logarithmic_axis_of_few_values_has_its_ticks_there() -> None:
+    points = pd.DataFrame({"series": "a", "x": [5, 50, 700], "y": [1.0, 10.0, 100.0]})
+    axes = mpl.figure.Figure().add_subplot()
+    _draw_lines(axes, dataclasses.replace(figure(points), levels={}, x_scale="log"))
+    assert axes.get_xticks().tolist() == [5, 50, 700]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["5", "50", "700"]
+    assert axes.xaxis.get_minorticklocs().tolist() == []
+
+
+def test_lines_coincide_on_the_scale_on_which_they_are_drawn() -> None:
+    points = pd.DataFrame({"series": list("aabbcc"), "x": [1, 2] * 3, "y": [1.0, 2.0, 1.5, 3.0, 1e6, 2e6]})
+    both = [dataclasses.replace(figure(points), y_scale=scale) for scale in ("linear", "log")]
+    assert [_coincide(drawn_figure, "a", "b") for drawn_figure in both] == [True, False]

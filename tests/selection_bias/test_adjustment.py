@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trimbench.selection_bias import count_tables
 from trimbench.selection_bias.adjustment import log_adjustment, weakness_probabilities
+from trimbench.selection_bias.marginals import marginals
 from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import region_bounds, select_features
 
@@ -74,10 +76,37 @@ def test_factor_is_that_of_simulation(n0: int, n1: int, level: int) -> None:
         assert abs(share - expected) < 5 * math.sqrt(expected * (1 - expected) / len(theta))
 
 
-def test_log_of_the_factor_keeps_nine_digits_at_two_thousand_cases() -> None:
+def exact_nodes(self: Prior, n_cases: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    """So many nodes, whatever alpha is, that polynomials of degree n + 1 are integrated exactly."""
+    roots, weights = np.polynomial.legendre.leggauss(n_cases // 2 + 2)
+    return 0.5 + 0.25 * (roots - roots[::-1]), 0.5 * weights
+
+
+@pytest.mark.parametrize(("n0", "n1"), [(8, 6), (31, 30), (20, 180), (250, 250)])
+def test_few_nodes_for_small_alpha_are_enough(n0: int, n1: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    prior = Prior(shape=0.3, rate=3.0, n_alpha=30)
+    theta = rng.uniform(size=30)
+    drawn = np.stack([rng.binomial(n0, theta), rng.binomial(n1, theta)], axis=1)
+    pairs = np.unique(np.concatenate([drawn, [[0, 0], [0, n1], [n0, 0], [n0, n1], [1, 0]]]), axis=0)
+    cut = (n0 // 3, n1 // 2 + 1)
+    found, weakness = marginals(prior, pairs, n0, n1), weakness_probabilities(prior, n0, n1, cut)
+    monkeypatch.setattr(Prior, "theta_nodes", exact_nodes)
+    count_tables._kept_class_table.cache_clear()
+    exact, exact_weakness = marginals(prior, pairs, n0, n1), weakness_probabilities(prior, n0, n1, cut)
+    count_tables._kept_class_table.cache_clear()
+    np.testing.assert_allclose(found.log_likelihood, exact.log_likelihood, atol=1e-9)
+    np.testing.assert_allclose(found.theta_mean, exact.theta_mean, rtol=1e-9)
+    np.testing.assert_allclose(weakness.log_less, exact_weakness.log_less, rtol=1e-9)
+    np.testing.assert_allclose(weakness.log_equal, exact_weakness.log_equal, atol=1e-9)
+
+
+def test_log_of_the_factor_keeps_nine_digits_at_two_thousand_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     for n0, n1, cut in [(1000, 1000, (470, 530)), (1900, 100, (900, 60)), (1000, 1000, (100, 900))]:
         usual = weakness_probabilities(Prior(n_alpha=12), n0, n1, cut)
-        finer = weakness_probabilities(Prior(n_alpha=12, n_theta_adjust=600), n0, n1, cut)  # exact: degree 2,000
+        with monkeypatch.context() as patch:
+            patch.setattr(Prior, "theta_nodes", exact_nodes)
+            finer = weakness_probabilities(Prior(n_alpha=12), n0, n1, cut)
         np.testing.assert_allclose(usual.log_less, finer.log_less, rtol=1e-9)
         # The whole table of a feature's counts sums to 1: nothing is lost to underflow.
         assert np.isfinite(usual.log_less).all()

@@ -220,7 +220,7 @@ X_GOOD, Y_GOOD = [[0, 2], [1, 0], [2, 1], [0, 1]], [0, 0, 1, 1]
         ({"n_categories": [3]}, "n_categories must be a whole number, 2 or more, for each of the 2 features"),
         ({"X": [[0, 7], [1, 0], [2, 1], [0, 1]]}, "features must have at most 5 categories, got 8; merge rare"),
         ({"factor": "guess"}, "factor must be one of auto, enumerate, simulate, got 'guess'"),
-        ({"n_simulations": 0}, "n_simulations must be 1 or more, got 0"),
+        ({"n_simulations": 0}, "n_simulations must be a whole number, 1 or more, got 0"),
         ({"ties": "no"}, "ties must be one of"),
         ({"X": np.zeros((4, 2)), "k": 1}, "k must be at most 0, the number of features that depend on y at all"),
         ({"y": [1, 1, 1, 1]}, "y must have cases of both classes"),

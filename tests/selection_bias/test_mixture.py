@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import re
@@ -212,6 +213,19 @@ def test_chain_has_the_exact_posterior(correct: bool) -> None:
         assert convergence.effective_sample_size > 400
 
 
+def test_chains_that_stand_still_are_told() -> None:
+    found = tb.fit_mixture_selection_corrected(X_TINY, Y_TINY, 1, n_chains=2, n_warmup=0, n_draws=8, n_alpha=5)
+    apart = np.repeat([[1.0], [2.0]], 8, axis=1)
+    with pytest.warns(UserWarning, match=r"R-hat of log_alpha is infinite or not defined: chains stand still"):
+        convergence = dataclasses.replace(found, log_alpha=apart).diagnostics()["log_alpha"]
+    assert not convergence.converged
+    together = dataclasses.replace(found, log_alpha=np.ones((2, 8))).diagnostics()["log_alpha"]
+    assert (together.r_hat, together.converged) == (1.0, True)
+    single = tb.fit_mixture_selection_corrected(X_TINY, Y_TINY, 1, n_chains=1, n_warmup=0, n_draws=8, n_alpha=5)
+    with pytest.warns(UserWarning, match=r"fewer than two chains of four draws"):
+        assert not any(quantity.converged for quantity in single.diagnostics().values())
+
+
 def test_the_two_posteriors_differ_by_the_correction() -> None:
     rng = np.random.default_rng(3)
     X, y = brute_force.random_data(rng, 20, 20, 300, alpha=100.0)
@@ -245,7 +259,12 @@ def test_the_two_posteriors_differ_by_the_correction() -> None:
         ({"n_draws": 0}, "n_draws must be a whole number, 1 or more, got 0"),
         ({"n_warmup": -1}, "n_warmup must be a whole number, 0 or more, got -1"),
         ({"theta_step": 0.0}, "theta_step must be in (0, 1], got 0.0"),
-        ({"rate0": -1.0}, "rate must be a positive number, got -1.0"),
+        ({"rate0": -1.0}, "rate0 must be a positive number, got -1.0"),
+        ({"shape0": "wide"}, "shape0 must be a positive number, got 'wide'"),
+        ({"f2": True}, "f2 must be a positive number, got True"),
+        ({"n_draws": "many"}, "n_draws must be a whole number, 1 or more, got 'many'"),
+        ({"theta_step": None}, "theta_step must be in (0, 1], got None"),
+        ({"seed": -1}, "seed must be a whole number, 0 or more, got -1"),
         ({"y": [1, 1, 1, 1, 1, 1]}, "y must have cases of both classes"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 
 import trimbench as tb
 from trimbench.selection_bias.cross_validation import cross_validate_selection
+from trimbench.selection_bias.features import known_cuts
 
 from . import brute_force
 
@@ -74,6 +75,35 @@ def test_cross_validation_selects_inside_each_fold(data: tuple[np.ndarray, np.nd
     again = cross_validate_selection(X, y, 3, n_folds=n_folds, seed=4, n_alpha=10)
     np.testing.assert_array_equal(found.folds, again.folds)
     assert n_folds in (None, 27) or (found.folds != other.folds).any()
+
+
+def test_what_is_binary_is_decided_on_all_cases() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 8)
+    real = np.array([0, 0, 0, 0, 0, 0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0.3])  # binary but for the last case
+    rare = np.ones(16)
+    rare[3] = 0  # without this case the feature is constant, and its median is 1
+    two = np.where(rng.random(16) < 0.5, 4.0, 6.0)
+    X = np.column_stack([real, rare, two, rng.normal(size=(16, 2))])
+    np.testing.assert_array_equal(known_cuts(X), [np.nan, 0.5, 5.0, np.nan, np.nan])
+    found = cross_validate_selection(X, y, 2, n_alpha=4)
+    binary = np.column_stack([rare, two > 5]).astype(int)
+    for case in range(16):
+        out = np.arange(16) == case
+        medians = np.median(X[~out][:, [0, 3, 4]], axis=0)
+        expected = np.column_stack([X[:, [0]] > medians[0], binary, X[:, 3:] > medians[1:]]).astype(int)
+        model = tb.fit_selection_corrected(expected[~out], y[~out], 2, n_alpha=4)
+        assert found.selected[case].tolist() == model.selected.tolist()
+        np.testing.assert_allclose(found.corrected[out], model.predict_proba(expected[out]), rtol=1e-12)
+    only_real = cross_validate_selection(real[:, None], y, 1, n_alpha=4)  # the other cases are all 0 or 1
+    assert np.isfinite(only_real.corrected).all()
+    fold = tb.fit_selection_corrected(X[:-1, :2], y[:-1], 1, n_alpha=4, cuts=known_cuts(X[:, :2]))
+    assert fold.cuts is not None
+    assert fold.cuts.tolist() == [np.median(real[:-1]), 0.5]
+    with pytest.raises(ValueError, match=r"cuts must be one finite number for each of the 5 features, or NaN for a"):
+        tb.fit_selection_corrected(X, y, 1, cuts=[0.5])
+    with pytest.raises(ValueError, match=r"cuts must hold numbers, or NaN for a median, got 'mean'"):
+        tb.fit_selection_corrected(X, y, 1, cuts="mean")
 
 
 def test_cross_validation_that_cannot_be(data: tuple[np.ndarray, np.ndarray]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
 
 from trimbench.selection_bias.metrics import calibration, prediction_quality
-from trimbench.selection_bias.simulation import ModelSettings, simulate, simulate_blocks
+from trimbench.selection_bias.simulation import MixtureSettings, ModelSettings, simulate, simulate_blocks
 
 
 def test_simulation_has_the_moments_of_the_model() -> None:
@@ -55,7 +56,7 @@ def test_blocks_are_the_whole_and_need_little_memory() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_features": 0}, "n_features must be 1 or more"),
+        ({"n_features": 0}, "n_features must be a whole number, 1 or more"),
         ({"alpha": 0.0}, "alpha must be a positive number"),
         ({"theta0": 0.5}, r"theta0 must be in \[0, 0.5\)"),
         ({"class_sizes": (0, 5)}, "class_sizes must be two whole numbers, 1 or more"),
@@ -92,3 +93,38 @@ def test_calibration_adds_up() -> None:
         assert found.positives[bin_] == y[inside].sum()
     with pytest.raises(ValueError, match=r"probabilities must have a row of two for each of the cases"):
         calibration([1, 0], [0.2, 0.3])
+
+
+@pytest.mark.parametrize("function", [prediction_quality, calibration])
+@pytest.mark.parametrize(
+    ("y", "probabilities", "message"),
+    [
+        ([0, 2], [[0.5, 0.5], [0.5, 0.5]], r"y must hold only 0 and 1, got 2"),
+        (["0", "1"], [[0.5, 0.5], [0.5, 0.5]], r"y must hold only 0 and 1, got '0'"),
+        ([0, 1], [[0.5, 0.5], [-0.1, 1.1]], r"not negative and with sum 1, got \[-0.1, 1.1\] in row 1"),
+        ([0, 1], [[0.5, 0.4], [0.5, 0.5]], r"not negative and with sum 1, got \[0.5, 0.4\] in row 0"),
+        ([0, 1], [[0.5, np.nan], [0.5, 0.5]], r"not negative and with sum 1, got \[0.5, nan\] in row 0"),
+        ([0, 1], [["a", "b"], [0.5, 0.5]], r"probabilities must be a table of numbers, got"),
+    ],
+)
+def test_labels_and_probabilities_are_checked(function: Any, y: Any, probabilities: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        function(y, probabilities)
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "message"),
+    [
+        (ModelSettings, {"n_features": "10"}, "n_features must be a whole number, 1 or more, got '10'"),
+        (ModelSettings, {"n_features": True}, "n_features must be a whole number, 1 or more, got True"),
+        (ModelSettings, {"alpha": "wide"}, "alpha must be a positive number, got 'wide'"),
+        (ModelSettings, {"class_sizes": 3}, "class_sizes must be two whole numbers, 1 or more, got 3"),
+        (ModelSettings, {"class_sizes": (2.5, 3)}, r"class_sizes must be two whole numbers, 1 or more, got \(2.5, 3\)"),
+        (MixtureSettings, {"n_train": "many"}, "n_train must be a whole number, 4 or more, got 'many'"),
+        (MixtureSettings, {"response": 0.5}, "response must be two probabilities between 0 and 1, got 0.5"),
+        (MixtureSettings, {"alpha": None}, "alpha must be a positive number, got None"),
+    ],
+)
+def test_settings_of_another_kind_are_told(settings: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        settings(**arguments)

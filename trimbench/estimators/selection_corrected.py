@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trimbench.selection_bias.features import Binariser
+from trimbench.selection_bias.features import Binariser, checked_cuts
 from trimbench.selection_bias.model import fit_selection_corrected
 from trimbench.selection_bias.prior import Rule
 from trimbench.selection_bias.selection import class_counts, correlation
@@ -23,14 +24,16 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     ----------
     k : int, default=10
         Most features to select. All are used where there are no more; features without any correlation with the class
-        are never selected before others, unless none has one.
+        are not selected, with a warning where fewer than k are left, unless none has one.
     correct : bool, default=True
         Whether predictions condition on the weak correlations of the discarded features.
     ties : {"exact", "less", "less_equal"}, default="exact"
     n_alpha, n_theta, n_theta_adjust : int
     shape, rate, theta0, f0, f1 : float
     rule : {"gauss", "simpson"}
-        As for `trimbench.fit_selection_corrected`.
+    cuts : array of shape (n_features,), optional
+        As for `trimbench.fit_selection_corrected`. In cross-validation of features that are not all binary, give
+        `trimbench.selection_bias.features.known_cuts(X)` of all cases: a fold does not see the others.
 
     Attributes
     ----------
@@ -70,6 +73,7 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         f0: float = 1.0,
         f1: float = 1.0,
         rule: Rule = "gauss",
+        cuts: ArrayLike | None = None,
     ) -> None:
         self.k = k
         self.correct = correct
@@ -83,6 +87,7 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.f0 = f0
         self.f1 = f1
         self.rule = rule
+        self.cuts = cuts
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -129,6 +134,7 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             f0=self.f0,
             f1=self.f1,
             rule=self.rule,
+            cuts=self.cuts,
         )
         self.selected_ = self.model_.selected
         return self
@@ -162,9 +168,16 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def _number_to_select(self, table: NDArray[Any], response: NDArray[np.int64]) -> int:
         if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 1:
             raise ValueError(f"k must be a whole number, 1 or more, got {self.k!r}")
-        ones0, ones1 = class_counts(Binariser.fit(table).transform(table), response)
+        cuts = checked_cuts(self.cuts, table.shape[1])
+        ones0, ones1 = class_counts(Binariser.fit(table, cuts=cuts).transform(table), response)
         n1 = int(response.sum())
         n_useful = int((correlation(ones0, ones1, len(response) - n1, n1) != 0).sum())
         n_features = table.shape[1]
         # Without any correlation there is nothing to select by.
-        return min(int(self.k), n_useful) if self.k < n_features and n_useful else n_features
+        if self.k >= n_features or not n_useful:
+            return int(n_features)
+        if n_useful < self.k:
+            warnings.warn(
+                f"k={self.k} is reduced to {n_useful}: no other feature is correlated with the class", stacklevel=3
+            )
+        return min(int(self.k), n_useful)

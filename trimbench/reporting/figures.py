@@ -14,6 +14,8 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _LEGEND_INSIDE = 5
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _MOST_MARKERS = 40
+# A logarithmic axis of so few values has its ticks at them.
+_MOST_TICKS = 8
 # Lines nearer than this share of the axis lie on one another.
 _HARDLY = 0.005
 _STYLE: dict[Any, Any] = {
@@ -67,7 +69,7 @@ def _draw_levels(axes: Any, figure: LineFigure) -> None:
 
 
 def _draw_lines(axes: Any, figure: LineFigure) -> None:
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import MaxNLocator, NullLocator
 
     series = list(dict.fromkeys(figure.points["series"]))
     index = -1
@@ -83,6 +85,10 @@ def _draw_lines(axes: Any, figure: LineFigure) -> None:
     axes.set(xscale=figure.x_scale, yscale=figure.y_scale)
     if figure.x_scale == "linear" and all(float(x).is_integer() for x in figure.points["x"]):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    places = sorted({float(x) for x in figure.points["x"]})
+    if figure.x_scale == "log" and 0 < len(places) <= _MOST_TICKS:
+        axes.set_xticks(places, labels=[f"{x:g}" for x in places])
+        axes.xaxis.set_minor_locator(NullLocator())
     axes.set(title=figure.title, xlabel=figure.x_label, ylabel=figure.y_label)
     low, high = axes.get_ylim()
     if figure.y_scale == "linear" and figure.points["y"].min() >= 0 and figure.points["y"].max() <= 1 < high:
@@ -134,10 +140,13 @@ def _grey_scale() -> Any:
 def _coincide(figure: LineFigure, name: str, other: str) -> bool:
     """Tell whether two series can hardly be told apart."""
     one, two = (figure.points[figure.points["series"] == series].sort_values("x") for series in (name, other))
-    spread = float(figure.points["y"].max() - figure.points["y"].min())
+    import numpy as np
+
+    scale = np.log if figure.y_scale == "log" else np.asarray
+    spread = float(np.ptp(scale(figure.points["y"].to_numpy(dtype=float))))
     if len(one) != len(two) or (one["x"].to_numpy() != two["x"].to_numpy()).any():
         return False
-    apart = abs(one["y"].to_numpy() - two["y"].to_numpy())
+    apart = abs(scale(one["y"].to_numpy(dtype=float)) - scale(two["y"].to_numpy(dtype=float)))
     return bool((apart <= _HARDLY * spread).all())
 
 

@@ -54,15 +54,21 @@ def count_tables(prior: Prior, n0: int, n1: int, n_cases: int) -> Iterator[Count
     n0, n1 : int
         Cases in each class.
     n_cases : int
-        Decides the grid over theta; at least n0 + n1.
+        Decides, with alpha, the grid over theta; at least n0 + n1.
     """
-    theta, weights = prior.theta_nodes(n_cases)
-    cells = len(theta) * (max(n0, n1) + 1)
-    step = max(1, _PART // (8 * cells))
-    for start in range(0, prior.n_alpha, step):
-        part = slice(start, min(start + step, prior.n_alpha))
-        # Small tables are kept: leave-one-out needs those of two pairs of class sizes again and again.
-        make = _kept_class_table if step >= prior.n_alpha else _class_table
+    grids = [prior.theta_nodes(n_cases, alpha) for alpha in prior.alphas()]
+    n_nodes = np.array([len(theta) for theta, _ in grids])
+    row_bytes = 8 * (max(n0, n1) + 1)
+    # Small tables are kept: leave-one-out needs those of two pairs of class sizes again and again.
+    make = _kept_class_table if row_bytes * n_nodes.sum() <= _PART else _class_table
+    start = 0
+    while start < prior.n_alpha:
+        # The number of nodes rises with alpha; a part has one grid.
+        same_grid = int(np.searchsorted(n_nodes, n_nodes[start], side="right"))
+        step = max(1, _PART // int(row_bytes * n_nodes[start]))
+        part = slice(start, min(start + step, same_grid))
+        start = part.stop
+        theta, weights = grids[part.start]
         log_class0, class0 = make(prior, n0, n_cases, part.start, part.stop)
         log_class1, class1 = (log_class0, class0) if n0 == n1 else make(prior, n1, n_cases, part.start, part.stop)
         yield CountTables(part, theta, weights, log_class0, log_class1, class0, class1)
@@ -77,7 +83,7 @@ def _class_table(
     / prod_{i<n_y} (alpha + i).
     """
     alphas = prior.alphas()[start:stop, None, None]
-    theta, _ = prior.theta_nodes(n_cases)
+    theta, _ = prior.theta_nodes(n_cases, float(alphas[0, 0, 0]))
     n_nodes, half = len(theta), (len(theta) + 1) // 2
     steps = np.arange(n_y)
     scale = alphas + n_y  # so that sums of logs stay small and keep their digits
@@ -101,4 +107,4 @@ def _class_table(
     return log_table, table
 
 
-_kept_class_table = functools.lru_cache(maxsize=6)(_class_table)
+_kept_class_table = functools.lru_cache(maxsize=24)(_class_table)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.selection_bias.features import checked_response, checked_table
+from trimbench.selection_bias.features import checked_more_cases, checked_response, checked_table, known_cuts
 from trimbench.selection_bias.model import fit_selection_corrected
+from trimbench.selection_bias.prior import check_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,8 @@ def cross_validate_selection(
     Parameters
     ----------
     X : array of shape (n_cases, n_features)
-        Real values are cut at their medians over the training part of each fold; cut them first to use one cut.
+        Real values are cut at their medians over the training part of each fold; cut them first to use one cut. Which
+        features are binary is decided once, on all cases.
     y : array of shape (n_cases,)
     k : int
     n_folds : int, optional
@@ -62,9 +64,14 @@ def cross_validate_selection(
     for name in ("correct", "selection_rows"):
         if name in settings:
             raise TypeError(f"{name} cannot be set here: both predictions are returned, and each fold selects itself")
+    check_whole("seed", seed, 0)
     table = checked_table("X", X)
     response = checked_response(y, len(table))
     folds = _folds(response, n_folds, seed)
+    if settings.get("cuts") is None:
+        more = settings.get("unlabelled")
+        cases = [table] if more is None else [table, checked_more_cases(more, table.shape[1])]
+        settings["cuts"] = known_cuts(np.concatenate(cases))
     corrected, uncorrected = np.empty((len(table), 2)), np.empty((len(table), 2))
     selected = []
     for fold in range(int(folds.max()) + 1):

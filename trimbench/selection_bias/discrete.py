@@ -20,7 +20,7 @@ from trimbench.selection_bias.discrete_factor import (
     strength,
 )
 from trimbench.selection_bias.features import checked_response, checked_table
-from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.prior import Prior, check_whole
 from trimbench.selection_bias.selection import checked_k
 from trimbench.selection_bias.simplex import MAX_CATEGORIES, log_rising, simplex_nodes
 
@@ -163,8 +163,8 @@ def fit_discrete_selection_corrected(
     n_selected = checked_k(k, table.shape[1])
     if factor not in FACTORS:
         raise ValueError(f"factor must be one of {', '.join(FACTORS)}, got {factor!r}")
-    if n_simulations < 1:
-        raise ValueError(f"n_simulations must be 1 or more, got {n_simulations!r}")
+    check_whole("n_simulations", n_simulations, 1)
+    check_whole("seed", seed, 0)
     categories = _checked_numbers(table, n_categories)
     cases = _checked_categories(table, categories)
     sizes = (int((response == 0).sum()), int(response.sum()))

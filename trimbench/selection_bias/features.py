@@ -24,25 +24,29 @@ class Binariser:
     cuts: NDArray[np.float64] | None
 
     @classmethod
-    def fit(cls, X: NDArray[Any], unlabelled: NDArray[Any] | None = None) -> Binariser:
-        """Learn the cuts: medians, or the mean of the two values where a feature has only two.
+    def fit(
+        cls, X: NDArray[Any], unlabelled: NDArray[Any] | None = None, cuts: NDArray[np.float64] | None = None
+    ) -> Binariser:
+        """Learn the cuts: medians, apart from those that are known.
 
         Parameters
         ----------
         X : ndarray of shape (n_cases, n_features)
         unlabelled : ndarray of shape (n_more_cases, n_features), optional
             Further cases whose values count towards the medians.
+        cuts : ndarray of shape (n_features,), optional
+            Known cuts, NaN for those to be learned. Default: `known_cuts` of these cases.
         """
         values = X if unlabelled is None else np.concatenate([X, unlabelled])
-        if _is_binary(values):
+        known = known_cuts(values) if cuts is None else cuts
+        if known is None:
             return cls(X.shape[1], None)
-        # Small integers would overflow in the sum of two values.
-        values = values.astype(np.float64, copy=False)
-        cuts = np.median(values, axis=0)
-        low, high = values.min(axis=0), values.max(axis=0)
-        two_values = ((values == low) | (values == high)).all(axis=0) & (low < high)
-        cuts[two_values] = (0.5 * low + 0.5 * high)[two_values]
-        return cls(X.shape[1], cuts)
+        learned = np.array(known, dtype=np.float64)
+        is_open = np.isnan(learned)
+        if is_open.any():
+            # Small integers would overflow in the sum of two values.
+            learned[is_open] = np.median(values[:, is_open].astype(np.float64, copy=False), axis=0)
+        return cls(X.shape[1], learned)
 
     def transform(self, X: ArrayLike, columns: NDArray[np.int64] | None = None) -> NDArray[np.uint8]:
         """Return zeros and ones.
@@ -72,10 +76,54 @@ class Binariser:
             if not _is_binary(chosen):
                 raise ValueError(
                     "X must hold only 0 and 1, as the training cases did, got other values; fit with real values to "
-                    "have them cut at their medians"
+                    "have them cut at their medians, or give cuts"
                 )
             return chosen.astype(np.uint8)
         return (chosen > (self.cuts if columns is None else self.cuts[columns])).astype(np.uint8)
+
+
+def known_cuts(X: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Return the cuts of columns that are binary in all cases; what is binary in a part of them may be real.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_cases, n_features)
+
+    Returns
+    -------
+    ndarray of shape (n_features,), optional
+        1/2 for a column of zeros and ones, the mean of the two values where a column has two others, NaN for a real
+        column, whose cut depends on the training cases. None for a table of zeros and ones, which needs no cuts.
+    """
+    if _is_binary(X):
+        return None
+    values = X.astype(np.float64, copy=False)
+    low, high = values.min(axis=0), values.max(axis=0)
+    two_values = ((values == low) | (values == high)).all(axis=0) & (low < high)
+    cuts = np.where(two_values, 0.5 * low + 0.5 * high, np.nan)
+    cuts[((values == 0) | (values == 1)).all(axis=0)] = 0.5
+    return cuts
+
+
+def checked_cuts(cuts: ArrayLike | None, n_features: int) -> NDArray[np.float64] | None:
+    """Return the cuts that a user gave.
+
+    Raises
+    ------
+    ValueError
+        When they are not one number or NaN for each feature.
+    """
+    if cuts is None:
+        return None
+    try:
+        values = np.asarray(cuts, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"cuts must hold numbers, or NaN for a median, got {cuts!r}") from error
+    if values.shape != (n_features,) or np.isinf(values).any():
+        raise ValueError(
+            f"cuts must be one finite number for each of the {n_features} features, or NaN for a median, got {cuts!r}"
+        )
+    return values
 
 
 def checked_table(name: str, X: ArrayLike) -> NDArray[Any]:
@@ -86,11 +134,13 @@ def checked_table(name: str, X: ArrayLike) -> NDArray[Any]:
     ValueError
         When it is something else.
     """
-    values = np.asarray(X)
+    values = _as_array(name, X)
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(
             f"{name} must be a table of shape (n_cases, n_features) with at least one of each, got shape {values.shape}"
         )
+    if values.dtype.kind == "c":
+        raise ValueError(f"{name} must hold real numbers, got complex ones; take their real parts")
     if values.dtype.kind not in "biuf":
         try:
             values = values.astype(np.float64)
@@ -111,12 +161,13 @@ def checked_response(y: ArrayLike, n_cases: int) -> NDArray[np.int64]:
     ValueError
         When it has another length, other values or one class only.
     """
-    values = np.asarray(y)
+    values = _as_array("y", y)
     if values.shape != (n_cases,):
         raise ValueError(f"y must have one value for each of the {n_cases} cases, got shape {values.shape}")
-    found = sorted(set(values.tolist()), key=repr)
-    if any(value not in (0, 1) for value in found):
-        shown = ", ".join(repr(value) for value in found[:5])
+    found = [value for value in (0, 1) if any(value == y for y in values.tolist())]
+    others = sorted({repr(value) for value in values.tolist() if value not in (0, 1)})
+    if others:
+        shown = ", ".join([*(repr(value) for value in found), *others][:5])
         raise ValueError(f"y must hold only 0 and 1, got {shown}; encode the classes as 0 and 1")
     if len(found) < 2:
         raise ValueError(f"y must have cases of both classes, got only {found[0]}; add cases of the other class")
@@ -133,7 +184,7 @@ def checked_rows(name: str, rows: ArrayLike | None, y: NDArray[np.int64]) -> NDA
     """
     if rows is None:
         return np.arange(len(y))
-    values = np.asarray(rows)
+    values = _as_array(name, rows)
     if values.dtype == bool and values.shape == y.shape:
         values = np.flatnonzero(values)
     in_range = values.ndim == 1 and values.size and values.dtype.kind in "iu"
@@ -159,6 +210,13 @@ def checked_more_cases(unlabelled: ArrayLike, n_features: int) -> NDArray[Any]:
     if more.shape[1] != n_features:
         raise ValueError(f"unlabelled must have the {n_features} features of X, got {more.shape[1]} features")
     return more
+
+
+def _as_array(name: str, values: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must have rows of one length, got {values!r}") from error
 
 
 def _is_binary(values: NDArray[Any]) -> bool:

@@ -15,7 +15,7 @@ from trimbench.selection_bias.prior import Prior, simpson_weights
 # Below this a sum of products may have lost terms to underflow and is computed again from logs.
 _TINY = 1e-250
 # A cell of a matrix product costs about this much less than one of a sum over picked cells.
-_PRODUCT_ADVANTAGE = 8
+_PRODUCT_ADVANTAGE = 32
 _PART = 2**19
 
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 # A probability of exactly 0 can come only from rounding; the smallest positive number keeps its log finite.
 _LEAST = np.finfo(float).tiny
+_SUM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def prediction_quality(y: ArrayLike, probabilities: ArrayLike) -> PredictionQual
     Raises
     ------
     ValueError
-        When the shapes do not fit.
+        When the shapes do not fit, or a label is not 0 or 1, or a row of probabilities is none.
 
     References
     ----------
@@ -112,10 +113,23 @@ def calibration(y: ArrayLike, probabilities: ArrayLike) -> Calibration:
 
 
 def _checked(y: ArrayLike, probabilities: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    truth, p = np.asarray(y), np.asarray(probabilities, dtype=float)
+    truth = np.asarray(y)
+    try:
+        p = np.asarray(probabilities, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"probabilities must be a table of numbers, got {probabilities!r}") from error
     if truth.ndim != 1 or p.shape != (len(truth), 2) or not len(truth):
         raise ValueError(
             "probabilities must have a row of two for each of the cases in y, at least one, "
             f"got shapes {p.shape} and {truth.shape}"
+        )
+    wrong = [value for value in truth.tolist() if value not in (0, 1)]
+    if wrong:
+        raise ValueError(f"y must hold only 0 and 1, got {wrong[0]!r}; encode the classes as 0 and 1")
+    off = ~((p >= 0).all(axis=1) & (np.abs(p.sum(axis=1) - 1.0) <= _SUM_TOLERANCE))
+    if off.any():
+        raise ValueError(
+            "probabilities must be P(y = 0 | x) and P(y = 1 | x), not negative and with sum 1, "
+            f"got {p[off][0].tolist()} in row {int(np.flatnonzero(off)[0])}"
         )
     return truth.astype(np.int64), p

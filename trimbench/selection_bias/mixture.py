@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,11 @@ from trimbench.selection_bias.adjustment import Ties, check_ties
 from trimbench.selection_bias.features import Binariser, checked_more_cases, checked_response, checked_table
 from trimbench.selection_bias.mixture_factor import MixtureFactor
 from trimbench.selection_bias.mixture_sampler import MixtureData, log_joint, start, sweep
-from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.prior import Prior, check_positive, check_whole, is_number
 from trimbench.selection_bias.selection import Selection, checked_k, class_counts, select_features
+
+# Chains whose R-hat is larger have not mixed.
+R_HAT_LIMIT = 1.05
 
 
 @dataclass(frozen=True)
@@ -25,13 +29,20 @@ class Convergence:
     Attributes
     ----------
     r_hat : float
-        Rank-normalised split R-hat; near 1 where the chains agree.
+        Rank-normalised split R-hat; near 1 where the chains agree. Chains start at random places, so that it is 1 for
+        several that all stand still at one value, as they do where the posterior has one point of the grid. Infinite
+        where they stand still at different ones, NaN where there are too few draws.
     effective_sample_size : float
         Of all chains together, for the bulk of the distribution.
     """
 
     r_hat: float
     effective_sample_size: float
+
+    @property
+    def converged(self) -> bool:
+        """Whether R-hat is at most `R_HAT_LIMIT`; one that is not defined is not."""
+        return self.r_hat <= R_HAT_LIMIT
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,16 +88,28 @@ class MixturePosterior:
         """Return R-hat and effective sample size of log(alpha), log(alpha0) and the log of the joint density.
 
         None of them depends on which latent group is called the first. R-hat needs at least four draws of each of two
-        chains.
+        chains. A warning names the quantities whose R-hat is infinite or not defined: they may not have
+        converged.
         """
         from arviz_stats.base import array_stats
 
         found = {}
         for name in ("log_alpha", "log_alpha0", "log_joint"):
             draws = getattr(self, name)
-            found[name] = Convergence(
-                float(array_stats.rhat(draws, chain_axis=0, draw_axis=1)),
-                float(array_stats.ess(draws, chain_axis=0, draw_axis=1)),
+            agreed = len(draws) > 1 and draws.shape[1] > 3 and (draws == draws[0, 0]).all()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # of chains without variance
+                found[name] = Convergence(
+                    1.0 if agreed else float(array_stats.rhat(draws, chain_axis=0, draw_axis=1)),
+                    float(array_stats.ess(draws, chain_axis=0, draw_axis=1)),
+                )
+        undefined = [name for name, quantity in found.items() if not math.isfinite(quantity.r_hat)]
+        if undefined:
+            warnings.warn(
+                f"R-hat of {', '.join(undefined)} is infinite or not defined: chains stand still, or there are fewer "
+                "than two chains of four draws; draw more (n_draws, n_chains) before you trust this posterior",
+                UserWarning,
+                stacklevel=2,
             )
         return found
 
@@ -199,14 +222,12 @@ def fit_mixture_selection_corrected(
     response = checked_response(y, len(table))
     check_ties(ties)
     for name, value in (("n_chains", n_chains), ("n_draws", n_draws), ("n_theta_steps", n_theta_steps)):
-        if value < 1:
-            raise ValueError(f"{name} must be a whole number, 1 or more, got {value!r}")
-    if n_warmup < 0:
-        raise ValueError(f"n_warmup must be a whole number, 0 or more, got {n_warmup!r}")
-    if not 0 < theta_step <= 1:
+        check_whole(name, value, 1)
+    check_whole("n_warmup", n_warmup, 0)
+    check_whole("seed", seed, 0)
+    if not is_number(theta_step) or not 0 < theta_step <= 1:
         raise ValueError(f"theta_step must be in (0, 1], got {theta_step!r}")
-    prior = Prior(shape=shape, rate=rate, f0=f2, f1=f1, n_alpha=n_alpha, n_theta_adjust=n_theta_adjust)
-    prior0 = Prior(shape=shape0, rate=rate0, n_alpha=n_alpha)
+    prior, prior0 = mixture_priors(shape, rate, shape0, rate0, f1, f2, n_alpha, n_theta_adjust)
     n_selected = checked_k(k, table.shape[1])
     binariser = Binariser.fit(table, None if unlabelled is None else checked_more_cases(unlabelled, table.shape[1]))
     binary = binariser.transform(table)
@@ -223,6 +244,34 @@ def fit_mixture_selection_corrected(
     kept = {name: np.stack([chain[name] for chain in chains]) for name in chains[0]}
     acceptance = float(kept.pop("acceptance").mean())
     return MixturePosterior(selection, binariser, f1, f2, acceptance=acceptance, **kept)
+
+
+def mixture_priors(
+    shape: float = 0.5,
+    rate: float = 5.0,
+    shape0: float = 0.5,
+    rate0: float = 5.0,
+    f1: float = 1.0,
+    f2: float = 1.0,
+    n_alpha: int = 100,
+    n_theta_adjust: int = 100,
+) -> tuple[Prior, Prior]:
+    """Return the priors of alpha and of alpha0.
+
+    Parameters
+    ----------
+    shape, rate, shape0, rate0, f1, f2, n_alpha, n_theta_adjust
+        As for `fit_mixture_selection_corrected`.
+
+    Raises
+    ------
+    ValueError
+        When a value is out of range; it is called by the name that it has here.
+    """
+    for name, value in (("shape0", shape0), ("rate0", rate0), ("f2", f2)):
+        check_positive(name, value)
+    prior = Prior(shape=shape, rate=rate, f0=f2, f1=f1, n_alpha=n_alpha, n_theta_adjust=n_theta_adjust)
+    return prior, Prior(shape=shape0, rate=rate0, n_alpha=n_alpha)
 
 
 def _run(

@@ -12,6 +12,7 @@ from scipy.special import expit, logsumexp
 from trimbench.selection_bias.adjustment import Ties, WeaknessSums, check_ties, log_adjustment
 from trimbench.selection_bias.features import (
     Binariser,
+    checked_cuts,
     checked_more_cases,
     checked_response,
     checked_rows,
@@ -174,13 +175,14 @@ def fit_selection_corrected(
     rule: Rule = "gauss",
     selection_rows: ArrayLike | None = None,
     unlabelled: ArrayLike | None = None,
+    cuts: ArrayLike | None = None,
 ) -> SelectionCorrectedModel:
     """Select the k features that correlate most with the response, and fit a classifier that knows it.
 
     Parameters
     ----------
     X : array of shape (n_cases, n_features)
-        Zeros and ones, or real values, which are cut at the median of each feature.
+        Zeros and ones, or real values: a feature of two values is cut between them, another at its median.
     y : array of shape (n_cases,)
         Zeros and ones, at least one of each.
     k : int
@@ -193,7 +195,7 @@ def fit_selection_corrected(
     n_alpha : int
         Number of values of alpha.
     n_theta, n_theta_adjust : int
-        Grids over theta, see `Prior`.
+        Grids over theta, see `Prior`; n_theta matters to the rule "simpson" only.
     shape, rate : float
         alpha ~ Inverse-Gamma(shape, rate).
     theta0 : float
@@ -206,6 +208,9 @@ def fit_selection_corrected(
         Rows on which features are selected; default: all. The classifier learns from all rows.
     unlabelled : array of shape (n_more_cases, n_features), optional
         Cases without response whose values count towards the medians, for example the test cases, as in the slides.
+    cuts : array of shape (n_features,), optional
+        Where to cut each feature, NaN for its median. What looks binary in a part of the data may be real in the rest:
+        `trimbench.selection_bias.features.known_cuts` of all data says which features are binary.
 
     Returns
     -------
@@ -236,7 +241,8 @@ def fit_selection_corrected(
     prior = Prior(shape, rate, theta0, f0, f1, n_alpha, n_theta, n_theta_adjust, rule)
     n_selected = checked_k(k, table.shape[1])
     rows = checked_rows("selection_rows", selection_rows, response)
-    binariser = Binariser.fit(table, None if unlabelled is None else checked_more_cases(unlabelled, table.shape[1]))
+    more = None if unlabelled is None else checked_more_cases(unlabelled, table.shape[1])
+    binariser = Binariser.fit(table, more, checked_cuts(cuts, table.shape[1]))
     binary = binariser.transform(table)
     ones0, ones1 = class_counts(binary[rows], response[rows])
     n1 = int(response[rows].sum())

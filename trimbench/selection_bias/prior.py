@@ -38,8 +38,9 @@ class Prior:
         N of the grid over theta for the adjustment factor, of 2 N + 1 points.
     rule : {"gauss", "simpson"}
         How integrals over theta are computed. All integrands are polynomials in theta of degree n at most (n training
-        cases), so that Gauss and Legendre's rule with n / 2 + 1 nodes is exact: "gauss" takes 2 n_theta_adjust + 1 of
-        its nodes (more beyond n = 2000), or as few as are exact. "simpson" is the rule of the slides.
+        cases), so that Gauss and Legendre's rule with n / 2 + 1 nodes is exact: "gauss" takes so many, but not more
+        than 2 n_theta_adjust + 1 (or 4.5 sqrt(n), if that is more), and for small alpha as few as give about nine
+        digits. "simpson" is the rule of the slides.
 
     Raises
     ------
@@ -59,14 +60,10 @@ class Prior:
 
     def __post_init__(self) -> None:
         for name in ("shape", "rate", "f0", "f1"):
-            value = getattr(self, name)
-            if not _is_number(value) or not 0 < value < math.inf:
-                raise ValueError(f"{name} must be a positive number, got {value!r}; the slides use {_USUAL[name]}")
+            check_positive(name, getattr(self, name), f"; the slides use {_USUAL[name]}")
         for name in ("n_alpha", "n_theta", "n_theta_adjust"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name} must be a whole number, 1 or more, got {value!r}; use {_USUAL[name]}")
-        if not _is_number(self.theta0) or not 0 <= self.theta0 < 0.5:
+            check_whole(name, getattr(self, name), 1, f"; use {_USUAL[name]}")
+        if not is_number(self.theta0) or not 0 <= self.theta0 < 0.5:
             raise ValueError(f"theta0 must be in [0, 0.5), got {self.theta0!r}; 0 leaves the whole range to theta")
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(RULES)}, got {self.rule!r}")
@@ -87,13 +84,15 @@ class Prior:
         result: NDArray[np.float64] = -self.shape * np.log(alphas) - self.rate / alphas
         return result
 
-    def theta_nodes(self, n_cases: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def theta_nodes(self, n_cases: int, alpha: float = math.inf) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return a grid that is symmetric about 1/2, and its weights.
 
         Parameters
         ----------
         n_cases : int
             Number of training cases n: the integrands are polynomials of degree n + 1 at most.
+        alpha : float
+            With a small alpha the integrands are wide, and fewer nodes do.
 
         Returns
         -------
@@ -106,8 +105,11 @@ class Prior:
         if self.rule == "simpson":
             n_points = 2 * self.n_theta_adjust + 1
             return np.linspace(self.theta0, 1.0 - self.theta0, n_points), simpson_weights(n_points)
-        # An integrand can be as narrow as 1 / sqrt(n); 4.5 sqrt(n) nodes resolve it to rounding error.
+        # An integrand can be as narrow as 1 / sqrt(n); 4.5 sqrt(n) nodes resolve it to rounding error. With a small
+        # alpha it is as wide as that of fewer cases, which two beta-binomial distributions of n / 2 cases give.
         enough = max(2 * self.n_theta_adjust + 1, math.ceil(4.5 * math.sqrt(n_cases)))
+        effective = n_cases / (1.0 + 0.5 * n_cases / alpha)
+        enough = min(enough, 16 * math.ceil((12.0 + 5.0 * math.sqrt(effective)) / 16))
         roots, weights = _legendre(min(n_cases // 2 + 2, enough))
         return 0.5 + 0.5 * width * roots, weights
 
@@ -115,7 +117,7 @@ class Prior:
 _USUAL = {"shape": 0.5, "rate": 5, "f0": 1, "f1": 1, "n_alpha": 100, "n_theta": 20, "n_theta_adjust": 100}
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=64)
 def _legendre(n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the nodes on [-1, 1], exactly symmetric, and weights that sum to 1."""
     roots, weights = roots_legendre(n_nodes)
@@ -133,5 +135,23 @@ def simpson_weights(n_points: int) -> NDArray[np.float64]:
     return weights / (3.0 * (n_points - 1))
 
 
-def _is_number(value: object) -> bool:
+def check_positive(name: str, value: object, hint: str = "") -> None:
+    """Raise a ValueError unless a value is a positive number."""
+    if not is_number(value) or not 0 < value < math.inf:  # type: ignore[operator]
+        raise ValueError(f"{name} must be a positive number, got {value!r}{hint}")
+
+
+def check_whole(name: str, value: object, least: int, hint: str = "") -> None:
+    """Raise a ValueError unless a value is a whole number that is large enough."""
+    if not is_whole(value, least):
+        raise ValueError(f"{name} must be a whole number, {least} or more, got {value!r}{hint}")
+
+
+def is_whole(value: object, least: int) -> bool:
+    """Tell whether a value is a whole number that is large enough, and no boolean."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a number, and no boolean."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench.selection_bias.prior import check_positive, check_whole, is_number, is_whole
+
 _BLOCK_ENTRIES = 2**21
 
 
@@ -36,16 +38,14 @@ class ModelSettings:
     test_sizes: tuple[int, int] = (1000, 1000)
 
     def __post_init__(self) -> None:
-        if self.n_features < 1:
-            raise ValueError(f"n_features must be 1 or more, got {self.n_features!r}")
-        if not 0 < self.alpha < float("inf"):
-            raise ValueError(f"alpha must be a positive number, got {self.alpha!r}")
-        if not 0 <= self.theta0 < 0.5:
+        check_whole("n_features", self.n_features, 1)
+        check_positive("alpha", self.alpha)
+        if not is_number(self.theta0) or not 0 <= self.theta0 < 0.5:
             raise ValueError(f"theta0 must be in [0, 0.5), got {self.theta0!r}")
         for name in ("class_sizes", "test_sizes"):
             sizes = getattr(self, name)
             least = 1 if name == "class_sizes" else 0
-            if len(sizes) != 2 or min(sizes) < least:
+            if not isinstance(sizes, tuple | list) or len(sizes) != 2 or not all(is_whole(n, least) for n in sizes):
                 raise ValueError(f"{name} must be two whole numbers, {least} or more, got {sizes!r}")
 
 
@@ -178,12 +178,11 @@ class MixtureSettings:
 
     def __post_init__(self) -> None:
         for name, least in (("n_features", 1), ("n_train", 4), ("n_test", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be {least} or more, got {getattr(self, name)!r}")
-        if not 0 < self.alpha < float("inf"):
-            raise ValueError(f"alpha must be a positive number, got {self.alpha!r}")
-        if len(self.response) != 2 or not all(0 < p < 1 for p in self.response):
-            raise ValueError(f"response must be two probabilities between 0 and 1, got {self.response!r}")
+            check_whole(name, getattr(self, name), least)
+        check_positive("alpha", self.alpha)
+        pair = self.response
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(is_number(p) and 0 < p < 1 for p in pair):
+            raise ValueError(f"response must be two probabilities between 0 and 1, got {pair!r}")
 
 
 def simulate_mixture(settings: MixtureSettings, rng: np.random.Generator) -> Simulated:

@@ -13,7 +13,14 @@ from trimbench.data.cache import Cache
 from trimbench.execution.job import Job
 from trimbench.experiments.plan import Cell, LineFigure, Outcome, Table
 from trimbench.experiments.selection_bias import jobs
-from trimbench.experiments.selection_bias.settings import CORRECTIONS, SimulationPlan, make_prior
+from trimbench.experiments.selection_bias.settings import (
+    CORRECTIONS,
+    SimulationPlan,
+    check_at_least,
+    labels_of_sizes,
+    make_prior,
+)
+from trimbench.selection_bias.prior import Prior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +50,9 @@ class AlphaPosterior:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self._plan.check([self.class_sizes], self.ks, self.replicates)
+        self._plan.check([self.class_sizes])
+        self._plan.check_ks(self.ks)
+        check_at_least(1, replicates=self.replicates)
 
     @property
     def _plan(self) -> SimulationPlan:
@@ -56,7 +65,7 @@ class AlphaPosterior:
             parameters = self._plan.parameters(self.class_sizes, replicate)
             for k in self.ks:
                 job = Job.create(jobs.posterior_of_alpha, parameters | {"k": k})
-                cells.append(Cell({"n": sum(self.class_sizes), "k": k, "replicate": replicate}, job))
+                cells.append(Cell({**labels_of_sizes(self.class_sizes), "k": k, "replicate": replicate}, job))
         return cells
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
@@ -91,11 +100,13 @@ class AlphaPosterior:
             pd.DataFrame(lines, columns=columns),
             dict.fromkeys(columns[3:6], ".3f") | {columns[6]: ".2f"},
         )
-        notes = [
-            "The figures show the first replicate; the slides show one data set and print no number.",
-            f"The grid has {make_prior(self.prior).n_alpha} values of alpha, more than predictions need, to draw the "
-            "narrow posteriors of many features.",
-        ]
+        n_alpha = make_prior(self.prior).n_alpha
+        notes = ["The figures show the first replicate; the slides show one data set and print no number."]
+        if n_alpha > Prior().n_alpha:
+            notes.append(
+                f"The grid has {n_alpha} values of alpha, more than the {Prior().n_alpha} of predictions, to draw "
+                "narrow posteriors."
+            )
         return Outcome((table,), figures, {}, notes)
 
 

@@ -12,7 +12,16 @@ from trimbench.data.cache import Cache
 from trimbench.execution.job import Job
 from trimbench.experiments.plan import Cell, LineFigure, Outcome, Table
 from trimbench.experiments.selection_bias import jobs
-from trimbench.experiments.selection_bias.settings import CORRECTIONS, SimulationPlan, mean_and_range
+from trimbench.experiments.selection_bias.settings import (
+    CORRECTIONS,
+    SimulationPlan,
+    check_at_least,
+    labels_of_sizes,
+    mean_and_interval,
+    show_sizes,
+    stem_of_sizes,
+    with_sizes,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +54,10 @@ class Calibration:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self._plan.check(self.class_sizes, [self.k], self.replicates)
+        self._plan.check(self.class_sizes)
+        check_at_least(1, replicates=self.replicates)
+        if not 1 <= self.k <= self.n_features:
+            raise ValueError(f"k must be a number from 1 to n_features={self.n_features}, got {self.k}")
 
     @property
     def _plan(self) -> SimulationPlan:
@@ -55,7 +67,7 @@ class Calibration:
         """Return one job for each size and replicate."""
         return [
             Cell(
-                {"n": sum(sizes), "k": self.k, "replicate": replicate},
+                {**labels_of_sizes(sizes), "k": self.k, "replicate": replicate},
                 Job.create(jobs.select_and_predict, self._plan.parameters(sizes, replicate) | {"k": self.k}),
             )
             for sizes in self.class_sizes
@@ -70,51 +82,48 @@ class Calibration:
         reproduced: dict[str, float | None] = {}
         intervals: dict[str, tuple[float, float]] = {}
         for place, sizes in enumerate(self.class_sizes):
-            n = sum(sizes)
-            ours = rows[(rows["status"] == "ok") & (rows["n"] == n)]
+            ours = with_sizes(rows[rows["status"] == "ok"], sizes)
             lines: list[dict[str, Any]] = [{"category": category} for category in _CATEGORIES]
-            points = [{"series": "predicted = actual", "x": x, "y": x} for x in (0.0, 1.0)]
-            for correction in CORRECTIONS if len(ours) else ():
+            points: list[dict[str, Any]] = []
+            for correction in reversed(CORRECTIONS) if len(ours) else ():
                 for category, line in enumerate(lines):
                     found = _summary(ours, correction, category)
                     line |= {f"{correction} {quantity}": mean for quantity, (mean, _) in found.items()}
-                    if place == 0:
-                        for quantity, (mean, interval) in found.items():
-                            key = f"{_CATEGORIES[category]}/{correction} {quantity}"
-                            reproduced[key], intervals[key] = mean, interval
+                    for quantity, (mean, interval) in found.items() if place == 0 else ():
+                        key = f"{_CATEGORIES[category]}/{correction} {quantity}"
+                        reproduced[key] = mean
+                        if interval is not None:
+                            intervals[key] = interval
+                    mean, interval = found["actual"]
+                    low, high = np.clip(interval or (mean, mean), 0, 1)
                     points.append(
-                        {
-                            "series": correction,
-                            "x": found["predicted"][0],
-                            "y": found["actual"][0],
-                            "low": found["actual"][1][0],
-                            "high": found["actual"][1][1],
-                        }
+                        {"series": correction, "x": found["predicted"][0], "y": mean, "low": low, "high": high}
                     )
-            title = f"{self.k} features selected out of {self.n_features}, {n} training cases"
-            # Where every class is empty in every replicate there is nothing to draw.
-            drawn = (
-                pd.DataFrame(points).dropna(subset=["y"]) if len(ours) else pd.DataFrame(columns=["series", "x", "y"])
-            )
-            tables.append(Table(f"n{n}" if place else "", _title(title, ours), _frame(lines), _FORMATS))
+            title = f"{self.k} of {self.n_features} features, {show_sizes(sizes)}"
+            # Where a category is empty in every replicate there is nothing to draw.
+            drawn = [point for point in points if not np.isnan(point["y"])]
+            drawn += [{"series": "predicted = actual", "x": x, "y": x} for x in (0.0, 1.0)] if drawn else []
+            name = stem_of_sizes(sizes) if place else ""
+            tables.append(Table(name, _title(title, ours), _frame(lines), _FORMATS))
             figures.append(
                 LineFigure(
-                    f"n{n}" if place else "",
+                    name,
                     f"Calibration: {title}",
                     "mean predicted probability of y = 1",
                     "frequency of y = 1",
-                    drawn,
+                    pd.DataFrame(drawn, columns=["series", "x", "y", "low", "high"]),
                     marks={"predicted = actual": "guide"},
                 )
             )
-        return Outcome(tables, figures, reproduced, _NOTES, intervals)
+        notes = [
+            *self._plan.notes(self.class_sizes),
+            "Numbers of cases are means over replicates; predicted and actual are those of all replicates taken "
+            "together. Bands and intervals are 95 % prediction intervals for one more data set (Student's, from the "
+            "spread over replicates in which the category has cases). The slides show one data set.",
+        ]
+        return Outcome(tables, figures, reproduced, notes, intervals)
 
 
-_NOTES = [
-    "Numbers of cases are means over replicates; predicted and actual are those of all replicates taken together; "
-    "bands and intervals hold 95 % of the replicates. The slides show one data set.",
-    "The slides say 100 training cases, but their table fits 200 (100 of each class); both are run.",
-]
 _COLUMNS = ["category", *(f"{c} {q}" for c in CORRECTIONS for q in ("cases", "predicted", "actual"))]
 _FORMATS = {c: ".1f" if c.endswith("cases") else ".3f" for c in _COLUMNS[1:]}
 
@@ -129,18 +138,18 @@ def _frame(lines: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=_COLUMNS)
 
 
-def _summary(ours: pd.DataFrame, correction: str, category: int) -> dict[str, tuple[float, tuple[float, float]]]:
-    """Return number of cases, mean prediction and frequency: over all replicates, and the range of single ones."""
+def _summary(ours: pd.DataFrame, correction: str, category: int) -> dict[str, tuple[float, tuple[float, float] | None]]:
+    """Return number of cases, mean prediction and frequency over all replicates, and intervals for one more."""
     counts, predicted, positives = (
         np.array([row[category] for row in ours[f"{correction}_{key}"]], dtype=float)
         for key in ("counts", "predicted_sums", "positives")
     )
-    found = {"cases": mean_and_range(counts.tolist())}
+    found = {"cases": mean_and_interval(counts.tolist())}
     filled = counts > 0
     for name, sums in (("predicted", predicted), ("actual", positives)):
         if not filled.any():
-            found[name] = (float("nan"), (float("nan"), float("nan")))
+            found[name] = (float("nan"), None)
             continue
-        _, interval = mean_and_range((sums[filled] / counts[filled]).tolist())
+        _, interval = mean_and_interval((sums[filled] / counts[filled]).tolist())
         found[name] = (float(sums.sum() / counts.sum()), interval)
     return found

@@ -13,21 +13,24 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LOSSES = {"minus_log_probability": "AMLP", "squared_error": "squared error"}
+_LABELS = ["k", "replicates", "correction"]
 _ERROR_COLUMNS = [
-    *("n", "k", "replicates", "correction", "cut-off", "expected error", "actual error", "actual - expected"),
-    *("se of difference", "within 2 se"),
+    *("cut-off", "expected error", "actual error", "actual - expected", "se of difference", "within 2 se"),
 ]
-_LOSS_COLUMNS = [
-    *("n", "k", "replicates", "correction"),
-    *(f"{title}{end}" for title in _LOSSES.values() for end in ("", " se")),
-]
+_LOSS_COLUMNS = [f"{title}{end}" for title in _LOSSES.values() for end in ("", " se")]
+# A standard error from fewer replicates is itself too uncertain to judge by.
+_LEAST_REPLICATES = 5
 
 
-def comparison_tables(errors: list[dict[str, Any]], losses: list[dict[str, Any]]) -> tuple[Table, Table]:
-    """Return the tables of lines that begin with n, k, replicates and correction.
+def comparison_tables(
+    sizes: Sequence[str], errors: list[dict[str, Any]], losses: list[dict[str, Any]]
+) -> tuple[Table, Table]:
+    """Return the tables of lines that begin with sizes, k, replicates and correction.
 
     Parameters
     ----------
+    sizes : sequence of str
+        The columns that tell the training cases apart.
     errors, losses : list of dict
         Lines as `error_line` and `loss_line` complete them.
     """
@@ -37,15 +40,15 @@ def comparison_tables(errors: list[dict[str, Any]], losses: list[dict[str, Any]]
         Table(
             "",
             "Expected and actual error rates, means over replicates",
-            pd.DataFrame(errors, columns=_ERROR_COLUMNS),
+            pd.DataFrame(errors, columns=[*sizes, *_LABELS, *_ERROR_COLUMNS]),
             {"cut-off": ".3f"}
             | dict.fromkeys(("expected error", "actual error", "actual - expected", "se of difference"), ".4f"),
         ),
         Table(
             "losses",
             "Average minus log probability (AMLP) and average squared error, means over replicates",
-            pd.DataFrame(losses, columns=_LOSS_COLUMNS),
-            dict.fromkeys(_LOSS_COLUMNS[4:], ".4f"),
+            pd.DataFrame(losses, columns=[*sizes, *_LABELS, *_LOSS_COLUMNS]),
+            dict.fromkeys(_LOSS_COLUMNS, ".4f"),
         ),
     )
 
@@ -54,7 +57,8 @@ def error_line(ours: pd.DataFrame, correction: str) -> dict[str, Any]:
     """Return mean expected and actual error over replicates, their difference and its standard error."""
     expected, actual = ours[f"{correction}_expected_error"], ours[f"{correction}_actual_error"]
     gap, spread = float((actual - expected).mean()), _standard_error(actual - expected)
-    within = "–" if math.isnan(spread) else ("yes" if abs(gap) <= 2 * spread else "no")
+    enough = len(ours) >= _LEAST_REPLICATES
+    within = ("yes" if abs(gap) <= 2 * spread else "no") if enough else "– (too few replicates)"
     return {
         "expected error": float(expected.mean()),
         "actual error": float(actual.mean()),
@@ -73,55 +77,81 @@ def loss_line(ours: pd.DataFrame, correction: str) -> dict[str, Any]:
     return found
 
 
+def gains(rows: pd.DataFrame) -> dict[str, float]:
+    """Return by how much the correction is better on average, in what the slides claim of it.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns ``<correction>_<quantity>`` for the expected and actual error, AMLP and squared error.
+
+    Returns
+    -------
+    dict
+        ``less bias``: how much closer the mean expected error is to the mean actual one; ``lower AMLP`` and
+        ``lower squared error``: uncorrected less corrected.
+    """
+    bias = {
+        correction: abs(float((rows[f"{correction}_actual_error"] - rows[f"{correction}_expected_error"]).mean()))
+        for correction in CORRECTIONS
+    }
+    found = {"less bias": bias["uncorrected"] - bias["corrected"]}
+    for key, title in _LOSSES.items():
+        found[f"lower {title}"] = float((rows[f"uncorrected_{key}"] - rows[f"corrected_{key}"]).mean())
+    return found
+
+
 def _standard_error(values: pd.Series) -> float:
     return float(values.std() / math.sqrt(len(values))) if len(values) > 1 else math.nan
 
 
-def comparison_figures(n: int, tables: Sequence[Table], n_features: int) -> list[LineFigure]:
+def comparison_figures(
+    stem: str, shown: str, errors: pd.DataFrame, losses: pd.DataFrame, n_features: int
+) -> list[LineFigure]:
     """Return the figures of errors, AMLP and squared error against k for one number of training cases.
 
     Parameters
     ----------
-    n : int
-    tables : sequence of Table
-        As `comparison_tables` makes them.
+    stem : str
+        How files call the training cases.
+    shown : str
+        How titles call them.
+    errors, losses : DataFrame
+        Their part of the tables that `comparison_tables` makes.
     n_features : int
     """
     import pandas as pd
 
-    errors, losses = (table.frame[table.frame["n"] == n] for table in tables)
-    lines = [
-        pd.DataFrame({"series": f"{kind} error, {correction}", "x": part["k"], "y": part[f"{kind} error"]})
-        for correction in reversed(CORRECTIONS)
-        for part in [errors[errors["correction"] == correction]]
-        for kind in ("actual", "expected")
-    ]
-    figures = [
-        LineFigure(
-            f"errors_n{n}",
-            f"Expected and actual error with and without correction (n = {n})",
-            f"features selected out of {n_features}",
-            "error rate",
-            pd.concat(lines, ignore_index=True),
-            marks={"actual error, corrected": "points"},  # it nearly coincides with the other actual error
-            x_scale="log",
-        )
-    ]
+    x_label = f"features selected out of {n_features}"
+    lines, marks = [], {}
+    for correction in reversed(CORRECTIONS):
+        part = errors[errors["correction"] == correction]
+        actual = f"{correction} (actual error)"
+        marks[actual] = "reference"
+        lines += [
+            pd.DataFrame({"series": f"expected error, {correction}", "x": part["k"], "y": part["expected error"]}),
+            pd.DataFrame({"series": actual, "x": part["k"], "y": part["actual error"]}),
+        ]
+    points = pd.concat(lines, ignore_index=True)
+    title = f"Expected and actual error ({shown})"
+    figures = [LineFigure(f"errors_{stem}", title, x_label, "error rate", points, marks=marks, x_scale="log")]
     for key, title in _LOSSES.items():
+        ordered = losses.sort_values("correction", ascending=False, kind="stable")
+        half = 2 * ordered[f"{title} se"].fillna(0)
         points = pd.DataFrame(
             {
-                "series": losses["correction"],
-                "x": losses["k"],
-                "y": losses[title],
-                "low": losses[title] - 2 * losses[f"{title} se"].fillna(0),
-                "high": losses[title] + 2 * losses[f"{title} se"].fillna(0),
+                "series": ordered["correction"],
+                "x": ordered["k"],
+                "y": ordered[title],
+                "low": ordered[title] - half,
+                "high": ordered[title] + half,
             }
         )
         figures.append(
             LineFigure(
-                f"{key}_n{n}",
-                f"{title[0].upper()}{title[1:]} with and without correction (n = {n}; band: 2 standard errors)",
-                f"features selected out of {n_features}",
+                f"{key}_{stem}",
+                f"{title[0].upper()}{title[1:]} ({shown}; band: 2 standard errors)",
+                x_label,
                 "average minus log probability" if title == "AMLP" else "average squared error",
                 points,
                 x_scale="log",

@@ -10,6 +10,7 @@ from trimbench.data.cache import Cache
 from trimbench.execution.job import Job
 from trimbench.experiments.plan import Cell, Outcome, Table
 from trimbench.experiments.selection_bias import jobs
+from trimbench.experiments.selection_bias.settings import check_at_least
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,9 +30,7 @@ class CorrelationTable:
     n1: int = 14
 
     def __post_init__(self) -> None:
-        for name in ("n0", "n1"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        check_at_least(1, n0=self.n0, n1=self.n1)
 
     def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
         """Return the one job."""
@@ -52,8 +51,10 @@ class CorrelationTable:
                 reproduced |= {f"I1 = {i1}/I0 = {i0}": value for i0, value in enumerate(values)}
         formats = {"I1": ".0f"} | dict.fromkeys(columns[1:], "+.2f")
         title = f"Correlation of a feature with I0 of {self.n0} and I1 of {self.n1} ones"
-        notes = [
-            "The slides head this table with absolute values; its numbers have signs.",
-            "Two correlations are exactly 0.375 in size: the slides print +0.38 and -0.37, a half rounded upwards.",
-        ]
+        notes = []
+        if (self.n0, self.n1) == (8, 14):
+            notes = [
+                "The slides head this table with absolute values; its numbers have signs.",
+                "Two correlations are exactly 0.375 in size: the slides print +0.38 and -0.37, a half rounded upwards.",
+            ]
         return Outcome((Table("", title, pd.DataFrame(lines, columns=columns), formats),), (), reproduced, notes)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from trimbench.data.cache import Cache
@@ -157,15 +158,18 @@ def prediction_seconds(
     prior: Mapping[str, Any],
     ties: str,
     seed: int,
-    k: int,
+    ks: list[int],
     repeats: int,
 ) -> dict[str, Any]:
     """Measure the time from the data to all predictions, on one core.
 
+    All numbers of features are one job, so that none is measured while another runs.
+
     Parameters
     ----------
-    n_features, alpha, class_sizes, test_sizes, prior, ties, seed, k
+    n_features, alpha, class_sizes, test_sizes, prior, ties, seed
         As for `select_and_predict`.
+    ks : list of int
     repeats : int
         The median of so many measurements is taken, after one that does not count.
     """
@@ -176,17 +180,17 @@ def prediction_seconds(
     from trimbench.selection_bias.model import fit_selection_corrected
 
     data = _simulated(n_features, alpha, class_sizes, test_sizes, prior, seed)
-    result = {}
+    result: dict[str, Any] = {"corrected_seconds": [], "uncorrected_seconds": []}
     with threadpool_limits(1):
-        for name, correct in (("corrected", True), ("uncorrected", False)):
-            times = []
-            for _ in range(repeats + 1):
-                start = time.perf_counter()
-                fit_selection_corrected(data.X, data.y, k, correct=correct, ties=ties, **prior).predict_proba(  # type: ignore[arg-type]
-                    data.X_test
-                )
-                times.append(time.perf_counter() - start)
-            result[f"{name}_seconds"] = statistics.median(times[1:])
+        for k in ks:
+            for name, correct in (("corrected", True), ("uncorrected", False)):
+                times = []
+                for _ in range(repeats + 1):
+                    start = time.perf_counter()
+                    model = fit_selection_corrected(data.X, data.y, k, correct=correct, ties=ties, **prior)  # type: ignore[arg-type]
+                    model.predict_proba(data.X_test)
+                    times.append(time.perf_counter() - start)
+                result[f"{name}_seconds"].append(statistics.median(times[1:]))
     return result
 
 
@@ -299,11 +303,15 @@ def sample_mixture(
         result["gamma"] = found.selection.gamma
         result[f"{name}_mean_log_alpha"] = float(found.log_alpha.mean())
         convergence = found.diagnostics().values()
-        # Chains that stand still have neither.
-        r_hats, sizes = [c.r_hat for c in convergence], [c.effective_sample_size for c in convergence]
-        result[f"{name}_r_hat"] = max(r_hats) if np.isfinite(r_hats).all() else None
-        result[f"{name}_effective_sample_size"] = min(sizes) if np.isfinite(sizes).all() else None
+        result[f"{name}_converged"] = all(quantity.converged for quantity in convergence)
+        # What is not defined is no number in JSON.
+        result[f"{name}_r_hat"] = _worst(max, [quantity.r_hat for quantity in convergence])
+        result[f"{name}_effective_sample_size"] = _worst(min, [c.effective_sample_size for c in convergence])
     return result
+
+
+def _worst(choose: Callable[[list[float]], float], values: list[float]) -> float | None:
+    return choose(values) if all(math.isfinite(value) for value in values) else None
 
 
 def _simulated(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trimbench.configuration import Catalogue
+from trimbench.configuration import Catalogue, unknown
 from trimbench.data.cache import Cache
 from trimbench.execution.job import Job
 from trimbench.execution.seeds import seed_for
@@ -18,15 +19,13 @@ from trimbench.experiments.selection_bias.comparison import (
     error_line,
     loss_line,
 )
-from trimbench.experiments.selection_bias.settings import CORRECTIONS
+from trimbench.experiments.selection_bias.settings import CORRECTIONS, check_at_least
 from trimbench.selection_bias.adjustment import check_ties
+from trimbench.selection_bias.mixture import R_HAT_LIMIT, mixture_priors
 from trimbench.selection_bias.simulation import MixtureSettings
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_CONVERGED = 1.05
-_PRIOR_KEYS = ("shape", "rate", "shape0", "rate0", "f1", "f2", "n_alpha", "n_theta_adjust")
 
 
 @dataclass(frozen=True)
@@ -73,12 +72,18 @@ class Mixture:
         settings = self._data
         if not 1 <= min(self.ks) <= max(self.ks) <= settings.n_features:
             raise ValueError(f"ks must be numbers from 1 to n_features={settings.n_features}, got {self.ks}")
-        for name, least in (("replicates", 1), ("n_chains", 2), ("n_warmup", 0), ("n_draws", 4)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be {least} or more, got {getattr(self, name)}")
+        check_at_least(1, replicates=self.replicates)
+        check_at_least(2, n_chains=self.n_chains)
+        check_at_least(0, n_warmup=self.n_warmup)
+        check_at_least(4, n_draws=self.n_draws)
+        known = list(inspect.signature(mixture_priors).parameters)
         for key in self.prior:
-            if key not in _PRIOR_KEYS:
-                raise ValueError(f"prior: a key must be one of {', '.join(_PRIOR_KEYS)}, got {key!r}")
+            if key not in known:
+                raise unknown("prior: a key", known, str(key))
+        try:
+            mixture_priors(**self.prior)
+        except ValueError as error:
+            raise ValueError(f"prior.{error}") from error
 
     @property
     def _data(self) -> MixtureSettings:
@@ -128,38 +133,52 @@ class Mixture:
             if ours.empty:
                 continue
             label = {"n": self.n_train, "k": k, "replicates": len(ours)}
-            cut_off = float(ours["gamma"].mean())
+            # With all features there is no cut-off.
+            cut_off = float(ours["gamma"].mean()) if k < self.n_features else None
             for correction in CORRECTIONS:
                 errors.append({**label, "correction": correction, "cut-off": cut_off} | error_line(ours, correction))
                 losses.append({**label, "correction": correction} | loss_line(ours, correction))
                 chains.append(
                     {
                         "k": k,
+                        "replicates": len(ours),
                         "correction": correction,
                         "mean log(alpha)": float(ours[f"{correction}_mean_log_alpha"].mean()),
-                        "largest R-hat": float(pd.to_numeric(ours[f"{correction}_r_hat"]).max()),
-                        "smallest effective sample size": float(
-                            pd.to_numeric(ours[f"{correction}_effective_sample_size"]).min()
-                        ),
+                        "largest R-hat": _extreme(ours[f"{correction}_r_hat"], "max"),
+                        "smallest effective sample size": _extreme(ours[f"{correction}_effective_sample_size"], "min"),
+                        "converged": f"{int(ours[f'{correction}_converged'].sum())} of {len(ours)}",
                         "seconds": float(ours[f"{correction}_seconds"].mean()),
                     }
                 )
-        tables = comparison_tables(errors, losses)
-        columns = [
-            *("k", "correction", "mean log(alpha)", "largest R-hat", "smallest effective sample size", "seconds"),
-        ]
-        formats = dict(zip(columns[2:], (".2f", ".3f", ".0f", ".1f"), strict=True))
+        tables = comparison_tables(("n",), errors, losses)
+        formats = {
+            **{"mean log(alpha)": ".2f", "largest R-hat": ".3f", "smallest effective sample size": ".0f"},
+            "seconds": ".1f",
+        }
+        columns = ["k", "replicates", "correction", *list(formats)[:-1], "converged", "seconds"]
         diagnostics = Table("chains", "Markov chains", pd.DataFrame(chains, columns=columns), formats)
         notes = [
             "The slides show a figure without settings or numbers; these settings are ours.",
             f"{self.n_chains} chains of {self.n_draws} sweeps after {self.n_warmup} each; true log(alpha) "
             f"{math.log(self.alpha):.2f}. R-hat and effective sample size are the worst of log(alpha), log(alpha0) and "
-            "the log of the joint density, over the replicates, from ArviZ.",
+            "the log of the joint density, over the replicates, from ArviZ; empty where R-hat is not finite, as of "
+            "chains that stand still at different values. Converged: replicates in which every R-hat is at most "
+            f"{R_HAT_LIMIT}.",
         ]
-        if any(line["largest R-hat"] > _CONVERGED for line in chains):
+        lagging = [found for found in chains if found["converged"].split(" of ")[0] != str(found["replicates"])]
+        if lagging:
+            shown = ", ".join(f"k = {found['k']} {found['correction']}" for found in lagging)
             notes.append(
-                f"Where R-hat exceeds {_CONVERGED}, the chains are too short to agree: these lines are rough. Set "
-                "n_draws or take profile=paper for longer ones."
+                f"Warning: the chains have not converged in every replicate of {shown}. These lines are rough; set "
+                "n_draws or n_warmup for longer chains."
             )
-        figures = comparison_figures(self.n_train, tables, self.n_features)
+        errors_of, losses_of = (table.frame for table in tables)
+        figures = comparison_figures(f"n{self.n_train}", f"n = {self.n_train}", errors_of, losses_of, self.n_features)
         return Outcome((*tables, diagnostics), figures, {}, notes)
+
+
+def _extreme(values: pd.Series, kind: str) -> float:
+    """Return the largest or smallest value; NaN if one is not defined."""
+    import pandas as pd
+
+    return float(pd.to_numeric(values).agg(kind, skipna=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from trimbench.data.cache import Cache
 from trimbench.execution.job import Job
 from trimbench.experiments.plan import Cell, LineFigure, Outcome, Table
 from trimbench.experiments.selection_bias import jobs
-from trimbench.experiments.selection_bias.settings import CORRECTIONS, SimulationPlan
+from trimbench.experiments.selection_bias.settings import CORRECTIONS, SimulationPlan, check_at_least, labels_of_sizes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,42 +45,49 @@ class Runtime:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self._plan.check([self.class_sizes], self.ks, self.repeats)
+        self._plan.check([self.class_sizes])
+        self._plan.check_ks(self.ks)
+        check_at_least(1, repeats=self.repeats)
         if not set(self.printed) <= set(CORRECTIONS):
             raise ValueError(f"printed must have the keys {list(CORRECTIONS)}, got {list(self.printed)}")
+        for correction in self.printed:
+            _printed_seconds(self.printed, correction)
 
     @property
     def _plan(self) -> SimulationPlan:
         return SimulationPlan(self.n_features, self.alpha, self.test_sizes, self.prior, self.ties, self.seed)
 
     def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
-        """Return one job for each number of features."""
-        parameters = self._plan.parameters(self.class_sizes, 0) | {"repeats": self.repeats}
-        return [
-            Cell({"n": sum(self.class_sizes), "k": k}, Job.create(jobs.prediction_seconds, parameters | {"k": k}))
-            for k in self.ks
-        ]
+        """Return the one job."""
+        parameters = self._plan.parameters(self.class_sizes, 0) | {"ks": self.ks, "repeats": self.repeats}
+        return [Cell(labels_of_sizes(self.class_sizes), Job.create(jobs.prediction_seconds, parameters))]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return seconds, printed seconds and their ratio."""
         import pandas as pd
 
-        lines: list[dict[str, Any]] = []
+        lines: list[dict[str, Any]] = [{"k": k} for k in self.ks]
         points: list[dict[str, Any]] = []
         reproduced: dict[str, float | None] = {}
-        for found in rows[rows["status"] == "ok"].to_dict("records"):
-            k = int(found["k"])
-            line: dict[str, Any] = {"k": k}
-            for correction in reversed(CORRECTIONS):
-                seconds = float(found[f"{correction}_seconds"])
-                printed = self._printed(correction, k)
-                line |= {f"{correction} printed": printed, f"{correction} ours": seconds}
-                line[f"{correction} ratio"] = printed / seconds if printed is not None else None
-                reproduced[f"k = {k}/{correction} seconds"] = seconds
-                points.append({"series": f"{correction}, ours", "x": k, "y": seconds})
-                if printed is not None:
-                    points.append({"series": f"{correction}, printed", "x": k, "y": printed})
-            lines.append(line)
+        done = rows[rows["status"] == "ok"].to_dict("records")
+        for correction in reversed(CORRECTIONS) if done else ():
+            printed_seconds = _printed_seconds(self.printed, correction)
+            seconds = dict(zip(self.ks, done[0][f"{correction}_seconds"], strict=True))
+            for line in lines:
+                k = line["k"]
+                printed, ours = printed_seconds.get(k), seconds[k]
+                line |= {f"{correction} printed": printed, f"{correction} ours": ours}
+                line[f"{correction} ratio"] = printed / ours if printed is not None else None
+                reproduced[f"k = {k}/{correction} seconds"] = ours
+                points.append({"series": correction, "x": k, "y": ours})
+            known = [k for k in self.ks if k in printed_seconds]
+            points += [{"series": f"{correction} (printed)", "x": k, "y": printed_seconds[k]} for k in known]
+        most = max((k for k in self.ks if k < self.n_features), default=None)
+        if done and most is not None and self.n_features in self.ks:
+            selected, of_all = done[0]["corrected_seconds"], done[0]["uncorrected_seconds"]
+            reproduced["corrected/seconds by those of all features"] = (
+                selected[self.ks.index(most)] / of_all[self.ks.index(self.n_features)]
+            )
         columns = ["k", *(f"{c} {q}" for c in reversed(CORRECTIONS) for q in ("printed", "ours", "ratio"))]
         formats = {c: ".0f" if c.endswith("ratio") else ".2f" if c.endswith("printed") else ".3f" for c in columns[1:]}
         title = f"Seconds for {sum(self.test_sizes)} test cases, {sum(self.class_sizes)} training cases"
@@ -89,18 +97,35 @@ class Runtime:
             f"features selected out of {self.n_features}",
             "seconds",
             pd.DataFrame(points, columns=["series", "x", "y"]),
-            marks={"corrected, printed": "points"},  # it coincides with the other printed line
+            marks={f"{correction} (printed)": "reference" for correction in CORRECTIONS},
             x_scale="log",
             y_scale="log",
         )
-        table = Table("", title, pd.DataFrame(lines, columns=columns), formats)
+        table = Table("", title, pd.DataFrame(lines if done else [], columns=columns), formats)
         notes = [
-            "Printed seconds are those of the authors' program, on their machine, with coarser grids (not stated in "
-            "the slides; the R package's defaults are 5 alphas and 41 and 41 thetas). Ours are from selection to "
-            "predictions, median of several, on one core.",
+            "Printed seconds are those of the authors' program on their machine, for 2,000 test cases and, as the "
+            "slides say, 100 training cases. The slides do not say how fine its grids are.",
+            f"Ours are from the selection to the predictions of {sum(self.test_sizes)} test cases with "
+            f"{sum(self.class_sizes)} training cases, the median of {self.repeats} on one core, one after another.",
         ]
         return Outcome((table,), (figure,), reproduced, notes)
 
-    def _printed(self, correction: str, k: int) -> float | None:
-        found = {int(key): float(value) for key, value in self.printed.get(correction, {}).items()}
-        return found.get(k)
+
+def _printed_seconds(printed: Mapping[str, Any], correction: str) -> dict[int, float]:
+    """Return seconds by k.
+
+    Raises
+    ------
+    ValueError
+        When a key is no whole number or a value no positive number.
+    """
+    found: dict[int, float] = {}
+    values = printed.get(correction, {})
+    for key, value in values.items() if isinstance(values, Mapping) else [("", values)]:
+        if not str(key).isdecimal() or isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise ValueError(
+                f"printed.{correction} must be positive seconds for numbers of features, got {values!r}; write "
+                f"printed.{correction}={{1: 12.7}}"
+            )
+        found[int(key)] = float(value)
+    return found

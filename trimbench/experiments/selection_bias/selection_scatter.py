@@ -5,12 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from trimbench.configuration import Catalogue
 from trimbench.data.cache import Cache
 from trimbench.execution.job import Job
 from trimbench.experiments.plan import Cell, LineFigure, Outcome, Table
 from trimbench.experiments.selection_bias import jobs
-from trimbench.experiments.selection_bias.settings import SimulationPlan, mean_and_range
+from trimbench.experiments.selection_bias.settings import (
+    SimulationPlan,
+    check_at_least,
+    labels_of_sizes,
+    mean_and_interval,
+    show_sizes,
+    stem_of_sizes,
+    with_sizes,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +51,9 @@ class SelectionScatter:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self._plan.check(self.class_sizes, self.ks, self.replicates)
+        self._plan.check(self.class_sizes)
+        self._plan.check_ks(self.ks)
+        check_at_least(1, replicates=self.replicates)
 
     @property
     def _plan(self) -> SimulationPlan:
@@ -55,7 +67,7 @@ class SelectionScatter:
                 parameters = self._plan.parameters(sizes, replicate)
                 parameters |= {"ks": self.ks, "with_points": replicate == 0}
                 job = Job.create(jobs.true_and_sample_correlations, parameters)
-                cells.append(Cell({"n": sum(sizes), "replicate": replicate}, job))
+                cells.append(Cell({**labels_of_sizes(sizes), "replicate": replicate}, job))
         return cells
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
@@ -68,18 +80,19 @@ class SelectionScatter:
         reproduced: dict[str, float | None] = {}
         intervals: dict[str, tuple[float, float]] = {}
         for sizes in self.class_sizes:
-            n = sum(sizes)
-            ours = done[done["n"] == n].to_dict("records")
+            ours = with_sizes(done, sizes).to_dict("records")
             for place, k in enumerate(self.ks if ours else []):
-                line: dict[str, Any] = {"n": n, "k": k, "replicates": len(ours)}
-                key = f"n = {n}, k = {k}/cut-off"
-                reproduced[key], intervals[key] = mean_and_range([found["gammas"][place] for found in ours])
-                line |= {"cut-off": reproduced[key], "low": intervals[key][0], "high": intervals[key][1]}
+                line: dict[str, Any] = {**labels_of_sizes(sizes), "k": k, "replicates": len(ours)}
+                key = f"{show_sizes(sizes)}, k = {k}/cut-off"
+                cut_off, interval = mean_and_interval([found["gammas"][place] for found in ours])
+                reproduced[key] = line["cut-off"] = cut_off
+                if interval is not None:
+                    intervals[key] = line["low"], line["high"] = interval
                 for name in ("sample", "true"):
-                    line[f"mean {name}"] = mean_and_range([found[f"mean_{name}"][place] for found in ours])[0]
+                    line[f"mean {name}"] = float(np.mean([found[f"mean_{name}"][place] for found in ours]))
                 lines.append(line)
-            figures += [self._scatter(found, n) for found in ours if found["replicate"] == 0]
-        columns = ["n", "k", "replicates", "cut-off", "low", "high", "mean sample", "mean true"]
+            figures += [self._scatter(found, sizes) for found in ours if found["replicate"] == 0]
+        columns = ["n0", "n1", "k", "replicates", "cut-off", "low", "high", "mean sample", "mean true"]
         table = Table(
             "",
             "Cut-offs, and mean absolute correlation of the selected features in the sample and in truth",
@@ -87,13 +100,13 @@ class SelectionScatter:
             dict.fromkeys(columns[3:], ".3f"),
         )
         notes = [
-            "The slides say 100 training cases, but their cut-offs fit 200 (100 of each class); both are run.",
-            "Low and high are the 2.5 and 97.5 percent quantiles over replicates. The mean true correlation is taken "
-            "in the direction that the sample shows.",
+            *self._plan.notes(self.class_sizes),
+            "Low and high are the ends of a 95 % prediction interval for one more data set (Student's, from the spread "
+            "over replicates). The mean true correlation is taken in the direction that the sample shows.",
         ]
         return Outcome((table,), figures, reproduced, notes, intervals)
 
-    def _scatter(self, found: dict[Any, Any], n: int) -> LineFigure:
+    def _scatter(self, found: dict[Any, Any], sizes: list[int]) -> LineFigure:
         import pandas as pd
 
         points = pd.DataFrame({"series": "feature", "x": found["true"], "y": found["sample"]})
@@ -103,8 +116,8 @@ class SelectionScatter:
         for k, gamma in zip(self.ks, found["gammas"], strict=True):
             levels |= {f"k = {k}": gamma, f"k = {k} ": -gamma}
         return LineFigure(
-            f"n{n}",
-            f"Selection of features by their correlation with the response (n = {n})",
+            stem_of_sizes(sizes),
+            f"Correlation of features with the response ({show_sizes(sizes)})",
             "true correlation",
             "sample correlation",
             pd.concat([points, equal], ignore_index=True),

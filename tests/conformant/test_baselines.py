@@ -103,8 +103,9 @@ def test_a_column_without_any_value_is_filled() -> None:
     gaps = GAPS.copy()
     gaps[:, 4] = np.nan
     for name in IMPUTERS:
-        filled = fit_imputer(name, gaps, n_nearest_features=3)(gaps)
-        assert np.isfinite(filled).all(), name
+        impute = fit_imputer(name, gaps, n_nearest_features=3)
+        assert np.isfinite(impute(gaps)).all(), name
+        np.testing.assert_array_equal(impute(np.ones((1, gaps.shape[1]))), 1.0, err_msg=name)  # observed after all
 
 
 def test_imputers_that_look_at_other_columns_do_better() -> None:

@@ -139,6 +139,10 @@ def test_data_frames_with_gaps() -> None:
             "numeric must be one of gaussian, cut, got 'bins'",
         ),
         (
+            lambda X, y: NaiveConformantClassifier(inverse_penalty=0.0).fit(X, y),
+            "inverse_penalty must be a positive number, got 0.0",
+        ),
+        (
             lambda X, y: NaiveConformantClassifier(categorical_features=[9]).fit(X, y),
             "categorical_features must be from 0 to 3, got 9",
         ),

@@ -166,6 +166,7 @@ def _from_scikit_learn(
     def fill(gaps: Matrix) -> Matrix:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return np.asarray(imputer.transform(gaps))
+            # KNNImputer sets a column without training values to 0 even where it is observed.
+            return np.where(np.isnan(gaps), imputer.transform(gaps), gaps)
 
     return fill

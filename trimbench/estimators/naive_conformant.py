@@ -115,6 +115,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """
         if self.numeric not in _NUMERIC:
             raise ValueError(f"numeric must be one of {', '.join(_NUMERIC)}, got {self.numeric!r}")
+        if not isinstance(self.inverse_penalty, int | float | np.number) or not self.inverse_penalty > 0:
+            raise ValueError(f"inverse_penalty must be a positive number, got {self.inverse_penalty!r}")
         table, labels = validate_data(self, _without_na(X), y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(labels)
         complete = ~np.isnan(table).any(axis=1)

@@ -98,9 +98,8 @@ def solve_synthetic(n_features: int, n_classes: int, seed: int, solver: str) -> 
 
 
 def _measured(learn: Callable[[], ConformantModel], solver: str) -> tuple[dict[str, Any], ConformantModel]:
-    """Learn once to load what is loaded late, then measure."""
-    if solver != "newton":
-        _warm_up(solver)
+    """Load what is loaded late, then measure."""
+    _warm_up(solver)
     start = time.perf_counter()
     model, memory = _with_memory(learn)
     seconds = time.perf_counter() - start
@@ -127,7 +126,7 @@ def _measured(learn: Callable[[], ConformantModel], solver: str) -> tuple[dict[s
 
 
 def _warm_up(solver: str) -> None:
-    """Import the solver on a problem of one feature: its first import takes seconds."""
+    """Import the solver, and what all of them need, on a problem of one feature: the first import takes seconds."""
     import numpy as np
 
     from trimbench.conformant.conform import conform_to_statistics

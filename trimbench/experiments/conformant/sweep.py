@@ -155,7 +155,7 @@ class Sweep:
                     figures.append(curves(main, f"{shown_name}: {title.split(' to ')[0]}", title, shown))
         notes = [
             "Means over random masks; bands are 95 % confidence intervals of the mean. Constants for imputation are "
-            "those of the training rows. Maximum imputation, far above the rest, is not in the figure of entropies.",
+            "those of the training rows. Maximum imputation is not in the figure of entropies, as in the paper's.",
         ]
         tables.sort(key=lambda table: table.name != "")
         return Outcome(tables, sorted(figures, key=lambda figure: figure.name != ""), {}, notes)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import betabinom
 
 from trimbench.selection_bias import count_tables
 from trimbench.selection_bias.adjustment import log_adjustment, weakness_probabilities
@@ -74,6 +75,34 @@ def test_factor_is_that_of_simulation(n0: int, n1: int, level: int) -> None:
     ):
         expected = math.exp(log_probability)
         assert abs(share - expected) < 5 * math.sqrt(expected * (1 - expected) / len(theta))
+
+
+@pytest.mark.parametrize("cut", [(24, 0), (10, 0), (1, 0), (97, 1)])
+def test_tiny_probabilities_keep_their_digits(cut: tuple[int, int]) -> None:
+    n0, n1, prior = 99, 1, Prior(n_alpha=10, theta0=0.45)
+    alpha = float(prior.alphas()[-1])
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    theta, counts0, counts1 = 0.5 + 0.05 * nodes, np.arange(n0 + 1), np.arange(n1 + 1)
+    table = [
+        betabinom.pmf(c, n, alpha * theta[:, None], alpha * (1 - theta[:, None]))
+        for c, n in ((counts0, n0), (counts1, n1))
+    ]
+    cells = np.einsum("t,ti,tj->ij", weights / 2, *table)
+
+    def strength(i0: int, i1: int) -> tuple[int, int]:
+        """Numerator and denominator of the squared correlation, but for a common factor."""
+        return (n0 * i1 - n1 * i0) ** 2, (i0 + i1) * (n0 + n1 - i0 - i1)
+
+    top, bottom = strength(*cut)
+    less = sum(
+        cells[i0, i1]
+        for i0 in range(n0 + 1)
+        for i1 in range(n1 + 1)
+        if strength(i0, i1)[1] == 0 or strength(i0, i1)[0] * bottom < top * strength(i0, i1)[1]
+    )
+    found = weakness_probabilities(prior, n0, n1, cut).log_less[-1]
+    assert less < 1e-4 or cut == (97, 1)
+    assert found == pytest.approx(math.log(less), rel=1e-9)
 
 
 def exact_nodes(self: Prior, n_cases: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:

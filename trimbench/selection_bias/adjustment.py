@@ -14,6 +14,8 @@ from trimbench.selection_bias.selection import Selection, region_bounds
 
 Ties = Literal["exact", "less", "less_equal"]
 TIES: tuple[Ties, ...] = ("exact", "less", "less_equal")
+# Below this a difference from 1 has lost digits that the adjustment factor needs.
+_LEAST_DIFFERENCE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,22 +80,20 @@ class WeaknessSums:
 
     def __init__(self, prior: Prior, n0: int, n1: int, cut_ones: tuple[int, int]) -> None:
         self._at_least, self._above = region_bounds(cut_ones, n0, n1)
-        self._stronger, self._equal = np.empty((2, prior.n_alpha))
+        self._log_less, self._log_equal, self._log_less_equal = np.empty((3, prior.n_alpha))
 
     def add(self, tables: CountTables) -> None:
         """Add the tables of some of the alphas."""
-        self._stronger[tables.alphas] = 2.0 * _region_probability(tables, self._above)
-        self._equal[tables.alphas] = 2.0 * _edge_probability(tables, self._above, self._at_least)
+        stronger = 2.0 * _region_probability(tables, self._above)
+        equal = 2.0 * _edge_probability(tables, self._above, self._at_least)
+        with np.errstate(divide="ignore"):
+            self._log_equal[tables.alphas] = np.log(equal)
+        self._log_less[tables.alphas] = _log_complement(stronger + equal, tables, self._at_least)
+        self._log_less_equal[tables.alphas] = _log_complement(stronger, tables, self._above)
 
     def result(self) -> WeaknessProbabilities:
         """Return the probabilities, once all parts have been added."""
-        with np.errstate(divide="ignore"):
-            # The sums can exceed 1 by rounding where nearly all correlations are as strong.
-            return WeaknessProbabilities(
-                np.log1p(-np.minimum(self._stronger + self._equal, 1.0)),
-                np.log(self._equal),
-                np.log1p(-np.minimum(self._stronger, 1.0)),
-            )
+        return WeaknessProbabilities(self._log_less, self._log_equal, self._log_less_equal)
 
 
 def log_adjustment(
@@ -158,6 +158,30 @@ def _region_probability(tables: CountTables, bounds: NDArray[np.int64]) -> NDArr
     below = np.cumsum(tables.class0[:, :, : bounds[-1] + 1], axis=2).take(bounds[first:], axis=2)
     result: NDArray[np.float64] = np.einsum("aki,aki->ak", below, tables.class1[:, :, first:]) @ tables.weights
     return result
+
+
+def _log_complement(
+    probability: NDArray[np.float64], tables: CountTables, bounds: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return log(1 - P(H | alpha)) for the region H = H+ or H- of `bounds`.
+
+    Where next to nothing is left, the difference would be rounding: the cells outside of the region are summed there.
+    """
+    left = 1.0 - probability
+    for place in np.flatnonzero(left < _LEAST_DIFFERENCE):
+        left[place] = _outside(tables, bounds, int(place))
+    with np.errstate(divide="ignore"):
+        return np.where(left < _LEAST_DIFFERENCE, np.log(left), np.log1p(-np.minimum(probability, 1.0)))
+
+
+def _outside(tables: CountTables, bounds: NDArray[np.int64], place: int) -> float:
+    """Return P(bound(I_1) < I_0 < n_0 - bound(n_1 - I_1)) at one alpha: neither in H+ nor in H-, its mirror image."""
+    class0, class1 = tables.class0[place], tables.class1[place]
+    inside = np.zeros(len(class0))
+    for i1, bound in enumerate(bounds):
+        end = class0.shape[1] - 1 - bounds[len(bounds) - 1 - i1]
+        inside += class1[:, i1] * class0[:, bound + 1 : max(end, bound + 1)].sum(axis=1)
+    return float(inside @ tables.weights)
 
 
 def _edge_probability(

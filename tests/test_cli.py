@@ -172,15 +172,26 @@ def test_report_gives_the_same_bytes(command: Command, tmp_path: Path) -> None:
     assert results(tmp_path / "results") == before
 
 
-def test_report_without_stored_results(command: Command, tmp_path: Path) -> None:
+def test_report_without_stored_results_leaves_files_alone(command: Command, tmp_path: Path) -> None:
+    command(T4, "executor=serial")
+    before = results(tmp_path)
+    assert "results/trimming/table4.csv" in before
+    shutil.rmtree(tmp_path / "results/jobs")
     for name, n_jobs in ((T4, 1), (T6, 126), (CURVE, 30)):
         answer = command("task=report", name)
-        assert answer.code == 0
+        assert answer.code == 1
         assert f": {n_jobs} of {n_jobs} jobs missing\n" in answer.out
-    for name in ("table4", "table6"):
-        compared = pd.read_csv(tmp_path / f"results/trimming/{name}.csv")
-        assert set(compared["verdict"]) == {"not attempted"}
-        assert set(compared["reason"]) == {"no stored result; run the experiment"}
+        assert "Nothing is stored of what was asked for, so nothing was written" in answer.out
+    assert command("task=report").code == 1
+    assert results(tmp_path) == before
+
+
+def test_report_of_a_part(command: Command, tmp_path: Path) -> None:
+    command(T4, "executor=serial")
+    assert command("task=report").code == 0
+    summary = pd.read_csv(tmp_path / "results/summary.csv").set_index("experiment")
+    assert summary.loc["trimming/table4", "status"] == "complete"
+    assert summary.loc["trimming/table6", "not attempted"] == 43
 
 
 def test_report_of_failed_jobs_shows_the_failure(command: Command) -> None:

@@ -46,11 +46,14 @@ class Overview:
         self._lines: list[dict[str, Any]] = []
         self._missing: dict[str, str] = {}
         self._failed = False
+        self._n_absent = 0
 
     def note(self, findings: Findings) -> None:
-        """Write and print what one experiment found."""
+        """Write and print what one experiment found; without a stored result, leave the files of an earlier run."""
         reported = self._reported.get(findings.name, [])
-        written = write_findings(findings, reported, self._folder)
+        absent = bool(findings.records) and all(record.status == "missing" for record in findings.records)
+        self._n_absent += absent
+        written = [] if absent else write_findings(findings, reported, self._folder)
         self._failed = self._failed or findings.failures > 0
         self._missing |= findings.missing
         compared = comparison(reported, findings.reproduced, unattempted(findings), findings.outcome.intervals)
@@ -58,6 +61,9 @@ class Overview:
         self._lines.append(line)
         self._keep(findings.name, str(line["status"]), compared, findings)
         _say(f"\n## {findings.name}: {line['status']}\n")
+        if absent:
+            _say(f"No job of it is stored: what {self._folder / findings.name}.* hold is left as it is; run it first.")
+            return
         for table in findings.outcome.tables:
             if table.listed and len(table.frame):
                 _say(f"{table.title}\n\n{markdown(table)}\n")
@@ -91,6 +97,9 @@ class Overview:
         """Write summary and page if there are several experiments, say what data is missing, return the exit code."""
         import pandas as pd
 
+        if self._n_absent == len(self._entries) > 0:
+            _say("\nNothing is stored of what was asked for, so nothing was written; task=run runs it.")
+            return 1
         if summary:
             frame = pd.DataFrame(self._lines, columns=["experiment", "status", *VERDICTS])
             written = write_summary(frame, self._page(profile), self._folder)

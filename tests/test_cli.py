@@ -299,7 +299,7 @@ def test_a_wrong_point_of_a_sweep_is_found_before_the_first_runs(command: Comman
 
 def test_folders_of_a_sweep_have_names_that_file_systems_take(command: Command, tmp_path: Path) -> None:
     long = ",".join(["[0.5,0.01,0.015]"] * 40)
-    answer = command("-m", "task=report", T4, f"instances=[{long}],[{long},[0.1,0,0]]")
+    answer = command("-m", "executor=serial", T4, f"instances=[{long}],[{long},[0.1,0,0]]")
     assert answer.code == 0
     names = [path.name for path in (tmp_path / "results/sweeps").iterdir() if path.is_dir()]
     assert len(names) == len(set(names)) == 2

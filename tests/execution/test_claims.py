@@ -71,7 +71,9 @@ def test_jobs_of_another_run_are_waited_for_and_their_records_taken(
     assert executor.ran == sweep(4)[2:]
     assert [record.status for record in records] == ["ok", "ok", "failed", "ok", "ok"]
     assert [record.cached for record in records] == [True, True, True, False, False]
-    assert "mine: waiting for another program, which runs 3 of these jobs\n" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "mine: waiting for another program, which runs 3 of these jobs\n" in said
+    assert "mine: 2 of 5 run in" in said, "the others were not run here"
 
 
 def test_a_job_that_ended_while_it_was_planned_is_not_repeated(

@@ -86,16 +86,16 @@ def _write(path: Path, arrays: Arrays) -> None:
 @contextlib.contextmanager
 def _alone(lock: Path) -> Iterator[bool]:
     """Wait until no other process holds the lock; tell whether the folder can be written."""
+    from filelock import FileLock
+
+    held = FileLock(lock)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
-        stream = lock.open("w")
+        held.acquire()
     except OSError:
         yield False
         return
-    with stream:
-        # The system frees the lock of a process that dies. Where it has no such locks, work may be done twice.
-        with contextlib.suppress(ImportError, OSError):
-            import fcntl
-
-            fcntl.flock(stream, fcntl.LOCK_EX)
+    try:
         yield True
+    finally:
+        held.release()

@@ -168,7 +168,7 @@ def _report(label: str, n_stored: int, n_to_run: int, wanted: bool) -> Iterator[
 
         def tell(record: Record) -> None:
             nonlocal n_done, n_failed
-            n_done += 1
+            n_done += not record.cached  # what another program ran is no run of this one
             n_failed += not record.ok
             bar.set_postfix(failed=n_failed, refresh=False)
             bar.update()

@@ -1,10 +1,13 @@
 """Job functions that the tests run, importable by spawned workers."""
 
+import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -131,4 +134,43 @@ def talk(fail: bool) -> dict[str, Any]:
     sys.stderr.write("a warning\n")
     if fail:
         raise ValueError("then it failed")
+    return {}
+
+
+@job_function(code=CODE)
+def speak(end: str, token: int = 0, deep: bool = True) -> dict[str, Any]:
+    """Write in every way there is, then end in one of several."""
+    sys.stdout.write(f"printed {token}; ")
+    sys.stderr.write("to stderr\n")
+    warnings.warn("a warning", stacklevel=1)
+    logging.getLogger("sample").warning("a log message")
+    if deep:
+        os.write(1, b"from C\n")
+        subprocess.run([sys.executable, "-c", "print('a child')"], check=True)
+    sys.stdout.write("half a line")
+    if end == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if end == "rude":
+        raise RudeError("one", "two")
+    if end == "failed":
+        raise ValueError("then it failed")
+    if end == "timeout":
+        time.sleep(60)
+    return {}
+
+
+@job_function(code=CODE)
+def speak_and_end_the_task(folder: str) -> dict[str, Any]:
+    sys.stdout.write("last words")
+    return end_the_task(folder, 99)
+
+
+@job_function(code=CODE)
+def log_with_a_handler(token: int) -> dict[str, Any]:
+    """Log through a handler that the first job of a worker leaves behind."""
+    logger = logging.getLogger("sample.handler")
+    logger.propagate = False
+    if not logger.handlers:
+        logger.addHandler(logging.StreamHandler())
+    logger.warning("token %d", token)
     return {}

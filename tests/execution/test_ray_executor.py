@@ -20,6 +20,7 @@ from trimbench.execution.ray_executor import RayExecutor
 
 from . import sample_jobs
 from .programs import start_program, wait_for
+from .test_job_log import SPOKEN
 
 # One cluster serves all tests of this file; Ray's own code warns of what it will change.
 pytestmark = [
@@ -140,6 +141,15 @@ def test_what_the_caller_raises_ends_the_run_and_the_workers(cluster: Any) -> No
         RayExecutor(cluster.address).run(jobs, interrupt)
     records = run(RayExecutor(cluster.address), jobs)
     assert all(record.ok for record in records.values()), "the processors are free again"
+
+
+def test_what_a_job_writes_is_its_log(cluster: Any) -> None:
+    ends = {"ok": "ok", "failed": "failed", "timeout": "timeout", "killed": "crashed"}
+    jobs = {end: Job.create(sample_jobs.speak, {"end": end}) for end in ends}
+    found = run(RayExecutor(cluster.address, timeout=5.0, retries=1), list(jobs.values()))
+    assert {end: found[job.key].status for end, job in jobs.items()} == ends
+    for job in jobs.values():
+        assert SPOKEN.fullmatch(found[job.key].log), found[job.key].log
 
 
 def test_no_cluster_at_the_address() -> None:

@@ -1,37 +1,28 @@
 """Ways to run jobs: one after another here, or in worker processes that may be killed."""
 
-import concurrent.futures
 import dataclasses
 import math
 import multiprocessing
 import signal
-import time
+import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, MutableSequence, Sequence
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
+from trimbench.execution.flight import JOBS_PER_WORKER, Flight
 from trimbench.execution.job import Job
 from trimbench.execution.provenance import usable_cpus
 from trimbench.execution.store import Record
-from trimbench.execution.workers import describe, execute, failure, prepare_worker, work
-
-if TYPE_CHECKING:
-    from pebble import ProcessPool
+from trimbench.execution.workers import execute, prepare_worker
 
 OnRecord = Callable[[Record], None]
 
 EXECUTOR_KINDS = ("serial", "processes", "ray", "slurm")
 
-# Two jobs in flight per worker: one runs and one waits in the pipe, so that no worker idles while the parent
-# stores a record. pebble counts a limit from the moment a worker takes the job, so the one that waits loses
-# nothing.
-_JOBS_PER_WORKER = 2
-_IDLE_SECONDS = 0.5
 _MAX_USELESS_POOLS = 3
 
 
@@ -108,8 +99,16 @@ class ProcessExecutor:
         check_workers(self.workers)
         check_timeout(self.timeout)
 
-    def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
+    def run(self, jobs: Sequence[Job], on_record: OnRecord, logs: Path | None = None) -> None:
         """Run all jobs, as `Executor.run`, with records in the order in which the jobs end.
+
+        Parameters
+        ----------
+        jobs : sequence of Job
+        on_record : callable
+        logs : Path, optional
+            Folder that keeps what a job writes, in a file named by its key, until there is its record; by default a
+            temporary one of this machine.
 
         Raises
         ------
@@ -118,11 +117,15 @@ class ProcessExecutor:
         KeyboardInterrupt
             On Ctrl-C, after the workers have been killed; finished jobs have had their records.
         """
+        if logs is None:
+            with tempfile.TemporaryDirectory(prefix="trimbench-", ignore_cleanup_errors=True) as folder:
+                self.run(jobs, on_record, Path(folder))
+            return
         waiting = deque(jobs)
         n_useless = 0
         while waiting:
             n_before = len(waiting)
-            self._run_pool(waiting, on_record)
+            self._run_pool(waiting, on_record, logs)
             n_useless = 0 if len(waiting) < n_before else n_useless + 1
             if n_useless == _MAX_USELESS_POOLS:
                 raise RuntimeError(
@@ -130,15 +133,15 @@ class ProcessExecutor:
                     "their messages above, or run with executor=serial, which needs no workers"
                 )
 
-    def _run_pool(self, waiting: "deque[Job]", on_record: OnRecord) -> None:
+    def _run_pool(self, waiting: "deque[Job]", on_record: OnRecord, logs: Path) -> None:
         """Run the waiting jobs in one pool; if it breaks, those without a record are waiting again."""
         from pebble import ProcessPool
 
         context = multiprocessing.get_context("spawn")
         n_workers = min(self.workers or usable_cpus(), len(waiting))
-        starts = context.RawArray("d", 2 * _JOBS_PER_WORKER * n_workers)
+        starts = context.RawArray("d", 2 * JOBS_PER_WORKER * n_workers)
         pool = ProcessPool(max_workers=n_workers, initializer=prepare_worker, initargs=(starts,), context=context)
-        flight = _Flight(pool, starts, self.timeout)
+        flight = Flight(pool, starts, self.timeout, logs)
         try:
             with _no_interrupts():
                 flight.broken = not pool.active  # starts it
@@ -153,79 +156,6 @@ class ProcessExecutor:
         finally:
             pool.stop()  # type: ignore[no-untyped-call]
             pool.join()
-
-
-class _Flight:
-    """The jobs that a pool has in hand, each with a place in shared memory.
-
-    There the worker writes when it took the job, and its process number. pebble by itself would wait for ever
-    for the job of a worker that ended with exit code 0 (``os._exit(0)``, or C code that calls ``exit``), and
-    when a whole pool breaks it does not tell which job was lost.
-    """
-
-    def __init__(self, pool: "ProcessPool", starts: MutableSequence[float], timeout: float | None) -> None:
-        self.jobs: dict[Future[Record], tuple[Job, int]] = {}
-        self.broken = False
-        self._pool = pool
-        self._starts = starts
-        self._timeout = timeout
-        self._free = list(range(len(starts) // 2))
-        self._suspects: set[Future[Record]] = set()
-
-    def launch(self, job: Job) -> bool:
-        """Give a job to the pool; False if all places are taken or the pool just broke."""
-        if not self._free:
-            return False
-        place = self._free[-1]
-        self._starts[2 * place] = self._starts[2 * place + 1] = 0.0
-        try:
-            future = self._pool.schedule(work, args=(job, place), timeout=self._timeout)
-        except RuntimeError:
-            self.broken = True
-            return False
-        self.jobs[future] = (job, self._free.pop())
-        return True
-
-    def land(self) -> list[tuple[Job, Record | None]]:
-        """Wait a moment for jobs to end and take them out; None as a record asks to run the job again."""
-        done, _ = concurrent.futures.wait(self.jobs, _IDLE_SECONDS, concurrent.futures.FIRST_COMPLETED)
-        self.broken = self.broken or not self._pool.active
-        landed = []
-        for future in list(self.jobs) if self.broken else done or self._find_lost():
-            job, place = self.jobs.pop(future)
-            self._free.append(place)
-            landed.append((job, self._outcome(future, job, place)))
-            future.cancel()  # tells pebble to forget a lost job; nothing happens to one that is done
-        return landed
-
-    def _find_lost(self) -> set[Future[Record]]:
-        """Jobs whose worker is gone though pebble has not noticed for two looks in a row."""
-        alive = _children()
-        gone = {future for future, (_, place) in self.jobs.items() if self._pid(place) not in alive | {0}}
-        lost = {future for future in gone & self._suspects if not future.done()}
-        self._suspects = gone
-        return lost
-
-    def _outcome(self, future: Future[Record], job: Job, place: int) -> Record | None:
-        from pebble import ProcessExpired
-
-        pid = self._pid(place)
-        seconds = time.monotonic() - self._starts[2 * place] if pid else 0.0
-        error = future.exception() if future.done() else BrokenProcessPool()
-        if error is None:
-            return future.result()
-        if isinstance(error, BrokenProcessPool):
-            if pid and pid not in _children():
-                return failure(job, "crashed", "the worker process ended without a result", seconds)
-            return None
-        if isinstance(error, TimeoutError):
-            return failure(job, "timeout", f"stopped at the limit of {self._timeout:g} seconds per job", seconds)
-        if isinstance(error, ProcessExpired):
-            return failure(job, "crashed", f"the worker process died with exit code {error.exitcode}", seconds)
-        return failure(job, "failed", describe(error), seconds)
-
-    def _pid(self, place: int) -> int:
-        return int(self._starts[2 * place + 1])
 
 
 @contextmanager
@@ -304,7 +234,3 @@ def _class(kind: str) -> Any:
 
         return SlurmExecutor
     raise ValueError(f"kind of executor must be one of {', '.join(EXECUTOR_KINDS)}, got {kind!r}")
-
-
-def _children() -> set[int | None]:
-    return {process.pid for process in multiprocessing.active_children()}

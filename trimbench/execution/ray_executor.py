@@ -7,14 +7,17 @@ import logging
 import math
 import os
 import socket
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from trimbench.execution.executors import OnRecord, check_timeout, check_workers
 from trimbench.execution.job import Job
+from trimbench.execution.job_log import take
 from trimbench.execution.store import Record
 from trimbench.execution.workers import describe, execute_safely, failure, limit_threads
 
@@ -74,11 +77,12 @@ class RayExecutor:
         """
         if not jobs:
             return
-        crew = _Crew(self._connected(), self, jobs)
-        try:
-            crew.run(on_record)
-        finally:
-            crew.dismiss()
+        with tempfile.TemporaryDirectory(prefix="trimbench-", ignore_cleanup_errors=True) as logs:
+            crew = _Crew(self._connected(), self, jobs, Path(logs))
+            try:
+                crew.run(on_record)
+            finally:
+                crew.dismiss()
 
     def _connected(self) -> Any:
         """Return the module of Ray, connected to a cluster."""
@@ -112,9 +116,11 @@ def _check_reachable(address: str | None) -> None:
 class RayWorker:
     """Runs jobs one after another in a process of the cluster."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], logs: Path) -> None:
         limit_threads()
         os.environ.update(environment)
+        # On another machine, what a job wrote arrives with its record, and is lost with its worker.
+        self._logs = logs if logs.is_dir() else Path(tempfile.gettempdir())
 
     def ready(self) -> int:
         """Answer once the worker is there."""
@@ -122,14 +128,15 @@ class RayWorker:
 
     def run(self, job: Job) -> Record:
         """Run one job; nothing is raised."""
-        return execute_safely(job)
+        return execute_safely(job, self._logs / job.key)
 
 
 class _Crew:
     """Workers of the cluster, and which job each of them has."""
 
-    def __init__(self, ray: Any, executor: RayExecutor, jobs: Sequence[Job]) -> None:
+    def __init__(self, ray: Any, executor: RayExecutor, jobs: Sequence[Job], logs: Path) -> None:
         self._ray = ray
+        self._logs = logs
         self._executor = executor
         self._waiting = deque((job, 0) for job in jobs)
         self._starting: dict[Any, Any] = {}
@@ -140,7 +147,7 @@ class _Crew:
         self._n_processors = 1
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         actor: Any = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(RayWorker)
-        self._hire: Callable[[], Any] = lambda: actor.remote(environment)
+        self._hire: Callable[[], Any] = lambda: actor.remote(environment, logs)
 
     def run(self, on_record: OnRecord) -> None:
         """Run until every job has its record."""
@@ -203,7 +210,7 @@ class _Crew:
             record = self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:
             self._idle.append(actor)
-            on_record(failure(job, "failed", describe(error), seconds))
+            on_record(self._failure(job, "failed", describe(error), seconds))
         except self._ray.exceptions.RayError:
             self._end(actor)
             self._asked = -math.inf
@@ -211,7 +218,7 @@ class _Crew:
                 self._waiting.appendleft((job, losses + 1))
             else:
                 text = f"the worker process died, {losses + 1} times with this job"
-                on_record(failure(job, "crashed", text, seconds))
+                on_record(self._failure(job, "crashed", text, seconds))
         else:
             self._idle.append(actor)
             on_record(record)
@@ -226,7 +233,11 @@ class _Crew:
             if now - started > limit and not self._ray.wait([reference], timeout=0)[0]:
                 del self._busy[reference]
                 self._end(actor)
-                on_record(failure(job, "timeout", f"stopped at the limit of {limit:g} seconds per job", now - started))
+                text = f"stopped at the limit of {limit:g} seconds per job"
+                on_record(self._failure(job, "timeout", text, now - started))
+
+    def _failure(self, job: Job, status: str, error: str, seconds: float) -> Record:
+        return failure(job, status, error, seconds, take(self._logs / job.key))
 
     def _end(self, actor: Any) -> None:
         with contextlib.suppress(Exception):

@@ -197,8 +197,12 @@ class JobStore:
         # No fsync: a power cut can at worst leave an empty or truncated file, which counts as missing and
         # costs one rerun, while an fsync would cost every job several milliseconds on a disk.
         path = self.path(record.job)
+        log = path.with_suffix(".log")
         if record.log:
-            self._replace(path.with_suffix(".log"), record.log.encode(errors="backslashreplace"))
+            self._replace(log, record.log.encode(errors="backslashreplace"))
+        else:  # one that is there belongs to an earlier attempt
+            with contextlib.suppress(OSError):
+                log.unlink()
         self._replace(path, record.to_json().encode() + b"\n")
 
     def ensure_writable(self) -> None:

@@ -7,12 +7,15 @@ import os
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import MutableSequence
 from contextvars import ContextVar
 from dataclasses import replace
+from pathlib import Path
 
 from trimbench.execution.functions import code_version, resolve
 from trimbench.execution.job import Job, run_job_function
+from trimbench.execution.job_log import take, written_to
 from trimbench.execution.provenance import provenance
 from trimbench.execution.store import Record
 
@@ -53,21 +56,29 @@ def execute(job: Job) -> Record:
         On Ctrl-C: the user means the program and not the job.
     """
     said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        record = _attempt(job, (Exception, SystemExit))
+    return replace(record, log=said.getvalue())
+
+
+def _attempt(job: Job, caught: tuple[type[BaseException], ...]) -> Record:
+    """Run one job; an exception of these types is its failure."""
     started = time.perf_counter()
     try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        # Python shows a warning once for each place in the code: within this block, once in each job.
+        with warnings.catch_warnings():
             resolve(job.function)
             code_version(job.function)
             started = time.perf_counter()
             result = run_job_function(job)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (a failing job is a row of the report, whatever it raised)
-        return replace(failure(job, "failed", describe(error), time.perf_counter() - started), log=said.getvalue())
-    return Record(job, "ok", result, None, time.perf_counter() - started, provenance(), log=said.getvalue())
+    except caught as error:  # a failing job is a row of the report, whatever it raised
+        return failure(job, "failed", describe(error), time.perf_counter() - started)
+    return Record(job, "ok", result, None, time.perf_counter() - started, provenance())
 
 
-def failure(job: Job, status: str, error: str, seconds: float) -> Record:
+def failure(job: Job, status: str, error: str, seconds: float, log: str = "") -> Record:
     """Make the record of a job without a result."""
-    return Record(job, status, None, error, seconds, provenance())
+    return Record(job, status, None, error, seconds, provenance(), log=log)
 
 
 def describe(error: BaseException) -> str:
@@ -101,7 +112,7 @@ def limit_threads() -> None:
     threadpoolctl.threadpool_limits(1)
 
 
-def work(job: Job, place: int) -> Record:
+def work(job: Job, place: int, log: Path) -> Record:
     """Run one job in a worker that `prepare_worker` set up.
 
     Parameters
@@ -110,6 +121,8 @@ def work(job: Job, place: int) -> Record:
         What to run.
     place : int
         Where in the shared array to write when the job was taken (monotonic clock) and by which process.
+    log : Path
+        File that keeps what the job writes until there is a record.
 
     Returns
     -------
@@ -119,15 +132,30 @@ def work(job: Job, place: int) -> Record:
     starts = _starts.get()
     starts[2 * place] = time.monotonic()
     starts[2 * place + 1] = os.getpid()  # last: a reader takes a process number as the sign that both are there
-    return execute_safely(job)
+    return execute_safely(job, log)
 
 
-def execute_safely(job: Job) -> Record:
-    """Run one job as `execute`, in a worker that is never interrupted itself. Nothing is raised."""
+def execute_safely(job: Job, log: Path) -> Record:
+    """Run one job in a worker that is never interrupted itself. Nothing is raised.
+
+    Parameters
+    ----------
+    job : Job
+        What to run.
+    log : Path
+        File that keeps what the job, C code and child processes write, until there is a record.
+
+    Returns
+    -------
+    Record
+        As `execute`.
+    """
     started = time.monotonic()
     try:
-        return execute(job)
-    except BaseException as error:  # noqa: BLE001  (workers ignore Ctrl-C, so this is the job's own doing)
+        with written_to(log):
+            record = _attempt(job, (BaseException,))  # workers ignore Ctrl-C, so it would be the job's own doing
+        return replace(record, log=take(log))
+    except BaseException as error:  # noqa: BLE001  (a log that cannot be written, or a job that broke its streams)
         return failure(job, "failed", describe(error), time.monotonic() - started)
 
 

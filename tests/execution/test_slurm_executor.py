@@ -14,6 +14,7 @@ from trimbench.execution.executors import Executor
 from trimbench.execution.slurm_executor import SlurmExecutor
 
 from . import sample_jobs
+from .test_job_log import SPOKEN
 
 # submitit leaves the processes of its local cluster to the garbage collector.
 pytestmark = [
@@ -48,7 +49,35 @@ def test_rows_are_those_of_the_serial_executor(local: dict[str, Any]) -> None:
     assert found[failing.key].status == "failed"
     assert found[deadly.key].status == "crashed"
     assert found[slow.key].status == "timeout"
-    assert list(Path(local["folder"]).glob("*.out")), "each task has its log"
+    assert not Path(local["folder"]).exists(), "no task was lost, so nothing of them is kept"
+
+
+def test_what_a_job_writes_is_its_log(local: dict[str, Any]) -> None:
+    ends = {"ok": "ok", "failed": "failed", "timeout": "timeout", "killed": "crashed"}
+    jobs = {end: Job.create(sample_jobs.speak, {"end": end}) for end in ends}
+    found = run(SlurmExecutor(**local, timeout=3.0), list(jobs.values()))
+    assert {end: found[job.key].status for end, job in jobs.items()} == ends
+    for job in jobs.values():
+        assert SPOKEN.fullmatch(found[job.key].log), found[job.key].log
+
+
+def test_of_a_lost_task_the_logs_stay(local: dict[str, Any], tmp_path: Path) -> None:
+    folder = Path(local["folder"])
+    left = folder / "tasks.elsewhere.1.0.tmp"
+    left.mkdir(parents=True)
+    os.utime(left, (0, 0))
+    hopeless = Job.create(sample_jobs.speak_and_end_the_task, {"folder": str(tmp_path)})
+    fine = Job.create(sample_jobs.square, {"x": 1})
+    found = run(SlurmExecutor(**local, jobs_per_task=1, retries=0), [hopeless, fine])
+    assert (found[hopeless.key].status, found[hopeless.key].log) == ("crashed", "last words")
+    assert found[fine.key].ok
+    assert sorted(path.suffix for path in folder.iterdir()) == [".err", ".out"]
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(RuntimeError, match=r"the tasks could not be given to 'slurm': .*taken"):
+        SlurmExecutor(folder=str(tmp_path / "taken")).run([Job.create(sample_jobs.square, {"x": 1})], print)
 
 
 def test_jobs_of_a_lost_task_run_again(local: dict[str, Any], tmp_path: Path) -> None:
@@ -70,6 +99,7 @@ def test_an_end_of_the_run_cancels_the_tasks(local: dict[str, Any], tmp_path: Pa
     ]
     with pytest.raises(KeyboardInterrupt):
         SlurmExecutor(**local, jobs_per_task=1).run(jobs, interrupt)
+    assert not list(tmp_path.rglob("*.pkl"))
 
 
 def test_without_slurm_the_way_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

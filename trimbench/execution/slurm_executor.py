@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
+import shutil
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trimbench.execution.executors import OnRecord, ProcessExecutor, check_timeout, check_workers
 from trimbench.execution.job import Job
+from trimbench.execution.job_log import take
 from trimbench.execution.provenance import usable_cpus
 from trimbench.execution.store import Record
+from trimbench.execution.temporary import remove_stale, temporary_name
 from trimbench.execution.workers import describe, failure
 
 CLUSTERS = ("slurm", "local")
@@ -33,7 +38,7 @@ class SlurmExecutor:
     Parameters
     ----------
     folder : str
-        Where scripts and logs of the tasks go.
+        Where scripts, results and logs of the tasks are during the run. Only the logs of lost tasks stay.
     workers : int, optional
         Number of tasks that run at the same time; by default one for each task.
     timeout : float, optional
@@ -84,18 +89,36 @@ class SlurmExecutor:
         Raises
         ------
         RuntimeError
-            If Slurm is not there or refuses the tasks.
+            If Slurm is not there or refuses the tasks, or the folder cannot be written.
         KeyboardInterrupt
             On Ctrl-C, after the tasks have been cancelled; finished tasks have had their records.
         """
         waiting = list(jobs)
-        for attempt in range(self.retries + 1):
-            last = attempt == self.retries
-            waiting = self._run_tasks(waiting, on_record, last)
-            if not waiting:
-                return
+        with self._workplace() as place:
+            for attempt in range(self.retries + 1):
+                last = attempt == self.retries
+                waiting = self._run_tasks(waiting, on_record, last, place)
+                if not waiting:
+                    return
 
-    def _run_tasks(self, jobs: Sequence[Job], on_record: OnRecord, last: bool) -> list[Job]:
+    @contextmanager
+    def _workplace(self) -> Iterator[Path]:
+        """Give a folder for the files of the tasks, with one for what their jobs write; it is removed at the end."""
+        above = Path(self.folder).absolute()
+        remove_stale(above.glob("tasks.*.tmp"))
+        place = above / temporary_name("tasks")
+        try:
+            _logs(place).mkdir(parents=True)
+        except OSError as error:
+            raise self._refusal(error) from error
+        try:
+            yield place
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+            with contextlib.suppress(OSError):  # has logs in it, or tasks of another program
+                above.rmdir()
+
+    def _run_tasks(self, jobs: Sequence[Job], on_record: OnRecord, last: bool, place: Path) -> list[Job]:
         """Run jobs in tasks; return those whose task was lost, which after the last attempt have crashed."""
         chunks = deque(
             list(jobs[start : start + self.jobs_per_task]) for start in range(0, len(jobs), self.jobs_per_task)
@@ -107,10 +130,11 @@ class SlurmExecutor:
         try:
             while tasks or chunks:
                 new = [chunks.popleft() for _ in range(min(at_once - len(tasks), len(chunks)))]
-                tasks |= zip(self._submit(new), new, strict=True)
+                tasks |= zip(self._submit(new, place), new, strict=True)
                 for task in [task for task in tasks if task.done()]:
-                    lost += _collect(task, tasks.pop(task), on_record, last)
+                    lost += _collect(task, tasks.pop(task), on_record, last, place)
                 if tasks:
+                    os.utime(place)  # tells programs on other machines that it is in use
                     time.sleep(_LOOK_SECONDS if self.cluster == "local" else _SLURM_LOOK_SECONDS)
         finally:
             for task in tasks:
@@ -118,14 +142,13 @@ class SlurmExecutor:
                     task.cancel()
         return lost
 
-    def _submit(self, chunks: Sequence[Sequence[Job]]) -> list[Any]:
+    def _submit(self, chunks: Sequence[Sequence[Job]], place: Path) -> list[Any]:
         if not chunks:
             return []
         import submitit
 
         try:
-            Path(self.folder).mkdir(parents=True, exist_ok=True)
-            executor = submitit.AutoExecutor(folder=self.folder, cluster=self.cluster)
+            executor = submitit.AutoExecutor(folder=place, cluster=self.cluster)
             executor.update_parameters(
                 name="trimbench",
                 timeout_min=self.minutes,
@@ -135,15 +158,22 @@ class SlurmExecutor:
                 **({"slurm_partition": self.partition} if self.partition else {}),
                 **({"slurm_array_parallelism": self.workers or len(chunks)} if self.cluster == "slurm" else {}),
             )
-            return list(executor.map_array(run_task, chunks, [self.timeout] * len(chunks)))
+            n = len(chunks)
+            return list(executor.map_array(run_task, chunks, [self.timeout] * n, [_logs(place)] * n))
         except (RuntimeError, OSError, submitit.core.utils.FailedJobError) as error:
-            raise RuntimeError(
-                f"the tasks could not be given to {self.cluster!r}: {error}; run where sbatch is, or use "
-                "executor=processes"
-            ) from error
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: Exception) -> RuntimeError:
+        return RuntimeError(
+            f"the tasks could not be given to {self.cluster!r}: {error}; run where sbatch is, or use executor=processes"
+        )
 
 
-def _collect(task: Any, chunk: Sequence[Job], on_record: OnRecord, last: bool) -> list[Job]:
+def _logs(place: Path) -> Path:
+    return place / "logs"
+
+
+def _collect(task: Any, chunk: Sequence[Job], on_record: OnRecord, last: bool, place: Path) -> list[Job]:
     """Hand over the records of a task; return the jobs that have none and are to run again."""
     try:
         records, error = list(task.result()), ""
@@ -153,15 +183,20 @@ def _collect(task: Any, chunk: Sequence[Job], on_record: OnRecord, last: bool) -
         on_record(record)
     done = {record.job.key for record in records}
     left = [job for job in chunk if job.key not in done]
+    if left:
+        for path in (task.paths.stdout, task.paths.stderr):
+            with contextlib.suppress(OSError):  # Slurm did not come to write one
+                path.replace(place.parent / path.name)
     if not last:
         return left
     for job in left:
-        on_record(failure(job, "crashed", f"the task ended without a result: {error}", 0.0))
+        text = f"the task ended without a result: {error}"
+        on_record(failure(job, "crashed", text, 0.0, take(_logs(place) / job.key)))
     return []
 
 
-def run_task(jobs: Sequence[Job], timeout: float | None) -> list[Record]:
-    """Run the jobs of one task in a worker process, one after another."""
+def run_task(jobs: Sequence[Job], timeout: float | None, logs: Path) -> list[Record]:
+    """Run the jobs of one task in a worker process, one after another; ``logs`` has what a job writes meanwhile."""
     records: list[Record] = []
-    ProcessExecutor(workers=1, timeout=timeout).run(jobs, records.append)
+    ProcessExecutor(workers=1, timeout=timeout).run(jobs, records.append, logs)
     return records

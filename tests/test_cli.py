@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from hydra._internal.utils import get_args_parser
 
 from trimbench import cli
+from trimbench.arguments import OPTIONS
 from trimbench.configuration import Catalogue, configuration_folder
 
 from .command_line import Answer, results
@@ -24,9 +26,11 @@ FIRST = PROJECT.names("experiment")[0]
 EXPERIMENTS = ", ".join(PROJECT.names("experiment"))
 EXECUTORS = ", ".join(PROJECT.names("executor"))
 NETWORKS = ", ".join(PROJECT.names("network"))
-SHARED = "cache_mode, executor, offline, profile, results, seed, task"
+SHARED = "cache_mode, executor, experiment, offline, profile, results, seed, task"
 PROFILE = ", ".join(sorted(PROJECT.mapping("profile", "quick")))
 T4, T6, CURVE = "experiment=trimming/table4", "experiment=trimming/table6", "experiment=trimming/breast_cancer"
+NO = "a setting must be key=value, without spaces, got"
+UN = f"experiment must be one of {EXPERIMENTS}"
 SMALL = (CURVE, "budgets=[1,2]", "splits=1", "evaluation_limit=10", "executor=serial")
 
 # What a user may get wrong, and the start of the answer.
@@ -84,9 +88,34 @@ MISTAKES = [
     (f"{CURVE} evaluation_limit=0", "experiment trimming/breast_cancer: evaluation_limit must be 1 or more, or null"),
     (f"task=list {T6} engine=fast", "experiment trimming/table6: engine must be one of"),
     ("task=list +foo=1", f"experiment {FIRST}: a key must be one of"),
-    (f"-m {T4},trimming/table6 sed=3", "key must be one of cache_mode, executor, instances, "),
+    (f"-m {T4},trimming/table6 sed=3", "key must be one of cache_mode, executor, experiment, instances, "),
     ("--config-dir nowhere", "Additional config directory"),
-    ("foo", "Error parsing override 'foo'"),
+    ("foo", f"{NO} 'foo'; for example experiment=trimming/table4"),
+    ("=3", f"{NO} '=3'; for example"),
+    ("trimming/table4", f"{NO} 'trimming/table4'; write {T4}\n"),
+    ("experiment trimming/table4", f"{NO} 'experiment'; write {T4}\n"),
+    ("experiment= trimming/table4", f"{NO} 'trimming/table4'; write {T4}\n"),
+    ("experiment =trimming/table4", f"{NO} 'experiment'; write {T4}\n"),
+    ("experiment:trimming/table4", f"{NO} 'experiment:trimming/table4'; write"),
+    ("experiment==trimming/table4", f"{NO} 'experiment==trimming/table4'; wr"),
+    ("experiment tabel4", f"{NO} 'experiment'; write experiment=..., where {UN}"),
+    ("table6", f"{NO} 'table6'; write {T6}\n"),
+    ("list", f"{NO} 'list'; write task=list\n"),
+    (f"{T4} lst", f"{NO} 'lst'; write task=list\n"),
+    ("task", f"{NO} 'task'; write task=..., where task must be one of fetch, "),
+    ("seed 3", f"{NO} 'seed'; write seed=3\n"),
+    ("--experiment trimming/table4", f"settings are written without dashes, got '--experiment'; write {T4}\n"),
+    ("--experiment x", f"settings are written without dashes, got '--experiment'; write experiment=..., where {UN}"),
+    ("--profile=paper", "settings are written without dashes, got '--profile=paper'; write profile=paper\n"),
+    ("--resume", "an option must be one of --cfg, "),
+    (f"{T4} --cfg", "--cfg must have a value, got none; write --cfg job|hydra|all\n"),
+    (f"{T4} --cfg jobs", "--cfg must be one of all, hydra, job, got 'jobs'; did you mean 'job'?\n"),
+    (f"{T4}.yaml", f"{UN}, got 'trimming/table4.yaml'; did you mean 'trimming/table4'?\n"),
+    ("experiment=table4", f"{UN}, got 'table4'; did you mean 'conformant/table4' or 'trimming/table4'?\n"),
+    ("exeriment=trimming/table4", f"key must be one of {SHARED}, got 'exeriment'; did you mean 'experiment'?"),
+    ("profle=paper", f"key must be one of {SHARED}, got 'profle'; did you mean 'profile'?"),
+    ("task=lst", "configuration: task must be one of fetch, list, report, run, got 'lst'; did you mean 'list'?"),
+    (f"{T6} thresholds=[0.5", "the value of thresholds must be a number, a word, a list [a,b] or a text in quotes"),
 ]  # fmt: skip
 
 
@@ -97,6 +126,22 @@ def test_a_mistake_is_told_and_nothing_is_written(command: Command, tmp_path: Pa
     assert (answer.code, answer.out) == (2, "")
     assert "Traceback" not in answer.err
     assert not list(tmp_path.iterdir())
+
+
+def test_the_options_are_those_of_the_configuration_system() -> None:
+    parsed = {name: action for action in get_args_parser()._actions for name in action.option_strings}
+    assert set(OPTIONS) == set(parsed)
+    for name, values in OPTIONS.items():
+        takes_none = parsed[name].nargs == 0
+        assert values == (() if takes_none else parsed[name].choices and tuple(parsed[name].choices))
+
+
+def test_an_option_may_follow_a_setting_and_have_its_value_left_out(command: Command) -> None:
+    assert command(T4, "--cfg=job").code == command("--info", "config", T4).code == command(T4, "-i").code == 0
+
+
+def test_the_version_is_that_of_the_project(command: Command) -> None:
+    assert re.fullmatch(r"trimbench \d+\.\d+\.\d+\S*\n", command("--version").out)
 
 
 def test_a_key_of_a_users_own_experiment_is_known(command: Command, tmp_path: Path) -> None:

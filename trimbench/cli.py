@@ -16,11 +16,13 @@ import hydra
 import yaml
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException, OverrideParseException
 from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from trimbench.arguments import check_arguments
 from trimbench.configuration import Catalogue, ConfigurationError, configuration_folder, plain, unknown
 from trimbench.tasks import SHARED_KEYS, TASKS, CommonSettings, Invocation
 
@@ -35,6 +37,15 @@ def main() -> None:
     # With this, errors in the configuration come here instead of being printed without the names that exist.
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     try:
+        if "--version" in sys.argv[1:]:
+            from trimbench.execution.provenance import own_version
+
+            sys.stdout.write(f"trimbench {own_version()}\n")
+            return
+        try:
+            check_arguments(sys.argv[1:], _own_catalogue(sys.argv[1:]))
+        except ConfigurationError as error:
+            _exit_with(str(error))
         codes = [_run(invocation) for invocation in _compose()]
     except OSError as error:
         sys.stderr.write(f"{error}\nWhat is stored is whole. Mend this and run the same command again.\n")
@@ -90,6 +101,8 @@ def _invocation(config: DictConfig) -> Invocation:
     overrides = list(state.overrides.task)
     asked = [word.partition("=")[2] for word in overrides if word.startswith("experiment=")]
     chosen = state.runtime.choices.get("experiment")
+    if isinstance(chosen, str) and chosen.removesuffix(".yaml") != chosen:
+        raise unknown("experiment", names, chosen)
     if asked and not isinstance(chosen, str):
         raise ConfigurationError(f"{unknown('experiment', names, asked[-1])}; for several, write -m experiment=a,b")
     if chosen:
@@ -131,6 +144,8 @@ def _explain(error: Exception, arguments: Sequence[str]) -> str:
     with suppress(HydraException):
         if key:
             return _explain_key(key[1], arguments)
+    if isinstance(error, OverrideParseException) and (unread := _unreadable(arguments)):
+        return unread
     # What follows is where it was searched, which says nothing to a user.
     return text.partition("\nConfig search path")[0].strip()
 
@@ -147,7 +162,24 @@ def _explain_key(key: str, arguments: Sequence[str]) -> str:
     hint = (
         "" if any(word.startswith("experiment=") for word in chosen) else "; keys of an experiment need experiment=..."
     )
-    return f"{unknown('.'.join([*above, 'key']), [str(k) for k in node], '.'.join(rest))}{hint}"
+    allowed = [*map(str, node), *([] if above else ["experiment"])]
+    return f"{unknown('.'.join([*above, 'key']), allowed, '.'.join(rest))}{hint}"
+
+
+def _unreadable(arguments: Sequence[str]) -> str:
+    """Return what is wrong with the first setting whose value has no valid form."""
+    parser = OverridesParser.create()
+    for word in arguments:
+        try:
+            if "=" in word and not word.startswith("-"):
+                parser.parse_override(word)
+        except HydraException:
+            key, _, value = word.partition("=")
+            return (
+                f"the value of {key} must be a number, a word, a list [a,b] or a text in quotes, got {value!r}; quote "
+                f"it once for the shell and once as a text: '{key}=\"...\"'"
+            )
+    return ""
 
 
 def _own_folder(arguments: Sequence[str]) -> Path | None:

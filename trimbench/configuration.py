@@ -36,8 +36,9 @@ def configuration_folder() -> Path:
 
 def unknown(what: str, allowed: Sequence[str], got: str) -> ConfigurationError:
     """Return the error for a name that does not exist: it lists those that do."""
-    close = get_close_matches(got, allowed, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
+    tails = [name for name in allowed if got and name.endswith(f"/{got}")]  # of an experiment without its family
+    close = tails or get_close_matches(got, allowed, n=1)
+    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
     return ConfigurationError(f"{what} must be one of {', '.join(sorted(allowed))}, got {got!r}{hint}")
 
 

@@ -56,10 +56,9 @@ def usable_cpus() -> int:
 
 @functools.cache
 def _collect() -> dict[str, Any]:
-    root = Path(__file__).resolve().parents[2]
-    commit, dirty = _git_state(root)
+    commit, dirty = _git_state(_root())
     return {
-        "trimbench": _own_version(root),
+        "trimbench": own_version(),
         "python": platform.python_version(),
         "packages": {name: found for name in _PACKAGES if (found := _version(name)) is not None},
         "commit": commit,
@@ -70,6 +69,10 @@ def _collect() -> dict[str, Any]:
     }
 
 
+def _root() -> Path:
+    return Path(__file__).resolve().parents[2]
+
+
 def _version(package: str) -> str | None:
     try:
         return metadata.version(package)
@@ -77,12 +80,13 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _own_version(root: Path) -> str | None:
+def own_version() -> str | None:
+    """Return the version of this package; None where it cannot be told."""
     installed = _version("trimbench")
     if installed is not None:
         return installed
     try:  # run from a source tree without installation
-        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+        project = tomllib.loads((_root() / "pyproject.toml").read_text(encoding="utf-8"))
         return str(project["project"]["version"])
     except (OSError, ValueError, KeyError):
         return None

@@ -16,6 +16,10 @@ from hydra._internal.utils import get_args_parser
 from trimbench import cli
 from trimbench.arguments import OPTIONS
 from trimbench.configuration import Catalogue, configuration_folder
+from trimbench.data.cache import Cache
+from trimbench.data.errors import DataUnavailable
+from trimbench.experiments.availability import is_here, obstacle
+from trimbench.experiments.running import fetch
 
 from .command_line import Answer, results
 
@@ -290,6 +294,53 @@ def test_fetch_of_one_experiment(command: Command) -> None:
     assert command("task=fetch", T4).out == ""
     answer = command("task=fetch", T6, "networks=[pima]", "offline=true")
     assert (answer.code, answer.out[:14]) == (1, "pima: FAILED: ")
+
+
+@pytest.mark.parametrize("trouble", ["folder", "link"])
+def test_a_file_that_cannot_be_read_is_one_missing_data_set(command: Command, tmp_path: Path, trouble: str) -> None:
+    path = tmp_path / "xdg/trimbench/files/trimbn/pima.net.cnf"
+    if trouble == "folder":
+        path.mkdir(parents=True)
+        reason = f"{path} cannot be read (Is a directory)"
+    else:
+        path.parent.mkdir(parents=True)
+        path.symlink_to(tmp_path / "nowhere")
+        reason = f"{path} is a link to a file that does not exist"
+    reason += "; make it readable, or remove it and run `trimbench task=fetch`"
+    small = (T6, "networks=[pima,bupa]", "offline=true")
+    listed = command("task=list", *small)
+    assert listed.code == 0
+    assert f"| pima: {reason}; 1 of 2 to be fetched (trimbench task=fetch): bupa |" in listed.out
+    assert command(*small, "executor=serial").out.count(f"  pima: {reason}\n") == 1
+    assert f"pima: FAILED: {reason}\n" in command("task=fetch", *small).out
+
+
+def test_a_folder_that_cannot_be_searched_is_missing_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    need = PROJECT.network("pima")
+
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    cache = Cache((Path("closed"),), Path("closed"), offline=True)
+    assert not is_here(need, cache)
+    with pytest.raises(DataUnavailable, match=r"Permission denied: 'closed/files/trimbn/pima\.net\.cnf'"):
+        fetch(need, cache)
+
+
+def test_a_data_set_that_cannot_be_read(tmp_path: Path) -> None:
+    cache = Cache((tmp_path,), tmp_path, offline=True)
+    for name, path in (
+        ("adult", "openml/org/openml/www/datasets/1590/dataset_1590.pq"),
+        ("colon", "files/colon/colon.csv.gz"),
+    ):
+        assert obstacle(PROJECT.dataset(name), cache) == ""
+        (tmp_path / path).mkdir(parents=True)
+        assert f"{tmp_path / path} cannot be read" in obstacle(PROJECT.dataset(name), cache)
+    other = tmp_path / "other"
+    (other / path).parent.mkdir(parents=True)
+    (other / path).touch()
+    assert obstacle(PROJECT.dataset("colon"), Cache((tmp_path, other), other)) == "", "there is a good copy"
 
 
 def test_fetch_reads_what_is_there(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,7 +190,7 @@ def list_experiments(invocation: Invocation) -> int:
     """Print each experiment with its data, how many of its jobs are stored, and what the others will cost."""
     import pandas as pd
 
-    from trimbench.data.sources import is_available
+    from trimbench.experiments.availability import is_here, obstacle
     from trimbench.experiments.cost import duration, estimate, measured
     from trimbench.experiments.plan import Table
     from trimbench.reporting.tables import markdown
@@ -210,7 +210,7 @@ def list_experiments(invocation: Invocation) -> int:
         else:
             records = [store.get(cell.job) for cell in cells]
             needs = {need.name: need for cell in cells for need in cell.needs}
-            absent = [need for need in needs if not is_available(needs[need], cache)]
+            absent = {name: obstacle(need, cache) for name, need in needs.items() if not is_here(need, cache)}
             line |= {
                 "jobs": len(cells),
                 "done": sum(record is not None and record.ok for record in records),
@@ -226,12 +226,17 @@ def list_experiments(invocation: Invocation) -> int:
     return 0
 
 
-def _data(needs: list[str], absent: list[str]) -> str:
+def _data(needs: list[str], absent: Mapping[str, str]) -> str:
+    """Say how much of the data is here: of what is not, why it cannot be read, or nothing where it is to be fetched."""
     if not needs:
         return "none needed"
     if not absent:
         return "here"
-    return f"{len(absent)} of {len(needs)} to be fetched (trimbench task=fetch): {', '.join(absent)}"
+    blocked = [f"{name}: {reason}" for name, reason in absent.items() if reason]
+    wanted = [name for name, reason in absent.items() if not reason]
+    if wanted:
+        blocked.append(f"{len(wanted)} of {len(needs)} to be fetched (trimbench task=fetch): {', '.join(wanted)}")
+    return "; ".join(blocked)
 
 
 def fetch(invocation: Invocation) -> int:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from trimbench.configuration import Catalogue, ConfigurationError, build_settings
 from trimbench.data.cache import Cache
 from trimbench.data.declaration import DatasetDeclaration
-from trimbench.data.errors import DataUnavailable, FactsMismatch
-from trimbench.data.sources import is_available, load_dataset, network_paths
+from trimbench.data.errors import DataUnavailable, DeclarationError, FactsMismatch
+from trimbench.data.sources import load_dataset, network_paths
 from trimbench.execution.executors import Executor
 from trimbench.execution.run import run_jobs
 from trimbench.execution.store import JobStore, Record
+from trimbench.experiments.availability import is_here, obstacle
 from trimbench.experiments.plan import Cell, Declaration, Experiment, Outcome
 
 if TYPE_CHECKING:
@@ -108,14 +109,20 @@ def fetch(declaration: Declaration, cache: Cache) -> None:
     Raises
     ------
     DataUnavailable
-        When it is not, and cannot be downloaded.
+        When it is not, or cannot be read, and cannot be downloaded.
     DeclarationError, FactsMismatch
         When it is not what was declared.
     """
-    if isinstance(declaration, DatasetDeclaration):
-        load_dataset(declaration, cache)
-    else:
-        network_paths(declaration, cache)
+    try:
+        if isinstance(declaration, DatasetDeclaration):
+            load_dataset(declaration, cache)
+        else:
+            network_paths(declaration, cache)
+    except (DataUnavailable, DeclarationError, OSError) as error:
+        blocked = obstacle(declaration, cache)
+        if blocked or isinstance(error, OSError):
+            raise DataUnavailable(blocked or str(error)) from error
+        raise
 
 
 def run_experiment(
@@ -166,7 +173,7 @@ def _fetch_all(cells: Sequence[Cell], cache: Cache) -> dict[str, str]:
     missing = {}
     for declaration in {need.name: need for cell in cells for need in cell.needs}.values():
         # A table takes long to read, and each job checks it. The hash of a file takes no time.
-        if isinstance(declaration, DatasetDeclaration) and is_available(declaration, cache):
+        if isinstance(declaration, DatasetDeclaration) and is_here(declaration, cache):
             continue
         try:
             fetch(declaration, cache)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from trimbench.configuration import Catalogue, ConfigurationError
 from trimbench.data.cache import Cache
-from trimbench.data.sources import is_available
 from trimbench.execution.functions import job_function
 from trimbench.execution.job import Job
+from trimbench.experiments.availability import is_here
 from trimbench.experiments.conformant.protocol import Task, check_encodings, make_task
 from trimbench.experiments.conformant.sweep_jobs import CODE
 from trimbench.experiments.plan import Cell, ImageFigure, Outcome, Table, check_axis
@@ -102,7 +102,7 @@ class Figure6:
             task = make_task(catalogue, cache, name, self.encoding, self.seed)
             if len(task.protocol.image) != 2:
                 raise ConfigurationError(f"datasets must be protocols with an image, got {name!r}")
-            if is_available(task.declaration, cache):
+            if is_here(task.declaration, cache):
                 self._check_rows(name, task)
             data = {f"dataset/{task.protocol.dataset}": task.sha256}
             job = Job.create(explain_rows, {"task": task.parameters, "rows": self.rows}, data)

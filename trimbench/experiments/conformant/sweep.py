@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from trimbench.configuration import Catalogue, unknown
 from trimbench.data.cache import Cache
 from trimbench.data.missingness import Missingness, check_fraction
-from trimbench.data.sources import is_available
 from trimbench.execution.job import Job
 from trimbench.execution.seeds import seed_for
+from trimbench.experiments.availability import is_here
 from trimbench.experiments.conformant import sweep_jobs
 from trimbench.experiments.conformant.protocol import Task, check_encodings, make_task
 from trimbench.experiments.conformant.rows import prepare
@@ -132,7 +132,7 @@ class Sweep:
             missingness: dict[str, Any] = {"mechanism": self.mechanism, "rounding": self.rounding}
             if self.mechanism == "rates":
                 missingness["rates"] = self.rates
-                if self.rates and is_available(task.declaration, cache):
+                if self.rates and is_here(task.declaration, cache):
                     _check_rates(self.rates, name, prepare(task.parameters).features)
             if self.mechanism == "block" and task.protocol.image:
                 missingness["image"] = task.protocol.image

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -194,6 +197,35 @@ def test_a_cache_that_is_no_folder(command: Command, tmp_path: Path, monkeypatch
     assert answer.code == 2
 
 
+def test_a_cache_that_does_not_exist_is_named(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "cahce"))
+    note = f"TRIMBENCH_CACHE names a folder that does not exist, '{tmp_path / 'cahce'}': an empty one is made.\n"
+    assert command("task=list", T4).err == note
+    assert command("task=list", T4).err == ""
+
+
+@pytest.mark.parametrize("words", [(T4,), ()])
+def test_an_executor_that_cannot_run_here_ends_the_run(
+    command: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("PATH", os.devnull)
+    answer = command("executor=slurm", "offline=true", *words)
+    assert answer.code == 1
+    last = answer.err.splitlines()[-1]
+    assert last.startswith("executor=slurm: the tasks could not be given to 'slurm': ")
+    assert last.endswith("; run where sbatch is, or use executor=processes")
+    assert "Traceback" not in answer.out + answer.err
+
+
+def test_a_reader_that_has_seen_enough_gets_no_message() -> None:
+    quiet = subprocess.run(
+        [f"'{sys.executable}' -m trimbench --help | true"], shell=True, capture_output=True, text=True, check=True
+    )
+    assert quiet.stderr == ""
+
+
 def test_ctrl_c_says_how_to_go_on(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(_: object) -> int:
         raise KeyboardInterrupt
@@ -233,6 +265,22 @@ def test_report_without_stored_results_leaves_files_alone(command: Command, tmp_
         assert "Nothing is stored of what was asked for, so nothing was written" in answer.out
     assert command("task=report").code == 1
     assert results(tmp_path) == before
+
+
+def test_report_names_the_profile_that_is_stored(command: Command) -> None:
+    few = (CURVE, "budgets=[1]", "evaluation_limit=10", "executor=serial")
+    paper = ("profile=paper", "profile.splits=1", "seed=7")
+    hint = "\nThis is profile=quick; of trimming/breast_cancer jobs are stored for profile=paper: add profile=paper to"
+    assert "are stored for profile" not in command(*few, *paper).out
+    absent = command("task=report", *few)
+    assert "No job of it is stored for profile=quick" in absent.out
+    assert hint in absent.out
+    assert "add profile" not in command("task=report", *few, *paper).out
+    part = command("task=report", *few, "seed=7")
+    assert "jobs missing, 1 of " in part.out
+    assert hint in part.out
+    again = command("task=report", *few, "seed=7")
+    assert "\nJobs are missing for profile=quick; if they ran with another one, add it: profile=paper.\n" in again.out
 
 
 def test_report_of_a_part(command: Command, tmp_path: Path) -> None:

@@ -104,6 +104,9 @@ class Invocation:
         """Return the data cache of this machine."""
         from trimbench.data.cache import Cache
 
+        named = os.environ.get("TRIMBENCH_CACHE", "")
+        if named and not Path(named).expanduser().exists():
+            sys.stderr.write(f"TRIMBENCH_CACHE names a folder that does not exist, {named!r}: an empty one is made.\n")
         try:
             return Cache.from_environment(offline=self.settings.offline)
         except ValueError as error:  # TRIMBENCH_CACHE names something that is no folder
@@ -139,10 +142,13 @@ class Invocation:
 
 def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     """Run the experiments and write their tables and figures; return 1 if a job or an experiment failed."""
+    from trimbench.execution.executors import ExecutorError
     from trimbench.experiments.running import run_experiment
+    from trimbench.reporting.earlier import stored_profile
     from trimbench.reporting.overview import Overview
 
     mode = cache_mode or invocation.settings.cache_mode
+    only = mode == "only"
     executor = invocation.make_executor()
     # All are made before the first runs, so that a wrong key costs no time.
     experiments = {name: invocation.make(name) for name in invocation.experiments}
@@ -162,12 +168,15 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
                 mode,
                 invocation.altered,
             )
+        except ExecutorError:  # it would fail for the others, too
+            raise
         except Exception as error:
             if invocation.chosen:
                 raise
             overview.note_failure(name, error)
         else:
-            overview.note(findings)
+            # Where jobs ran, they are of this profile.
+            overview.note(findings, stored_profile(invocation.results / f"{name}.json", store) if only else "")
     return overview.close(summary=not invocation.chosen, profile=invocation.profile)
 
 

@@ -133,7 +133,14 @@ class JobStore:
 
     def path(self, job: Job) -> Path:
         """Return the file of a job, whether it exists or not."""
-        return self.folder / job.key[:2] / f"{job.key}.json"
+        return self._path(job.key)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key}.json"
+
+    def has(self, key: str) -> bool:
+        """Tell whether there is a record of the job with this key, without reading it."""
+        return self._path(key).is_file()
 
     @property
     def claims(self) -> Claims:

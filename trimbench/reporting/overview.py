@@ -11,6 +11,7 @@ from trimbench.configuration import Catalogue, build_settings
 from trimbench.data.errors import WAY_OUT
 from trimbench.experiments.plan import Table
 from trimbench.experiments.running import NO_DATA, Findings
+from trimbench.reporting.earlier import profile_of
 from trimbench.reporting.files import unattempted, write_findings, write_summary
 from trimbench.reporting.page import Entry, Paper, render_page
 from trimbench.reporting.tables import comparison, markdown, side_by_side
@@ -47,12 +48,26 @@ class Overview:
         self._missing: dict[str, str] = {}
         self._failed = False
         self._n_absent = 0
+        self._n_missing = 0
+        self._elsewhere: dict[str, list[str]] = {}
 
-    def note(self, findings: Findings) -> None:
-        """Write and print what one experiment found; without a stored result, leave the files of an earlier run."""
+    def note(self, findings: Findings, earlier: str = "") -> None:
+        """Write and print what one experiment found; without a stored result, leave the files of an earlier run.
+
+        Parameters
+        ----------
+        findings : Findings
+        earlier : str
+            Profile of which jobs are stored, by the files of an earlier run; empty if it is not known.
+        """
         reported = self._reported.get(findings.name, [])
-        absent = bool(findings.records) and all(record.status == "missing" for record in findings.records)
+        missing = [record for record in findings.records if record.status == "missing"]
+        absent = 0 < len(missing) == len(findings.records)
         self._n_absent += absent
+        self._n_missing += len(missing)
+        profile = profile_of(findings.settings)
+        if earlier not in ("", profile):
+            self._elsewhere.setdefault(earlier, []).append(findings.name)
         written = [] if absent else write_findings(findings, reported, self._folder)
         self._failed = self._failed or findings.failures > 0
         self._missing |= findings.missing
@@ -62,7 +77,8 @@ class Overview:
         self._keep(findings.name, str(line["status"]), compared, findings)
         _say(f"\n## {findings.name}: {line['status']}\n")
         if absent:
-            _say(f"No job of it is stored: what {self._folder / findings.name}.* hold is left as it is; run it first.")
+            where = self._folder / findings.name
+            _say(f"No job of it is stored for profile={profile}: what {where}.* hold is left as it is; run it first.")
             return
         for table in findings.outcome.tables:
             if table.listed and len(table.frame):
@@ -99,6 +115,7 @@ class Overview:
 
         if self._n_absent == len(self._entries) > 0:
             _say("\nNothing is stored of what was asked for, so nothing was written; task=run runs it.")
+            self._say_profiles(profile)
             return 1
         if summary:
             frame = pd.DataFrame(self._lines, columns=["experiment", "status", *VERDICTS])
@@ -110,7 +127,17 @@ class Overview:
             _say(f"\nData that could not be had ({WAY_OUT}):")
             for name, reason in self._missing.items():
                 _say(f"  {name}: {reason.removesuffix('; ' + WAY_OUT)}")
+        self._say_profiles(profile)
         return 1 if self._failed else 0
+
+    def _say_profiles(self, asked: str) -> None:
+        """Say for which other profile jobs are stored; if that is not known and some are missing, that it may be so."""
+        for profile, names in self._elsewhere.items():
+            about = f"of {', '.join(names)} jobs are stored for profile={profile}"
+            _say(f"\nThis is profile={asked}; {about}: add profile={profile} to report those.")
+        if self._n_missing and not self._elsewhere:
+            other = ", ".join(f"profile={name}" for name in self._catalogue.names("profile") if name != asked)
+            _say(f"\nJobs are missing for profile={asked}; if they ran with another one, add it: {other}.")
 
 
 def _status(findings: Findings) -> str:

@@ -47,6 +47,9 @@ def main() -> None:
         except ConfigurationError as error:
             _exit_with(str(error))
         codes = [_run(invocation) for invocation in _compose()]
+    except BrokenPipeError:  # as in `trimbench task=list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(1)
     except OSError as error:
         sys.stderr.write(f"{error}\nWhat is stored is whole. Mend this and run the same command again.\n")
         sys.exit(1)
@@ -78,9 +81,13 @@ def _compose() -> list[Invocation]:
 def _run(invocation: Invocation) -> int:
     # Loads numpy, which `trimbench --help` need not wait for.
     from trimbench.data.errors import DataUnavailable, DeclarationError, FactsMismatch
+    from trimbench.execution.executors import ExecutorError
 
     try:
         return TASKS[invocation.settings.task](invocation)
+    except ExecutorError as error:
+        sys.stderr.write(f"executor={invocation.executor.get('kind')}: {error}\n")
+        return 1
     except (ConfigurationError, DataUnavailable, DeclarationError, FactsMismatch) as error:
         _exit_with(str(error))
 

@@ -165,6 +165,7 @@ def test_no_cluster_at_the_address() -> None:
     [
         ({"workers": 0}, "workers must be a positive int or None, got 0"),
         ({"timeout": -1.0}, r"timeout must be positive seconds or None, got -1\.0"),
+        ({"address": 3}, "address must be 'host:port', 'auto' or None, got 3"),
         ({"retries": -1}, "retries must be a whole number, 0 or more, got -1"),
     ],
 )

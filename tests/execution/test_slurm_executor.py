@@ -115,6 +115,9 @@ def test_without_slurm_the_way_out_is_told(tmp_path: Path, monkeypatch: pytest.M
         ({"jobs_per_task": 0}, "jobs_per_task must be a whole number, 1 or more, got 0"),
         ({"minutes": 0.5}, r"minutes must be a whole number, 1 or more, got 0\.5"),
         ({"memory_gb": 0}, "memory_gb must be a positive number of GiB, got 0"),
+        ({"memory_gb": "big"}, "memory_gb must be a positive number of GiB, got 'big'"),
+        ({"folder": ""}, "folder must be the name of a folder, got ''"),
+        ({"partition": 3}, "partition must be a text or None, got 3"),
         ({"cluster": "pbs"}, "cluster must be one of slurm, local, got 'pbs'"),
     ],
 )

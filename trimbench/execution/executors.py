@@ -21,6 +21,11 @@ from trimbench.execution.workers import execute, prepare_worker
 
 OnRecord = Callable[[Record], None]
 
+
+class ExecutorError(RuntimeError):
+    """The executor itself cannot run jobs here: no cluster, or workers that die before they take one."""
+
+
 EXECUTOR_KINDS = ("serial", "processes", "ray", "slurm")
 
 _MAX_USELESS_POOLS = 3
@@ -112,7 +117,7 @@ class ProcessExecutor:
 
         Raises
         ------
-        RuntimeError
+        ExecutorError
             If workers die again and again before they finish a job.
         KeyboardInterrupt
             On Ctrl-C, after the workers have been killed; finished jobs have had their records.
@@ -128,7 +133,7 @@ class ProcessExecutor:
             self._run_pool(waiting, on_record, logs)
             n_useless = 0 if len(waiting) < n_before else n_useless + 1
             if n_useless == _MAX_USELESS_POOLS:
-                raise RuntimeError(
+                raise ExecutorError(
                     f"worker processes died in {n_useless} pools in a row before they finished a job; see "
                     "their messages above, or run with executor=serial, which needs no workers"
                 )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trimbench.execution.executors import OnRecord, check_timeout, check_workers
+from trimbench.execution.executors import ExecutorError, OnRecord, check_timeout, check_workers
 from trimbench.execution.job import Job
 from trimbench.execution.job_log import take
 from trimbench.execution.store import Record
@@ -62,6 +62,8 @@ class RayExecutor:
     def __post_init__(self) -> None:
         check_workers(self.workers)
         check_timeout(self.timeout)
+        if self.address is not None and not isinstance(self.address, str):
+            raise ValueError(f"address must be 'host:port', 'auto' or None, got {self.address!r}")
         if not isinstance(self.retries, int) or isinstance(self.retries, bool) or self.retries < 0:
             raise ValueError(f"retries must be a whole number, 0 or more, got {self.retries!r}")
 
@@ -70,7 +72,7 @@ class RayExecutor:
 
         Raises
         ------
-        RuntimeError
+        ExecutorError
             If there is no cluster at the address, or workers die again and again before they take a job.
         KeyboardInterrupt
             On Ctrl-C, after the workers have been killed; finished jobs have had their records.
@@ -98,7 +100,7 @@ class RayExecutor:
             _check_reachable(self.address)
             ray.init(address=self.address or "local", **options)
         except (OSError, RuntimeError, ValueError) as error:
-            raise RuntimeError(
+            raise ExecutorError(
                 f"address must be that of a running Ray cluster, got {self.address!r}: {error}; start one with "
                 "`ray start --head`, or leave address out to use this machine"
             ) from error
@@ -194,7 +196,7 @@ class _Crew:
         except self._ray.exceptions.RayError as error:
             self._useless += 1
             if self._useless >= _MAX_USELESS_WORKERS:
-                raise RuntimeError(
+                raise ExecutorError(
                     f"{self._useless} Ray workers in a row ended before they took a job, the last with: {error}; is "
                     "the project installed on every machine of the cluster?"
                 ) from error

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trimbench.execution.executors import OnRecord, ProcessExecutor, check_timeout, check_workers
+from trimbench.execution.executors import ExecutorError, OnRecord, ProcessExecutor, check_timeout, check_workers
 from trimbench.execution.job import Job
 from trimbench.execution.job_log import take
 from trimbench.execution.provenance import usable_cpus
@@ -78,7 +78,11 @@ class SlurmExecutor:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise ValueError(f"{name} must be a whole number, {least} or more, got {value!r}")
-        if not 0 < self.memory_gb < math.inf:
+        if not self.folder or not isinstance(self.folder, str):
+            raise ValueError(f"folder must be the name of a folder, got {self.folder!r}")
+        if self.partition is not None and not isinstance(self.partition, str):
+            raise ValueError(f"partition must be a text or None, got {self.partition!r}; quote a number twice: '\"3\"'")
+        if not isinstance(self.memory_gb, int | float) or not 0 < self.memory_gb < math.inf:
             raise ValueError(f"memory_gb must be a positive number of GiB, got {self.memory_gb!r}")
         if self.cluster not in CLUSTERS:
             raise ValueError(f"cluster must be one of {', '.join(CLUSTERS)}, got {self.cluster!r}")
@@ -88,7 +92,7 @@ class SlurmExecutor:
 
         Raises
         ------
-        RuntimeError
+        ExecutorError
             If Slurm is not there or refuses the tasks, or the folder cannot be written.
         KeyboardInterrupt
             On Ctrl-C, after the tasks have been cancelled; finished tasks have had their records.
@@ -163,8 +167,8 @@ class SlurmExecutor:
         except (RuntimeError, OSError, submitit.core.utils.FailedJobError) as error:
             raise self._refusal(error) from error
 
-    def _refusal(self, error: Exception) -> RuntimeError:
-        return RuntimeError(
+    def _refusal(self, error: Exception) -> ExecutorError:
+        return ExecutorError(
             f"the tasks could not be given to {self.cluster!r}: {error}; run where sbatch is, or use executor=processes"
         )
 

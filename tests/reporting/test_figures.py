@@ -48,7 +48,7 @@ def test_the_order_of_points_on_a_line_does_not_matter(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "other",
     [figure(POINTS.assign(y=POINTS["y"] * 1.5)), figure(POINTS.drop(columns=["low", "high"])), figure(title="B title")],
-    ids=["points", "without a band", "title"],
+    ids=["points", "without an interval", "title"],
 )
 def test_what_differs_is_seen(tmp_path: Path, other: LineFigure) -> None:
     assert drawn(tmp_path / "a", other)[0] != drawn(tmp_path / "b", figure())[0]

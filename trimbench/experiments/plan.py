@@ -127,6 +127,9 @@ class Outcome:
         What a reader of the tables must know.
     intervals : mapping
         For some of the reproduced numbers, an interval (low, high) over repetitions.
+    jobs : mapping
+        Keys of the jobs behind a reproduced number, or behind all numbers of one row (``row`` of ``row/quantity``);
+        numbers that are not here come from all jobs.
     """
 
     tables: Sequence[Table]
@@ -134,6 +137,11 @@ class Outcome:
     reproduced: Mapping[str, float | None] = field(default_factory=dict)
     notes: Sequence[str] = ()
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    jobs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def jobs_behind(self, number: str) -> Sequence[str] | None:
+        """Return the keys of the jobs that a reproduced number was computed from; None where these are all."""
+        return self.jobs.get(number, self.jobs.get(number.partition("/")[0]))
 
 
 def check_axis(name: str, values: Sequence[object]) -> None:

@@ -81,10 +81,13 @@ class Calibration:
         tables, figures = [], []
         reproduced: dict[str, float | None] = {}
         intervals: dict[str, tuple[float, float]] = {}
+        jobs: dict[str, list[str]] = {}
         for place, sizes in enumerate(self.class_sizes):
             ours = with_sizes(rows[rows["status"] == "ok"], sizes)
             lines: list[dict[str, Any]] = [{"category": category} for category in _CATEGORIES]
             points: list[dict[str, Any]] = []
+            if place == 0 and len(ours):
+                jobs = {category: list(ours["job"]) for category in _CATEGORIES}
             for correction in reversed(CORRECTIONS) if len(ours) else ():
                 for category, line in enumerate(lines):
                     found = _summary(ours, correction, category)
@@ -122,7 +125,7 @@ class Calibration:
             "together. Bars and intervals are 95 % prediction intervals for one more data set (Student's, from the "
             "spread over replicates in which the category has cases). The slides show one data set.",
         ]
-        return Outcome(tables, figures, reproduced, notes, intervals)
+        return Outcome(tables, figures, reproduced, notes, intervals, jobs)
 
 
 _COLUMNS = ["category", *(f"{c} {q}" for c in CORRECTIONS for q in ("cases", "predicted", "actual"))]

@@ -70,12 +70,15 @@ class LineFigure:
     points : DataFrame with the columns series, x, y and optionally low and high (an interval around y)
     levels : mapping from label to y
         Horizontal lines to compare with.
-    marks : mapping from series to "line", "cloud", "points", "highlight", "guide" or "reference"
-        How a series is drawn: a line (the default), tiny grey points, small points, large points, a thin grey line to
-        compare with, or a dashed line behind the others in the colour of the series before it.
+    marks : mapping from series to "line", "density", "cloud", "points", "highlight", "guide" or "reference"
+        How a series is drawn: a line (the default), a line that is named at its peak instead of its end, tiny grey
+        points, small points, large points, a thin grey line to compare with, or a dashed line behind the others in the
+        colour of the series before it.
     verticals : mapping from label to x
         Vertical lines to compare with.
     x_scale, y_scale : "linear" or "log"
+    interval : str
+        What low and high are, in a few words.
     """
 
     name: str
@@ -88,6 +91,7 @@ class LineFigure:
     verticals: Mapping[str, float] = field(default_factory=dict)
     x_scale: str = "linear"
     y_scale: str = "linear"
+    interval: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -198,10 +198,9 @@ def _loss_figure(frame: pd.DataFrame, title: str, dataset: str) -> LineFigure:
         {"series": "subset of features", "x": frame[f"uncorrected {title}"], "y": frame[f"corrected {title}"]}
     )
     name = "minus_log_probability" if title == "AMLP" else "squared_error"
-    long = "Average minus log probability" if title == "AMLP" else "Average squared error"
-    return _against_diagonal(
-        _stem(name, dataset), f"{long} on subsets of {dataset}", "uncorrected", "corrected", [part]
-    )
+    long = "average minus log probability" if title == "AMLP" else "average squared error"
+    heading = f"{long.capitalize()} on subsets of the features of {dataset}"
+    return _against_diagonal(_stem(name, dataset), heading, f"{long}, uncorrected", f"{long}, corrected", [part])
 
 
 def _stem(name: str, dataset: str) -> str:

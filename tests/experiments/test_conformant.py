@@ -189,13 +189,14 @@ def test_distances_are_those_of_the_authors_encoding() -> None:
     fills = {"mean/accuracy": 0.3, "median/accuracy": 0.3, "min/accuracy": 0.95, "max/accuracy": 0.1}
     rows = pd.DataFrame(
         [
-            {**common, **fills, "encoding": "authors", "nacl/accuracy": at + 0.01},
-            {**common, **fills, "encoding": "paper", "nacl/accuracy": 0.0},
+            {**common, **fills, "encoding": "authors", "nacl/accuracy": at + 0.01, "job": "ours"},
+            {**common, **fills, "encoding": "paper", "nacl/accuracy": 0.0, "job": "other"},
         ]
     )
     found = Figure3(["mnist"], [0.5], 1).outcome(rows)
     assert found.reproduced["mnist accuracy/NaCL"] == pytest.approx(0.01)
     assert found.reproduced["mnist accuracy/outperformed"] == 3
+    assert found.jobs_behind("mnist accuracy/NaCL") == ["ours"]
     assert found.tables[0].frame["ours"].iloc[0] == pytest.approx(at + 0.01)
 
 
@@ -203,7 +204,9 @@ def test_em_and_mice_are_held_against_the_text() -> None:
     entropies = {"nacl": 0.1, "mean": 0.2, "median": 0.3, "min": 0.4, "max": 0.9, "normal_draw": 0.8, "mice": 0.25}
     common = {"dataset": "mnist", "missing": 0.01, "missing_percent": 0.9, "status": "ok", "fit_on": "test"}
     rest = {"accuracy": 0.5, "f1_weighted": 0.5, "fit_seconds": 1.0, "ms_per_row": 1.0}
-    rows = pd.DataFrame([{**common, **rest, "method": name, "cross_entropy": v} for name, v in entropies.items()])
+    rows = pd.DataFrame(
+        [{**common, **rest, "method": name, "cross_entropy": v, "job": name} for name, v in entropies.items()]
+    )
     experiment = EmMice(["mnist"], [0.01], list(entropies), ["test"], {})
     found = experiment.outcome(rows)
     assert found.reproduced == {
@@ -211,6 +214,7 @@ def test_em_and_mice_are_held_against_the_text() -> None:
         "mnist 1 %/mice_less_mean": pytest.approx(0.05),
         "mnist 1 %/outperformed": 2,
     }
+    assert found.jobs_behind("mnist 1 %/outperformed") == list(entropies)
     nothing = experiment.outcome(rows.assign(missing_percent=0.0))
     assert nothing.tables[0].frame.empty
     assert "Of mnist the smallest share hides no feature" in nothing.notes[-1]
@@ -220,7 +224,7 @@ def test_weighted_f1_where_classes_are_unbalanced() -> None:
     common = {"dataset": "adult", "title": "Adult", "status": "ok", "missing": 0.0, "missing_percent": 0.0}
     both = {"nacl/accuracy": 0.9, "naive_bayes/accuracy": 0.8, "nacl/f1_weighted": 0.7, "naive_bayes/f1_weighted": 0.65}
     experiment = NaiveBayesCrossing(["adult"], [0.0], measure_of={"adult": "f1_weighted"})
-    found = experiment.outcome(pd.DataFrame([common | both]))
+    found = experiment.outcome(pd.DataFrame([common | both | {"job": "one"}]))
     assert found.reproduced["adult/complete_lead"] == pytest.approx(5)
     assert found.tables[0].frame["measure stored"].tolist() == ["accuracy"]
 
@@ -228,7 +232,8 @@ def test_weighted_f1_where_classes_are_unbalanced() -> None:
 def test_imputations_that_are_outperformed_are_counted() -> None:
     common = {"dataset": "adult", "status": "ok", "encoding": "authors", "rounding": "fifths", "as_run": True}
     values = {"nacl": 0.7, "min@test": 0.6, "max@test": 0.8, "mean@test": 0.65, "median@test": 0.7}
-    row = {**common, "missing": 0.2, "missing_percent": 15.4, **{f"{k}/f1_weighted": v for k, v in values.items()}}
+    common |= {"missing": 0.2, "missing_percent": 15.4, "job": "one"}
+    row = {**common, **{f"{k}/f1_weighted": v for k, v in values.items()}}
     found = UciTable("f1_weighted", ["adult"], [0.2], 1).outcome(pd.DataFrame([row]))
     assert found.reproduced["adult 20 %/outperformed"] == 2
     assert found.intervals == {}

@@ -24,7 +24,9 @@ def rows_of(experiment: Figure5 | Quiz) -> pd.DataFrame:
     from trimbench.execution.job import run_job_function
 
     cells = experiment.cells(CATALOGUE, Cache.from_environment(offline=True))
-    return pd.DataFrame([{**cell.labels, "status": "ok", **run_job_function(cell.job)} for cell in cells])
+    return pd.DataFrame(
+        [{**cell.labels, "status": "ok", "job": cell.job.key, **run_job_function(cell.job)} for cell in cells]
+    )
 
 
 def test_figure_5_is_what_its_definition_says() -> None:

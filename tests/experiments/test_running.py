@@ -26,8 +26,10 @@ from trimbench.execution.executors import SerialExecutor
 from trimbench.execution.job import Job
 from trimbench.execution.store import JobStore
 from trimbench.experiments.plan import Cell, Outcome, Table, check_axis
-from trimbench.experiments.running import make_experiment, run_experiment
+from trimbench.experiments.running import Findings, make_experiment, run_experiment
 from trimbench.experiments.trimming import jobs
+from trimbench.reporting import overview
+from trimbench.reporting.files import write_findings
 
 from ..command_line import Answer, start
 
@@ -65,7 +67,14 @@ CURVE = ("experiment=trimming/breast_cancer", *TINY["trimming/breast_cancer"], "
 
 
 @pytest.mark.parametrize("name", PROJECT.names("experiment"))
-def test_every_experiment_runs_without_a_network(command: Command, name: str) -> None:
+def test_every_experiment_runs_without_a_network(command: Command, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Findings] = []
+
+    def write_and_keep(findings: Findings, *others: Any) -> list[Path]:
+        kept.append(findings)
+        return write_findings(findings, *others)
+
+    monkeypatch.setattr(overview, "write_findings", write_and_keep)
     answer = command(f"experiment={name}", *TINY.get(name, []), "offline=true", "executor=serial")
     assert answer.code == 0, (
         f"{name} must end well without data; if it is only too slow, add a tiny setting: {answer.err}"
@@ -85,8 +94,20 @@ def test_every_experiment_runs_without_a_network(command: Command, name: str) ->
     assert set(content["jobs"].values()) <= {"ok"}
     assert content["jobs"] or content["missing"]
     assert set(content) >= {"data", "computed_with", "written_with"}
+    (found,) = kept
+    check_jobs_behind(found)
     again = command(f"experiment={name}", *TINY.get(name, []), "offline=true", "executor=serial")
     assert f"{name}: {len(content['jobs'])} stored, 0 to run\n" in again.err, "nothing runs twice"
+
+
+def check_jobs_behind(found: Findings) -> None:
+    """Assert that each number names jobs that ran, and that nothing else does."""
+    done = set(found.rows.loc[found.rows["status"] == "ok", "job"])
+    numbers = {number for number, value in found.outcome.reproduced.items() if value is not None}
+    for number in numbers:
+        keys = found.outcome.jobs_behind(number)
+        assert keys is None or (keys and set(keys) <= done and len(set(keys)) == len(keys)), number
+    assert set(found.outcome.jobs) <= numbers | {number.partition("/")[0] for number in numbers}
 
 
 def test_settings_of_experiments_that_are_gone() -> None:

@@ -335,7 +335,7 @@ def test_equal_losses_are_won_by_neither() -> None:
     catalogue = Catalogue((configuration_folder(),))
     values = catalogue.mapping("experiment", "selection_bias/colon") | {"n_subsets": 2, "splits": 1}
     quantities = ("expected_error", "actual_error", "minus_log_probability", "squared_error")
-    row: dict[str, Any] = {"status": "ok", "dataset": "colon", "split": 0}
+    row: dict[str, Any] = {"status": "ok", "dataset": "colon", "split": 0, "job": "one"}
     row |= {f"{c}_{q}": [0.5, 0.25] for c in ("corrected", "uncorrected") for q in quantities}
     row["uncorrected_minus_log_probability"] = [0.5, 0.75]
     outcome = make_experiment("colon", values, ()).outcome(pd.DataFrame([row]))

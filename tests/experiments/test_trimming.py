@@ -129,7 +129,8 @@ def test_table_4(command: Callable[..., Answer], tmp_path: Path) -> None:
 
 def made_up(network: str, threshold: float, method: str, **result: object) -> dict[str, object]:
     sizes = {"n_features": 6, "budget": 2, "n_evaluations": 10, "method_seconds": 0.5}
-    return {"network": network, "threshold": threshold, "method": method, "status": "ok", **sizes, **result}
+    job = f"{network} {threshold} {method}"
+    return {"network": network, "threshold": threshold, "method": method, "status": "ok", "job": job, **sizes, **result}
 
 
 def test_table_6_takes_no_mean_over_fewer_thresholds() -> None:
@@ -144,6 +145,9 @@ def test_table_6_takes_no_mean_over_fewer_thresholds() -> None:
     assert outcome.tables[0].frame["network"].tolist() == ["a"]
     assert outcome.reproduced["a/eca_trim_evaluations"] == 15
     assert outcome.reproduced["a/subsets"] == 15
+    assert outcome.jobs_behind("a/eca_trim_evaluations") == ["a 0.3 eca_trim", "a 0.7 eca_trim"]
+    assert outcome.jobs_behind("a/subsets") == ["a 0.3 eca_trim", "a 0.7 eca_trim", "a 0.3 fs_sdd"]
+    assert outcome.jobs_behind("all/strictly_better_percent") is None
     assert "a/fs_sdd_evaluations" not in outcome.reproduced
     assert not [key for key in outcome.reproduced if key.startswith(("b/", "c/"))]
     assert outcome.reproduced["all/strictly_better_percent"] == 0.0, "equal up to rounding is not better"

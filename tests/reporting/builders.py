@@ -30,20 +30,28 @@ def findings(
     missing: dict[str, str] | None = None,
     reproduced: dict[str, float | None] | None = None,
     rows: pd.DataFrame | None = None,
+    jobs: dict[str, list[str]] | None = None,
 ) -> Findings:
     records = [record(1), record(2)] if records is None else records
     if rows is None:
         found: list[dict[str, Any]] = [
-            {"cell": place, "status": one.status, "error": one.error, "features": ["a", "é|"]}
+            {
+                "cell": place,
+                "status": one.status,
+                "error": one.error,
+                "features": ["a", "é|"],
+                "job": one.job.key,
+            }
             for place, one in enumerate(records)
         ]
         found += [
-            {"cell": len(found), "status": "data not available", "error": why} for why in (missing or {}).values()
+            {"cell": len(found), "status": "data not available", "error": why, "job": "f" * 64}
+            for why in (missing or {}).values()
         ]
         rows = pd.DataFrame(found)
     if tables is None:
         tables = (
             Table("", "Main table", pd.DataFrame({"row": ["a", "b"], "value": [0.1 + 0.2, None]}), {"value": ".3f"}),
         )
-    outcome = Outcome(tables, figures, reproduced or {}, ("A note.",))
-    return Findings(name, {"seed": 1, "runner": "m:C"}, rows, outcome, records, missing or {})
+    outcome = Outcome(tables, figures, reproduced or {}, ("A note.",), jobs=jobs or {})
+    return Findings(name, {"seed": 1, "runner": "m:C"}, rows, outcome, records, missing or {}, labels=("cell",))

@@ -18,7 +18,7 @@ from trimbench.reporting.page import Entry, Paper, render_page
 from trimbench.reporting.tables import comparison
 from trimbench.reporting.verdicts import Reported, Rule
 
-from .builders import findings
+from .builders import findings, record
 
 REPORTED = [
     Reported("Paper, Table 1", "a/value", "0.3", Rule("exact")),
@@ -33,14 +33,19 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 
 def page(folder: Path) -> str:
     long = Table("long", "A long table", pd.DataFrame({"name": list("zyxwvutsrqp"), "size": [*range(10), None]}))
-    found = findings(tables=(Table("", "Main table", pd.DataFrame({"row": ["<b>"], "value": [0.25]})), long))
+    records = [record(number) for number in range(5)]
+    found = findings(
+        tables=(Table("", "Main table", pd.DataFrame({"row": ["<b>"], "a_value": [0.25]})), long),
+        records=records,
+        jobs={"a": [one.job.key for one in records[1:3]] + [records[4].job.key], "b/value": [records[0].job.key]},
+    )
     write_findings(found, [], folder)
     compared = comparison(REPORTED, REPRODUCED, "")
     entries = [
-        Entry("family/one", "complete", "What it is about", compared, found),
+        Entry("family/one", "complete", "What `code </script>` is about", compared, found),
         Entry("family/two", "failed", "", comparison([], {}, ""), None),
     ]
-    return render_page(entries, [PAPER], folder, profile="quick")
+    return render_page(entries, [PAPER, Paper("other", "Another family", "")], folder, profile="quick")
 
 
 def test_everything_is_on_the_page_and_escaped(tmp_path: Path) -> None:
@@ -48,7 +53,8 @@ def test_everything_is_on_the_page_and_escaped(tmp_path: Path) -> None:
     for expected in (
         "Author (2000): A paper",
         "Everything &amp; more.",
-        "What it is about",
+        "What <code>code &lt;/script&gt;</code> is about",
+        '<th>row</th><th class="number">a value</th>',
         "A note.",
         "profile quick",
     ):
@@ -56,7 +62,7 @@ def test_everything_is_on_the_page_and_escaped(tmp_path: Path) -> None:
     assert "another &lt;machine&gt;" in text
     assert "<td>&lt;b&gt;</td>" in text
     assert "family/two" in text
-    (points,) = re.findall(r'download="one_points.csv" href="data:text/csv;base64,([^"]+)"', text)
+    (points,) = re.findall(r'download="family-one_points.csv" href="data:text/csv;base64,([^"]+)"', text)
     assert base64.b64decode(points).decode() == (tmp_path / "family/one_points.csv").read_text()
     (picture,) = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
     assert base64.b64decode(picture) == (tmp_path / "family/one.png").read_bytes()
@@ -115,11 +121,27 @@ def test_in_a_browser(browser: Any, tmp_path: Path, width: int, scheme: str) -> 
     view.locator("#numbers input[type=search]").fill("")
     view.locator("#numbers input[data-verdict=differs]").uncheck()
     assert column("all-numbers", 6) == ["exact", "within", "not attempted"]
-    # A number leads to its jobs, which are then unfolded.
-    assert not view.locator("#family-one-jobs").evaluate("e => e.open")
-    view.locator("#all-numbers a[href='#family-one-jobs']").first.click()
-    view.wait_for_function("document.getElementById('family-one-jobs').open")
-    assert '"configuration"' in view.locator("#family-one-jobs pre").inner_text()
+    # The summary sorts and filters too.
+    view.locator("#by-paper th").nth(1).click()
+    assert column("by-paper", 2) == ["0", "4"]
+    view.locator("#summary input[type=search]").fill("another")
+    assert column("by-paper", 1) == ["Another family"]
+    # A number leads to its own jobs, which are then unfolded; from there to all of them, and on to those of the next.
+    jobs = view.locator("#family-one-jobs")
+    assert not jobs.evaluate("e => e.open")
+    links = view.locator("#all-numbers a[data-jobs]")
+    assert links.all_inner_texts() == ["3 jobs", "1 job", "5 jobs"]
+    links.nth(0).click()
+    assert jobs.evaluate("e => e.open")
+    assert column("family-one-job-list", 2) == ["1", "2", "4"]
+    assert jobs.locator(".behind").inner_text().startswith("Behind a/value")
+    jobs.locator("button").click()
+    assert column("family-one-job-list", 2) == ["0", "1", "2", "3", "4"]
+    assert not jobs.locator(".behind").is_visible()
+    links.nth(1).click()
+    assert column("family-one-job-list", 2) == ["0"]
+    assert column("family-one-job-list", 1) == ["ok"]
+    assert '"configuration"' in jobs.locator("pre").inner_text()
     # Nothing is wider than the screen, and nothing complains.
     assert view.evaluate("document.documentElement.scrollWidth") <= width
     background = view.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -42,11 +42,11 @@ def test_markdown() -> None:
 
 
 def test_latex() -> None:
-    text = latex(table(FRAME.rename(columns={"name": "the_name"}), share=".1%"))
+    text = latex(table(FRAME.rename(columns={"name": "the_name & more"}), share=".1%"))
     assert [" ".join(line.split()) for line in text.splitlines()] == [
         r"\begin{tabular}{lrr}",
         r"\toprule",
-        r"the\_name & share & n \\",
+        r"the name \& more & share & n \\",
         r"\midrule",
         r"a|b & 25.0\% & 3 \\",
         r"x\_y \& 50\% & – & 4 \\",

@@ -70,12 +70,15 @@ class LineFigure:
     points : DataFrame with the columns series, x, y and optionally low and high (an interval around y)
     levels : mapping from label to y
         Horizontal lines to compare with.
-    marks : mapping from series to "line", "cloud", "points", "highlight", "guide" or "reference"
-        How a series is drawn: a line (the default), tiny grey points, small points, large points, a thin grey line to
-        compare with, or a dashed line behind the others in the colour of the series before it.
+    marks : mapping from series to "line", "density", "cloud", "points", "highlight", "guide" or "reference"
+        How a series is drawn: a line (the default), a line that is named at its peak instead of its end, tiny grey
+        points, small points, large points, a thin grey line to compare with, or a dashed line behind the others in the
+        colour of the series before it.
     verticals : mapping from label to x
         Vertical lines to compare with.
     x_scale, y_scale : "linear" or "log"
+    interval : str
+        What low and high are, in a few words.
     """
 
     name: str
@@ -88,6 +91,7 @@ class LineFigure:
     verticals: Mapping[str, float] = field(default_factory=dict)
     x_scale: str = "linear"
     y_scale: str = "linear"
+    interval: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +127,9 @@ class Outcome:
         What a reader of the tables must know.
     intervals : mapping
         For some of the reproduced numbers, an interval (low, high) over repetitions.
+    jobs : mapping
+        Keys of the jobs behind a reproduced number, or behind all numbers of one row (``row`` of ``row/quantity``);
+        numbers that are not here come from all jobs.
     """
 
     tables: Sequence[Table]
@@ -130,6 +137,11 @@ class Outcome:
     reproduced: Mapping[str, float | None] = field(default_factory=dict)
     notes: Sequence[str] = ()
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    jobs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def jobs_behind(self, number: str) -> Sequence[str] | None:
+        """Return the keys of the jobs that a reproduced number was computed from; None where these are all."""
+        return self.jobs.get(number, self.jobs.get(number.partition("/")[0]))
 
 
 def check_axis(name: str, values: Sequence[object]) -> None:

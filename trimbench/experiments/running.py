@@ -42,6 +42,8 @@ class Findings:
     missing : mapping from the name of a data set or network to the reason why it could not be had
     altered : tuple of str
         Keys of the experiment that the user has set: its numbers are then not those that are reported.
+    labels : tuple of str
+        Columns of `rows` that tell the cells from one another.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Findings:
     records: Sequence[Record]
     missing: Mapping[str, str]
     altered: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     @property
     def reproduced(self) -> Mapping[str, float | None]:
@@ -166,7 +169,8 @@ def run_experiment(
     records = run_jobs([cell.job for cell in runnable], store, executor, cache_mode=cache_mode, label=name)
     by_key = {record.job.key: record for record in records}
     rows = _rows(cells, by_key, missing)
-    return Findings(name, settings, rows, experiment.outcome(rows), records, missing, tuple(altered))
+    labels = tuple(dict.fromkeys(label for cell in cells for label in cell.labels))
+    return Findings(name, settings, rows, experiment.outcome(rows), records, missing, tuple(altered), labels)
 
 
 def _fetch_all(cells: Sequence[Cell], cache: Cache) -> dict[str, str]:

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trimbench.execution.provenance import provenance
 from trimbench.execution.temporary import remove_stale, temporary_name
@@ -64,7 +64,8 @@ def write_findings(findings: Findings, reported: list[Reported], folder: Path) -
         written += _write_figure(figure, stem)
     about = beside(stem, "", ".json")
     earlier = _listed(about)
-    written.append(_write_text(provenance_text(findings, [path.name for path in (*written, about)]), about))
+    content = provenance_of(findings) | {"files": [path.name for path in (*written, about)]}
+    written.append(_write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", about))
     for name in earlier - {path.name for path in written}:
         (stem.parent / name).unlink(missing_ok=True)
     return written
@@ -131,23 +132,23 @@ def _page(findings: Findings, tables: Sequence[Table]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def provenance_text(findings: Findings, files: Sequence[str] = ()) -> str:
-    """Return what an experiment was run with, as JSON: configuration, data, jobs, versions, machines and files."""
+def provenance_of(findings: Findings) -> dict[str, Any]:
+    """Return what an experiment was run with, as JSON has it: configuration, data, jobs, versions and machines."""
     jobs = {record.job.key: record for record in findings.records}
-    content = {
+    return {
         "experiment": findings.name,
         "configuration": dict(findings.settings),
         "data": dict(sorted(entry for record in jobs.values() for entry in record.job.data)),
         "missing": dict(findings.missing),
         "jobs": {key: record.status for key, record in sorted(jobs.items())},
-        "computed_with": _distinct([record.provenance for record in jobs.values() if record.provenance]),
+        "computed_with": computed_with(findings),
         "written_with": provenance(),
-        **({"files": list(files)} if files else {}),
     }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def _distinct(entries: Sequence[object]) -> list[object]:
+def computed_with(findings: Findings) -> list[dict[str, Any]]:
+    """Return the environments in which the jobs of an experiment ran, each once: versions and machine."""
+    entries = [record.provenance for record in findings.records if record.provenance]
     return list({json.dumps(entry, sort_keys=True): entry for entry in entries}.values())
 
 

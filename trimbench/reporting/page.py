@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-import json
 import math
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 from trimbench.execution.provenance import provenance
 from trimbench.experiments.plan import Table
 from trimbench.experiments.running import Findings
-from trimbench.reporting.files import beside, provenance_text
-from trimbench.reporting.tables import printable
+from trimbench.reporting.files import beside
+from trimbench.reporting.job_list import as_ranges, job_list, rows_behind
+from trimbench.reporting.tables import heading, printable
 from trimbench.reporting.verdicts import VERDICTS
 
 if TYPE_CHECKING:
     import pandas as pd
+    from markupsafe import Markup
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,9 @@ def render_page(entries: Sequence[Entry], papers: Sequence[Paper], folder: Path,
     room = files("trimbench.reporting") / "page"
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters["slug"] = lambda text: str(text).replace(" ", "-")
+    environment.filters["count"] = lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}"
+    environment.filters["prose"] = _prose
+    environment.filters["words"] = heading
     # Style and script are the project's own; everything else on the page is escaped.
     style, script = ((room / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     numbers = [number for entry in entries for number in _numbers(entry)]
@@ -88,7 +93,7 @@ def render_page(entries: Sequence[Entry], papers: Sequence[Paper], folder: Path,
     facts = [
         f"profile {profile}",
         f"trimbench {where.get('trimbench', '')}".strip(),
-        f"commit {str(where.get('commit') or 'unknown')[:12]}",
+        f"written with commit {str(where.get('commit') or 'unknown')[:12]}",
         f"Python {where.get('python', '')}".strip(),
     ]
     return environment.from_string((room / "page.html").read_text(encoding="utf-8")).render(
@@ -100,6 +105,13 @@ def render_page(entries: Sequence[Entry], papers: Sequence[Paper], folder: Path,
         numbers=numbers,
         families=[_family(paper, entries, folder) for paper in papers],
     )
+
+
+def _prose(text: str) -> Markup:
+    """Return text as HTML, in which what stands between backticks is code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`+([^`]+)`+", r"<code>\1</code>", str(escape(text))))
 
 
 def _anchor(name: str) -> str:
@@ -118,10 +130,17 @@ def _numbers(entry: Entry) -> list[dict[str, Any]]:
             "ours": line["reproduced"],
             "verdict": line["verdict"],
             "reason": line["reason"],
-            "jobs": bool(entry.findings and entry.findings.records and line["verdict"] != "not attempted"),
+            **_jobs_behind(entry, str(line["cell"]), str(line["verdict"])),
         }
         for line in shown
     ]
+
+
+def _jobs_behind(entry: Entry, number: str, verdict: str) -> dict[str, Any]:
+    """Return how many jobs a number comes from, and which rows of the list of jobs these are."""
+    found = entry.findings if verdict != "not attempted" else None
+    places = rows_behind(found, number) if found is not None else []
+    return {"n_jobs": len(places), "jobs": as_ranges(places)}
 
 
 def _family(paper: Paper, entries: Sequence[Entry], folder: Path) -> dict[str, Any]:
@@ -148,8 +167,7 @@ def _experiment(entry: Entry, folder: Path) -> dict[str, Any]:
             "figures": nothing,
             "tables": nothing,
             "notes": nothing,
-            "n_jobs": 0,
-            "provenance": "",
+            "jobs": None,
         }
     tables = [table for table in found.outcome.tables if table.listed and len(table.frame)]
     return shown | {
@@ -157,8 +175,7 @@ def _experiment(entry: Entry, folder: Path) -> dict[str, Any]:
         "figures": _figures(found, folder),
         "tables": [_table(found.name, place, table) for place, table in enumerate(tables)],
         "notes": [*found.outcome.notes, *(f"Data not available: {reason}" for reason in found.missing.values())],
-        "n_jobs": len(found.rows),
-        "provenance": f"{_jobs(found)}\n\n{provenance_text(found)}",
+        "jobs": job_list(found),
     }
 
 
@@ -178,7 +195,7 @@ def _figures(found: Findings, folder: Path) -> list[dict[str, Any]]:
                 "picture": f"data:image/png;base64,{base64.b64encode(content).decode('ascii')}",
                 "width": width,
                 "height": height,
-                "file": beside(Path(found.name), points, ".csv").name,
+                "file": _download(found.name, points),
                 "points": _csv(figure.points),
             }
         )
@@ -194,11 +211,18 @@ def _table(name: str, place: int, table: Table) -> dict[str, Any]:
     return {
         "title": table.title,
         "anchor": f"{_anchor(name)}-table-{place}",
-        "columns": [str(column) for column in table.frame.columns],
+        "columns": [
+            {"title": heading(column), "is_number": table.frame[column].dtype.kind in "iuf"} for column in table.frame
+        ],
         "rows": rows,
-        "file": beside(Path(name), table.name or "table", ".csv").name,
+        "file": _download(name, table.name or "table"),
         "csv": _csv(table.frame),
     }
+
+
+def _download(name: str, part: str) -> str:
+    """Return the name under which a browser keeps a file: that of the results folder, and of its family too."""
+    return beside(Path(_anchor(name)), part, ".csv").name
 
 
 def _cell(value: Any, text: str) -> dict[str, Any]:
@@ -210,13 +234,3 @@ def _cell(value: Any, text: str) -> dict[str, Any]:
 def _csv(frame: pd.DataFrame) -> str:
     content = frame.to_csv(index=False).encode()
     return f"data:text/csv;base64,{base64.b64encode(content).decode('ascii')}"
-
-
-def _jobs(found: Findings) -> str:
-    """Return a line for each job: what tells it from the others, how it ended, and its key."""
-    labels = [column for column in found.rows.columns[:6] if column not in ("status", "error", "seconds", "job")]
-    lines = []
-    for row in found.rows.to_dict("records"):
-        name = json.dumps({str(label): row[label] for label in labels}, ensure_ascii=False, default=str)
-        lines.append(f"{row['status']:<6} {str(row.get('job', ''))[:16]} {name}")
-    return "\n".join(lines)

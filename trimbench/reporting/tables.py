@@ -35,6 +35,11 @@ def markdown(table: Table) -> str:
     return _tabulated(frame.rename(columns=_markdown_cell), table, "github")
 
 
+def heading(column: object) -> str:
+    """Return how a column is headed for a reader; the CSV keeps its name."""
+    return str(column).replace("_", " ")
+
+
 def latex(table: Table) -> str:
     """Return the table in LaTeX, for the package booktabs."""
     return _tabulated(printable(table), table, "latex_booktabs")
@@ -50,7 +55,7 @@ def _tabulated(frame: pd.DataFrame, table: Table, style: str) -> str:
     return str(
         tabulate(
             frame.to_numpy().tolist(),
-            headers=[str(column) for column in frame.columns],
+            headers=[heading(column) for column in frame.columns],
             tablefmt=style,
             disable_numparse=True,
             colalign=["right" if is_number else "left" for is_number in numeric] if len(frame) else None,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trimbench.configuration import Catalogue
 from trimbench.data.cache import Cache
-from trimbench.execution.functions import job_function
 from trimbench.execution.job import Job
 from trimbench.execution.seeds import seed_for
+from trimbench.experiments.conformant.em_mice_jobs import evaluate_imputer
 from trimbench.experiments.conformant.protocol import check_encodings, make_task
 from trimbench.experiments.conformant.sweep import MEASURES, check_missing, check_repetitions
-from trimbench.experiments.conformant.sweep_jobs import CODE
 from trimbench.experiments.plan import Cell, Outcome, Table, check_axis
 
 if TYPE_CHECKING:
@@ -35,68 +33,6 @@ _TITLES = {
     "mice": "MICE",
     "knn": "nearest neighbours",
 }
-
-
-@job_function(code=(*CODE, "trimbench.experiments.conformant.em_mice"))
-def evaluate_imputer(
-    task: Mapping[str, Any],
-    missing: float,
-    mask_seed: int,
-    method: str,
-    fit_on: str,
-    train_rows: int,
-    test_rows: int,
-    settings: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Impute hidden features of some test rows, and measure what the logistic regression makes of them.
-
-    Parameters
-    ----------
-    task : mapping
-        `Task.parameters`.
-    missing : float
-        Fraction of the features.
-    mask_seed : int
-    method : str
-        An imputer, or ``nacl``, which imputes nothing.
-    fit_on : {"train", "test"}
-        Rows to fit to: complete training rows, or the incomplete test rows themselves.
-    train_rows, test_rows : int
-        At most so many.
-    settings : mapping
-        Options of the imputers.
-    """
-    import numpy as np
-
-    from trimbench.conformant.imputers import fit_imputer
-    from trimbench.data.missingness import Missingness
-    from trimbench.experiments.conformant.classifier import fitted
-    from trimbench.experiments.conformant.rows import prepare
-    from trimbench.experiments.conformant.sweep_jobs import conformant_model, measures, softmax
-
-    prepared, classifier = prepare(task), fitted(task)
-    complete = prepared.test[:test_rows]
-    mask = Missingness().draw(len(complete), prepared.features, missing, np.random.default_rng(mask_seed))
-    gaps = prepared.hide(complete, mask)
-    start = time.perf_counter()
-    if method == _NACL:
-        model = conformant_model(task)
-        middle = time.perf_counter()
-        log_proba = model.predict_log_proba(gaps)
-    else:
-        chosen = np.random.default_rng(mask_seed).permutation(len(prepared.train))[:train_rows]
-        rows = prepared.train[np.sort(chosen)] if fit_on == "train" else gaps
-        impute = fit_imputer(method, rows, seed=mask_seed, **settings)  # type: ignore[arg-type]
-        middle = time.perf_counter()
-        log_proba = np.log(softmax(impute(gaps) @ classifier.weights + classifier.biases) + 1e-300)
-    end = time.perf_counter()
-    reference = softmax(complete @ classifier.weights + classifier.biases)
-    return {
-        **measures(prepared, reference, log_proba),
-        "missing_percent": 100.0 * float(mask.mean()),
-        "fit_seconds": middle - start,
-        "ms_per_row": 1000 * (end - middle) / len(complete),
-    }
 
 
 @dataclass(frozen=True)
@@ -204,7 +140,8 @@ class EmMice:
         formats = {"missing (%)": ".1f", "fit (s)": ".2f", "ms per row": ".3f"}
         formats |= dict.fromkeys(["cross entropy", "accuracy", "weighted F1"], ".4f")
         table = Table("", "Fidelity, accuracy and cost", frame, formats)
-        return Outcome((table,), (), _claims(done), self._notes(nothing))
+        reproduced, jobs = _claims(done)
+        return Outcome((table,), (), reproduced, self._notes(nothing), jobs=jobs)
 
     def _notes(self, nothing: list[str]) -> list[str]:
         """Return the notes that hold for these settings; `nothing` are data sets with a share of no feature."""
@@ -243,25 +180,28 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
             raise ValueError(f"settings.{name} must be a whole number, 1 or more, got {value!r}")
 
 
-def _claims(done: pd.DataFrame) -> dict[str, float | None]:
+def _claims(done: pd.DataFrame) -> tuple[dict[str, float | None], dict[str, list[str]]]:
     """Return what section 5.1 says of EM and MICE, fitted to the incomplete test rows as the authors did.
 
     For each data set and share: the place of EM from the worst cross entropy (1 is the worst), the cross entropy of
-    MICE less that of the mean, and how many of EM and MICE have a higher one than NaCL.
+    MICE less that of the mean, and how many of EM and MICE have a higher one than NaCL. With them, for each data set
+    and share, the keys of the jobs.
     """
     claims: dict[str, float | None] = {}
+    jobs: dict[str, list[str]] = {}
     if done.empty:
-        return claims
+        return claims, jobs
     shown = done[(done["missing_percent"] > 0) & ((done["fit_on"] == "test") | (done["method"] == _NACL))]
     for (name, missing), group in shown.groupby(["dataset", "missing"]):
         entropies = group.groupby("method")["cross_entropy"].mean()
         row = f"{name} {round(100 * float(str(missing)))} %"
         if {*_CONSTANTS, _NACL, "normal_draw", "mice"} <= set(entropies.index):
+            jobs[row] = list(group["job"])
             as_run = entropies[[*_CONSTANTS, _NACL, "normal_draw", "mice"]]
             claims[f"{row}/em_from_worst"] = float((as_run >= as_run["normal_draw"]).sum())
             claims[f"{row}/mice_less_mean"] = float(as_run["mice"] - as_run["mean"])
             claims[f"{row}/outperformed"] = float((as_run[["normal_draw", "mice"]] > as_run[_NACL]).sum())
-    return claims
+    return claims, jobs
 
 
 _COLUMNS = dict(zip(MEASURES, ["cross entropy", "accuracy", "weighted F1"], strict=True)) | {

@@ -81,6 +81,7 @@ class Figure3:
 
         tables, figures, distances = [], [], []
         reproduced: dict[str, float | None] = {}
+        jobs: dict[str, list[str]] = {}
         for encoding in self.encodings:
             for name, measure in itertools.product(self.datasets, _MEASURES):
                 done = successes(rows, dataset=name, encoding=encoding)
@@ -96,6 +97,7 @@ class Figure3:
                 stored = authors_curves(name, measure)
                 as_run = summarise(done, measure, [key + "@test" for key in _DRAWN[measure] if key != "nacl"])
                 distances += _distances(name, measure, pd.concat([summary, as_run]), stored)
+                jobs[f"{name} {measure}"] = list(done["job"])
                 reproduced[f"{name} {measure}/outperformed"] = _outperformed(measure, summary)
                 figures.append(_figure(stem, measure, title_of(rows, name), summary, stored))
         for line in distances:
@@ -104,7 +106,7 @@ class Figure3:
                 reproduced[f"{line['data']} {line['measure']}/{line['method']}"] = line["largest distance"]
         frame = pd.DataFrame(distances, columns=_COLUMNS)
         main = Table("", "Largest distance to the authors' stored curves, over all fractions", frame, _FORMATS)
-        return Outcome((main, *tables), figures, reproduced, _NOTES)
+        return Outcome((main, *tables), figures, reproduced, _NOTES, jobs=jobs)
 
 
 _NOTES = (

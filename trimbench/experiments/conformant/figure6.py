@@ -129,6 +129,7 @@ class Figure6:
 
         lines, overall, figures = [], [], []
         reproduced: dict[str, float | None] = {}
+        jobs: dict[str, list[str]] = {}
         for record in rows[rows["status"] == "ok"].to_dict("records"):
             found: dict[str, Any] = {str(key): value for key, value in record.items()}
             own = [_line(found["title"], entry) for entry in found["chosen"]]
@@ -139,6 +140,7 @@ class Figure6:
             first = found["dataset"] == self.datasets[0]
             figures.append(ImageFigure("" if first else found["dataset"], title, pixels))
             if first:
+                jobs = {row: [found["job"]] for row in (*(f"row {line['row']}" for line in own), "all rows")}
                 reproduced |= {f"row {line['row']}/size": line[_SIZE] for line in own}
                 reproduced["all rows/median_size"] = found["median_size"]
                 reproduced["all rows/misclassified"] = float(found["misclassified"])
@@ -151,7 +153,7 @@ class Figure6:
                 _FORMATS,
             ),
         ]
-        return Outcome(tables, figures, reproduced, _NOTES)
+        return Outcome(tables, figures, reproduced, _NOTES, jobs=jobs)
 
 
 _SIZE = "size of the explanation"

@@ -83,9 +83,11 @@ class NaiveBayesCrossing:
 
         lines, figures = [], []
         reproduced: dict[str, float | None] = {}
+        jobs: dict[str, list[str]] = {}
         for name in self.datasets:
             measure = self.measure_of.get(name, self.measure)
-            summary = summarise(successes(rows, dataset=name), measure, _BOTH)
+            done = successes(rows, dataset=name)
+            summary = summarise(done, measure, _BOTH)
             if summary.empty:
                 continue
             kind, theirs = _stored(name, measure)
@@ -101,6 +103,7 @@ class NaiveBayesCrossing:
                 "measure stored": _MEASURES.get(kind),
             }
             lines.append(line)
+            jobs[name] = list(done["job"])
             reproduced[f"{name}/crossing_percent"] = line["crossing (%)"]
             if len(complete):
                 lead = float(100 * (complete["nacl"] - complete["naive_bayes"]))
@@ -109,7 +112,7 @@ class NaiveBayesCrossing:
             figures.append(curves(name, heading, _MEASURES[measure], summary, theirs if kind == measure else None))
         title = "Accuracy or weighted F1 with all features, and where naive Bayes passes NaCL"
         table = Table("", title, pd.DataFrame(lines, columns=_COLUMNS), _FORMATS)
-        return Outcome((table,), figures, reproduced, _NOTES)
+        return Outcome((table,), figures, reproduced, _NOTES, jobs=jobs)
 
 
 _NOTES = (

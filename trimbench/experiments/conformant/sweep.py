@@ -154,7 +154,7 @@ class Sweep:
                 if len(shown) and measure != "f1_weighted":
                     figures.append(curves(main, f"{shown_name}: {title.split(' to ')[0]}", title, shown))
         notes = [
-            "Means over random masks; bands are 95 % confidence intervals of the mean. Constants for imputation are "
+            "Means over random masks; bars are 95 % confidence intervals of the mean. Constants for imputation are "
             "those of the training rows. Maximum imputation is not in the figure of entropies, as in the paper's.",
         ]
         tables.sort(key=lambda table: table.name != "")
@@ -257,4 +257,7 @@ def curves(
         for line in theirs.itertuples():
             marks[f"{label} (authors)"] = "reference"
             points.append({"series": f"{label} (authors)", "x": line.percent, "y": line.mean})
-    return LineFigure(name, title, "missing features (%)", y_label, pd.DataFrame(points), {}, marks)
+    interval = "95 % confidence interval of the mean over masks"
+    return LineFigure(
+        name, title, "missing features (%)", y_label, pd.DataFrame(points), marks=marks, interval=interval
+    )

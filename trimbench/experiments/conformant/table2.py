@@ -58,6 +58,7 @@ class Table2:
         listed: list[dict[str, Any]] = []
         encoded: list[dict[str, Any]] = []
         reproduced: dict[str, float | None] = {}
+        jobs: dict[str, list[str]] = {}
         for name in self.datasets:
             for encoding in self.encodings:
                 ours = done[(done["dataset"] == name) & (done["encoding"] == encoding)]
@@ -67,6 +68,7 @@ class Table2:
                 size = sizes.iloc[0]
                 if encoding == self.encodings[0]:
                     listed.append(_listed(name, size))
+                    jobs[name] = list(sizes["job"])
                     reproduced |= {f"{name}/{key}": listed[-1][title] for key, title in _REPORTED.items()}
                 fit: dict[str, Any] = {str(key): value for key, value in fits.iloc[0].items()} if len(fits) else {}
                 encoded.append(
@@ -96,7 +98,7 @@ class Table2:
             "the sequence too, which is no feature of the classifier.",
             "'entropy' is that of the classifier's own predictions: the cross entropy with nothing missing.",
         ]
-        return Outcome(tables, (), reproduced, notes)
+        return Outcome(tables, (), reproduced, notes, jobs=jobs)
 
 
 _LISTED = ["data", "size (1000)", "classes", "largest class (%)", "features"]

@@ -103,6 +103,7 @@ class UciTable:
         otherwise: list[dict[str, Any]] = []
         reproduced: dict[str, float | None] = {}
         intervals: dict[str, tuple[float, float]] = {}
+        jobs: dict[str, list[str]] = {}
         for name in self.datasets:
             ours = rows[rows["dataset"] == name]
             for encoding in dict.fromkeys(ours["encoding"]):
@@ -113,6 +114,7 @@ class UciTable:
                 done = successes(ours, encoding=encoding, as_run=True)
                 as_run += self._lines(name, encoding, done, "test")
                 self._compare(name, done, reproduced, intervals)
+                jobs |= {_row(name, fraction): list(group["job"]) for fraction, group in done.groupby("missing")}
         number, unit = ("4", "cross entropy, 100 nats") if self.measure == _MEASURES[0] else ("5", "weighted F1, %")
         main, other = (pd.DataFrame(lines, columns=_COLUMNS) for lines in (as_run, otherwise))
         tables = [
@@ -123,7 +125,7 @@ class UciTable:
             Table("stored", f"The authors' stored results ({unit})", self._stored(rows), _FORMATS),
             Table("order", "Order of the methods, best first", self._orders(main)),
         ]
-        return Outcome(tables, (), reproduced, _NOTES, intervals)
+        return Outcome(tables, (), reproduced, _NOTES, intervals, jobs)
 
     def _lines(self, name: str, encoding: str, done: pd.DataFrame, part: str) -> list[dict[str, Any]]:
         suffix = "" if part == "train" else "@test"
@@ -153,7 +155,7 @@ class UciTable:
         keys = {fill + "@test": title for fill, title in _METHODS.items() if fill in _FILLS} | {"nacl": "NaCL"}
         sign = 1 if self.measure == _MEASURES[0] else -1
         for fraction, group in summarise(done, self.measure, keys).groupby("missing"):
-            row = f"{name} {round(100 * float(str(fraction)))} %"
+            row = _row(name, fraction)
             for line in group.to_dict("records"):
                 key = f"{row}/{keys[line['method']]}"
                 reproduced[key] = 100 * line["mean"]
@@ -185,7 +187,7 @@ class UciTable:
         sign = 1 if self.measure == _MEASURES[0] else -1
         lines = []
         for line in frame.to_dict("records"):
-            theirs = printed.get(f"{line['data']} {round(line['label (%)'])} %", {})
+            theirs = printed.get(_row(line["data"], line["label (%)"] / 100), {})
             pairs = [(a, b) for a in theirs for b in theirs if sign * theirs[a] < sign * theirs[b]]
             kept = sum(sign * line[a] < sign * line[b] for a, b in pairs)
             entry = {"data": line["data"], "label (%)": round(line["label (%)"])}
@@ -194,6 +196,11 @@ class UciTable:
                 entry[title] = ", ".join(sorted(names, key=lambda name, of=numbers: sign * of[name]))  # type: ignore[misc]
             lines.append(entry | {"pairs in the printed order": f"{kept} of {len(pairs)}"})
         return pd.DataFrame(lines, columns=["data", "label (%)", "printed", "ours", "pairs in the printed order"])
+
+
+def _row(name: str, fraction: object) -> str:
+    """Return the row of the printed table for a data set and a share."""
+    return f"{name} {round(100 * float(str(fraction)))} %"
 
 
 def _printed(experiment: str) -> dict[str, dict[str, float]]:

@@ -138,9 +138,10 @@ def _figure(found: dict[Any, Any], k: int, n_features: int, truth: float) -> Lin
     inside = points["x"].between(min(seen.min(), truth) - 0.5, max(seen.max(), truth) + 0.5)
     return LineFigure(
         f"k{k}",
-        f"Posterior of log(alpha), {k} feature{'s' if k > 1 else ''} selected out of {n_features}",
+        f"Posterior of log(alpha), {k:,} feature{'s' if k > 1 else ''} selected out of {n_features:,}",
         "log(alpha)",
         "density",
         points[inside].reset_index(drop=True),
+        marks=dict.fromkeys(CORRECTIONS, "density"),
         verticals={f"truth ({truth:.2f})": truth},
     )

@@ -81,10 +81,13 @@ class Calibration:
         tables, figures = [], []
         reproduced: dict[str, float | None] = {}
         intervals: dict[str, tuple[float, float]] = {}
+        jobs: dict[str, list[str]] = {}
         for place, sizes in enumerate(self.class_sizes):
             ours = with_sizes(rows[rows["status"] == "ok"], sizes)
             lines: list[dict[str, Any]] = [{"category": category} for category in _CATEGORIES]
             points: list[dict[str, Any]] = []
+            if place == 0 and len(ours):
+                jobs = {category: list(ours["job"]) for category in _CATEGORIES}
             for correction in reversed(CORRECTIONS) if len(ours) else ():
                 for category, line in enumerate(lines):
                     found = _summary(ours, correction, category)
@@ -95,11 +98,11 @@ class Calibration:
                         if interval is not None:
                             intervals[key] = interval
                     mean, interval = found["actual"]
-                    low, high = np.clip(interval or (mean, mean), 0, 1)
+                    low, high = np.clip(interval or (np.nan, np.nan), 0, 1)
                     points.append(
                         {"series": correction, "x": found["predicted"][0], "y": mean, "low": low, "high": high}
                     )
-            title = f"{self.k} of {self.n_features} features, {show_sizes(sizes)}"
+            title = f"{self.k:,} of {self.n_features:,} features, {show_sizes(sizes)}"
             # Where a category is empty in every replicate there is nothing to draw.
             drawn = [point for point in points if not np.isnan(point["y"])]
             drawn += [{"series": "predicted = actual", "x": x, "y": x} for x in (0.0, 1.0)] if drawn else []
@@ -113,15 +116,16 @@ class Calibration:
                     "frequency of y = 1",
                     pd.DataFrame(drawn, columns=["series", "x", "y", "low", "high"]),
                     marks={"predicted = actual": "guide"},
+                    interval="95 % prediction interval for one more data set",
                 )
             )
         notes = [
             *self._plan.notes(self.class_sizes),
             "Numbers of cases are means over replicates; predicted and actual are those of all replicates taken "
-            "together. Bands and intervals are 95 % prediction intervals for one more data set (Student's, from the "
+            "together. Bars and intervals are 95 % prediction intervals for one more data set (Student's, from the "
             "spread over replicates in which the category has cases). The slides show one data set.",
         ]
-        return Outcome(tables, figures, reproduced, notes, intervals)
+        return Outcome(tables, figures, reproduced, notes, intervals, jobs)
 
 
 _COLUMNS = ["category", *(f"{c} {q}" for c in CORRECTIONS for q in ("cases", "predicted", "actual"))]

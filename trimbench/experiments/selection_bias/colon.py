@@ -136,10 +136,12 @@ class Colon:
         )
         figures = []
         reproduced: dict[str, float | None] = {}
+        jobs: dict[str, list[str]] = {}
         done = rows[rows["status"] == "ok"]
         columns = [f"{correction}_{key}" for correction in CORRECTIONS for key in _QUANTITIES]
         for dataset, ours in done.groupby("dataset"):
             better = gains(ours[columns].explode(columns).astype(float))
+            jobs[str(dataset)] = list(ours["job"])
             reproduced |= {f"{dataset}/{name}": gain for name, gain in better.items()}
         for dataset in self.datasets:
             part = frame[frame["dataset"] == dataset]
@@ -157,7 +159,7 @@ class Colon:
                 "The slides plot one split of the genes and print no number. This copy of the data colon is log10 and "
                 "standardised within each tissue, so that it is not exactly the slides' data.",
             )
-        return Outcome(tables, figures, reproduced, notes)
+        return Outcome(tables, figures, reproduced, notes, jobs=jobs)
 
 
 def _means(frame: pd.DataFrame) -> pd.DataFrame:
@@ -196,10 +198,9 @@ def _loss_figure(frame: pd.DataFrame, title: str, dataset: str) -> LineFigure:
         {"series": "subset of features", "x": frame[f"uncorrected {title}"], "y": frame[f"corrected {title}"]}
     )
     name = "minus_log_probability" if title == "AMLP" else "squared_error"
-    long = "Average minus log probability" if title == "AMLP" else "Average squared error"
-    return _against_diagonal(
-        _stem(name, dataset), f"{long} on subsets of {dataset}", "uncorrected", "corrected", [part]
-    )
+    long = "average minus log probability" if title == "AMLP" else "average squared error"
+    heading = f"{long.capitalize()} on subsets of the features of {dataset}"
+    return _against_diagonal(_stem(name, dataset), heading, f"{long}, uncorrected", f"{long}, corrected", [part])
 
 
 def _stem(name: str, dataset: str) -> str:

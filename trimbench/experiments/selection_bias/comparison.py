@@ -122,7 +122,7 @@ def comparison_figures(
     """
     import pandas as pd
 
-    x_label = f"features selected out of {n_features}"
+    x_label = f"features selected out of {n_features:,}"
     lines, marks = [], {}
     for correction in reversed(CORRECTIONS):
         part = errors[errors["correction"] == correction]
@@ -136,8 +136,9 @@ def comparison_figures(
     title = f"Expected and actual error ({shown})"
     figures = [LineFigure(f"errors_{stem}", title, x_label, "error rate", points, marks=marks, x_scale="log")]
     for key, title in _LOSSES.items():
+        quantity = "average minus log probability" if title == "AMLP" else "average squared error"
         ordered = losses.sort_values("correction", ascending=False, kind="stable")
-        half = 2 * ordered[f"{title} se"].fillna(0)
+        half = 2 * ordered[f"{title} se"]
         points = pd.DataFrame(
             {
                 "series": ordered["correction"],
@@ -150,11 +151,12 @@ def comparison_figures(
         figures.append(
             LineFigure(
                 f"{key}_{stem}",
-                f"{title[0].upper()}{title[1:]} ({shown}; band: 2 standard errors)",
+                f"{quantity.capitalize()} ({shown})",
                 x_label,
-                "average minus log probability" if title == "AMLP" else "average squared error",
+                quantity,
                 points,
                 x_scale="log",
+                interval="2 standard errors to either side",
             )
         )
     return figures

@@ -90,11 +90,11 @@ class Runtime:
             )
         columns = ["k", *(f"{c} {q}" for c in reversed(CORRECTIONS) for q in ("printed", "ours", "ratio"))]
         formats = {c: ".0f" if c.endswith("ratio") else ".2f" if c.endswith("printed") else ".3f" for c in columns[1:]}
-        title = f"Seconds for {sum(self.test_sizes)} test cases, {sum(self.class_sizes)} training cases"
+        title = f"Seconds for {sum(self.test_sizes):,} test cases, {sum(self.class_sizes)} training cases"
         figure = LineFigure(
             "",
             title,
-            f"features selected out of {self.n_features}",
+            f"features selected out of {self.n_features:,}",
             "seconds",
             pd.DataFrame(points, columns=["series", "x", "y"]),
             marks={f"{correction} (printed)": "reference" for correction in CORRECTIONS},

@@ -79,11 +79,14 @@ class SelectionScatter:
         figures = []
         reproduced: dict[str, float | None] = {}
         intervals: dict[str, tuple[float, float]] = {}
+        jobs: dict[str, list[str]] = {}
         for sizes in self.class_sizes:
             ours = with_sizes(done, sizes).to_dict("records")
             for place, k in enumerate(self.ks if ours else []):
                 line: dict[str, Any] = {**labels_of_sizes(sizes), "k": k, "replicates": len(ours)}
-                key = f"{show_sizes(sizes)}, k = {k}/cut-off"
+                row = f"{show_sizes(sizes)}, k = {k}"
+                key = f"{row}/cut-off"
+                jobs[row] = [found["job"] for found in ours]
                 cut_off, interval = mean_and_interval([found["gammas"][place] for found in ours])
                 reproduced[key] = line["cut-off"] = cut_off
                 if interval is not None:
@@ -104,7 +107,7 @@ class SelectionScatter:
             "Low and high are the ends of a 95 % prediction interval for one more data set (Student's, from the spread "
             "over replicates). The mean true correlation is taken in the direction that the sample shows.",
         ]
-        return Outcome((table,), figures, reproduced, notes, intervals)
+        return Outcome((table,), figures, reproduced, notes, intervals, jobs)
 
     def _scatter(self, found: dict[Any, Any], sizes: list[int]) -> LineFigure:
         import pandas as pd

@@ -88,6 +88,7 @@ class Simulation:
         errors: list[dict[str, Any]] = []
         losses: list[dict[str, Any]] = []
         reproduced: dict[str, float | None] = {}
+        jobs: dict[str, list[str]] = {}
         for sizes in self.class_sizes:
             for k in self.ks:
                 ours = with_sizes(done, sizes)
@@ -99,7 +100,9 @@ class Simulation:
                 cut_off = float(ours["gamma"].mean()) if k < self.n_features else None
                 if k < self.n_features:
                     better = gains(ours)
-                    reproduced |= {f"{show_sizes(sizes)}, k = {k}/{name}": gain for name, gain in better.items()}
+                    row = f"{show_sizes(sizes)}, k = {k}"
+                    reproduced |= {f"{row}/{name}": gain for name, gain in better.items()}
+                    jobs[row] = list(ours["job"])
                 for correction in CORRECTIONS:
                     errors.append(
                         {**label, "correction": correction, "cut-off": cut_off} | error_line(ours, correction)
@@ -121,4 +124,4 @@ class Simulation:
         ]
         if self.n_features in self.ks:
             notes.append("With all features there is no selection and nothing to correct.")
-        return Outcome(tables, figures, reproduced, notes)
+        return Outcome(tables, figures, reproduced, notes, jobs=jobs)

@@ -116,6 +116,7 @@ class BudgetCurve:
                         "probability",
                         pd.DataFrame(points),
                         {"accuracy with all features": float(ours["full_test_accuracy"].mean())},
+                        interval="range over the splits",
                     )
                 )
         frame = pd.DataFrame(lines, columns=_CURVE_COLUMNS)
@@ -123,7 +124,7 @@ class BudgetCurve:
         notes = [
             "ECA is exact for the trimming that is given; 'largest gap' bounds how much better any trimming within the "
             "budget could be, and 'proven' counts the splits whose trimming is proven optimal.",
-            "Bands in the figure span the splits.",
+            "Bars in the figure span the splits.",
         ]
         return Outcome((table,), figures, {}, notes)
 

@@ -101,11 +101,13 @@ class Figure5:
         remarks: list[dict[str, Any]] = []
         reproduced: dict[str, float | None] = {}
         intervals: dict[str, tuple[float, float]] = {}
+        jobs: dict[str, list[str]] = {}
         figures = []
         for name in self.datasets:
             ours = done[done["name"] == name]
             if ours.empty:
                 continue
+            jobs |= {row: list(ours["job"]) for row in (name, *(f"{name} {title}" for title in _PICKS.values()))}
             for pick, title in _PICKS.items():
                 line: dict[str, Any] = {"data": name, "subset": title, "splits": len(ours)}
                 for quantity in ("agreement", "accuracy"):
@@ -142,7 +144,7 @@ class Figure5:
             "Numbers are cut at their median in the training rows; the paper does not say how it cut them.",
             "Highest ECA is tested with its moved threshold, the others at the original one.",
         ]
-        return Outcome(tables, figures, reproduced, notes, intervals)
+        return Outcome(tables, figures, reproduced, notes, intervals, jobs)
 
 
 _ENDS = ("", " low", " high")

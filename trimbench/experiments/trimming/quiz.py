@@ -108,4 +108,5 @@ class Quiz:
             pd.DataFrame(lines, columns=["quantity", "given", "nearest quiz"]),
             {"given": ".2f", "nearest quiz": ".4f"},
         )
-        return Outcome((table,), (), reproduced, notes)
+        jobs = {"quiz": [results["nearest"]["job"]]} if "nearest" in results else {}
+        return Outcome((table,), (), reproduced, notes, jobs=jobs)

@@ -83,6 +83,10 @@ class Table6:
             for column in _TABLE_6_COLUMNS[1:]
             if not pd.isna(line[column])
         }
+        jobs: dict[str, list[str]] = {}
+        for (network, method), group in rows[rows["status"] == "ok"].groupby(["network", "method"]):
+            jobs |= {f"{network}/{method}_{measured}": list(group["job"]) for measured in ("seconds", "evaluations")}
+            jobs.setdefault(str(network), []).extend(group["job"])
         reproduced["all/strictly_better_percent"] = shares.get("best threshold, most favourable tie")
         table = Table("", "Table 6: seconds and evaluations, mean over the thresholds", frame, _TABLE_6_FORMATS)
         better = Table(
@@ -101,7 +105,7 @@ class Table6:
             "their threshold or get their best one, and which of several equally good subsets it is taken to select. "
             "The reported number is held against the reading that favours FS-SDD most; the table has all three.",
         ]
-        return Outcome((table, better), (), reproduced, notes)
+        return Outcome((table, better), (), reproduced, notes, jobs=jobs)
 
     def _line(self, network: str, rows: pd.DataFrame) -> dict[str, Any] | None:
         done = rows[rows["status"] == "ok"]

@@ -21,7 +21,7 @@ const sort = (head) => {
   rows.sort(([one], [other]) => (rising ? compare(one, other) : compare(other, one)));
   body.append(...rows.map(([, row]) => row));
 };
-for (const head of document.querySelectorAll(".sortable th")) {
+const makeSortable = (head) => {
   head.tabIndex = 0;
   head.addEventListener("click", () => sort(head));
   head.addEventListener("keydown", (event) => {
@@ -30,26 +30,86 @@ for (const head of document.querySelectorAll(".sortable th")) {
       sort(head);
     }
   });
-}
+};
+// Tables of jobs of which only some rows are asked for: those behind one number.
+const chosen = new Map();
 const filter = (name) => {
   const controls = [...document.querySelectorAll("input[data-filters]")].filter((c) => c.dataset.filters === name);
   const words = controls.filter((c) => c.type === "search").flatMap((c) => c.value.toLowerCase().split(/\s+/).filter(Boolean));
   const hidden = new Set(controls.filter((c) => c.type === "checkbox" && !c.checked).map((c) => c.dataset.verdict));
+  const only = chosen.get(name);
   const rows = [...document.getElementById(name).tBodies[0].rows];
   let shown = 0;
   for (const row of rows) {
     const text = row.textContent.toLowerCase();
-    row.hidden = hidden.has(row.dataset.verdict) || !words.every((word) => text.includes(word));
+    const wanted = !only || only.has(Number(row.dataset.place));
+    row.hidden = !wanted || hidden.has(row.dataset.verdict) || !words.every((word) => text.includes(word));
     shown += !row.hidden;
   }
   for (const count of document.querySelectorAll("[data-counts]")) {
-    if (count.dataset.counts === name) count.textContent = `${shown} of ${rows.length} rows`;
+    if (count.dataset.counts === name) count.textContent = `${shown} of ${rows.length} ${rows.length === 1 ? "row" : "rows"}`;
   }
 };
+// There may be thousands of jobs: a list of them is made when it is first opened.
+const fill = (details) => {
+  const table = details.querySelector("table");
+  if (table.tBodies[0].rows.length) return;
+  const { columns, rows } = JSON.parse(details.querySelector("script").textContent);
+  const numeric = columns.map((_, place) => rows.every((row) => row[place] === null || typeof row[place] === "number"));
+  columns.forEach((column, place) => {
+    const head = document.createElement("th");
+    head.textContent = column.replaceAll("_", " ");
+    head.classList.toggle("number", numeric[place]);
+    makeSortable(head);
+    table.tHead.rows[0].append(head);
+  });
+  const made = rows.map((cells, place) => {
+    const row = document.createElement("tr");
+    row.dataset.place = place;
+    cells.forEach((content, column) => {
+      const cell = row.insertCell();
+      cell.classList.toggle("number", numeric[column]);
+      if (typeof content === "number") cell.dataset.value = content;
+      cell.textContent = columns[column] === "seconds" && content !== null ? content.toPrecision(3) : content ?? "–";
+    });
+    return row;
+  });
+  table.tBodies[0].append(...made);
+  filter(table.id);
+};
+const choose = (details, places, number) => {
+  const table = details.querySelector("table");
+  if (places) chosen.set(table.id, places);
+  else chosen.delete(table.id);
+  const behind = details.querySelector(".behind");
+  behind.hidden = !places;
+  behind.querySelector("b").textContent = number;
+  fill(details);
+  filter(table.id);
+};
+const ranges = (text) =>
+  new Set(
+    text.split(" ").flatMap((range) => {
+      const [first, last = first] = range.split("-").map(Number);
+      return Array.from({ length: last - first + 1 }, (_, step) => first + step);
+    }),
+  );
+document.querySelectorAll(".sortable th").forEach(makeSortable);
 for (const control of document.querySelectorAll("input[data-filters]")) {
   control.addEventListener("input", () => filter(control.dataset.filters));
 }
 for (const count of document.querySelectorAll("[data-counts]")) filter(count.dataset.counts);
+for (const details of document.querySelectorAll("details.jobs")) {
+  details.addEventListener("toggle", () => fill(details));
+  details.querySelector("button").addEventListener("click", () => choose(details, null, ""));
+}
+for (const link of document.querySelectorAll("a[data-jobs]")) {
+  link.addEventListener("click", () => {
+    const details = document.getElementById(link.hash.slice(1));
+    choose(details, ranges(link.dataset.jobs), link.dataset.number);
+    details.open = true;
+  });
+}
 // A link to folded jobs opens them.
 const unfold = () => {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));

@@ -45,10 +45,11 @@ def children(pid: int) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks processes up in /proc")
-def test_ten_kills_change_no_table_and_repeat_no_job(tmp_path: Path) -> None:
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    whole.mkdir()
-    killed.mkdir()
+def test_ten_kills_change_no_table_and_repeat_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, killed, temporary = tmp_path / "whole", tmp_path / "killed", tmp_path / "temporary"
+    for folder in (whole, killed, temporary):
+        folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     began = time.monotonic()
     run_to_the_end(whole, "executor.workers=2")
     seconds = time.monotonic() - began
@@ -70,6 +71,7 @@ def test_ten_kills_change_no_table_and_repeat_no_job(tmp_path: Path) -> None:
     assert f"selection_bias/simulation: {len(done)} stored, {N_JOBS - len(done)} to run" in out
     assert tables(killed) == tables(whole)
     assert {path.name for path in killed.rglob("*")} - {path.name for path in whole.rglob("*")} == set()
+    assert not list(temporary.glob("trimbench*"))
     rows = pd.read_csv(killed / "results/selection_bias/simulation_rows.csv").set_index("job")
     final = records(killed)
     assert {name: final[name] for name in done} == {name: seen[name] for name in done}

@@ -4,7 +4,6 @@ import dataclasses
 import math
 import multiprocessing
 import signal
-import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from trimbench.execution.flight import JOBS_PER_WORKER, Flight
 from trimbench.execution.job import Job
 from trimbench.execution.provenance import usable_cpus
 from trimbench.execution.store import Record
+from trimbench.execution.temporary import temporary_folder
 from trimbench.execution.workers import execute, prepare_worker
 
 OnRecord = Callable[[Record], None]
@@ -123,8 +123,8 @@ class ProcessExecutor:
             On Ctrl-C, after the workers have been killed; finished jobs have had their records.
         """
         if logs is None:
-            with tempfile.TemporaryDirectory(prefix="trimbench-", ignore_cleanup_errors=True) as folder:
-                self.run(jobs, on_record, Path(folder))
+            with temporary_folder() as folder:
+                self.run(jobs, on_record, folder)
             return
         waiting = deque(jobs)
         n_useless = 0

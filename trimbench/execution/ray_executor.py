@@ -7,7 +7,6 @@ import logging
 import math
 import os
 import socket
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from trimbench.execution.executors import ExecutorError, OnRecord, check_timeout
 from trimbench.execution.job import Job
 from trimbench.execution.job_log import take
 from trimbench.execution.store import Record
+from trimbench.execution.temporary import make_temporary_folder, temporary_folder
 from trimbench.execution.workers import describe, execute_safely, failure, limit_threads
 
 _IDLE_SECONDS = 0.2
@@ -79,8 +79,8 @@ class RayExecutor:
         """
         if not jobs:
             return
-        with tempfile.TemporaryDirectory(prefix="trimbench-", ignore_cleanup_errors=True) as logs:
-            crew = _Crew(self._connected(), self, jobs, Path(logs))
+        with temporary_folder() as logs:
+            crew = _Crew(self._connected(), self, jobs, logs)
             try:
                 crew.run(on_record)
             finally:
@@ -122,7 +122,7 @@ class RayWorker:
         limit_threads()
         os.environ.update(environment)
         # On another machine, what a job wrote arrives with its record, and is lost with its worker.
-        self._logs = logs if logs.is_dir() else Path(tempfile.gettempdir())
+        self._logs = logs if logs.is_dir() else make_temporary_folder()
 
     def ready(self) -> int:
         """Answer once the worker is there."""

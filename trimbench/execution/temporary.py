@@ -6,8 +6,10 @@ import platform
 import re
 import secrets
 import shutil
+import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _OTHER_HOST_SECONDS = 24 * 3600.0
@@ -24,6 +26,25 @@ def remove_stale(temporaries: Iterable[Path]) -> None:
                 shutil.rmtree(temporary)
             else:
                 temporary.unlink()
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Give a folder of this process among the temporary files of the machine, and remove it at the end."""
+    folder = make_temporary_folder()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_temporary_folder() -> Path:
+    """Make a folder of this process among the temporary files of the machine, and remove those of dead processes."""
+    room = Path(tempfile.gettempdir())
+    remove_stale(room.glob("trimbench.*.tmp"))
+    folder = room / temporary_name("trimbench")
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 def temporary_name(stem: str) -> str:

@@ -63,6 +63,10 @@ def test_figure_5_is_what_its_definition_says() -> None:
     assert (table["test accuracy low"] <= table["test accuracy"]).all()
     mean = rows["optimal_eca_accuracy"].mean()
     assert outcome.reproduced["toy highest ECA/accuracy"] == pytest.approx(mean)
+    more = rows["optimal_eca_accuracy"] > rows["optimal_accuracy_accuracy"]
+    assert outcome.reproduced["toy/more_accurate_percent"] == 50 * more.sum()
+    lead = rows["optimal_eca_agreement"].mean() - rows["information_gain_agreement"].mean()
+    assert outcome.reproduced["toy/agreement_lead"] == pytest.approx(lead)
 
 
 def test_every_reported_number_of_figure_5_has_a_counterpart() -> None:
@@ -73,7 +77,8 @@ def test_every_reported_number_of_figure_5_has_a_counterpart() -> None:
     numbers = CATALOGUE.mapping("reported", "trimming")["trimming/figure5"]["numbers"]
     keys = {f"{row}/{name}" for row, entry in numbers.items() for name in entry}
     assert keys <= set(outcome.reproduced)
-    assert set(outcome.intervals) == set(outcome.reproduced)
+    claims = ("more_accurate_percent", "equally_accurate_percent", "lead")
+    assert set(outcome.intervals) == {key for key in outcome.reproduced if not key.endswith(claims)}
 
 
 @pytest.mark.parametrize(
@@ -114,6 +119,13 @@ def test_the_numbers_of_a_real_quiz_are_not_called_a_contradiction() -> None:
 def test_posteriors_that_no_quiz_has_are_refused() -> None:
     with pytest.raises(ValueError, match=r"posteriors must leave a value for Pr\(Q3 = \+ \| C = -\), got"):
         quiz_jobs.smallest_deviation(0.1, 0.4, [[0.9, 0.91], [0.8, 0.81]], AGREEMENTS, 2)
+
+
+def test_posteriors_of_the_nearest_quiz_follow_from_its_tables() -> None:
+    quiz = Quiz(0.1, 0.4, [[0.175, 0.185], [0.075, 0.085]], THRESHOLDS, AGREEMENTS)
+    right, wrong = quiz._posteriors(0.2)
+    assert right == pytest.approx(0.04 / (0.04 + 0.18))
+    assert wrong == pytest.approx(0.06 / (0.06 + 0.72))
 
 
 def test_the_quiz_without_results_says_nothing() -> None:

@@ -79,6 +79,8 @@ def test_figure_7_is_what_its_definition_says(catalogue: Catalogue) -> None:
     assert claim["number"].tolist()[0] == 9
     assert claim["at least as often as information gain"].tolist()[0] == 9
     assert claim["strictly more often"].tolist()[0] == int((lines["lead"] > 0).sum())
+    assert outcome.reproduced["all settings/at_least_as_often_percent"] == 100
+    assert outcome.reproduced["all settings/more_often_percent"] == pytest.approx(100 * (lines["lead"] > 0).mean())
     (figure,) = outcome.figures
     at_half = figure.points[(figure.points["series"] == "trimming") & (figure.points["x"] == 0.5)]["y"].item()
     assert at_half == pytest.approx(lines[lines["T"] == 0.5]["trimming"].mean())

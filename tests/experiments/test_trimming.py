@@ -146,6 +146,8 @@ def test_table_6_takes_no_mean_over_fewer_thresholds() -> None:
     assert outcome.reproduced["a/eca_trim_evaluations"] == 15
     assert outcome.reproduced["a/subsets"] == 15
     assert outcome.jobs_behind("a/eca_trim_evaluations") == ["a 0.3 eca_trim", "a 0.7 eca_trim"]
+    assert outcome.reproduced["largest network/eca_trim_evaluations"] == 15
+    assert outcome.jobs_behind("largest network/eca_trim_evaluations") == ["a 0.3 eca_trim", "a 0.7 eca_trim"]
     assert outcome.jobs_behind("a/subsets") == ["a 0.3 eca_trim", "a 0.7 eca_trim", "a 0.3 fs_sdd"]
     assert outcome.jobs_behind("all/strictly_better_percent") is None
     assert "a/fs_sdd_evaluations" not in outcome.reproduced
@@ -163,6 +165,7 @@ def test_table_6_counts_strictly_better_trimmings_in_all_readings() -> None:
     outcome = Table6(["a"], [0.0, 0.1, 0.2, 0.3]).outcome(pd.DataFrame(rows))
     assert outcome.tables[1].frame["percent"].tolist() == [75.0, 50.0, 25.0]
     assert outcome.reproduced["all/strictly_better_percent"] == 25.0
+    assert outcome.reproduced["all, threshold kept/strictly_better_percent"] == 75.0
 
 
 def curve_rows(splits: int, budgets: list[int]) -> pd.DataFrame:

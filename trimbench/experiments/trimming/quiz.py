@@ -21,6 +21,10 @@ _QUANTITIES = {
     "q1q3": "ECA of {Q1, Q3}",
     "q2q3": "ECA of {Q2, Q3}",
 }
+_POSTERIORS = {
+    "posterior_right": "Pr(C = + | Q3 = +)",
+    "posterior_wrong": "Pr(C = + | Q3 = -)",
+}
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,11 @@ class Quiz:
             for name, title in _QUANTITIES.items():
                 lines.append({"quantity": title, "given": self.agreements[name], "nearest quiz": nearest[name]})
                 reproduced[f"quiz/{name}"] = 100 * float(nearest[name])
+            for (name, title), (low, high), posterior in zip(
+                _POSTERIORS.items(), self.posteriors, self._posteriors(float(nearest["q3_given_not"])), strict=True
+            ):
+                lines.append({"quantity": title, "given": (low + high) / 2, "nearest quiz": posterior})
+                reproduced[f"quiz/{name}"] = posterior
             parameters = ", ".join(
                 f"{name} {nearest[name]:.3f}"
                 for name in ("q1_given_knowing", "q1_given_not", "q2_given_knowing", "q2_given_not", "q3_given_not")
@@ -110,3 +119,9 @@ class Quiz:
         )
         jobs = {"quiz": [results["nearest"]["job"]]} if "nearest" in results else {}
         return Outcome((table,), (), reproduced, notes, jobs=jobs)
+
+    def _posteriors(self, guessed: float) -> tuple[float, float]:
+        """Return Pr(C = + | Q3) for a right and a wrong answer, where others answer right with this probability."""
+        right, wrong = self.knowing * self.hard, self.knowing * (1 - self.hard)
+        others = 1 - self.knowing
+        return right / (right + others * guessed), wrong / (wrong + others * (1 - guessed))

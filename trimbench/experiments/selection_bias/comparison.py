@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 _LOSSES = {"minus_log_probability": "AMLP", "squared_error": "squared error"}
 _LABELS = ["k", "replicates", "correction"]
 _ERROR_COLUMNS = [
-    *("cut-off", "expected error", "actual error", "actual - expected", "se of difference", "within 2 se"),
+    *("cut-off", "expected error", "expected error se", "actual error", "actual error se"),
+    *("actual - expected", "se of difference", "within 2 se"),
 ]
 _LOSS_COLUMNS = [f"{title}{end}" for title in _LOSSES.values() for end in ("", " se")]
 # A standard error from fewer replicates is itself too uncertain to judge by.
 _LEAST_REPLICATES = 5
+_INTERVAL = "2 standard errors to either side"
 
 
 def comparison_tables(
@@ -42,7 +44,7 @@ def comparison_tables(
             "Expected and actual error rates, means over replicates",
             pd.DataFrame(errors, columns=[*sizes, *_LABELS, *_ERROR_COLUMNS]),
             {"cut-off": ".3f"}
-            | dict.fromkeys(("expected error", "actual error", "actual - expected", "se of difference"), ".4f"),
+            | dict.fromkeys([name for name in _ERROR_COLUMNS if name not in ("cut-off", "within 2 se")], ".4f"),
         ),
         Table(
             "losses",
@@ -61,7 +63,9 @@ def error_line(ours: pd.DataFrame, correction: str) -> dict[str, Any]:
     within = ("yes" if abs(gap) <= 2 * spread else "no") if enough else "– (too few replicates)"
     return {
         "expected error": float(expected.mean()),
+        "expected error se": _standard_error(expected),
         "actual error": float(actual.mean()),
+        "actual error se": _standard_error(actual),
         "actual - expected": gap,
         "se of difference": spread,
         "within 2 se": within,
@@ -129,25 +133,20 @@ def comparison_figures(
         actual = f"{correction} (actual error)"
         marks[actual] = "reference"
         lines += [
-            pd.DataFrame({"series": f"expected error, {correction}", "x": part["k"], "y": part["expected error"]}),
-            pd.DataFrame({"series": actual, "x": part["k"], "y": part["actual error"]}),
+            _with_interval(f"expected error, {correction}", part, "expected error"),
+            _with_interval(actual, part, "actual error"),
         ]
     points = pd.concat(lines, ignore_index=True)
     title = f"Expected and actual error ({shown})"
-    figures = [LineFigure(f"errors_{stem}", title, x_label, "error rate", points, marks=marks, x_scale="log")]
+    figures = [
+        LineFigure(
+            f"errors_{stem}", title, x_label, "error rate", points, marks=marks, x_scale="log", interval=_INTERVAL
+        )
+    ]
     for key, title in _LOSSES.items():
         quantity = "average minus log probability" if title == "AMLP" else "average squared error"
         ordered = losses.sort_values("correction", ascending=False, kind="stable")
-        half = 2 * ordered[f"{title} se"]
-        points = pd.DataFrame(
-            {
-                "series": ordered["correction"],
-                "x": ordered["k"],
-                "y": ordered[title],
-                "low": ordered[title] - half,
-                "high": ordered[title] + half,
-            }
-        )
+        points = _with_interval(ordered["correction"], ordered, title)
         figures.append(
             LineFigure(
                 f"{key}_{stem}",
@@ -156,7 +155,23 @@ def comparison_figures(
                 quantity,
                 points,
                 x_scale="log",
-                interval="2 standard errors to either side",
+                interval=_INTERVAL,
             )
         )
     return figures
+
+
+def _with_interval(series: str | pd.Series, lines: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return the points of a column against k, with 2 standard errors to either side."""
+    import pandas as pd
+
+    half = 2 * lines[f"{column} se"]
+    return pd.DataFrame(
+        {
+            "series": series,
+            "x": lines["k"],
+            "y": lines[column],
+            "low": lines[column] - half,
+            "high": lines[column] + half,
+        }
+    )

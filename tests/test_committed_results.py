@@ -47,6 +47,7 @@ def test_every_experiment_has_its_provenance(name: str) -> None:
     about = json.loads(kept(f"{name}.json").read_text(encoding="utf-8"))
     assert about["experiment"] == name
     assert about["configuration"]["profile"]["name"] == "paper"
+    assert about["configuration"]["results"] == "results", "a folder of the machine is nothing to a reader"
     for file in about["files"]:
         assert kept(name).with_name(file).is_file()
     assert re.fullmatch(r"[0-9a-f]{40}", about["written_with"]["commit"])

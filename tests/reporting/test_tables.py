@@ -41,6 +41,14 @@ def test_markdown() -> None:
     ]
 
 
+def test_latex_of_signs_is_ascii() -> None:
+    text = latex(table(pd.DataFrame({"P(x | c) ±": ["0.5 → 0.4", None]})))
+    assert text.isascii()
+    assert r"P(x \ensuremath{|} c) \ensuremath{\pm}" in text
+    assert r"0.5 \ensuremath{\to} 0.4" in text
+    assert "--" in text
+
+
 def test_latex() -> None:
     text = latex(table(FRAME.rename(columns={"name": "the_name & more"}), share=".1%"))
     assert [" ".join(line.split()) for line in text.splitlines()] == [
@@ -48,8 +56,8 @@ def test_latex() -> None:
         r"\toprule",
         r"the name \& more & share & n \\",
         r"\midrule",
-        r"a|b & 25.0\% & 3 \\",
-        r"x\_y \& 50\% & – & 4 \\",
+        r"a\ensuremath{|}b & 25.0\% & 3 \\",
+        r"x\_y \& 50\% & -- & 4 \\",
         r"\bottomrule",
         r"\end{tabular}",
     ]

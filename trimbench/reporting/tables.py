@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# What LaTeX does not know or, as a bar, prints as another sign in its default encoding.
+_IN_LATEX = str.maketrans({"→": r"\ensuremath{\to}", "±": r"\ensuremath{\pm}", "–": "--", "|": r"\ensuremath{|}"})
+
+
 def printable(table: Table) -> pd.DataFrame:
     """Return the table's frame as text, each column in its format; a missing value is a dash."""
 
@@ -42,7 +46,7 @@ def heading(column: object) -> str:
 
 def latex(table: Table) -> str:
     """Return the table in LaTeX, for the package booktabs."""
-    return _tabulated(printable(table), table, "latex_booktabs")
+    return _tabulated(printable(table), table, "latex_booktabs").translate(_IN_LATEX)
 
 
 def _markdown_cell(text: object) -> str:

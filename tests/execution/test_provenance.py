@@ -49,6 +49,13 @@ def test_commit_and_dirty(tmp_path: Path) -> None:
     assert _git_state(tmp_path) == (git(tmp_path, "rev-parse", "HEAD"), True)
 
 
+def test_results_are_no_source(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/table.csv").write_text("a\n")
+    assert _git_state(tmp_path) == (None, False)
+
+
 @needs_git
 def test_a_repository_around_the_package_is_not_its_own(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")

@@ -98,6 +98,8 @@ def _git_state(root: Path) -> tuple[str | None, bool | None]:
     if not (root / ".git").exists():
         return None, None
     command = ["git", "--no-optional-locks", "-C", str(root), "status", "--porcelain=v2", "--branch"]
+    # What a run writes into the repository does not change the code that wrote it.
+    command += ["--", ".", ":(exclude)results"]
     # Inside a git hook these variables point at another repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:

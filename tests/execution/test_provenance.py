@@ -49,6 +49,7 @@ def test_commit_and_dirty(tmp_path: Path) -> None:
     assert _git_state(tmp_path) == (git(tmp_path, "rev-parse", "HEAD"), True)
 
 
+@needs_git
 def test_results_are_no_source(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     (tmp_path / "results").mkdir()

@@ -434,10 +434,20 @@ def test_a_sweep_goes_on_after_a_point_that_fails(command: Command, tmp_path: Pa
     assert [page.with_suffix(".png").is_file() for page in pages] == [True, False]
 
 
-def test_a_wrong_point_of_a_sweep_is_found_before_the_first_runs(command: Command, tmp_path: Path) -> None:
-    answer = command("-m", T4, "offline=true,maybe")
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("offline=true,maybe", "configuration: offline has no valid value"),
+        ("threshold=0.5,1.5", "experiment trimming/table4: threshold must be a probability in [0, 1], got 1.5"),
+        ("executor.workers=1,0", "executor: workers must be a positive int or None, got 0"),
+    ],
+)
+def test_a_wrong_point_of_a_sweep_is_found_before_the_first_runs(
+    command: Command, tmp_path: Path, word: str, message: str
+) -> None:
+    answer = command("-m", T4, word)
     assert answer.code == 2
-    assert answer.err.startswith("configuration: offline has no valid value")
+    assert answer.err.startswith(message)
     assert not list(tmp_path.rglob("table4*"))
 
 

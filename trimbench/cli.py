@@ -46,7 +46,10 @@ def main() -> None:
             check_arguments(sys.argv[1:], _own_catalogue(sys.argv[1:]))
         except ConfigurationError as error:
             _exit_with(str(error))
-        codes = [_run(invocation) for invocation in _compose()]
+        invocations = _compose()
+        if len(invocations) > 1:  # a mistake in the last point of a sweep is told before the first runs
+            _check(invocations)
+        codes = [_run(invocation) for invocation in invocations]
     except BrokenPipeError:  # as in `trimbench task=list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(1)
@@ -76,6 +79,14 @@ def _compose() -> list[Invocation]:
     except _COMPLAINTS as error:
         _exit_with(_explain(error, sys.argv[1:]))
     return invocations
+
+
+def _check(invocations: Sequence[Invocation]) -> None:
+    try:
+        for invocation in invocations:
+            invocation.check()
+    except ConfigurationError as error:
+        _exit_with(str(error))
 
 
 def _run(invocation: Invocation) -> int:

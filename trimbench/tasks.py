@@ -139,6 +139,19 @@ class Invocation:
 
         return make_experiment(name, self.experiments[name], SHARED_KEYS)
 
+    def check(self) -> None:
+        """Find wrong settings before anything runs.
+
+        Raises
+        ------
+        ConfigurationError
+            When the executor or an experiment cannot be made from them.
+        """
+        if self.settings.task in ("run", "report"):
+            self.make_executor()
+        for name in self.experiments:
+            self.make(name)
+
 
 def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     """Run the experiments and write their tables and figures; return 1 if a job or an experiment failed."""

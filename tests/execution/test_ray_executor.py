@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -17,6 +18,7 @@ import pytest
 from trimbench.execution import Job, JobStore, Record, SerialExecutor
 from trimbench.execution.executors import Executor
 from trimbench.execution.ray_executor import RayExecutor
+from trimbench.execution.ray_files import ray_folder
 
 from . import sample_jobs
 from .programs import start_program, wait_for
@@ -130,6 +132,31 @@ def test_kills_of_node_worker_and_program_repeat_no_finished_job(
     assert {jobs[token].key for token in again}.isdisjoint(stored)
     assert {key: store.successes(jobs)[key] for key in stored} == stored
     assert [record.result for record in store.successes(jobs).values()] == [{"token": n} for n in range(60)]
+
+
+def test_a_cluster_of_a_killed_program_leaves_no_files(
+    tmp_path: Path, programs: list[subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, folder = JobStore(tmp_path / "records"), tmp_path / "marks"
+    folder.mkdir()
+    jobs = [Job.create(sample_jobs.leave_a_mark, {"folder": str(folder), "token": n}) for n in range(20)]
+    with tempfile.TemporaryDirectory() as room:
+        monkeypatch.setenv("RAY_TMPDIR", room)
+        for is_killed in (True, False):
+            shared: dict[str, object] = {"folder": str(folder)}
+            programs.append(start_program(store.folder, "ray", "leave_a_mark", "token", 20, shared, workers=1))
+            if is_killed:
+                wait_for(lambda: len(store.successes(jobs)) >= 2, seconds=60)
+                assert list(Path(room).glob("*/session_*"))
+                programs[-1].kill()
+            programs[-1].wait(timeout=60)
+        assert len(store.successes(jobs)) == len(jobs)
+        assert list(Path(room).iterdir()) == []
+
+
+def test_files_of_a_cluster_whose_folder_has_too_long_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / ("long" * 10)))
+    assert ray_folder() is None
 
 
 def test_what_the_caller_raises_ends_the_run_and_the_workers(cluster: Any) -> None:

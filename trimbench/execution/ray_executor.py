@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import math
@@ -17,6 +18,7 @@ from typing import Any
 from trimbench.execution.executors import ExecutorError, OnRecord, check_timeout, check_workers
 from trimbench.execution.job import Job
 from trimbench.execution.job_log import take
+from trimbench.execution.ray_files import ray_folder, remove_session
 from trimbench.execution.store import Record
 from trimbench.execution.temporary import make_temporary_folder, temporary_folder
 from trimbench.execution.workers import describe, execute_safely, failure, limit_threads
@@ -95,16 +97,24 @@ class RayExecutor:
             return ray
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         if self.address is None:
-            options |= {"num_cpus": self.workers, "include_dashboard": False}
+            options |= {"num_cpus": self.workers, "include_dashboard": False, "_temp_dir": ray_folder()}
         try:
             _check_reachable(self.address)
-            ray.init(address=self.address or "local", **options)
+            context: Any = ray.init(address=self.address or "local", **options)
         except (OSError, RuntimeError, ValueError) as error:
             raise ExecutorError(
                 f"address must be that of a running Ray cluster, got {self.address!r}: {error}; start one with "
                 "`ray start --head`, or leave address out to use this machine"
             ) from error
+        if self.address is None:
+            atexit.register(_end_cluster, ray, Path(context.address_info["session_dir"]))
         return ray
+
+
+def _end_cluster(ray: Any, session: Path) -> None:
+    """End the cluster that this program started, and remove its files."""
+    ray.shutdown()
+    remove_session(session)
 
 
 def _check_reachable(address: str | None) -> None:

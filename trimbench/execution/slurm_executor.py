@@ -26,6 +26,8 @@ CLUSTERS = ("slurm", "local")
 _LOOK_SECONDS = 0.5
 # Slurm is asked at most this often: its controller serves all users.
 _SLURM_LOOK_SECONDS = 10.0
+# For tasks of this machine to end in after Ctrl-C.
+_END_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -141,10 +143,17 @@ class SlurmExecutor:
                     os.utime(place)  # tells programs on other machines that it is in use
                     time.sleep(_LOOK_SECONDS if self.cluster == "local" else _SLURM_LOOK_SECONDS)
         finally:
-            for task in tasks:
-                with contextlib.suppress(Exception):
-                    task.cancel()
+            self._cancel(list(tasks))
         return lost
+
+    def _cancel(self, tasks: Sequence[Any]) -> None:
+        """End tasks; those of this machine have ended then, and write nothing more."""
+        for task in tasks:
+            with contextlib.suppress(Exception):
+                task.cancel()
+        limit = time.monotonic() + _END_SECONDS
+        while self.cluster == "local" and time.monotonic() < limit and not all(task.done() for task in tasks):
+            time.sleep(_LOOK_SECONDS / 10)
 
     def _submit(self, chunks: Sequence[Sequence[Job]], place: Path) -> list[Any]:
         if not chunks:

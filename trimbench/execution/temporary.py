@@ -63,12 +63,13 @@ def _is_stale(temporary: Path) -> bool:
     if len(parts) != 5 or not parts[2].isdigit():
         return False  # not one of ours
     if parts[1] == host() and os.name == "posix":
-        return not _is_alive(int(parts[2]))
+        return not is_alive(int(parts[2]))
     # The processes of another host cannot be seen from here, but no write takes a day.
     return time.time() - temporary.stat().st_mtime > _OTHER_HOST_SECONDS
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Tell whether there is a process with this number."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

@@ -198,5 +198,8 @@ def _temporary(paths: Sequence[Path]) -> Iterator[list[Path]]:
         yield temporaries
         for temporary, path in zip(temporaries, paths, strict=True):
             temporary.replace(path)
+    except OSError as error:  # of a full disk the system's own message names no file
+        reason = error.strerror or str(error)
+        raise OSError(error.errno or 0, f"cannot write {', '.join(map(str, paths))}: {reason}") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)

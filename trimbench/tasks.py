@@ -103,14 +103,18 @@ class Invocation:
     def cache(self) -> Cache:
         """Return the data cache of this machine."""
         from trimbench.data.cache import Cache
+        from trimbench.execution.temporary import remove_abandoned
 
         named = os.environ.get("TRIMBENCH_CACHE", "")
         if named and not Path(named).expanduser().exists():
             sys.stderr.write(f"TRIMBENCH_CACHE names a folder that does not exist, {named!r}: an empty one is made.\n")
         try:
-            return Cache.from_environment(offline=self.settings.offline)
+            cache = Cache.from_environment(offline=self.settings.offline)
         except ValueError as error:  # TRIMBENCH_CACHE names something that is no folder
             raise ConfigurationError(str(error)) from error
+        # Of downloads that were killed.
+        remove_abandoned(cache.writable.glob(".partial-*"))
+        return cache
 
     def store(self) -> JobStore:
         """Return the store of finished jobs."""

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -174,3 +175,11 @@ def log_with_a_handler(token: int) -> dict[str, Any]:
         logger.addHandler(logging.StreamHandler())
     logger.warning("token %d", token)
     return {}
+
+
+@job_function(code=CODE)
+def leave_a_file() -> dict[str, Any]:
+    """Make a temporary file and leave it behind."""
+    descriptor, path = tempfile.mkstemp()
+    os.close(descriptor)
+    return {"path": path}

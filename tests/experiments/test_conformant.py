@@ -200,6 +200,18 @@ def test_distances_are_those_of_the_authors_encoding() -> None:
     assert found.tables[0].frame["ours"].iloc[0] == pytest.approx(at + 0.01)
 
 
+def test_max_imputation_is_held_against_the_worst_of_the_rest() -> None:
+    common = {"dataset": "mnist", "title": "MNIST", "status": "ok", "encoding": "authors", "job": "one"}
+    entropies = {"nacl": 0.1, "mean": 0.2, "median": 0.3, "min": 0.4, "naive_bayes": 9.0}
+    rows = [
+        {**common, "missing": share, "missing_percent": 100 * share, "max/cross_entropy": of_max}
+        | {f"{method}/cross_entropy": value for method, value in entropies.items()}
+        for share, of_max in ((0.0, 50.0), (0.1, 6.0), (0.5, 8.0), (0.9, 2.0))
+    ]
+    found = Figure3(["mnist"], [0.0, 0.1, 0.5, 0.9], 1).outcome(pd.DataFrame(rows))
+    assert found.reproduced["mnist cross_entropy/max by worst of the rest"] == pytest.approx(20)
+
+
 def test_em_and_mice_are_held_against_the_text() -> None:
     entropies = {"nacl": 0.1, "mean": 0.2, "median": 0.3, "min": 0.4, "max": 0.9, "normal_draw": 0.8, "mice": 0.25}
     common = {"dataset": "mnist", "missing": 0.01, "missing_percent": 0.9, "status": "ok", "fit_on": "test"}

@@ -145,7 +145,7 @@ class ProcessExecutor:
         context = multiprocessing.get_context("spawn")
         n_workers = min(self.workers or usable_cpus(), len(waiting))
         starts = context.RawArray("d", 2 * JOBS_PER_WORKER * n_workers)
-        pool = ProcessPool(max_workers=n_workers, initializer=prepare_worker, initargs=(starts,), context=context)
+        pool = ProcessPool(max_workers=n_workers, initializer=prepare_worker, initargs=(starts, logs), context=context)
         flight = Flight(pool, starts, self.timeout, logs)
         try:
             with _no_interrupts():

@@ -21,7 +21,7 @@ from trimbench.execution.job_log import take
 from trimbench.execution.ray_files import ray_folder, remove_session
 from trimbench.execution.store import Record
 from trimbench.execution.temporary import make_temporary_folder, temporary_folder
-from trimbench.execution.workers import describe, execute_safely, failure, limit_threads
+from trimbench.execution.workers import describe, execute_safely, failure, keep_temporary_files_in, limit_threads
 
 _IDLE_SECONDS = 0.2
 _RESOURCES_SECONDS = 5.0
@@ -133,6 +133,7 @@ class RayWorker:
         os.environ.update(environment)
         # On another machine, what a job wrote arrives with its record, and is lost with its worker.
         self._logs = logs if logs.is_dir() else make_temporary_folder()
+        keep_temporary_files_in(self._logs)
 
     def ready(self) -> int:
         """Answer once the worker is there."""

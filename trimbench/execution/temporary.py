@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_OTHER_HOST_SECONDS = 24 * 3600.0
+# No write takes so long.
+_DAY_SECONDS = 24 * 3600.0
 
 
 def remove_stale(temporaries: Iterable[Path]) -> None:
@@ -20,12 +21,16 @@ def remove_stale(temporaries: Iterable[Path]) -> None:
     for temporary in temporaries:
         # Failing to remove one is harmless: it is never read, and the folder may be read-only on purpose.
         with contextlib.suppress(OSError):
-            if not _is_stale(temporary):
-                continue
-            if temporary.is_dir():
-                shutil.rmtree(temporary)
-            else:
-                temporary.unlink()
+            if _is_stale(temporary):
+                _remove(temporary)
+
+
+def remove_abandoned(temporaries: Iterable[Path]) -> None:
+    """Remove those of some temporary files and folders, whose names do not tell their writer, that are a day old."""
+    for temporary in temporaries:
+        with contextlib.suppress(OSError):
+            if _is_old(temporary):
+                _remove(temporary)
 
 
 @contextmanager
@@ -64,8 +69,19 @@ def _is_stale(temporary: Path) -> bool:
         return False  # not one of ours
     if parts[1] == host() and os.name == "posix":
         return not is_alive(int(parts[2]))
-    # The processes of another host cannot be seen from here, but no write takes a day.
-    return time.time() - temporary.stat().st_mtime > _OTHER_HOST_SECONDS
+    # The processes of another host cannot be seen from here.
+    return _is_old(temporary)
+
+
+def _is_old(temporary: Path) -> bool:
+    return time.time() - temporary.stat().st_mtime > _DAY_SECONDS
+
+
+def _remove(temporary: Path) -> None:
+    if temporary.is_dir():
+        shutil.rmtree(temporary)
+    else:
+        temporary.unlink()
 
 
 def is_alive(pid: int) -> bool:

@@ -4,6 +4,7 @@ import contextlib
 import io
 import multiprocessing
 import os
+import tempfile
 import threading
 import time
 import traceback
@@ -90,16 +91,19 @@ def describe(error: BaseException) -> str:
     return text if len(text) <= _TRACEBACK_CHARACTERS else f"...{text[-_TRACEBACK_CHARACTERS:]}"
 
 
-def prepare_worker(starts: MutableSequence[float]) -> None:
-    """Set up a new worker process: one thread for linear algebra, and an end with the parent.
+def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
+    """Set up a new worker process: one thread for linear algebra, temporary files that go, and an end with the parent.
 
     Parameters
     ----------
     starts : shared array of float
         Two numbers for each job in flight, which `work` fills in.
+    temporary : Path
+        Folder for the temporary files of jobs: it is removed for a worker that was killed, too.
     """
     _starts.set(starts)
     limit_threads()
+    keep_temporary_files_in(temporary)
     threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
 
 
@@ -110,6 +114,11 @@ def limit_threads() -> None:
     # The variables reach the libraries that a job loads later, threadpoolctl those that are loaded already.
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
     threadpoolctl.threadpool_limits(1)
+
+
+def keep_temporary_files_in(folder: Path) -> None:
+    """Lead the temporary files of this process and its children into a folder."""
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
 
 
 def work(job: Job, place: int, log: Path) -> Record:

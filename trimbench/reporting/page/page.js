@@ -5,11 +5,10 @@ const value = (row, column) => {
   const number = Number(text);
   return text !== "" && Number.isFinite(number) ? number : text;
 };
-const compare = (one, other) => {
-  if (typeof one === "number" && typeof other === "number") return one - other;
-  if (typeof one === "number") return -1; // numbers before words
-  if (typeof other === "number") return 1;
-  return one.localeCompare(other, undefined, { numeric: true });
+const compare = (one, other, rising) => {
+  if (typeof one !== typeof other) return typeof one === "number" ? -1 : 1; // numbers before words, in both directions
+  const order = typeof one === "number" ? one - other : one.localeCompare(other, undefined, { numeric: true });
+  return rising ? order : -order;
 };
 const sort = (head) => {
   const table = head.closest("table");
@@ -18,7 +17,7 @@ const sort = (head) => {
   head.setAttribute("aria-sort", rising ? "ascending" : "descending");
   const body = table.tBodies[0];
   const rows = [...body.rows].map((row) => [value(row, head.cellIndex), row]);
-  rows.sort(([one], [other]) => (rising ? compare(one, other) : compare(other, one)));
+  rows.sort(([one], [other]) => compare(one, other, rising));
   body.append(...rows.map(([, row]) => row));
 };
 const makeSortable = (head) => {

@@ -17,7 +17,7 @@ from trimbench.experiments.plan import Table
 from trimbench.experiments.running import Findings
 from trimbench.reporting.files import beside
 from trimbench.reporting.job_list import as_ranges, job_list, rows_behind
-from trimbench.reporting.tables import heading, printable
+from trimbench.reporting.tables import heading, printable, short
 from trimbench.reporting.verdicts import VERDICTS
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def render_page(entries: Sequence[Entry], papers: Sequence[Paper], folder: Path,
     environment.filters["slug"] = lambda text: str(text).replace(" ", "-")
     environment.filters["count"] = lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}"
     environment.filters["prose"] = _prose
+    environment.filters["breakable"] = _breakable
     environment.filters["words"] = heading
     # Style and script are the project's own; everything else on the page is escaped.
     style, script = ((room / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
@@ -114,12 +115,18 @@ def _prose(text: str) -> Markup:
     return Markup(re.sub(r"`+([^`]+)`+", r"<code>\1</code>", str(escape(text))))
 
 
+def _breakable(name: str) -> Markup:
+    """Return a name as HTML that may go on in the next line behind a slash or an underscore."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub("([/_])", r"\1<wbr>", str(escape(name))))
+
+
 def _anchor(name: str) -> str:
     return name.replace("/", "-")
 
 
 def _numbers(entry: Entry) -> list[dict[str, Any]]:
-    shown = printable(entry.compared).to_dict("records")
     return [
         {
             "experiment": entry.name,
@@ -127,12 +134,12 @@ def _numbers(entry: Entry) -> list[dict[str, Any]]:
             "source": line["source"],
             "cell": line["cell"],
             "reported": line["reported"],
-            "ours": line["reproduced"],
+            "ours": "–" if line["verdict"] == "not attempted" else short(float(line["reproduced"])),
             "verdict": line["verdict"],
             "reason": line["reason"],
             **_jobs_behind(entry, str(line["cell"]), str(line["verdict"])),
         }
-        for line in shown
+        for line in entry.compared.frame.to_dict("records")
     ]
 
 

@@ -118,14 +118,15 @@ def side_by_side(compared: Table) -> Table:
     for line in compared.frame.to_dict("records"):
         row, _, quantity = str(line["cell"]).partition("/")
         verdict, value = str(line["verdict"]), line["reproduced"]
-        ours = "–" if verdict == "not attempted" else _short(float(value))
+        ours = "–" if verdict == "not attempted" else short(float(value))
         remark = " (differs)" if verdict == "differs" else ""
         cells.setdefault(row, {})[quantity] = f"{line['reported']} → {ours}{remark}"
     frame = pd.DataFrame.from_dict(cells, orient="index").rename_axis("row").reset_index()
     return Table("reported", "Printed → reproduced", frame)
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """Return a number in few digits: four, unless it is whole."""
     return f"{value:.0f}" if value.is_integer() else f"{value:.4g}"
 
 

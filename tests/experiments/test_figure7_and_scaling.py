@@ -210,7 +210,7 @@ def test_figure_7_on_published_networks(given_folder: Path, command: Any, tmp_pa
     assert answer.code == 0, answer.err
     assert "## trimming/figure7: complete" in answer.out
     folder = tmp_path / "results/trimming"
-    summary = pd.read_csv(folder / "figure7.csv").set_index("network")
+    summary = pd.read_csv(folder / "figure7_table.csv").set_index("network")
     assert summary.loc["s386", "engine"].tolist() == ["sdd", "sdd"]
     assert summary.loc["cpcs54", "engine"].tolist() == ["dense", "dense"]
     assert (summary["smallest lead"] >= 0).all()

@@ -118,7 +118,7 @@ def test_table_6_without_data(command: Command, tmp_path: Path) -> None:
     answer = command("experiment=trimming/table6", "offline=true")
     assert answer.code == 0
     assert "## trimming/table6: data not available\n" in answer.out
-    assert "Reported numbers: 43; reproduced: 43 not attempted.\n" in answer.out
+    assert "Reported numbers: 45; reproduced: 45 not attempted.\n" in answer.out
     assert f"Data that could not be had ({WAY_OUT}):\n  bupa: file 'trimbn/bupa.net.cnf' is not available" in answer.out
     compared = pd.read_csv(tmp_path / "results/trimming/table6.csv")
     assert set(compared["verdict"]) == {"not attempted"}

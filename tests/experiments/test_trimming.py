@@ -100,8 +100,8 @@ def test_every_reported_number_has_a_counterpart(table6: Path, command: Callable
     del reported["paper"]
     here = tmp_path / "results"
     folders = {"trimming/table4": here, "trimming/quiz": here, "trimming/table6": table6}
-    # Figure 5 needs other data; test_figure5_and_quiz.py looks at its keys.
-    known = {*folders, "trimming/figure5"}
+    # Figures 5 and 7 need other data; test_figure5_and_quiz.py and test_figure7_and_scaling.py look at their keys.
+    known = {*folders, "trimming/figure5", "trimming/figure7"}
     assert known == set(reported), "an experiment with reported numbers that this test does not know"
     for experiment, folder in folders.items():
         compared = pd.read_csv(folder / f"{experiment}.csv")

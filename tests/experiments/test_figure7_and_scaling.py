@@ -43,7 +43,9 @@ def catalogue(tmp_path: Path) -> Catalogue:
 
 def rows_of(experiment: Any, catalogue: Catalogue) -> pd.DataFrame:
     cells = experiment.cells(catalogue, Cache.from_environment(offline=True))
-    return pd.DataFrame([{**cell.labels, "status": "ok", **run_job_function(cell.job)} for cell in cells])
+    return pd.DataFrame(
+        [{**cell.labels, "status": "ok", "job": cell.job.key, **run_job_function(cell.job)} for cell in cells]
+    )
 
 
 def test_figure_7_is_what_its_definition_says(catalogue: Catalogue) -> None:

@@ -129,7 +129,7 @@ class Outcome:
         For some of the reproduced numbers, an interval (low, high) over repetitions.
     jobs : mapping
         Keys of the jobs behind a reproduced number, or behind all numbers of one row (``row`` of ``row/quantity``);
-        numbers that are not here come from all jobs.
+        numbers that are not here come from all jobs that succeeded.
     """
 
     tables: Sequence[Table]
@@ -140,7 +140,7 @@ class Outcome:
     jobs: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def jobs_behind(self, number: str) -> Sequence[str] | None:
-        """Return the keys of the jobs that a reproduced number was computed from; None where these are all."""
+        """Return the keys of the jobs that a reproduced number was computed from; None where all that succeeded are."""
         return self.jobs.get(number, self.jobs.get(number.partition("/")[0]))
 
 

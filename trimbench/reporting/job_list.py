@@ -52,7 +52,7 @@ def job_list(found: Findings) -> dict[str, Any]:
 def rows_behind(found: Findings, number: str) -> list[int]:
     """Return which rows of the list of jobs a reproduced number comes from."""
     keys = found.outcome.jobs_behind(number)
-    wanted = set(found.rows["job"] if keys is None else keys)
+    wanted = set(found.rows.loc[found.rows["status"] == "ok", "job"] if keys is None else keys)
     return [place for place, key in enumerate(found.rows["job"]) if key in wanted]
 
 

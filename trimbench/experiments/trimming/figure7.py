@@ -141,15 +141,12 @@ class Figure7:
         tables = [
             Table("", "Figure 7: agreement with the original, mean over the thresholds", summary, _FORMATS),
             Table("thresholds", "Agreement with the original at each threshold", lines, _FORMATS, listed=False),
-            Table(
-                "claim",
-                "Settings (network, class and threshold) in which the trimming agrees more often",
-                claim,
-            ),
+            Table("claim", "Settings (network, class and threshold) in which the trimming agrees more often", claim),
             Table("refused", "Networks that the engine could not handle within its limits", reasons),
         ]
         figures = [_figure(str(name), group) for name, group in points.groupby("network", sort=False)] if solved else []
-        return Outcome(tables, figures, _reproduced(claim), _NOTES)
+        jobs = {"all settings": [row["job"] for row in solved]} if solved else {}
+        return Outcome(tables, figures, _reproduced(claim), _NOTES, jobs=jobs)
 
 
 def _claim(points: pd.DataFrame) -> pd.DataFrame:

@@ -123,3 +123,14 @@ def test_the_jobs_of_a_killed_program_are_taken_over(
     assert set(counts) == {str(token) for token in range(20)}
     assert sum(counts.values()) <= 21, "only the job that was running is run again"
     assert not list(store.claims.folder.glob("*.claim"))
+
+
+def test_the_claim_of_a_program_killed_behind_its_last_job_goes_with_the_next_run(store: JobStore) -> None:
+    run_jobs(sweep(2), store, SerialExecutor())
+    folder = store.claims.folder
+    with store.claims.hold({"held"}):
+        held = {path.name for path in folder.iterdir()}
+        for name in ("void.claim", "void.keys"):
+            (folder / name).write_text("")
+        run_jobs(sweep(2), store, SerialExecutor())
+        assert {path.name for path in folder.iterdir()} == held, "that of a running program stays"

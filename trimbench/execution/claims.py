@@ -3,7 +3,7 @@
 import json
 import secrets
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -55,6 +55,12 @@ class Claims:
             if own.is_locked:
                 with self._alone():
                     _remove(own)
+
+    def remove_void(self) -> None:
+        """Remove the claims of programs that were killed; where there is none, or it cannot be removed, do nothing."""
+        if any(self.folder.glob("*.claim")):
+            with suppress(OSError), self._alone():
+                self._taken()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -67,6 +67,9 @@ def run_jobs(
             store.ensure_writable()
             for record in _run(to_run, before, store, executor, report):
                 records[record.job.key] = record
+        elif cache_mode != "only":
+            # A program may be killed behind its last job.
+            store.claims.remove_void()
     return [records[job.key] for job in jobs]
 
 

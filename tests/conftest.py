@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from . import command_line
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,22 +22,3 @@ def _no_caches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     if "given_folder" not in request.fixturenames:
         monkeypatch.delenv("TRIMBENCH_CACHE", raising=False)
-
-
-@pytest.fixture
-def given_folder() -> Path:
-    """The folder that TRIMBENCH_CACHE names."""
-    return command_line.given_folder()
-
-
-@pytest.fixture
-def given_networks(given_folder: Path) -> Path:
-    """The folder that TRIMBENCH_CACHE names, with the networks of the trimming paper in it."""
-    return command_line.given_networks(given_folder)
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., command_line.Answer]:
-    """Runs a command in this process; its results go to ``tmp_path / "results"``."""
-    monkeypatch.chdir(tmp_path)
-    return command_line.run_here

@@ -38,7 +38,7 @@ def test_the_tracking_sees_what_is_loaded() -> None:
 
 
 def test_help_names_the_commands_and_loads_no_heavy_package() -> None:
-    modules, text = loaded_by("from trimbench.cli import main; main()", "--help")
+    modules, text = loaded_by("from trimbench.papers.commands.cli import main; main()", "--help")
     assert modules == []
     for part in ("experiment=trimming/table6", "task=list", "task=fetch", "task=report", "executor: processes"):
         assert part in text

@@ -13,16 +13,16 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from trimbench.configuration import Catalogue, configuration_folder
+from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.conformant.conform import SolverName, conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.statistics import FeatureStatistics
-from trimbench.data.cache import Cache
-from trimbench.data.missingness import exactly_missing
-from trimbench.experiments.conformant.classifier import fitted
-from trimbench.experiments.conformant.protocol import make_task
-from trimbench.experiments.conformant.rows import Prepared, prepare
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.missingness import exactly_missing
+from trimbench.papers.conformant.classifier import fitted
+from trimbench.papers.conformant.protocol import make_task
+from trimbench.papers.conformant.rows import Prepared, prepare
 
 
 def seconds(call: Callable[[], object], repeat: int) -> float:

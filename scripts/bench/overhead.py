@@ -10,12 +10,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from trimbench.execution.executors import Executor, ProcessExecutor, SerialExecutor
-from trimbench.execution.job import Job
-from trimbench.execution.ray_executor import RayExecutor
-from trimbench.execution.run import run_jobs
-from trimbench.execution.store import JobStore, Record
-from trimbench.experiments.trimming.jobs import achievable_agreement_of_table
+from trimbench.papers.execution.executors import Executor, ProcessExecutor, SerialExecutor
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.ray_executor import RayExecutor
+from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.trimming.jobs import achievable_agreement_of_table
 
 N_JOBS = 5000
 

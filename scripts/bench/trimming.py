@@ -18,12 +18,12 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 import trimbench as tb
-from trimbench.configuration import Catalogue, configuration_folder
-from trimbench.data.cache import Cache
-from trimbench.data.encoding import categorize
-from trimbench.data.sources import load_dataset
-from trimbench.experiments.trimming.scaling_jobs import select_many_features, trim_many_features
-from trimbench.networks.loading import load_network
+from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.encoding import categorize
+from trimbench.papers.data.sources import load_dataset
+from trimbench.papers.trimming.scaling_jobs import select_many_features, trim_many_features
+from trimbench.papers.data.networks import load_network
 from trimbench.trimming.engines import make_engine
 
 

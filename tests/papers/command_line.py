@@ -1,0 +1,92 @@
+"""Runs the program: in this process, or in one of its own."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from trimbench.papers.commands import cli
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command gave back."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that the output names."""
+        return [Path(path) for path in re.findall(r"^  (\S.*\.(?:csv|md|tex|png|pdf|json))$", self.out, re.MULTILINE)]
+
+
+def run_here(*words: str) -> Answer:
+    """Run a command in this process and the current folder."""
+    out, err = io.StringIO(), io.StringIO()
+    code = 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["trimbench", *words])
+        patch.setenv("HYDRA_FULL_ERROR", "1")
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    return Answer(code, out.getvalue(), err.getvalue())
+
+
+def start(*words: str, folder: Path) -> subprocess.Popen[str]:
+    """Start a command in a process group of its own, so that it can be killed together with its workers."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "trimbench", *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    """Return the content of all tables and figures below a folder, apart from provenance."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in (".csv", ".md", ".tex", ".png", ".pdf")
+    }
+
+
+def tables(folder: Path) -> dict[str, str]:
+    """Return every table below a folder, without the columns that tell how long the jobs took."""
+    found = {}
+    for path in sorted(folder.rglob("*.csv")):
+        frame = pd.read_csv(path)
+        found[path.name] = frame.drop(columns=[name for name in frame if "seconds" in name]).to_csv()
+    return found
+
+
+def given_folder() -> Path:
+    """Return the folder that TRIMBENCH_CACHE names; skip the test if there is none."""
+    value = os.environ.get("TRIMBENCH_CACHE")
+    if not value:
+        pytest.skip("TRIMBENCH_CACHE is not set, so there is no data to run on")
+    return Path(value)
+
+
+def given_networks(folder: Path) -> Path:
+    """Return the folder if it holds the networks of the trimming paper; else skip the test."""
+    names = ("bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis")
+    paths = [folder / "files" / "trimbn" / f"{name}.net.{end}" for name in names for end in ("cnf", "lmap", "search")]
+    if absent := [path.name for path in paths if not path.is_file()]:
+        pytest.skip(f"TRIMBENCH_CACHE does not hold files/trimbn/{absent[0]}")
+    return folder

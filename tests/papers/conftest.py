@@ -1,0 +1,29 @@
+"""What the tests of the papers floor share: data from a cache folder, and commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from . import command_line
+
+
+@pytest.fixture
+def given_folder() -> Path:
+    """The folder that TRIMBENCH_CACHE names."""
+    return command_line.given_folder()
+
+
+@pytest.fixture
+def given_networks(given_folder: Path) -> Path:
+    """The folder that TRIMBENCH_CACHE names, with the networks of the trimming paper in it."""
+    return command_line.given_networks(given_folder)
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., command_line.Answer]:
+    """Runs a command in this process; its results go to ``tmp_path / "results"``."""
+    monkeypatch.chdir(tmp_path)
+    return command_line.run_here

@@ -1,0 +1,91 @@
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from trimbench.papers.data.cache import OPENML_SERVER, Cache
+
+from .listing import listing
+
+
+def test_without_the_variable_only_the_users_cache_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("TRIMBENCH_CACHE", raising=False)
+    cache = Cache.from_environment()
+    assert cache.folders == (tmp_path / "xdg" / "trimbench",)
+    assert cache.writable == cache.folders[0]
+    assert cache.openml_server == OPENML_SERVER
+    assert not cache.offline
+    assert not cache.writable.exists(), "looking up the cache must not create it"
+
+
+def test_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRIMBENCH_CACHE", "")
+    assert Cache.from_environment().folders == (tmp_path / "xdg" / "trimbench",)
+
+
+def test_named_folder_comes_first_and_gets_the_downloads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "new" / "folder"))
+    cache = Cache.from_environment(offline=True)
+    assert cache.folders == (tmp_path / "new" / "folder", tmp_path / "xdg" / "trimbench")
+    assert cache.writable == tmp_path / "new" / "folder"
+    assert cache.offline
+    assert list(cache.writable.iterdir()) == [], "the probe must not leave anything behind"
+
+
+def test_named_folder_may_be_the_users_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "xdg" / "trimbench"))
+    assert Cache.from_environment().places == (tmp_path / "xdg" / "trimbench",)
+
+
+def test_read_only_folder_is_read_but_not_touched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = tmp_path / "read-only"
+    folder.mkdir()
+    folder.chmod(0o555)
+    before = listing(folder)
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(folder))
+    cache = Cache.from_environment()
+    assert cache.folders == (folder, tmp_path / "xdg" / "trimbench")
+    assert cache.writable == tmp_path / "xdg" / "trimbench"
+    assert listing(folder) == before
+
+
+def test_folder_that_refuses_the_probe_is_not_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("trimbench.papers.data.cache.tempfile.TemporaryFile", refuse)
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path))
+    assert Cache.from_environment().writable == tmp_path / "xdg" / "trimbench"
+
+
+@pytest.mark.parametrize("below", [".", "deeper"])
+def test_variable_that_names_no_folder_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, below: str) -> None:
+    (tmp_path / "a-file").write_text("")
+    value = os.path.normpath(tmp_path / "a-file" / below)
+    monkeypatch.setenv("TRIMBENCH_CACHE", value)
+    with pytest.raises(ValueError, match="TRIMBENCH_CACHE must name a folder that exists or can be created") as raised:
+        Cache.from_environment()
+    assert repr(value) in str(raised.value)
+    assert "unset it" in str(raised.value)
+
+
+def test_writable_is_searched_even_if_it_is_not_listed(tmp_path: Path) -> None:
+    assert Cache((tmp_path / "a",), tmp_path / "b").places == (tmp_path / "a", tmp_path / "b")
+    assert Cache((tmp_path / "a",), tmp_path / "a").places == (tmp_path / "a",)
+
+
+def test_workspace_is_inside_the_writable_folder_and_vanishes(tmp_path: Path) -> None:
+    cache = Cache((), tmp_path / "new")
+    with cache.workspace() as folder:
+        (folder / "something").write_text("x")
+        assert folder.parent == tmp_path / "new"
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_cache_can_be_sent_to_another_process(tmp_path: Path) -> None:
+    cache = Cache((tmp_path,), tmp_path)
+    cache.hosts.note("http://dead.invalid/x", ConnectionRefusedError(111, "Connection refused"))
+    copy = pickle.loads(pickle.dumps(cache))
+    assert copy == cache
+    assert "Connection refused" in copy.hosts.reason_for("http://dead.invalid/other")

@@ -1,0 +1,203 @@
+"""The data sets and networks that come with the project."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import rdata
+import yaml
+
+from trimbench.papers.data import (
+    Cache,
+    DatasetDeclaration,
+    NetworkDeclaration,
+    declare_dataset,
+    declare_network,
+    fetch_file,
+    is_available,
+    load_dataset,
+)
+from trimbench.papers.data.declaration import BundledSource, OpenMLSource, RSource, SimulatedSource
+from trimbench.papers.data.networks import load_network
+
+from .listing import contents, listing
+from .loopback import Loopback
+
+CONF = Path(__file__).parents[3] / "conf"
+DATASETS = sorted((CONF / "dataset").glob("*.yaml"))
+NETWORKS = sorted((CONF / "network").glob("*.yaml"))
+
+# OpenML number, rows, features, class counts and missing values, as the data sets are described elsewhere.
+DIGITS = (6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958)
+KNOWN = {
+    "diabetes": (37, 768, 8, {"tested_negative": 500, "tested_positive": 268}, 0),
+    "heart_statlog": (53, 270, 13, {"absent": 150, "present": 120}, 0),
+    "vote": (56, 435, 16, {"democrat": 267, "republican": 168}, 392),
+    "hepatitis": (55, 155, 19, {"DIE": 32, "LIVE": 123}, 167),
+    "splice": (46, 3190, 60, {"EI": 767, "IE": 768, "N": 1655}, 0),
+    "mnist_784": (554, 70000, 784, dict(zip("0123456789", DIGITS, strict=True)), 0),
+    "liver_disorders": (8, 345, 6, {"1": 145, "2": 200}, 0),
+    "fashion_mnist": (40996, 70_000, 784, dict.fromkeys("0123456789", 7000), 0),
+    "covertype": (
+        1596,
+        581_012,
+        54,
+        dict(zip("1234567", [211_840, 283_301, 35_754, 2747, 9493, 17_367, 20_510], strict=True)),
+        0,
+    ),
+    "adult": (1590, 48_842, 14, {"<=50K": 37_155, ">50K": 11_687}, 6465),
+}
+
+
+CLASSIFIERS = ("bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis")
+CIRCUITS = {"s386": "s386.scan", "c432": "c432.isc"}
+
+
+def _dataset(path: Path) -> DatasetDeclaration:
+    return declare_dataset(path.stem, yaml.safe_load(path.read_text()), path.parent)
+
+
+def _network(path: Path) -> NetworkDeclaration:
+    return declare_network(path.stem, yaml.safe_load(path.read_text()))
+
+
+@pytest.fixture
+def given_folder() -> Path:
+    value = os.environ.get("TRIMBENCH_CACHE")
+    if not value:
+        pytest.skip("TRIMBENCH_CACHE is not set, so there is no data to check")
+    return Path(value)
+
+
+@pytest.fixture
+def given_cache(given_folder: Path, tmp_path: Path) -> Cache:
+    return Cache((given_folder,), tmp_path / "unused", offline=True)
+
+
+def test_all_are_there() -> None:
+    assert {path.stem for path in DATASETS} == {*KNOWN, "breast_cancer", "colon", "digits", "example_simulated"}
+    assert {path.stem for path in NETWORKS} == {*CLASSIFIERS, *CIRCUITS, "cpcs54", *(f"bn_{i}" for i in range(16))}
+
+
+@pytest.mark.parametrize("path", [*DATASETS, *NETWORKS], ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_says_what_it_is_and_under_which_licence(path: Path) -> None:
+    comment = "\n".join(line for line in path.read_text().splitlines() if line.startswith("#"))
+    assert path.read_text().startswith("# ")
+    assert "Source: " in comment
+    assert "Licence: " in comment
+
+
+@pytest.mark.parametrize("path", DATASETS, ids=lambda path: path.stem)
+def test_all_facts_are_declared(path: Path) -> None:
+    declaration = _dataset(path)
+    facts = declaration.facts
+    assert facts.sha256 is not None
+    assert sum(facts.classes.values()) == facts.rows
+    if path.stem in KNOWN:
+        number, rows, features, classes, _ = KNOWN[path.stem]
+        assert isinstance(declaration.source, OpenMLSource)
+        assert declaration.source.id == number
+        assert (facts.rows, facts.features, facts.classes) == (rows, features, classes)
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "digits", "example_simulated"])
+def test_facts_hold_without_any_download(name: str, tmp_path: Path) -> None:
+    declaration = _dataset(CONF / "dataset" / f"{name}.yaml")
+    assert isinstance(declaration.source, BundledSource | SimulatedSource)
+    cache = Cache((), tmp_path / "unused", offline=True)
+    assert load_dataset(declaration, cache).sha256 == declaration.facts.sha256
+    assert not cache.writable.exists()
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_facts_hold_for_the_real_data(name: str, given_folder: Path, given_cache: Cache) -> None:
+    declaration = _dataset(CONF / "dataset" / f"{name}.yaml")
+    if not is_available(declaration, given_cache):
+        pytest.skip(f"TRIMBENCH_CACHE does not hold the data set {name}")
+    before = listing(given_cache.openml_folder(given_folder, KNOWN[name][0]))
+    dataset = load_dataset(declaration, given_cache)
+    assert dataset.sha256 == declaration.facts.sha256
+    assert int(dataset.features.isna().sum().sum()) == KNOWN[name][4]
+    assert listing(given_cache.openml_folder(given_folder, KNOWN[name][0])) == before
+    assert not given_cache.writable.exists()
+
+
+def test_colon_is_what_was_declared(given_cache: Cache) -> None:
+    declaration = _dataset(CONF / "dataset" / "colon.yaml")
+    if not is_available(declaration, given_cache):
+        pytest.skip("TRIMBENCH_CACHE does not hold the data set colon")
+    dataset = load_dataset(declaration, given_cache)
+    assert dataset.sha256 == declaration.facts.sha256
+    assert not dataset.features.isna().to_numpy().any()
+    # Standardised within each tissue: all have the same mean and spread.
+    assert dataset.features.mean(axis=1).std() < 1e-9
+    assert not given_cache.writable.exists()
+
+
+def test_colon_from_an_r_file_is_what_was_declared(
+    given_cache: Cache, cache: Cache, loopback: Loopback, tmp_path: Path
+) -> None:
+    declaration = _dataset(CONF / "dataset" / "colon.yaml")
+    if not is_available(declaration, given_cache):
+        pytest.skip("TRIMBENCH_CACHE does not hold the data set colon")
+    values = load_dataset(declaration, given_cache)
+    colon = {"X": values.features.to_numpy(), "y": values.target.astype("int64").to_numpy()}
+    rdata.write_rda(tmp_path / "colon.rda", {"colon": colon}, compression="bzip2")
+    loopback.files["/colon.rda"] = (tmp_path / "colon.rda").read_bytes()
+    assert isinstance(declaration.source, RSource)
+    moved = replace(declaration, source=replace(declaration.source, url=loopback.url("/colon.rda")))
+    assert load_dataset(moved, cache).sha256 == declaration.facts.sha256
+    assert set(contents(cache.writable)) == {"files", "files/colon", "files/colon/colon.rda"}
+
+
+@pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
+def test_network_files_match_their_declaration(path: Path, given_cache: Cache) -> None:
+    declaration = _network(path)
+    if not is_available(declaration, given_cache):
+        pytest.skip(f"TRIMBENCH_CACHE does not hold the network {path.stem}")
+    fetched = {role: fetch_file(file, given_cache) for role, file in declaration.files.items()}
+    assert not given_cache.writable.exists()
+    if path.stem not in CLASSIFIERS:
+        loaded = load_network(declaration, given_cache)
+        assert len(loaded.features) == declaration.features
+        return
+    lines = [line.split() for line in fetched["search"].read_text().splitlines() if line.strip()]
+    assert [words[1] for words in lines if words[0] == "d"] == [declaration.target]
+    assert sum(words[0] == "f" for words in lines) == declaration.features
+    states = [line.split("$")[5:] for line in fetched["lmap"].read_text().splitlines() if line.startswith("cc$I$")]
+    assert [declaration.target, declaration.positive] in states
+    assert len({node for node, _ in states}) == declaration.features + 1
+
+
+@pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
+def test_network_files_come_from_one_commit(path: Path) -> None:
+    declaration = _network(path)
+    root = "https://raw.githubusercontent.com/UCLA-StarAI/TrimBN/9ba34c84579baeb00c33c7bea818456ade2990c6/examples"
+    if path.stem in CLASSIFIERS:
+        for role, file in declaration.files.items():
+            assert file.path == f"trimbn/{path.stem}.net.{role}"
+            assert file.url == f"{root}/{path.stem}.net.{role}"
+        return
+    if path.stem in CIRCUITS:
+        place = f"MPE/iscas89/{CIRCUITS[path.stem]}.erg.gz"
+    else:
+        place = f"PE/uai-2006/{'BN_78' if path.stem == 'cpcs54' else path.stem.upper()}.erg.gz"
+    commit = "dechterlab/uai-competitions/f13ae36507f4d4a91ae7b20d44ac11765b208450"
+    assert set(declaration.files) == {"network"}
+    assert declaration.files["network"].path == f"uai2008/{place}"
+    assert declaration.files["network"].url == f"https://raw.githubusercontent.com/{commit}/UAI-2008/{place}"
+    assert declaration.target is None
+
+
+def test_import_is_quick_and_declaring_needs_no_heavy_package() -> None:
+    script = (
+        "import sys, trimbench.papers.data as d\n"
+        "d.declare_dataset('s', {'kind': 'bundled', 'dataset': 'digits'})\n"
+        "heavy = ('pandas', 'sklearn', 'openml', 'pooch', 'requests', 'scipy', 'rdata', 'xarray')\n"
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"

@@ -1,0 +1,63 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimbench.papers.data import categorize
+
+NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20)
+
+
+@given(NUMBERS, NUMBERS)
+def test_numbers_are_cut_at_the_median_of_the_training_rows(train: list[float], other: list[float]) -> None:
+    frames = categorize(pd.DataFrame({"x": train}), pd.DataFrame({"x": other}))
+    median = np.median(train)
+    for frame, values in zip(frames, (train, other), strict=True):
+        high = [value > median if max(train) > median else value >= median for value in values]
+        assert frame["x"].tolist() == [str(int(value)) for value in high]
+        assert frame["x"].cat.categories.tolist() == ["0", "1"]
+
+
+def test_a_column_of_two_values_keeps_both() -> None:
+    for values in ([0, 0, 1], [0, 1, 1], [1, 1, 1, 0], [5.0, 7.0]):
+        (coded,) = categorize(pd.DataFrame({"x": values}))
+        assert coded["x"].tolist() == [str(int(value == max(values))) for value in values]
+
+
+def test_index_and_input_are_kept() -> None:
+    train = pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=[7, 8, 9])
+    before = train.copy()
+    (coded,) = categorize(train)
+    assert coded.index.tolist() == [7, 8, 9]
+    pd.testing.assert_frame_equal(train, before)
+
+
+def test_labels_keep_the_categories_of_the_source_and_learn_new_ones() -> None:
+    declared = pd.Series(pd.Categorical(["b", "a"], categories=["c", "b", "a"]))
+    train, other = categorize(pd.DataFrame({"x": declared}), pd.DataFrame({"x": ["d", "a"]}))
+    assert train["x"].cat.categories.tolist() == other["x"].cat.categories.tolist() == ["c", "b", "a", "d"]
+    assert other["x"].tolist() == ["d", "a"]
+
+
+def test_missing_values_are_a_category_of_every_frame() -> None:
+    train, other = categorize(
+        pd.DataFrame({"n": [1.0, 5.0], "l": ["a", "b"]}), pd.DataFrame({"n": [np.nan, 7.0], "l": [None, "a"]})
+    )
+    assert other["n"].tolist() == ["missing", "1"]
+    assert other["l"].tolist() == ["missing", "a"]
+    assert train["n"].cat.categories.tolist() == ["0", "1", "missing"]
+    assert train["l"].tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("train", "other", "message"),
+    [
+        ({"x": []}, {"x": [1.0]}, "`train` must have at least one row to take medians from, got 0 rows"),
+        ({"x": [1.0]}, {"y": [1.0]}, r"frame 1 of `others` must have the columns of `train`, \['x'\], got \['y'\]"),
+        ({"x": [np.nan]}, {"x": [1.0]}, r"`train` must have a number in column 'x', got missing values only; drop it"),
+    ],
+)
+def test_frames_are_checked(train: dict[str, list], other: dict[str, list], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        categorize(pd.DataFrame(train), pd.DataFrame(other))

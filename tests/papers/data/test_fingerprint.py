@@ -1,0 +1,138 @@
+import hashlib
+import struct
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimbench.papers.data import fingerprint
+
+LABELS = st.one_of(st.none(), st.text(max_size=3))
+SMALL = st.one_of(st.none(), st.integers(-100, 100))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.Series]:
+    """A column of small whole numbers, one of labels, and a target; up to six rows."""
+    rows = draw(st.integers(1, 6))
+    column = lambda values: draw(st.lists(values, min_size=rows, max_size=rows))  # noqa: E731
+    features = pd.DataFrame(
+        {
+            "number": pd.array(column(SMALL), dtype="Float64").to_numpy(dtype="float64", na_value=np.nan),
+            "label": pd.Series(column(LABELS), dtype=object),
+        }
+    )
+    return features, pd.Series(column(st.sampled_from(["a", "b", "c"])), name="class", dtype=object)
+
+
+def slow_twin(features: pd.DataFrame, target: pd.Series) -> str:
+    """The documented layout, value by value."""
+
+    def text(value: str) -> bytes:
+        return struct.pack("<Q", len(value.encode())) + value.encode()
+
+    def label(value: object) -> bytes:
+        return b"\xff" * 8 if value is None or value != value else text(str(value))
+
+    parts = [b"trimbench table 1", struct.pack("<QQ", *features.shape)]
+    for name in features.columns:
+        if name == "number":
+            parts += [text(name), b"n", *(struct.pack("<d", value + 0.0) for value in features[name])]
+        else:
+            parts += [text(name), b"l", *(label(value) for value in features[name])]
+    parts += [text(str(target.name)), b"t", *(label(value) for value in target)]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+@given(tables())
+def test_equals_the_documented_layout(table: tuple[pd.DataFrame, pd.Series]) -> None:
+    assert fingerprint(*table) == slow_twin(*table)
+
+
+@given(tables(), st.sampled_from(["float32", "Float64", "Int8", "Int64", "float16"]))
+def test_width_of_numbers_does_not_matter(table: tuple[pd.DataFrame, pd.Series], dtype: str) -> None:
+    features, target = table
+    other = features.assign(number=features["number"].astype("Float64").astype(dtype))
+    assert fingerprint(other, target) == fingerprint(features, target)
+
+
+@given(tables(), st.randoms(use_true_random=False))
+def test_order_and_surplus_of_categories_do_not_matter(
+    table: tuple[pd.DataFrame, pd.Series], random: "np.random.Generator"
+) -> None:
+    features, target = table
+
+    def shuffled(column: pd.Series) -> pd.Series:
+        categories = [*dict.fromkeys(column.dropna()), "surplus \N{SNOWMAN}"]
+        random.shuffle(categories)
+        return column.astype(pd.CategoricalDtype(categories, ordered=True))
+
+    other = features.assign(label=shuffled(features["label"]))
+    assert fingerprint(other, shuffled(target)) == fingerprint(features, target)
+
+
+@given(tables())
+def test_index_and_text_dtype_do_not_matter(table: tuple[pd.DataFrame, pd.Series]) -> None:
+    features, target = table
+    other = features.assign(label=features["label"].astype("string")).set_axis(features.index + 7)
+    assert fingerprint(other, target.astype("string").set_axis(target.index + 7)) == fingerprint(features, target)
+
+
+@given(tables(), st.data())
+def test_any_other_value_matters(table: tuple[pd.DataFrame, pd.Series], data: st.DataObject) -> None:
+    features, target = table
+    row = data.draw(st.integers(0, len(features) - 1))
+    which = data.draw(st.sampled_from(["number", "label", "class"]))
+    values = (target if which == "class" else features[which]).astype(object).tolist()
+    before = values[row]
+    same = (lambda new: new == before) if not pd.isna(before) else pd.isna
+    values[row] = data.draw((SMALL if which == "number" else LABELS).filter(lambda new: not same(new)))
+    dtype = "float64" if which == "number" else object
+    changed = pd.Series([None if pd.isna(v) else v for v in values], name=which, dtype=dtype)
+    other = (features, changed) if which == "class" else (features.assign(**{which: changed}), target)
+    assert fingerprint(*other) != fingerprint(features, target)
+
+
+@given(tables(), st.data())
+def test_order_of_rows_matters(table: tuple[pd.DataFrame, pd.Series], data: st.DataObject) -> None:
+    features, target = table
+    order = data.draw(st.permutations(range(len(features))))
+    other, other_target = features.iloc[order], target.iloc[order]
+    rows = lambda f, t: [tuple(map(str, row)) for row in f.assign(target=t).to_numpy()]  # noqa: E731
+    is_same = rows(other, other_target) == rows(features, target)
+    assert (fingerprint(other, other_target) == fingerprint(features, target)) == is_same
+
+
+@pytest.mark.parametrize("renaming", [{"number": "numbers"}, {"number": "label", "label": "number"}])
+def test_names_matter(renaming: dict[str, str]) -> None:
+    features = pd.DataFrame({"number": [1.0, 2.0], "label": ["x", "y"]})
+    target = pd.Series(["a", "b"], name="class")
+    before = fingerprint(features, target)
+    assert fingerprint(features.rename(columns=renaming), target) != before
+    assert fingerprint(features, target.rename("other")) != before
+    assert fingerprint(features[["label", "number"]], target) != before
+
+
+def test_numbers_and_their_texts_differ() -> None:
+    target = pd.Series(["a", "b"], name="class")
+    numbers, texts = pd.DataFrame({"x": [1.0, 2.0]}), pd.DataFrame({"x": ["1", "2"]})
+    assert fingerprint(numbers, target) != fingerprint(texts, target)
+    assert fingerprint(texts, pd.Series([1, 2], name="t")) == fingerprint(texts, pd.Series(["1", "2"], name="t"))
+
+
+def test_there_is_one_zero_and_one_nan() -> None:
+    target = pd.Series(["a", "b"], name="class")
+    other_nan = np.frombuffer(struct.pack("<Q", 0xFFF8_0000_0000_0001), dtype="<f8")[0]
+    one = pd.DataFrame({"x": [0.0, np.nan]})
+    two = pd.DataFrame({"x": [-0.0, other_nan]})
+    assert fingerprint(one, target) == fingerprint(two, target)
+    assert np.signbit(two["x"][0]), "the data itself must not be changed"
+
+
+def test_labels_that_run_together_are_told_apart() -> None:
+    target = pd.Series(["a", "b"], name="class")
+    assert fingerprint(pd.DataFrame({"x": ["ab", "c"]}), target) != fingerprint(
+        pd.DataFrame({"x": ["a", "bc"]}), target
+    )

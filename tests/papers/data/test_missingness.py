@@ -1,0 +1,102 @@
+"""Masks: exact numbers, uniform choice, rates and blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimbench.papers.data.missingness import Missingness
+
+NAMES = tuple(f"x{i}" for i in range(12))
+
+
+@given(st.integers(1, 30), st.floats(0, 1), st.sampled_from(["down", "nearest"]), st.integers(0, 2**32))
+def test_each_row_loses_exactly_as_many(n: int, fraction: float, rounding: Any, seed: int) -> None:
+    missingness = Missingness(rounding=rounding)
+    mask = missingness.draw(20, NAMES[:1] * n, fraction, np.random.default_rng(seed))
+    expected = missingness.n_missing(n, fraction)
+    assert (mask.sum(axis=1) == expected).all()
+    assert abs(expected - n * fraction) < 1
+    if rounding == "nearest":
+        assert abs(expected - n * fraction) <= 0.5 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("n", "fraction", "count"), [(10, 0.7, 7), (100, 0.29, 29), (13, 0.2, 2), (12, 0.8, 9), (784, 1.0, 784)]
+)
+def test_rounding_errors_do_not_count(n: int, fraction: float, count: int) -> None:
+    assert Missingness().n_missing(n, fraction) == count
+
+
+def test_fifths() -> None:
+    fifths = Missingness(rounding="fifths")
+    assert [fifths.n_missing(13, fraction) for fraction in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)] == [0, 2, 4, 6, 8, 10]
+    assert [fifths.n_missing(60, fraction) for fraction in (0.2, 0.4, 0.6, 0.8)] == [12, 24, 36, 48]
+
+
+@pytest.mark.parametrize("fraction", [0.05, 0.3, 0.5, 0.99])
+def test_fifths_are_fifths(fraction: float) -> None:
+    with pytest.raises(
+        ValueError, match=rf"missing must be multiples of 0\.2 with rounding='fifths', got {fraction}; use"
+    ):
+        Missingness(rounding="fifths").n_missing(13, fraction)
+    # Rates are no numbers of features.
+    mask = Missingness("rates", rounding="fifths").draw(5, NAMES, fraction, np.random.default_rng(0))
+    assert mask.shape == (5, 12)
+
+
+def test_every_feature_is_equally_likely_and_rows_differ() -> None:
+    mask = Missingness().draw(20_000, NAMES, 0.25, np.random.default_rng(1))
+    # Five standard deviations of a binomial count.
+    np.testing.assert_allclose(mask.sum(axis=0), 5000, atol=5 * np.sqrt(20_000 * 0.25 * 0.75))
+    pairs = mask.astype(float).T @ mask
+    expected = 20_000 * 3 / 12 * 2 / 11
+    np.testing.assert_allclose(pairs[np.triu_indices(12, 1)], expected, atol=6 * np.sqrt(expected))
+
+
+def test_rates_of_single_features() -> None:
+    missingness = Missingness("rates", rates={"x0": 0.9, "x1": 0.0})
+    mask = missingness.draw(20_000, NAMES, 0.3, np.random.default_rng(2))
+    np.testing.assert_allclose(mask.mean(axis=0), [0.9, 0.0, *[0.3] * 10], atol=0.02)
+    with pytest.raises(ValueError, match=r"rates must name features, got \['age'\]; the features are \['x0'"):
+        Missingness("rates", rates={"age": 0.5}).draw(1, NAMES, 0.3, np.random.default_rng(0))
+
+
+def test_blocks_are_runs() -> None:
+    mask = Missingness("block").draw(500, NAMES, 0.5, np.random.default_rng(3))
+    assert (mask.sum(axis=1) == 6).all()
+    assert (np.abs(np.diff(mask.astype(int), axis=1)).sum(axis=1) <= 2).all()
+    assert len(np.unique(mask, axis=0)) == 7, "every place occurs"
+
+
+def test_blocks_of_an_image_are_rectangles() -> None:
+    names = [str(i) for i in range(64)]
+    for fraction in (0.0, 0.02, 0.3, 0.9, 1.0):
+        mask = Missingness("block", image=[8, 8]).draw(50, names, fraction, np.random.default_rng(4)).reshape(50, 8, 8)
+        assert (mask == mask.any(axis=2)[:, :, None] & mask.any(axis=1)[:, None, :]).all()
+        assert abs(mask[0].sum() / 64 - fraction) < 0.06
+    with pytest.raises(ValueError, match="image must have as many pixels as there are features"):
+        Missingness("block", image=[3, 3]).draw(1, NAMES, 0.3, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"mechanism": "mnar"}, "mechanism must be one of mcar, rates, block, got 'mnar'"),
+        ({"rounding": "up"}, "rounding must be one of down, nearest, fifths, got 'up'"),
+        ({"rates": {"a": 1.5}}, "rates must be between 0 and 1, got 1.5 for 'a'"),
+        ({"image": [28]}, r"image must be height and width, got \[28\]"),
+    ],
+)
+def test_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Missingness(**arguments)
+
+
+def test_fractions() -> None:
+    with pytest.raises(ValueError, match=r"missing must be fractions between 0 and 1, got 20; 20 % is 0\.2"):
+        Missingness().n_missing(10, 20)

@@ -1,0 +1,174 @@
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from trimbench.papers.data import (
+    Cache,
+    Dataset,
+    DataUnavailable,
+    load_dataset,
+)
+from trimbench.papers.data.cache import OPENML_SERVER
+
+from .listing import contents
+from .loopback import DATASET_ID, PARQUET_PATH, Loopback
+from .toy import DESCRIPTION_PATH, SHA256, TOY, assert_is_toy
+
+
+def test_dead_server_is_asked_once(cache: Cache, closed_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import requests
+
+    asked: list[object] = []
+    request = requests.Session.request
+
+    def counting(self: requests.Session, *args: Any, **options: Any) -> requests.Response:
+        asked.append(options["timeout"])
+        return request(self, *args, **options)
+
+    monkeypatch.setattr(requests.Session, "request", counting)
+    dead = replace(cache, openml_server=f"{closed_address}/api/v1/xml")
+    for _ in range(3):
+        with pytest.raises(DataUnavailable, match="Connection refused"):
+            load_dataset(TOY, dead)
+    assert asked == [20]
+    assert contents(cache.writable) == {}
+    assert_is_toy(load_dataset(TOY, cache))
+
+
+def test_dead_storage_host_is_asked_once_and_arff_is_used(
+    cache: Cache, loopback: Loopback, closed_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loopback.parquet = True
+    url = loopback.url
+    monkeypatch.setattr(loopback, "url", lambda path: closed_address + path if path == PARQUET_PATH else url(path))
+    assert_is_toy(load_dataset(TOY, cache))
+    assert cache.hosts.reason_for(closed_address) is not None
+    assert cache.hosts.reason_for(loopback.api) is None
+
+
+def test_settings_of_the_package_are_restored(cache: Cache, loopback: Loopback) -> None:
+    import openml
+
+    def settings() -> list[object]:
+        calls = openml._api_calls
+        return [
+            dict(openml.config.get_config_as_dict()),
+            calls.requests,
+            calls.minio,
+            calls.logging,
+            logging.getLogger("openml").level,
+            logging.getLogger().handlers[:],
+            dict(os.environ),
+        ]
+
+    before = settings()
+    assert openml.config.server == OPENML_SERVER
+    load_dataset(TOY, cache)
+    assert settings() == before
+    loopback.faults[DESCRIPTION_PATH] = "500"
+    with pytest.raises(DataUnavailable):
+        load_dataset(TOY, replace(cache, writable=cache.writable / "empty", folders=()))
+    assert settings() == before
+
+
+def test_key_of_the_user_is_not_sent(cache: Cache, loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+    import openml
+
+    monkeypatch.setattr(openml.config, "apikey", "secret")
+    load_dataset(TOY, cache)
+    assert openml.config.apikey == "secret"
+    assert loopback.queries == [""] * 3
+
+
+def test_nothing_is_printed_or_logged(
+    cache: Cache,
+    loopback: Loopback,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loopback.parquet = True
+    loopback.faults[PARQUET_PATH] = "500"
+    load_dataset(TOY, cache)
+    assert capfd.readouterr() == ("", "")
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.INFO] == []
+
+
+def test_silent_server_costs_one_bounded_wait(
+    cache: Cache, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trimbench.papers.data.openml_package._TIMEOUT_SECONDS", 0.3)
+    go_on = threading.Event()
+    body: Callable[[str], bytes | None] = loopback.body
+
+    def wait(path: str) -> bytes | None:
+        go_on.wait(10)
+        return body(path)
+
+    monkeypatch.setattr(loopback, "body", wait)
+    with pytest.raises(DataUnavailable, match="timed out"):
+        load_dataset(TOY, cache)
+    with pytest.raises(DataUnavailable, match="this host is not asked again"):
+        load_dataset(TOY, cache)
+    go_on.set()
+    assert len(loopback.requests) == 1
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from trimbench.papers.data import Cache, declare_dataset, load_dataset
+writable, server, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+cache = Cache((writable,), writable, openml_server=server)
+toy = declare_dataset("toy", {"kind": "openml", "id": %d, "version": 3, "target": "selector"})
+print({load_dataset(toy, cache).sha256 for _ in range(rounds)})
+"""
+
+
+def test_processes_may_load_and_download_at_the_same_time(cache: Cache, loopback: Loopback) -> None:
+    # All processes wait for each other at their first request, so that all of them download.
+    together = threading.Barrier(3)
+    body: Callable[[str], bytes | None] = loopback.body
+
+    def meet(path: str) -> bytes | None:
+        if path == DESCRIPTION_PATH:
+            together.wait(60)
+        return body(path)
+
+    loopback.body = meet  # type: ignore[method-assign]
+    command = [sys.executable, "-c", SCRIPT % DATASET_ID, str(cache.writable), loopback.api, "5"]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    outputs = [process.communicate(timeout=100) for process in processes]
+    assert outputs == [(f"{{'{SHA256}'}}\n", "")] * 3
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert loopback.requests.count(f"GET {DESCRIPTION_PATH}") == 3
+    assert sorted(path.name for path in cache.writable.iterdir()) == ["openml"]
+
+
+def test_threads_may_load_at_the_same_time(cache: Cache) -> None:
+    results: list[Dataset] = []
+    threads = [threading.Thread(target=lambda: results.append(load_dataset(TOY, cache))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [result.sha256 for result in results] == [SHA256] * 4
+
+
+def test_home_need_not_be_writable(cache: Cache) -> None:
+    load_dataset(TOY, cache)
+    surroundings = {name: os.environ[name] for name in ("PATH", "NO_PROXY") if name in os.environ}
+    result = subprocess.run(
+        [sys.executable, "-c", SCRIPT % DATASET_ID, str(cache.writable), "http://unused.invalid", "1"],
+        env=surroundings | {"HOME": os.devnull, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.stdout, result.stderr) == (f"{{'{SHA256}'}}\n", "")

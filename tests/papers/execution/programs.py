@@ -1,0 +1,49 @@
+"""Sweeps in programs of their own, which tests may kill."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from . import sample_jobs
+
+PROGRAM = """
+import sys
+from importlib import import_module
+from pathlib import Path
+sys.path[:0] = {paths!r}
+from trimbench.papers.execution import Job, JobStore, make_executor, run_jobs
+if __name__ == "__main__":
+    jobs = import_module({module!r})
+    sweep = [Job.create(getattr(jobs, {function!r}), {{**{shared!r}, {axis!r}: n}}) for n in range({n})]
+    run_jobs(sweep, JobStore(Path({folder!r})), make_executor({kind!r}, **{options!r}))
+"""
+
+
+def start_program(
+    folder: Path, kind: str, function: str, axis: str, n: int, shared: dict[str, object], **options: object
+) -> "subprocess.Popen[str]":
+    """A sweep in a program of its own, as a script that spawned workers can import."""
+    script = folder.parent / "program.py"
+    if kind == "processes":
+        options = {"workers": 2, **options}
+    names = {"paths": sys.path, "module": sample_jobs.__name__, "folder": str(folder)}
+    script.write_text(
+        PROGRAM.format(kind=kind, options=options, function=function, axis=axis, n=n, shared=shared, **names)
+    )
+    return subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "waited in vain"
+        time.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

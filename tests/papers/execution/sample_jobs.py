@@ -1,0 +1,185 @@
+"""Job functions that the tests run, importable by spawned workers."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trimbench.papers.execution import generator_for, job_function
+
+CODE = ("trimbench.papers.execution.seeds",)
+
+
+class UnpicklableError(Exception):
+    """Cannot be pickled, and could not be unpickled either."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(f"{first} and {second}")
+        self.lock = threading.Lock()
+
+
+class RudeError(BaseException):
+    """Passes every ``except Exception``."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(first + second)
+
+
+@job_function(code=CODE)
+def square(x: float) -> dict[str, Any]:
+    return {"x": x, "square": x * x}
+
+
+@job_function(code=CODE)
+def draw(repetition: int, seconds: float = 0.0) -> dict[str, Any]:
+    time.sleep(seconds)
+    return {
+        "draws": generator_for(repetition=repetition).normal(size=3).tolist(),
+        "name": "naïve 朴素 \ud800",
+    }
+
+
+@job_function(code=CODE)
+def numpy_result(n: int) -> dict[str, Any]:
+    return {"n": np.int64(n), "half": np.float32(n / 2), "big": np.bool_(n > 3), "pair": (n, n)}
+
+
+@job_function(code=CODE)
+def bad_result(kind: str) -> Any:
+    return {"list": [1], "nan": {"a": {"b": float("nan")}}, "object": {"path": Path("x")}}[kind]
+
+
+@job_function(code=CODE)
+def fail(kind: str) -> dict[str, Any]:
+    if kind == "unpicklable":
+        raise UnpicklableError("one", "two")
+    if kind == "rude":
+        raise RudeError("one", "two")
+    if kind == "exit":
+        raise SystemExit(3)
+    if kind == "interrupt":
+        raise KeyboardInterrupt
+    if kind == "timeout":
+        raise TimeoutError("the solver's own limit")
+    if kind == "long":
+        raise ValueError("x" * 100_000)
+    raise ValueError(f"unlucky {kind}")
+
+
+@job_function(code=CODE)
+def die(how: str, token: int = 0) -> dict[str, Any]:
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(int(how))
+
+
+@job_function(code=CODE)
+def sleep(seconds: float, token: int = 0) -> dict[str, Any]:
+    time.sleep(seconds)
+    return {"pid": os.getpid()}
+
+
+@job_function(code=CODE)
+def announce(folder: str, token: int) -> dict[str, Any]:
+    Path(folder, f"{token}.{os.getpid()}").touch()
+    time.sleep(60)
+    return {}
+
+
+@job_function(code=CODE)
+def leave_a_mark(folder: str, token: int) -> dict[str, Any]:
+    Path(folder, f"{token}.{os.getpid()}.{time.monotonic_ns()}").touch()
+    time.sleep(0.1)
+    return {"token": token}
+
+
+@job_function(code=CODE)
+def linear_algebra_threads() -> dict[str, Any]:
+    import threadpoolctl
+
+    matrix = np.ones((50, 50))
+    return {
+        "trace": float(np.trace(matrix @ matrix)),
+        "threads": [library["num_threads"] for library in threadpoolctl.threadpool_info()],
+    }
+
+
+def unmarked(x: float) -> dict[str, Any]:
+    return {"x": x}
+
+
+@job_function(code=CODE)
+def end_the_task(folder: str, times: int) -> dict[str, Any]:
+    """End the process that runs the task, and this one with it, the first few times."""
+    marks = Path(folder) / f"ended-{times}"
+    marks.mkdir(exist_ok=True)
+    if len(list(marks.iterdir())) < times:
+        (marks / str(os.getpid())).touch()
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
+    return {"times": times}
+
+
+@job_function(code=CODE)
+def talk(fail: bool) -> dict[str, Any]:
+    sys.stdout.write("half way \ud800\n")
+    sys.stderr.write("a warning\n")
+    if fail:
+        raise ValueError("then it failed")
+    return {}
+
+
+@job_function(code=CODE)
+def speak(end: str, token: int = 0, deep: bool = True) -> dict[str, Any]:
+    """Write in every way there is, then end in one of several."""
+    sys.stdout.write(f"printed {token}; ")
+    sys.stderr.write("to stderr\n")
+    warnings.warn("a warning", stacklevel=1)
+    logging.getLogger("sample").warning("a log message")
+    if deep:
+        os.write(1, b"from C\n")
+        subprocess.run([sys.executable, "-c", "print('a child')"], check=True)
+    sys.stdout.write("half a line")
+    if end == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if end == "rude":
+        raise RudeError("one", "two")
+    if end == "failed":
+        raise ValueError("then it failed")
+    if end == "timeout":
+        time.sleep(60)
+    return {}
+
+
+@job_function(code=CODE)
+def speak_and_end_the_task(folder: str) -> dict[str, Any]:
+    sys.stdout.write("last words")
+    return end_the_task(folder, 99)
+
+
+@job_function(code=CODE)
+def log_with_a_handler(token: int) -> dict[str, Any]:
+    """Log through a handler that the first job of a worker leaves behind."""
+    logger = logging.getLogger("sample.handler")
+    logger.propagate = False
+    if not logger.handlers:
+        logger.addHandler(logging.StreamHandler())
+    logger.warning("token %d", token)
+    return {}
+
+
+@job_function(code=CODE)
+def leave_a_file() -> dict[str, Any]:
+    """Make a temporary file and leave it behind."""
+    descriptor, path = tempfile.mkstemp()
+    os.close(descriptor)
+    return {"path": path}

@@ -1,0 +1,218 @@
+import dataclasses
+import hashlib
+import importlib
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimbench.papers.execution import Job, code_version, job_function, run_job_function
+
+from . import sample_jobs
+
+MODULE = sample_jobs.__name__
+SHA = "0123456789abcdef" * 4
+
+
+def test_key_is_the_hash_of_the_four_fields() -> None:
+    job = Job.create(sample_jobs.square, {"x": 0.5}, {"b": SHA, "a": SHA[::-1]})
+    text = json.dumps(
+        {
+            "function": f"{MODULE}:square",
+            "parameters": {"x": 0.5},
+            "data": {"a": SHA[::-1], "b": SHA},
+            "code": code_version(f"{MODULE}:square"),
+        },
+        sort_keys=True,
+        separators=(",", ":"),
+    )
+    assert job.key == hashlib.sha256(text.encode()).hexdigest()
+    assert job.data == (("a", SHA[::-1]), ("b", SHA))
+    assert job.parameters == {"x": 0.5}
+
+
+def test_function_by_name_and_by_object_make_one_job() -> None:
+    assert Job.create(sample_jobs.square, {"x": 2}) == Job.create(f"{MODULE}:square", {"x": np.int64(2)})
+
+
+def test_every_field_changes_the_key() -> None:
+    job = Job.create(sample_jobs.square, {"x": 0.5}, {"a": SHA})
+    others = [
+        dataclasses.replace(job, function=f"{MODULE}:draw"),
+        dataclasses.replace(job, parameters_json='{"x":0.25}'),
+        dataclasses.replace(job, data=(("a", SHA[::-1]),)),
+        dataclasses.replace(job, data=(("b", SHA),)),
+        dataclasses.replace(job, code="other"),
+    ]
+    assert len({job.key, *(other.key for other in others)}) == 6
+
+
+@given(st.dictionaries(st.text(min_size=1), st.floats(allow_nan=False, allow_infinity=False) | st.text()))
+def test_a_job_survives_dict_and_pickle(values: dict[str, Any]) -> None:
+    job = Job.create(sample_jobs.square, {"x": values}, {"ünï": SHA})
+    for copy in (Job.from_dict(json.loads(json.dumps(job.to_dict()))), pickle.loads(pickle.dumps(job))):
+        assert copy == job
+        assert copy.key == job.key
+        assert copy.parameters == {"x": values}
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "text"),
+    [
+        (
+            "square",
+            ValueError,
+            "function must be 'package.module:name' of a top-level function, got 'square'",
+        ),
+        (f"{MODULE}:a.b", ValueError, "must be 'package.module:name'"),
+        ("__main__:square", ValueError, "must live in a module that workers can import.*move it out"),
+        ("no_such_package.x:f", ValueError, "cannot be imported: No module named 'no_such_package'"),
+        (f"{MODULE}:nothing", ValueError, "does not exist: module .* has no 'nothing'"),
+        (f"{MODULE}:unmarked", TypeError, "must be marked as a job function.*decorate it with @job_function"),
+        (lambda x: {"x": x}, ValueError, "must be 'package.module:name' of a top-level function"),
+        (sample_jobs.unmarked, TypeError, "must be marked as a job function"),
+    ],
+)
+def test_unusable_functions_are_refused(function: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        Job.create(function, {"x": 1.0})
+
+
+def test_a_function_that_is_not_what_its_name_says_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = sample_jobs.square
+    monkeypatch.setattr(sample_jobs, "square", sample_jobs.draw)
+    with pytest.raises(ValueError, match=r"must be what its name says, but .*:square' is another object"):
+        Job.create(original, {"x": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "text"),
+    [
+        ({"x": float("nan")}, ValueError, r"parameters\['x'\] must be a finite number, got nan"),
+        ({"x": Path("a")}, TypeError, r"parameters\['x'\] cannot be written as JSON"),
+        ({}, TypeError, r"parameters must fit .*:square\(x: float\).*missing a required argument: 'x'"),
+        ({"x": 1, "z": 2}, TypeError, r"got \['x', 'z'\]: got an unexpected keyword argument 'z'"),
+    ],
+)
+def test_unusable_parameters_are_refused(parameters: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        Job.create(sample_jobs.square, parameters)
+
+
+@pytest.mark.parametrize("sha256", ["", "abc", SHA.upper(), SHA + "0", None])
+def test_malformed_hashes_are_refused(sha256: Any) -> None:
+    with pytest.raises(ValueError, match=r"data\['vote'\] must be a SHA-256 .*, got .*; pass hashlib"):
+        Job.create(sample_jobs.square, {"x": 1.0}, {"vote": sha256})
+
+
+@pytest.mark.parametrize("text", ['{"x": 1}', '{"b":1,"a":2}', "[1]", '{"x":NaN}', "{", ""])
+def test_parameters_must_be_canonical(text: str) -> None:
+    with pytest.raises(ValueError, match="parameters_json must be a JSON object in canonical form"):
+        Job(f"{MODULE}:square", text, (), "code")
+
+
+def test_data_must_be_sorted() -> None:
+    with pytest.raises(ValueError, match=r"data must be sorted by name without repetition, got \['b', 'a'\]"):
+        Job(f"{MODULE}:square", "{}", (("b", SHA), ("a", SHA)), "code")
+
+
+def test_result_is_what_a_stored_copy_reads_back_as() -> None:
+    result = run_job_function(Job.create(sample_jobs.numpy_result, {"n": 5}))
+    assert result == {"n": 5, "half": 2.5, "big": True, "pair": [5, 5]}
+    assert json.loads(json.dumps(result)) == result
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "text"),
+    [
+        ("list", TypeError, r"the result of .* must be a mapping, got \[1\]; return a dict"),
+        ("nan", ValueError, r"result\['a'\]\['b'\] must be a finite number, got nan; use None"),
+        ("object", TypeError, r"result\['path'\] cannot be written as JSON"),
+    ],
+)
+def test_unusable_results_are_refused(kind: str, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        run_job_function(Job.create(sample_jobs.bad_result, {"kind": kind}))
+
+
+def test_a_job_of_other_code_does_not_run() -> None:
+    job = dataclasses.replace(Job.create(sample_jobs.square, {"x": 1.0}), code="older")
+    with pytest.raises(RuntimeError, match=r"code must be 'older', got .*; start the program again"):
+        run_job_function(job)
+
+
+@pytest.mark.parametrize("code", ["trimbench.networks", [1]])
+def test_code_must_be_names(code: Any) -> None:
+    with pytest.raises(TypeError, match=r"code must .* got "):
+        job_function(code=code)
+
+
+def test_code_must_exist() -> None:
+    def local() -> dict[str, Any]:
+        return {}
+
+    marked = job_function(code=("trimbench.no_such_module",))(local)
+    assert marked is local
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sample_jobs, "local", marked, raising=False)
+        with pytest.raises(ValueError, match=r"must name modules or packages .*, got 'trimbench.no_such_module'"):
+            code_version(f"{MODULE}:local")
+
+
+class TestCodeVersion:
+    """Versions of a small project that is edited on disk."""
+
+    @pytest.fixture
+    def project(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        (tmp_path / "method_xyz" / "deep").mkdir(parents=True)
+        (tmp_path / "method_xyz" / "__init__.py").write_text("")
+        (tmp_path / "method_xyz" / "deep" / "kernel.py").write_text("ONE = 1\n")
+        (tmp_path / "helper_xyz.py").write_text("TWO = 2\n")
+        (tmp_path / "tables_xyz.py").write_text(
+            "from trimbench.papers.execution import job_function\n\n\n"
+            "@job_function(code=('method_xyz', 'helper_xyz'))\n"
+            "def cell(x):\n    return {'x': x}\n\n\n"
+            "def table():\n    return 1\n"
+        )
+        monkeypatch.syspath_prepend(str(tmp_path))
+        return tmp_path
+
+    @staticmethod
+    def version() -> str:
+        importlib.invalidate_caches()
+        module = importlib.import_module("tables_xyz")
+        importlib.reload(module)
+        code_version.cache_clear()
+        return code_version("tables_xyz:cell")
+
+    def edit(self, path: Path, old: str, new: str) -> str:
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+        return self.version()
+
+    def test_it_follows_the_source_that_counts_and_no_other(self, project: Path) -> None:
+        first = self.version()
+        assert self.version() == first
+        assert self.edit(project / "tables_xyz.py", "return 1\n", "return 22\n") == first
+        assert self.edit(project / "method_xyz" / "deep" / "kernel.py", "1", "11") != first
+        assert self.edit(project / "method_xyz" / "deep" / "kernel.py", "11", "1") == first
+        assert self.edit(project / "helper_xyz.py", "2", "22") != first
+        assert self.edit(project / "helper_xyz.py", "22", "2") == first
+        assert self.edit(project / "tables_xyz.py", "{'x': x}", "{'x': -x}") != first
+
+    def test_a_moved_file_changes_it(self, project: Path) -> None:
+        first = self.version()
+        kernel = project / "method_xyz" / "deep" / "kernel.py"
+        kernel.rename(kernel.with_name("renamed.py"))
+        assert self.version() != first
+
+    def test_it_stays_within_a_process(self, project: Path) -> None:
+        first = self.version()
+        (project / "helper_xyz.py").write_text("TWO = 3\n")
+        assert code_version("tables_xyz:cell") == first

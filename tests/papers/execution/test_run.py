@@ -1,0 +1,232 @@
+import io
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from trimbench.papers.execution import Job, JobStore, Record, SerialExecutor, make_executor, run_jobs
+from trimbench.papers.execution.executors import Executor, ProcessExecutor, executor_options
+from trimbench.papers.execution.ray_executor import RayExecutor
+from trimbench.papers.execution.slurm_executor import SlurmExecutor
+
+from . import sample_jobs
+from .programs import is_alive, start_program, wait_for
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+class CountingExecutor:
+    """Runs serially and remembers what it ran."""
+
+    def __init__(self) -> None:
+        self.ran: list[Job] = []
+
+    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None]) -> None:
+        self.ran += jobs
+        SerialExecutor().run(jobs, on_record)
+
+
+class NoExecutor:
+    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None]) -> None:
+        raise AssertionError("nothing may run")
+
+
+class LosingExecutor:
+    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None]) -> None:
+        SerialExecutor().run(jobs[1:], on_record)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> JobStore:
+    return JobStore(tmp_path / "records")
+
+
+def sweep(n: int, seconds: float = 0.0) -> list[Job]:
+    return [Job.create(sample_jobs.draw, {"repetition": k, "seconds": seconds}) for k in range(n)]
+
+
+def test_order_duplicates_and_storing(store: JobStore) -> None:
+    jobs = sweep(3)
+    executor = CountingExecutor()
+    records = run_jobs([jobs[2], jobs[0], jobs[2], jobs[1]], store, executor, progress=False)
+    assert [record.job for record in records] == [jobs[2], jobs[0], jobs[2], jobs[1]]
+    assert executor.ran == [jobs[2], jobs[0], jobs[1]]
+    assert not any(record.cached for record in records)
+    assert store.successes(jobs) == {record.job.key: record for record in records}
+
+
+def test_a_rerun_takes_successes_from_the_store(store: JobStore) -> None:
+    first = run_jobs(sweep(3), store, SerialExecutor(), progress=False)
+    executor = CountingExecutor()
+    second = run_jobs(sweep(5), store, executor, progress=False)
+    assert executor.ran == sweep(5)[3:]
+    assert [record.cached for record in second] == [True, True, True, False, False]
+    assert second[:3] == first
+    assert run_jobs(sweep(5), store, NoExecutor(), progress=False) == second
+
+
+def test_failures_are_stored_and_run_again(store: JobStore) -> None:
+    jobs = [*sweep(1), Job.create(sample_jobs.fail, {"kind": "plain"})]
+    run_jobs(jobs, store, SerialExecutor(), progress=False)
+    failure = store.get(jobs[1])
+    assert failure is not None
+    assert failure.status == "failed"
+    executor = CountingExecutor()
+    again = run_jobs(jobs, store, executor, progress=False)
+    assert executor.ran == jobs[1:]
+    assert [(record.status, record.cached) for record in again] == [("ok", True), ("failed", False)]
+
+
+def test_ignore_runs_all_again(store: JobStore) -> None:
+    run_jobs(sweep(2), store, SerialExecutor(), progress=False)
+    executor = CountingExecutor()
+    records = run_jobs(sweep(2), store, executor, cache_mode="ignore", progress=False)
+    assert executor.ran == sweep(2)
+    assert not any(record.cached for record in records)
+
+
+def test_only_runs_nothing_and_needs_no_writable_folder(store: JobStore, tmp_path: Path) -> None:
+    failing = Job.create(sample_jobs.fail, {"kind": "plain"})
+    run_jobs([*sweep(1), failing], store, SerialExecutor(), progress=False)
+    records = run_jobs([*sweep(2), failing], store, NoExecutor(), cache_mode="only")
+    assert [(record.status, record.cached) for record in records] == [
+        ("ok", True),
+        ("missing", False),
+        ("failed", True),
+    ]
+    assert "run the job with cache_mode='default'" in str(records[1].error)
+    absent = tmp_path / "absent"
+    assert run_jobs(sweep(1), JobStore(absent), NoExecutor(), cache_mode="only")[0].status == "missing"
+    assert not absent.exists()
+
+
+def test_cache_mode_is_one_of_three(store: JobStore) -> None:
+    with pytest.raises(ValueError, match="cache_mode must be one of default, ignore, only, got 'none'"):
+        run_jobs([], store, NoExecutor(), cache_mode="none")
+
+
+def test_an_unwritable_store_is_found_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="cannot write to the folder of results"):
+        run_jobs(sweep(1), JobStore(tmp_path / "file"), NoExecutor(), progress=False)
+
+
+def test_an_executor_that_loses_jobs_is_reported(store: JobStore) -> None:
+    with pytest.raises(RuntimeError, match="must give a record for every job, got none for 1: "):
+        run_jobs(sweep(3), store, LosingExecutor(), progress=False)
+    assert len(store.successes(sweep(3))) == 2
+
+
+def test_no_jobs_no_records(store: JobStore) -> None:
+    assert run_jobs([], store, NoExecutor(), progress=False) == []
+
+
+@pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(2)])
+def test_each_record_is_stored_as_it_arrives(store: JobStore, executor: Executor) -> None:
+    jobs = sweep(4)
+    n_stored: list[int] = []
+
+    class Watching:
+        def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None]) -> None:
+            def watch(record: Record) -> None:
+                on_record(record)
+                n_stored.append(len(store.successes(jobs)))
+
+            executor.run(jobs, watch)
+
+    run_jobs(jobs, store, Watching(), progress=False)
+    assert n_stored == [1, 2, 3, 4]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_without_a_terminal_there_are_two_lines(store: JobStore, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = [*sweep(2), Job.create(sample_jobs.fail, {"kind": "plain"})]
+    run_jobs(sweep(1), store, SerialExecutor(), progress=False)
+    assert capsys.readouterr().err == ""
+    run_jobs(jobs, store, SerialExecutor(), label="table 6")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "table 6: 1 stored, 2 to run"
+    assert lines[1].startswith("table 6: 2 of 2 run in ")
+    assert lines[1].endswith(" s, 1 failed")
+    assert len(lines) == 2
+    run_jobs(sweep(2), store, NoExecutor(), label="again")
+    assert capsys.readouterr().err == "again: 2 stored, 0 to run\n"
+
+
+def test_on_a_terminal_there_is_a_bar_with_failures(store: JobStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    run_jobs([*sweep(2), Job.create(sample_jobs.fail, {"kind": "plain"})], store, SerialExecutor(), label="sweep")
+    assert "sweep: 100%" in screen.getvalue()
+    assert "3/3" in screen.getvalue()
+    assert "failed=1" in screen.getvalue()
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks processes up in /proc")
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("serial", 1), ("serial", 2), ("processes", 3)])
+def test_after_a_kill_exactly_the_rest_runs(
+    store: JobStore, programs: list["subprocess.Popen[str]"], kind: str, seed: int
+) -> None:
+    jobs = sweep(20, seconds=0.02)
+    n_before = random.Random(seed).randrange(1, 12)
+    programs.append(start_program(store.folder, kind, "draw", "repetition", 20, {"seconds": 0.02}))
+    wait_for(lambda: len(list(store.folder.glob("*/*.json"))) >= n_before)
+    time.sleep(random.Random(seed).uniform(0, 0.02))
+    programs[0].kill()
+    programs[0].wait()
+    stored = JobStore(store.folder).successes(jobs)
+    assert n_before <= len(stored) < 20
+    executor = CountingExecutor()
+    records = run_jobs(jobs, JobStore(store.folder), executor, progress=False)
+    assert executor.ran == [job for job in jobs if job.key not in stored]
+    assert [record.cached for record in records] == [job.key in stored for job in jobs]
+    assert [record.result for record in records] == [sample_jobs.draw(**job.parameters) for job in jobs]
+    assert len(list(store.folder.rglob("*.*"))) == 20, "nothing but records"
+
+
+@needs_proc
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_workers_end_with_the_program(
+    store: JobStore, tmp_path: Path, programs: list["subprocess.Popen[str]"], how: signal.Signals
+) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    programs.append(start_program(store.folder, "processes", "announce", "token", 4, {"folder": str(marks)}))
+    wait_for(lambda: len(list(marks.iterdir())) == 2)
+    workers = [int(mark.name.split(".")[1]) for mark in marks.iterdir()]
+    assert all(map(is_alive, workers))
+    os.kill(programs[0].pid, how)
+    assert programs[0].wait(timeout=20) != 0
+    wait_for(lambda: not any(map(is_alive, workers)))
+    if how == signal.SIGINT:
+        assert programs[0].stderr is not None
+        error = programs[0].stderr.read()
+        assert "KeyboardInterrupt" in error
+        assert "jobs: 0 of 4 run in" in error
+
+
+@pytest.mark.parametrize("kind", ["serial", "processes", "ray", "slurm"])
+def test_the_configuration_files_make_their_executor(kind: str) -> None:
+    settings = yaml.safe_load((REPOSITORY / "conf" / "executor" / f"{kind}.yaml").read_text(encoding="utf-8"))
+    settings.pop("folder", None)  # names another key
+    expected = {
+        "serial": SerialExecutor(),
+        "processes": ProcessExecutor(),
+        "ray": RayExecutor(),
+        "slurm": SlurmExecutor(),
+    }
+    assert make_executor(**settings) == expected[kind]
+    assert {"kind", *executor_options(kind)} == {*settings, *({"folder"} if kind == "slurm" else ())}

@@ -1,0 +1,49 @@
+"""Temporary files go with their writer, or after it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from trimbench.papers.execution.executors import ProcessExecutor
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.store import Record
+from trimbench.papers.execution.temporary import remove_abandoned, temporary_folder
+
+from . import sample_jobs
+
+
+def test_what_a_job_leaves_behind_goes_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    records: list[Record] = []
+    ProcessExecutor(workers=1).run([Job.create(sample_jobs.leave_a_file, {})], records.append)
+    (result,) = [record.result for record in records]
+    assert result is not None
+    assert Path(str(result["path"])).parent.parent == tmp_path
+    assert not list(tmp_path.glob("trimbench*"))
+
+
+def test_the_folder_of_a_dead_process_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with temporary_folder() as folder:
+        host = folder.name.split(".")[1]
+    assert not folder.exists()
+    dead = tmp_path / f"trimbench.{host}.{2**22 + 1}.00000000.tmp"  # no process has such a number
+    dead.mkdir()
+    (dead / "log").write_text("text")
+    with temporary_folder() as folder:
+        assert set(tmp_path.iterdir()) == {folder}
+
+
+def test_only_old_files_are_abandoned(tmp_path: Path) -> None:
+    old, new = tmp_path / ".partial-old", tmp_path / ".partial-new"
+    for folder in (old, new):
+        folder.mkdir()
+    os.utime(old, (time.time() - 2 * 24 * 3600,) * 2)
+    remove_abandoned(tmp_path.glob(".partial-*"))
+    assert set(tmp_path.iterdir()) == {new}

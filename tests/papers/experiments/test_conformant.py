@@ -1,0 +1,278 @@
+"""The experiments of the NaCL paper, on data that needs no download, and what their tables say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.conformant.authors import authors_curves, interpolated
+from trimbench.papers.conformant.em_mice import EmMice
+from trimbench.papers.conformant.figure1 import conforming_models
+from trimbench.papers.conformant.figure3 import Figure3
+from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing, crossing
+from trimbench.papers.conformant.solvers import solve_synthetic
+from trimbench.papers.conformant.sweep import summarise
+from trimbench.papers.conformant.uci_tables import UciTable
+
+from ..command_line import Answer
+
+Command = Callable[..., Answer]
+PROJECT = Catalogue((configuration_folder(),))
+DIGITS = ("experiment=conformant/digits", "executor=serial", "offline=true", "repetitions=2")
+
+
+def test_a_sweep_over_the_bundled_digits(command: Command, tmp_path: Path) -> None:
+    answer = command(*DIGITS, "missing=[0.0,0.4,0.9]")
+    assert answer.code == 0, answer.err
+    folder = tmp_path / "results/conformant"
+    accuracy, entropy = pd.read_csv(folder / "digits.csv"), pd.read_csv(folder / "digits_cross_entropy.csv")
+    assert accuracy["missing (%)"].round(1).tolist() == [0.0, 39.1, 89.1]
+    methods = ["NaCL", "mean", "median", "min", "max"]
+    # With nothing missing all agree with the classifier.
+    assert len(set(accuracy.loc[0, methods])) == 1
+    assert np.ptp(entropy.loc[0, methods].to_numpy(dtype=float)) < 1e-12
+    assert (np.diff(entropy["NaCL"]) > 0).all()
+    assert (entropy.loc[1:, "NaCL"] < entropy.loc[1:, "mean"]).all()
+    assert (folder / "digits.png").stat().st_size > 10_000
+    again = command(*DIGITS, "missing=[0.4]")
+    assert "2 stored, 0 to run" in again.err, "a mask depends on its own share only"
+
+
+@pytest.mark.parametrize(
+    ("words", "check"),
+    [
+        (["mechanism=block"], lambda rows: rows["missing_percent"].between(35, 60).all()),
+        (["mechanism=rates", "+rates.pixel_3_3=1.0"], lambda rows: rows["missing_percent"].between(45, 55).all()),
+        (["rounding=nearest"], lambda rows: (rows["missing_percent"] == 50).all()),
+        (["datasets=[breast_cancer]"], lambda rows: (rows["missing_percent"] == 50).all()),
+        (["encoding=authors", "datasets=[example_simulated]"], lambda rows: (rows["missing_percent"] == 50).all()),
+    ],
+)
+def test_settings_of_a_sweep(command: Command, tmp_path: Path, words: list[str], check: Any) -> None:
+    answer = command(*DIGITS, "missing=[0.5]", *words)
+    assert answer.code == 0, answer.out + answer.err
+    assert check(pd.read_csv(tmp_path / "results/conformant/digits_rows.csv"))
+
+
+def test_figure_1_has_two_models_of_one_classifier(command: Command, tmp_path: Path) -> None:
+    answer = command("experiment=conformant/figure1", "executor=serial")
+    assert "Reported numbers: 2; reproduced: 2 exact.\n" in answer.out
+    table = pd.read_csv(tmp_path / "results/conformant/figure1_table.csv")
+    for model in ("P1", "P2"):
+        np.testing.assert_allclose(table[f"{model}(c | x)"], table["F"], atol=1e-12)
+        assert table[f"{model}(x)"].sum() == pytest.approx(1)
+    assert (table["P1(x)"] - table["P2(x)"]).abs().min() > 0.01
+    weights = conforming_models(prior=0.5, positive=[0.8, 0.45], negative=[0.3, 0.5], other=[0.9, 0.9])["weights"]
+    np.testing.assert_allclose(weights, [-1.157, 2.234, -0.201], atol=0.001)
+
+
+def test_splice_is_within_a_point_and_a_half_of_table_5(command: Command, given_folder: Path, tmp_path: Path) -> None:
+    if not (given_folder / "openml/org/openml/www/datasets/46").is_dir():
+        pytest.skip("TRIMBENCH_CACHE does not hold splice")
+    answer = command(
+        *("experiment=conformant/table5", "executor=serial", "offline=true"),
+        *("datasets=[splice]", "repetitions_of.splice=10", "roundings=[fifths]"),
+    )
+    assert answer.code == 0, answer.err
+    table = pd.read_csv(tmp_path / "results/conformant/table5_table.csv").set_index("label (%)")
+    for label, printed in {20: 93.3, 40: 87.2, 60: 76.6, 80: 59.1}.items():
+        assert table.loc[label, "missing (%)"] == pytest.approx(label)
+        assert table.loc[label, "NaCL"] == pytest.approx(printed, abs=1.5)
+    order = pd.read_csv(tmp_path / "results/conformant/table5_order.csv")
+    assert (order["printed"] == order["ours"]).all()
+
+
+def test_the_authors_curves() -> None:
+    curve = authors_curves("mnist", "accuracy")
+    nacl = curve[curve["method"] == "nacl"]
+    assert len(nacl) == 40
+    assert interpolated(nacl, 0.0) == pytest.approx(0.9172, abs=1e-4)
+    assert interpolated(nacl, 101.0) is None
+    assert authors_curves("digits", "accuracy").empty
+    assert not authors_curves("adult", "accuracy").empty, "a micro-averaged F1 is an accuracy"
+    for name in ("mnist", "fashion", "covtype", "adult", "splice"):
+        assert not authors_curves(name, "cross_entropy").empty
+
+
+def test_where_curves_cross() -> None:
+    assert crossing([(0, 0.5, 0.6)]) == 0
+    assert crossing([(0, 0.9, 0.1), (100, 0.5, 0.4)]) == 100
+    assert crossing([(0, 0.9, 0.8), (10, 0.8, 0.7), (20, 0.6, 0.7)]) == pytest.approx(15)
+
+
+def test_intervals_are_those_of_student() -> None:
+    rows = pd.DataFrame({"missing": 0.5, "missing_percent": 50.0, "nacl/accuracy": [0.7, 0.8, 0.9]})
+    (line,) = summarise(rows, "accuracy").to_dict("records")
+    assert (line["mean"], line["n"]) == (pytest.approx(0.8), 3)
+    assert line["high"] - line["mean"] == pytest.approx(4.3027 * 0.1 / np.sqrt(3), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", PROJECT.names("protocol"))
+def test_protocols_say_what_they_are(name: str) -> None:
+    text = (configuration_folder() / f"protocol/{name}.yaml").read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    assert PROJECT.mapping("protocol", name)["dataset"] in PROJECT.names("dataset")
+
+
+def test_fractions_that_hide_as_many_features_are_one_share() -> None:
+    done = pd.DataFrame(
+        {
+            "missing": [0.0, 0.05, 0.1, 0.1],
+            "missing_percent": [0.0, 0.0, 7.7, 7.7],
+            "nacl/accuracy": [0.9, 0.8, 0.7, 0.5],
+        }
+    )
+    summary = summarise(done, "accuracy", ["nacl"])
+    assert summary["percent"].tolist() == [0.0, 7.7]
+    assert summary["mean"].tolist() == pytest.approx([0.85, 0.6])
+    assert summary["n"].tolist() == [2, 2]
+
+
+def test_one_mask_has_no_interval() -> None:
+    rows = pd.DataFrame({"missing": [0.5], "missing_percent": [50.0], "nacl/accuracy": [0.7]})
+    (line,) = summarise(rows, "accuracy", ["nacl"]).to_dict("records")
+    assert (line["mean"], line["n"]) == (0.7, 1)
+    assert np.isnan([line["low"], line["high"]]).all()
+
+
+IMAGES = "digits_3v5"
+NEEDS_NO_DOWNLOAD = ("executor=serial", "offline=true")
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> tuple[str, str]:
+    """Configuration folder with a protocol of two of the bundled digits."""
+    folder = tmp_path / "mine"
+    (folder / "protocol").mkdir(parents=True)
+    text = 'dataset: digits\ntitle: Digits 3 v 5\nclasses: ["3", "5"]\nimage: [8, 8]\n'
+    (folder / f"protocol/{IMAGES}.yaml").write_text(text)
+    return "--config-dir", str(folder)
+
+
+def test_explanations_of_a_data_set_of_ones_choice(command: Command, tmp_path: Path, images: tuple[str, str]) -> None:
+    words = (*images, "experiment=conformant/figure6", f"datasets=[{IMAGES}]", *NEEDS_NO_DOWNLOAD)
+    answer = command(*words, "rows=[0,3]")
+    assert answer.code == 0, answer.out + answer.err
+    table = pd.read_csv(tmp_path / "results/conformant/figure6_table.csv")
+    assert table["data"].tolist() == ["Digits 3 v 5"] * 2
+    assert table["row"].tolist() == [0, 3]
+    assert (table["size of the explanation"] <= table["support features"]).all()
+    answer = command(*words, "rows=[0,900]")
+    assert answer.code == 2
+    assert re.search(r"rows must be less than 7\d, the number of test rows of digits_3v5, got 900", answer.err)
+    answer = command("experiment=conformant/figure6", "datasets=[digits]", *NEEDS_NO_DOWNLOAD)
+    assert answer.code == 2
+    assert "datasets must have two classes, got 10 in 'digits'" in answer.err
+
+
+def test_figure_3_has_both_encodings_and_compares_one(command: Command, tmp_path: Path) -> None:
+    words = ("experiment=conformant/figure3", "datasets=[digits]", "missing=[0.0,0.5]", "repetitions=1")
+    answer = command(*words, *NEEDS_NO_DOWNLOAD)
+    assert answer.code == 0, answer.out + answer.err
+    folder = tmp_path / "results/conformant"
+    authors, paper = (pd.read_csv(folder / f"figure3_digits_accuracy{end}.csv") for end in ("", "_paper"))
+    assert authors["masks"].tolist() == paper["masks"].tolist() == [1, 1]
+
+
+def test_distances_are_those_of_the_authors_encoding() -> None:
+    stored = authors_curves("mnist", "accuracy")
+    at = interpolated(stored[stored["method"] == "nacl"], 50.0)
+    assert at is not None
+    common = {"dataset": "mnist", "title": "MNIST", "status": "ok", "missing": 0.5, "missing_percent": 50.0}
+    fills = {"mean/accuracy": 0.3, "median/accuracy": 0.3, "min/accuracy": 0.95, "max/accuracy": 0.1}
+    rows = pd.DataFrame(
+        [
+            {**common, **fills, "encoding": "authors", "nacl/accuracy": at + 0.01, "job": "ours"},
+            {**common, **fills, "encoding": "paper", "nacl/accuracy": 0.0, "job": "other"},
+        ]
+    )
+    found = Figure3(["mnist"], [0.5], 1).outcome(rows)
+    assert found.reproduced["mnist accuracy/NaCL"] == pytest.approx(0.01)
+    assert found.reproduced["mnist accuracy/outperformed"] == 3
+    assert found.jobs_behind("mnist accuracy/NaCL") == ["ours"]
+    assert found.tables[0].frame["ours"].iloc[0] == pytest.approx(at + 0.01)
+
+
+def test_max_imputation_is_held_against_the_worst_of_the_rest() -> None:
+    common = {"dataset": "mnist", "title": "MNIST", "status": "ok", "encoding": "authors", "job": "one"}
+    entropies = {"nacl": 0.1, "mean": 0.2, "median": 0.3, "min": 0.4, "naive_bayes": 9.0}
+    rows = [
+        {**common, "missing": share, "missing_percent": 100 * share, "max/cross_entropy": of_max}
+        | {f"{method}/cross_entropy": value for method, value in entropies.items()}
+        for share, of_max in ((0.0, 50.0), (0.1, 6.0), (0.5, 8.0), (0.9, 2.0))
+    ]
+    found = Figure3(["mnist"], [0.0, 0.1, 0.5, 0.9], 1).outcome(pd.DataFrame(rows))
+    assert found.reproduced["mnist cross_entropy/max by worst of the rest"] == pytest.approx(20)
+
+
+def test_em_and_mice_are_held_against_the_text() -> None:
+    entropies = {"nacl": 0.1, "mean": 0.2, "median": 0.3, "min": 0.4, "max": 0.9, "normal_draw": 0.8, "mice": 0.25}
+    common = {"dataset": "mnist", "missing": 0.01, "missing_percent": 0.9, "status": "ok", "fit_on": "test"}
+    rest = {"accuracy": 0.5, "f1_weighted": 0.5, "fit_seconds": 1.0, "ms_per_row": 1.0}
+    rows = pd.DataFrame(
+        [{**common, **rest, "method": name, "cross_entropy": v, "job": name} for name, v in entropies.items()]
+    )
+    experiment = EmMice(["mnist"], [0.01], list(entropies), ["test"], {})
+    found = experiment.outcome(rows)
+    assert found.reproduced == {
+        "mnist 1 %/em_from_worst": 2,
+        "mnist 1 %/mice_less_mean": pytest.approx(0.05),
+        "mnist 1 %/outperformed": 2,
+    }
+    assert found.jobs_behind("mnist 1 %/outperformed") == list(entropies)
+    nothing = experiment.outcome(rows.assign(missing_percent=0.0))
+    assert nothing.tables[0].frame.empty
+    assert "Of mnist the smallest share hides no feature" in nothing.notes[-1]
+
+
+def test_weighted_f1_where_classes_are_unbalanced() -> None:
+    common = {"dataset": "adult", "title": "Adult", "status": "ok", "missing": 0.0, "missing_percent": 0.0}
+    both = {"nacl/accuracy": 0.9, "naive_bayes/accuracy": 0.8, "nacl/f1_weighted": 0.7, "naive_bayes/f1_weighted": 0.65}
+    experiment = NaiveBayesCrossing(["adult"], [0.0], measure_of={"adult": "f1_weighted"})
+    found = experiment.outcome(pd.DataFrame([common | both | {"job": "one"}]))
+    assert found.reproduced["adult/complete_lead"] == pytest.approx(5)
+    assert found.tables[0].frame["measure stored"].tolist() == ["accuracy"]
+
+
+def test_imputations_that_are_outperformed_are_counted() -> None:
+    common = {"dataset": "adult", "status": "ok", "encoding": "authors", "rounding": "fifths", "as_run": True}
+    values = {"nacl": 0.7, "min@test": 0.6, "max@test": 0.8, "mean@test": 0.65, "median@test": 0.7}
+    common |= {"missing": 0.2, "missing_percent": 15.4, "job": "one"}
+    row = {**common, **{f"{k}/f1_weighted": v for k, v in values.items()}}
+    found = UciTable("f1_weighted", ["adult"], [0.2], 1).outcome(pd.DataFrame([row]))
+    assert found.reproduced["adult 20 %/outperformed"] == 2
+    assert found.intervals == {}
+
+
+def test_conformity_of_a_geometric_program_is_that_of_its_own_probabilities() -> None:
+    found = {
+        solver: solve_synthetic(n_features=3, n_classes=2, seed=1, solver=solver) for solver in ("newton", "gpkit")
+    }
+    assert found["newton"]["conformity_error"] is None
+    assert 0 < found["gpkit"]["conformity_error"] < 1e-4
+
+
+def test_data_of_ones_own_may_have_missing_numbers(command: Command, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.normal(size=80), "smokes": rng.choice(["yes", "no"], 80)})
+    table["ill"] = np.where(table["age"] + rng.normal(size=80) > 0, "yes", "no")
+    table.loc[::7, "age"] = np.nan
+    folder = tmp_path / "mine"
+    (folder / "dataset").mkdir(parents=True)
+    table.to_csv(folder / "clinic.csv", index=False)
+    path = folder / "clinic.csv"
+    (folder / "dataset/clinic.yaml").write_text("kind: csv\npath: ../clinic.csv\ntarget: ill\n")
+    words = ("--config-dir", str(folder), *DIGITS, "datasets=[clinic]", "missing=[0.0,0.5]")
+    answer = command(*words)
+    assert answer.code == 0, answer.out + answer.err
+    table.assign(ill="no").to_csv(path, index=False)
+    answer = command(*words)
+    assert answer.code == 2
+    assert "data set clinic must have two classes or more, got ['no']" in answer.err

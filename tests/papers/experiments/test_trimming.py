@@ -1,0 +1,228 @@
+"""The experiments on trimming against numbers that were obtained in other ways."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import trimbench as tb
+from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.trimming.budget_curve import BudgetCurve
+from trimbench.papers.trimming.table6 import Table6
+
+from ..command_line import Answer
+from .brute_force import best, potential_agreements
+
+N_FEATURES = {"bupa": 6, "pima": 8, "ident": 9, "anatomy": 12, "heart": 13, "voting": 16, "hepatitis": 19}
+THRESHOLDS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+
+
+def rows_of(folder: Path) -> pd.DataFrame:
+    rows = pd.read_csv(folder / "trimming/table6_rows.csv")
+    rows["features"] = [tuple(json.loads(text)) for text in rows["features"]]
+    return rows
+
+
+@pytest.mark.parametrize("network", N_FEATURES)
+def test_table_6_counts_subsets(table6: Path, network: str) -> None:
+    n, m = N_FEATURES[network], N_FEATURES[network] // 3
+    line = pd.read_csv(table6 / "trimming/table6_table.csv").set_index("network").loc[network]
+    assert (line["n_features"], line["budget"]) == (n, m)
+    assert line["subsets"] == len(list(combinations(range(n), m)))
+    n_affordable = sum(math.comb(n, j) for j in range(1, m + 1))
+    assert line["fs_sdd_evaluations"] == n_affordable
+    rows = rows_of(table6)
+    ours = rows[rows["network"] == network]
+    assert len(ours) == 2 * len(THRESHOLDS)
+    assert set(ours[ours["method"] == "fs_sdd"]["n_evaluations"]) == {n_affordable}
+    trimmed = ours[ours["method"] == "eca_trim"]
+    assert trimmed["n_evaluations"].between(1, 2**n).all()
+    assert line["eca_trim_evaluations"] == pytest.approx(trimmed["n_evaluations"].mean(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("network", "features", "agreement"),
+    [
+        ("pima", {"DB2", "DB6"}, 0.85885),
+        ("anatomy", {"TA3", "TA4", "TA8", "TA9"}, 0.95315),
+        ("voting", {"V3", "V4", "V5", "V8", "V12"}, 0.98601),
+    ],
+)
+def test_best_trimmings_at_one_half(table6: Path, network: str, features: set[str], agreement: float) -> None:
+    rows = rows_of(table6)
+    (row,) = rows[
+        (rows["network"] == network) & (rows["threshold"] == 0.5) & (rows["method"] == "eca_trim")
+    ].itertuples()
+    assert set(row.features) == features
+    assert row.agreement == pytest.approx(agreement, abs=5e-6)
+
+
+@pytest.mark.parametrize("network", N_FEATURES)
+def test_no_subset_is_better(table6: Path, given_networks: Path, network: str) -> None:
+    """The trimmings are those of a search through all subsets of the budget's size."""
+    files = given_networks / "files" / "trimbn"
+    model = tb.read_ace(files / f"{network}.net.cnf", files / f"{network}.net.lmap")
+    every = potential_agreements(model, "0", THRESHOLDS, N_FEATURES[network] // 3)
+    assert len(every) == math.comb(N_FEATURES[network], N_FEATURES[network] // 3)
+    rows = rows_of(table6)
+    trimmed = rows[(rows["network"] == network) & (rows["method"] == "eca_trim")].set_index("threshold")
+    selected = rows[(rows["network"] == network) & (rows["method"] == "fs_sdd")].set_index("threshold")
+    n_unique = 0
+    for place, threshold in enumerate(THRESHOLDS):
+        value, subset = best(every, place, 1e-9)
+        found = trimmed.loc[threshold]
+        assert found["agreement"] == pytest.approx(value, abs=1e-10)
+        assert found["optimal"]
+        assert found["threshold_low"] < found["new_threshold"] <= found["threshold_high"]
+        assert len(found["features"]) <= found["budget"]
+        if subset is not None:
+            n_unique += 1
+            assert set(found["features"]) == {model.feature_names[i] for i in subset}
+        kept = {model.feature_names.index(name) for name in found["features"]}
+        around = [float(values[place]) for other, values in every.items() if kept <= set(other)]
+        assert around == pytest.approx([value] * len(around), abs=1e-10), "what is found is itself among the best"
+        assert selected.loc[threshold, "agreement"] <= selected.loc[threshold, "agreement_at_best_threshold"] + 1e-12
+        assert selected.loc[threshold, "agreement_at_best_threshold"] <= value + 1e-10
+    assert n_unique >= 2
+
+
+def test_every_reported_number_has_a_counterpart(table6: Path, command: Callable[..., Answer], tmp_path: Path) -> None:
+    for name in ("table4", "quiz"):
+        assert command(f"experiment=trimming/{name}", "executor=serial").code == 0
+    reported = Catalogue((configuration_folder(),)).mapping("reported", "trimming")
+    del reported["paper"]
+    here = tmp_path / "results"
+    folders = {"trimming/table4": here, "trimming/quiz": here, "trimming/table6": table6}
+    # Figures 5 and 7 need other data; test_figure5_and_quiz.py and test_figure7_and_scaling.py look at their keys.
+    known = {*folders, "trimming/figure5", "trimming/figure7"}
+    assert known == set(reported), "an experiment with reported numbers that this test does not know"
+    for experiment, folder in folders.items():
+        compared = pd.read_csv(folder / f"{experiment}.csv")
+        numbers = reported[experiment]["numbers"]
+        assert compared["cell"].tolist() == [f"{row}/{name}" for row, entry in numbers.items() for name in entry]
+        assert compared["reproduced"].notna().all()
+        assert "not attempted" not in set(compared["verdict"])
+
+
+def test_numbers_that_do_not_depend_on_the_machine_are_exact(table6: Path) -> None:
+    compared = pd.read_csv(table6 / "trimming/table6.csv")
+    by_count = compared["cell"].str.contains("n_features|subsets|fs_sdd_evaluations")
+    assert by_count.sum() == 21
+    assert set(compared[by_count]["verdict"]) == {"exact"}
+    assert compared[~by_count]["reason"].notna().all()
+
+
+def test_table_4(command: Callable[..., Answer], tmp_path: Path) -> None:
+    """0.56 = 0.04 + 0.20 + 0.30 + 0.02: accept the first three of the four instances."""
+    assert command("experiment=trimming/table4", "executor=serial").code == 0
+    compared = pd.read_csv(tmp_path / "results/trimming/table4.csv", dtype={"reported": str})
+    assert compared["verdict"].tolist() == ["exact"] * 3
+    assert compared["reproduced"].tolist() == pytest.approx([0.04 + 0.20 + 0.30 + 0.02, 0.0, 0.5], abs=1e-12)
+
+
+def made_up(network: str, threshold: float, method: str, **result: object) -> dict[str, object]:
+    sizes = {"n_features": 6, "budget": 2, "n_evaluations": 10, "method_seconds": 0.5}
+    job = f"{network} {threshold} {method}"
+    return {"network": network, "threshold": threshold, "method": method, "status": "ok", "job": job, **sizes, **result}
+
+
+def test_table_6_takes_no_mean_over_fewer_thresholds() -> None:
+    rows = [
+        made_up("a", 0.3, "eca_trim", n_evaluations=10, agreement=0.9),
+        made_up("a", 0.7, "eca_trim", n_evaluations=20, agreement=0.8),
+        made_up("a", 0.3, "fs_sdd", agreement=0.9 - 1e-12, agreement_at_best_threshold=0.9, agreement_of_best_tie=0.9),
+        made_up("a", 0.7, "fs_sdd", status="failed", agreement=math.nan),
+        made_up("b", 0.3, "eca_trim", status="failed"),
+    ]
+    outcome = Table6(["a", "b", "c"], [0.3, 0.7]).outcome(pd.DataFrame(rows))
+    assert outcome.tables[0].frame["network"].tolist() == ["a"]
+    assert outcome.reproduced["a/eca_trim_evaluations"] == 15
+    assert outcome.reproduced["a/subsets"] == 15
+    assert outcome.jobs_behind("a/eca_trim_evaluations") == ["a 0.3 eca_trim", "a 0.7 eca_trim"]
+    assert outcome.reproduced["largest network/eca_trim_evaluations"] == 15
+    assert outcome.jobs_behind("largest network/eca_trim_evaluations") == ["a 0.3 eca_trim", "a 0.7 eca_trim"]
+    assert outcome.jobs_behind("a/subsets") == ["a 0.3 eca_trim", "a 0.7 eca_trim", "a 0.3 fs_sdd"]
+    assert outcome.jobs_behind("all/strictly_better_percent") is None
+    assert "a/fs_sdd_evaluations" not in outcome.reproduced
+    assert not [key for key in outcome.reproduced if key.startswith(("b/", "c/"))]
+    assert outcome.reproduced["all/strictly_better_percent"] == 0.0, "equal up to rounding is not better"
+
+
+def test_table_6_counts_strictly_better_trimmings_in_all_readings() -> None:
+    rows = []
+    values = [(0.9, 0.8, 0.8, 0.9), (0.9, 0.8, 0.85, 0.85), (0.9, 0.9, 0.9, 0.9), (0.7, 0.6, 0.7, 0.7)]
+    for place, (ours, kept, moved, tied) in enumerate(values):
+        rows.append(made_up("a", place / 10, "eca_trim", agreement=ours))
+        selected = {"agreement": kept, "agreement_at_best_threshold": moved, "agreement_of_best_tie": tied}
+        rows.append(made_up("a", place / 10, "fs_sdd", **selected))
+    outcome = Table6(["a"], [0.0, 0.1, 0.2, 0.3]).outcome(pd.DataFrame(rows))
+    assert outcome.tables[1].frame["percent"].tolist() == [75.0, 50.0, 25.0]
+    assert outcome.reproduced["all/strictly_better_percent"] == 25.0
+    assert outcome.reproduced["all, threshold kept/strictly_better_percent"] == 75.0
+
+
+def curve_rows(splits: int, budgets: list[int]) -> pd.DataFrame:
+    random = np.random.default_rng(7)
+    return pd.DataFrame(
+        {
+            "dataset": "d",
+            "split": split,
+            "budget": budget,
+            "status": "ok",
+            "agreement": 0.9,
+            "upper_bound": 0.9 + 0.01 * split - 1e-15,
+            "optimal": split == 0,
+            "test_agreement": random.random(),
+            "test_accuracy": 0.5 + 0.1 * split,
+            "full_test_accuracy": 0.75,
+            "n_evaluations": 10 + split,
+            "method_seconds": 0.1,
+        }
+        for budget in budgets
+        for split in range(splits)
+    )
+
+
+def test_the_curve_averages_over_splits_and_spans_them() -> None:
+    outcome = BudgetCurve(["d"], [1, 2], splits=3).outcome(curve_rows(3, [1, 2]))
+    line = outcome.tables[0].frame.iloc[0]
+    assert (line["splits"], line["proven"], line["evaluations"]) == (3, 1, 11)
+    assert line["largest gap"] == pytest.approx(0.02)
+    assert line["test accuracy"] == pytest.approx(0.6)
+    points = outcome.figures[0].points
+    accuracy = points[(points["series"] == "accuracy on test rows") & (points["x"] == 1)].iloc[0]
+    assert (accuracy["low"], accuracy["y"], accuracy["high"]) == pytest.approx((0.5, 0.6, 0.7))
+    assert outcome.figures[0].levels == {"accuracy with all features": 0.75}
+
+
+def test_a_curve_without_results_has_its_columns_all_the_same() -> None:
+    failed = curve_rows(2, [1]).assign(status="failed")
+    outcome = BudgetCurve(["d"], [1], splits=2).outcome(failed)
+    whole = BudgetCurve(["d"], [1], splits=2).outcome(curve_rows(2, [1]))
+    assert list(outcome.tables[0].frame.columns) == list(whole.tables[0].frame.columns)
+    assert len(outcome.tables[0].frame) == len(outcome.figures) == 0
+
+
+def test_curves_of_several_data_sets_are_several_figures(command: Callable[..., Answer], tmp_path: Path) -> None:
+    answer = command(
+        *("experiment=trimming/breast_cancer", "datasets=[breast_cancer,example_simulated]", "budgets=[1,2]"),
+        *("splits=2", "evaluation_limit=30", "executor=serial"),
+    )
+    assert answer.code == 0
+    for dataset in ("breast_cancer", "example_simulated"):
+        assert (tmp_path / f"results/trimming/breast_cancer_{dataset}.png").is_file()
+        points = pd.read_csv(tmp_path / f"results/trimming/breast_cancer_{dataset}_points.csv")
+        assert len(points) == 4
+        assert (points["low"] <= points["y"]).all()
+    rows = pd.read_csv(tmp_path / "results/trimming/breast_cancer_rows.csv")
+    assert (rows["agreement"] <= rows["upper_bound"] + 1e-12).all()
+    # More features never agree less often.
+    wide = rows.pivot_table(index=["dataset", "split"], columns="budget", values="agreement")
+    assert (wide[1] <= wide[2] + 1e-12).all()

@@ -1,0 +1,210 @@
+"""Figures are a function of their points."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.figure
+import numpy as np
+import pandas as pd
+import pytest
+
+from trimbench.papers.study.plan import ImageFigure, LineFigure
+from trimbench.papers.reporting.figures import _STYLE, _coincide, _draw_lines, _picture, draw
+
+POINTS = pd.DataFrame(
+    [
+        {"series": series, "x": x, "y": x / 10 + shift, "low": x / 10, "high": x / 10 + 0.3}
+        for series, shift in (("agreement", 0.1), ("accuracy", 0.2))
+        for x in (3, 1, 2)
+    ]
+)
+
+
+def figure(points: pd.DataFrame = POINTS, title: str = "A title", y_label: str = "probability") -> LineFigure:
+    return LineFigure("", title, "budget", y_label, points, {"all features": 0.4})
+
+
+def drawn(folder: Path, line_figure: LineFigure | ImageFigure) -> tuple[bytes, bytes]:
+    folder.mkdir()
+    paths = [folder / "f.png", folder / "f.pdf"]
+    draw(line_figure, paths)
+    return paths[0].read_bytes(), paths[1].read_bytes()
+
+
+def test_the_same_points_give_the_same_bytes(tmp_path: Path) -> None:
+    png, pdf = drawn(tmp_path / "a", figure())
+    assert (png[:8], pdf[:5]) == (b"\x89PNG\r\n\x1a\n", b"%PDF-")
+    assert (png, pdf) == drawn(tmp_path / "b", figure())
+
+
+def test_the_order_of_points_on_a_line_does_not_matter(tmp_path: Path) -> None:
+    ordered = POINTS.sort_values(["series", "x"], ascending=[False, True])
+    assert drawn(tmp_path / "a", figure(ordered)) == drawn(tmp_path / "b", figure())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [figure(POINTS.assign(y=POINTS["y"] * 1.5)), figure(POINTS.drop(columns=["low", "high"])), figure(title="B title")],
+    ids=["points", "without an interval", "title"],
+)
+def test_what_differs_is_seen(tmp_path: Path, other: LineFigure) -> None:
+    assert drawn(tmp_path / "a", other)[0] != drawn(tmp_path / "b", figure())[0]
+
+
+def test_scales_lines_to_compare_with_and_guides_are_seen(tmp_path: Path) -> None:
+    plain = figure()
+    others = {
+        "x_scale": {"x_scale": "log"},
+        "y_scale": {"y_scale": "log"},
+        "verticals": {"verticals": {"truth": 2.0}},
+        "levels": {"levels": {"low": 0.2, "high": 0.4}},
+        "guide": {"marks": {"accuracy": "guide"}},
+        "points": {"marks": {"accuracy": "points"}},
+        "highlight": {"marks": {"accuracy": "highlight"}},
+        "cloud": {"marks": {"accuracy": "cloud"}},
+        "density": {"marks": {"accuracy": "density"}},
+        "interval": {"interval": "range"},
+    }
+    pictures = {
+        name: drawn(tmp_path / name, dataclasses.replace(plain, **change))[0] for name, change in others.items()
+    }
+    pictures["plain"] = drawn(tmp_path / "plain", plain)[0]
+    assert len(set(pictures.values())) == len(pictures)
+
+
+def test_drawing_leaves_the_style_of_others_alone(tmp_path: Path) -> None:
+    before = dict(mpl.rcParams)
+    drawn(tmp_path / "a", figure())
+    assert dict(mpl.rcParams) == before
+
+
+def test_axes_that_are_no_whole_numbers_and_odd_names(tmp_path: Path) -> None:
+    points = POINTS.assign(x=POINTS["x"] / 3, series=POINTS["series"] + " 50% a_b {x}")
+    png, _ = drawn(tmp_path / "a", figure(points, y_label="100% a_b"))
+    assert len(png) > 10_000
+
+
+def test_a_reference_is_drawn_otherwise(tmp_path: Path) -> None:
+    plain = figure()
+    marked = LineFigure("", plain.title, "budget", "probability", POINTS, plain.levels, {"accuracy": "reference"})
+    assert drawn(tmp_path / "a", marked)[0] != drawn(tmp_path / "b", plain)[0]
+
+
+def test_images(tmp_path: Path) -> None:
+    pixels = [
+        {"row": row, "column": column, "y": y, "x": x, "value": (y + x) % 2 if column == "all" or y else np.nan}
+        for row in ("first", "second")
+        for column in ("all", "chosen")
+        for y in range(4)
+        for x in range(5)
+    ]
+    image = ImageFigure("", "Explanations", pd.DataFrame(pixels))
+    png, pdf = drawn(tmp_path / "a", image)
+    assert (png, pdf) == drawn(tmp_path / "b", image)
+    grey = mpl.image.imread(tmp_path / "a/f.png")[:, :, 0]
+    assert {0.0, 1.0} <= set(np.unique(grey))
+    assert np.isclose(grey, 0x8A / 255, atol=0.01).mean() > 0.02, "what is not chosen is grey"
+
+
+def test_a_logarithmic_axis_of_few_values_has_its_ticks_there() -> None:
+    points = pd.DataFrame({"series": "a", "x": [5, 50, 700], "y": [1.0, 10.0, 100.0]})
+    axes = mpl.figure.Figure().add_subplot()
+    _draw_lines(axes, dataclasses.replace(figure(points), levels={}, x_scale="log"))
+    assert axes.get_xticks().tolist() == [5, 50, 700]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["5", "50", "700"]
+    assert axes.xaxis.get_minorticklocs().tolist() == []
+
+
+def test_lines_coincide_on_the_scale_on_which_they_are_drawn() -> None:
+    points = pd.DataFrame({"series": list("aabbcc"), "x": [1, 2] * 3, "y": [1.0, 2.0, 1.5, 3.0, 1e6, 2e6]})
+    both = [dataclasses.replace(figure(points), y_scale=scale) for scale in ("linear", "log")]
+    assert [_coincide(drawn_figure, "a", "b") for drawn_figure in both] == [True, False]
+
+
+def names_in(line_figure: LineFigure) -> list[str]:
+    with mpl.rc_context(_STYLE):
+        (axes,) = _picture(line_figure).axes
+    return [text.get_text().replace("\n", " ") for text in axes.texts]
+
+
+def test_each_series_is_named_once_in_its_colour_and_nothing_has_a_legend() -> None:
+    names = ("line", "line (authors)", "other", "other (authors)", "equal", "cloud", "best")
+    points = pd.concat([POINTS[POINTS["series"] == "accuracy"].assign(series=name) for name in names])
+    marks = dict(zip(names, ("line", "reference", "line", "reference", "guide", "cloud", "highlight"), strict=True))
+    both = {"levels": {"k = 1": 0.3, "k = 1 ": 0.1}, "verticals": {"truth": 1.5}, "interval": "range"}
+    line_figure = dataclasses.replace(figure(points), marks=marks, **both)
+    assert sorted(names_in(line_figure)) == sorted(
+        ["line", "other", "equal", "● cloud", "best", "dashed: authors", "k = 1", "k = 1", "truth", "bars: range"]
+    )
+    with mpl.rc_context(_STYLE):
+        canvas = _picture(line_figure)
+    assert canvas.legends == []
+    assert canvas.axes[0].get_legend() is None
+    colours = {text.get_text(): text.get_color() for text in canvas.axes[0].texts}
+    assert colours["line"] == "#0072B2"
+    assert colours["other"] not in (colours["line"], colours["equal"])
+
+
+def test_a_density_is_named_at_its_peak() -> None:
+    points = pd.DataFrame({"series": "posterior", "x": [0, 1, 2, 3], "y": [0.0, 5.0, 1.0, 0.0]})
+    with mpl.rc_context(_STYLE):
+        (axes,) = _picture(LineFigure("", "t", "x", "y", points, marks={"posterior": "density"})).axes
+    (name,) = axes.texts
+    assert (name.get_text(), name.xy) == ("posterior", (1, 5))
+
+
+def intervals_drawn(points: pd.DataFrame) -> tuple[list[float], list[float]]:
+    """Return where bars and where the ends of intervals are drawn."""
+    axes = mpl.figure.Figure().add_subplot()
+    _draw_lines(axes, dataclasses.replace(figure(points), levels={}))
+    bars = [
+        float(x)
+        for collection in axes.collections
+        if type(collection).__name__ == "LineCollection"
+        for segment in collection.get_segments()
+        for x in segment[:, 1]
+    ]
+    # The ends of intervals are darker than, or before, the line itself.
+    ends = [float(y) for line in axes.lines if line.get_zorder() > 3 for y in line.get_ydata()]
+    return bars, ends
+
+
+def test_intervals_are_drawn_with_both_ends_however_narrow() -> None:
+    narrow = POINTS.assign(low=POINTS["y"] - 1e-6, high=POINTS["y"] + 1e-6)
+    for points in (POINTS, narrow):
+        bars, ends = intervals_drawn(points)
+        assert sorted(bars) == sorted(ends) == sorted([*points["low"], *points["high"]])
+
+
+def test_an_unknown_interval_is_not_drawn() -> None:
+    unknown = POINTS.assign(low=POINTS["low"].where(POINTS["x"] > 1), high=POINTS["high"].where(POINTS["x"] > 1))
+    bars, ends = intervals_drawn(unknown)
+    assert len(bars) == len(ends) == 2 * (POINTS["x"] > 1).sum()
+    assert intervals_drawn(POINTS.drop(columns=["low", "high"])) == ([], [])
+    nowhere = dataclasses.replace(figure(POINTS.assign(low=np.nan, high=np.nan)), interval="range")
+    assert "bars: range" not in names_in(nowhere)
+
+
+def test_many_points_have_a_band_with_edges() -> None:
+    x = np.linspace(0, 1, 200)
+    points = pd.DataFrame({"series": "a", "x": x, "y": x, "low": x - 0.1, "high": x + 0.1})
+    bars, ends = intervals_drawn(points)
+    assert bars == []
+    assert sorted(ends) == sorted([*points["low"], *points["high"]])
+    assert names_in(dataclasses.replace(figure(points), interval="range", levels={})) == ["a", "bands: range"]
+
+
+def test_lines_that_differ_by_rounding_coincide() -> None:
+    points = pd.DataFrame({"series": list("aabb"), "x": [1, 2] * 2, "y": [1.0, 1.0, 1.0 - 2e-16, 1.0 - 1e-16]})
+    assert _coincide(figure(points), "a", "b")
+
+
+def test_a_long_title_is_not_cut_off() -> None:
+    with mpl.rc_context(_STYLE):
+        canvas = _picture(figure(title="Average minus log probability on subsets of the features " * 3))
+    canvas.draw_without_rendering()
+    box = canvas._suptitle.get_window_extent()
+    assert all(canvas.bbox.contains(*corner) for corner in box.corners())

@@ -1,0 +1,95 @@
+"""What a command prints, and the summary at its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from trimbench.papers.configuration import Catalogue, ConfigurationError
+from trimbench.papers.data.errors import WAY_OUT
+from trimbench.papers.reporting.overview import Overview
+
+from .builders import findings, record
+
+REPORTED = """
+family/one:
+  source: A paper
+  rules: {value: {kind: exact}}
+  numbers: {a: {value: "0.3"}, b: {value: "7"}}
+"""
+
+
+@pytest.fixture
+def overview(tmp_path: Path) -> Overview:
+    folder = tmp_path / "conf/reported"
+    folder.mkdir(parents=True)
+    (folder / "paper.yaml").write_text(REPORTED)
+    return Overview(tmp_path / "results", Catalogue((tmp_path / "conf",)))
+
+
+def summary(tmp_path: Path) -> pd.DataFrame:
+    return pd.read_csv(tmp_path / "results/summary.csv").set_index("experiment")
+
+
+def test_a_complete_experiment(overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    overview.note(findings(reproduced={"a/value": 0.3, "b/value": 8.0}))
+    assert overview.close(summary=False) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("\n## family/one: complete\n\nMain table\n\n| row   |   value |\n")
+    assert "Reported numbers: 2; reproduced: 1 exact, 1 differs.\n" in out
+    assert f"  {tmp_path / 'results/family/one.csv'}\n" in out
+    assert not (tmp_path / "results/summary.csv").exists()
+
+
+def test_failed_jobs_are_told_and_give_exit_code_1(overview: Overview, capsys: pytest.CaptureFixture[str]) -> None:
+    overview.note(findings(records=[record(1), record(2, "crashed", "the worker process died")]))
+    assert overview.close(summary=False) == 1
+    out = capsys.readouterr().out
+    assert "## family/one: 1 of 2 jobs ok, 1 of 2 jobs crashed\n" in out
+    assert "1 jobs failed, the first with: the worker process died\n" in out
+
+
+def test_missing_data_is_no_failure_and_is_told_once(overview: Overview, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = {"vote": f"file 'v' is not available from https://x: offline; {WAY_OUT}"}
+    for name in ("family/one", "family/two"):
+        overview.note(findings(name, records=[], missing=missing))
+    assert overview.close(summary=False) == 0
+    out = capsys.readouterr().out
+    assert "## family/two: data not available\n" in out
+    assert "reproduced: 2 not attempted." in out
+    end = f"\nData that could not be had ({WAY_OUT}):\n  vote: file 'v' is not available from https://x: offline\n"
+    assert out.endswith(end)
+
+
+def test_summary(overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    overview.note(findings(reproduced={"a/value": 0.3}))
+    overview.note(findings("family/two"))
+    overview.note_failure("family/three", ValueError("Boom"))
+    assert overview.close(summary=True) == 1
+    lines = summary(tmp_path)
+    assert lines["status"].to_dict() == {
+        "family/one": "complete",
+        "family/two": "complete",
+        "family/three": "failed: Boom",
+    }
+    assert lines["exact"].tolist() == [1, 0, 0]
+    assert lines["not attempted"].tolist() == [1, 0, 0]
+    out = capsys.readouterr().out
+    assert "## family/three: failed\n" in out
+    assert "ValueError: Boom" in out
+    assert "# Reported and reproduced" in out
+
+
+def test_numbers_of_an_experiment_that_could_not_run_were_not_attempted(overview: Overview, tmp_path: Path) -> None:
+    overview.note_failure("family/one", ValueError("Boom"))
+    assert overview.close(summary=True) == 1
+    assert summary(tmp_path)["not attempted"].tolist() == [2]
+
+
+def test_mistakes_in_reported_numbers_come_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "reported").mkdir()
+    (tmp_path / "reported/paper.yaml").write_text(REPORTED.replace('"7"', "7"))
+    with pytest.raises(ConfigurationError, match="b/value must be quoted, got 7"):
+        Overview(tmp_path / "results", Catalogue((tmp_path,)))

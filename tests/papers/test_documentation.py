@@ -1,0 +1,242 @@
+"""The documentation is built without a warning, what it shows is run, and where it points there is something."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+
+import trimbench
+import trimbench.estimators
+from . import pages
+from .command_line import Answer
+
+DOCS = pages.ROOT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if path.parent.name != "tours")
+HOW_TO = [path for path in PAGES if path.parent.name == "howto"]
+IN_THE_REPOSITORY = [pages.ROOT / "README.md", pages.ROOT / "CONTRIBUTING.md", *PAGES]
+Run = Callable[..., Answer]
+
+
+@dataclass
+class Html(HTMLParser):
+    """What a built page points to, and what can be pointed to in it."""
+
+    ids: set[str] = field(default_factory=set)
+    links: list[str] = field(default_factory=list)
+    loaded: list[str] = field(default_factory=list)
+    formulas: list[str] = field(default_factory=list)
+    _in_formula: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {key: value for key, value in attrs if value is not None}
+        self.ids.update(values[key] for key in ("id", "name") if key in values)
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        elif tag == "link" and values.get("rel") != "canonical":
+            self.loaded.append(values["href"])
+        elif "src" in values:
+            self.loaded.append(values["src"])
+        if tag == "math":
+            self._in_formula = True
+            self.formulas.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_formula &= tag != "math"
+
+    def handle_data(self, data: str) -> None:
+        if self._in_formula:
+            self.formulas[-1] += data
+
+
+@dataclass(frozen=True)
+class Built:
+    """The built documentation.
+
+    Attributes
+    ----------
+    folder : Path
+    pages : dict of str to Html
+        By their path in the folder.
+    """
+
+    folder: Path
+    pages: dict[str, Html]
+
+    def is_dead(self, page: str, link: str) -> bool:
+        """Tell whether a link of a page leads nowhere; of a link to the network, whether it has the wrong form."""
+        parts = urlsplit(link)
+        if parts.scheme == "data":
+            return False
+        if parts.scheme or parts.netloc:
+            return parts.scheme != "https" or "." not in parts.netloc
+        target = self.folder / page
+        if parts.path:
+            target = (target.parent / unquote(parts.path)).resolve()
+        if not target.is_file():
+            return True
+        anchor = unquote(parts.fragment)
+        return bool(anchor) and anchor not in self.pages[target.relative_to(self.folder).as_posix()].ids
+
+
+def build(folder: Path) -> Built:
+    """Build the documentation strictly, without executing the notebooks in it: they have tests of their own."""
+    html = folder.resolve() / "html"
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--builder", "html"]
+    options = ["-D", "nb_execution_mode=off", str(DOCS), str(html)]
+    ended = subprocess.run([*command, *options], capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr
+    found: dict[str, Html] = {}
+    for path in html.rglob("*.html"):
+        found[path.relative_to(html).as_posix()] = page = Html()
+        page.feed(path.read_text(encoding="utf-8"))
+    return Built(html, found)
+
+
+def has_every_page(built: Built) -> None:
+    sources = [*PAGES, *(DOCS / "tours").glob("*.ipynb")]
+    expected = {path.relative_to(DOCS).with_suffix(".html").as_posix() for path in sources}
+    assert len(expected) > 20
+    assert expected <= set(built.pages)
+
+
+def has_no_dead_link(built: Built) -> None:
+    links = [(name, link) for name, page in built.pages.items() for link in page.links]
+    assert [f"{name}: {link}" for name, link in links if built.is_dead(name, link)] == []
+    for link in ("nowhere.html", "tutorial.html#nothing", "#nothing", "https://", "https://nowhere", "ftp://a.org"):
+        assert built.is_dead("index.html", link), link
+
+
+def needs_no_network(built: Built) -> None:
+    for name, page in built.pages.items():
+        assert page.loaded, name
+        for link in page.loaded:
+            assert not urlsplit(link).scheme or link.startswith("data:"), (name, link)
+            assert not built.is_dead(name, link), (name, link)
+
+
+def has_its_formulas_in_full(built: Built) -> None:
+    formulas = [formula for page in built.pages.values() for formula in page.formulas]
+    assert len(formulas) > 100
+    assert [formula for formula in formulas if "\\" in formula or not formula.strip()] == []
+
+
+def has_every_public_name(built: Built) -> None:
+    documented = {name for path, page in built.pages.items() if path.startswith("reference/") for name in page.ids}
+    for module in (trimbench, trimbench.estimators):
+        assert [name for name in module.__all__ if f"{module.__name__}.{name}" not in documented] == []
+
+
+def test_the_build(tmp_path: Path) -> None:
+    built = build(tmp_path)  # one test, because building takes long and parallel tests share nothing
+    for check in (has_every_page, has_no_dead_link, needs_no_network, has_its_formulas_in_full, has_every_public_name):
+        check(built)
+
+
+@pytest.mark.parametrize("path", IN_THE_REPOSITORY, ids=lambda path: path.relative_to(pages.ROOT).as_posix())
+def test_pages_point_to_files_of_the_repository(path: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        parts = urlsplit(link)
+        target = path.parent / parts.path
+        assert parts.scheme == "https" or target.exists() or target.with_suffix(".ipynb").exists(), link
+    for name in re.findall(r"`((?:conf|scripts|requirements|docs|notebooks|trimbench|tests)/[\w./]+)`", text):
+        assert (pages.ROOT / name).exists(), name
+
+
+def _public(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """Return the public names of a module, with the public methods and properties of its classes."""
+    for name in module.__all__:
+        value = getattr(module, name)
+        yield name, value
+        if inspect.isclass(value):
+            own = {key: found for key, found in vars(value).items() if not key.startswith("_")}
+            for key, found in own.items():
+                documentable = found.__func__ if isinstance(found, classmethod | staticmethod) else found
+                if inspect.isfunction(documentable) or isinstance(documentable, property):
+                    yield f"{name}.{key}", documentable
+
+
+@pytest.mark.parametrize("module", [trimbench, trimbench.estimators])
+def test_every_public_name_has_a_docstring(module: ModuleType) -> None:
+    everything = dict(_public(module))
+    assert len(everything) > len(module.__all__)
+    assert [name for name, value in everything.items() if not (value.__doc__ or "").strip()] == []
+
+
+@pytest.mark.parametrize("path", HOW_TO, ids=lambda path: path.stem)
+def test_a_page_can_be_followed(path: Path, command: Run) -> None:
+    for line, printed, said in pages.follow(path):
+        assert printed == said, f"{path.name}, line {line}"
+    for arguments in pages.commands(path.read_text(encoding="utf-8")):
+        if "--config-dir" in arguments:
+            (words,) = pages.points(arguments)
+            answer = command(*words, "executor=serial")
+            assert answer.code == 0, answer.err
+            assert ": complete" in answer.out
+            assert answer.files
+
+
+SHOWN = [
+    pytest.param(arguments, id=f"{path.stem}: {arguments}")
+    for path in PAGES
+    for arguments in pages.commands(path.read_text(encoding="utf-8"))
+    if "--config-dir" not in arguments and "features=500" not in arguments.split()
+]
+
+
+@pytest.mark.parametrize("arguments", SHOWN)
+def test_commands_are_understood(arguments: str, command: Run) -> None:
+    for words in pages.points(arguments):
+        answer = command(*words) if "--help" in words else command(*words, "--cfg", "job")
+        assert answer.code == 0, answer.err
+        assert "runner:" in answer.out or not any(word.startswith("experiment=") for word in words)
+
+
+def test_there_are_commands_and_examples_to_check() -> None:
+    assert len(SHOWN) > 15
+    examples = [block for path in HOW_TO for block in pages.blocks(path.read_text(encoding="utf-8"), "python")]
+    assert len(examples) > 15
+
+
+def test_the_tutorial_can_be_followed(command: Run, tmp_path: Path) -> None:
+    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    first, settings, changed, refused, *_, report = [pages.points(line)[0] for line in pages.commands(text)]
+    table, complaint = pages.blocks(text, "text")
+
+    assert table in command(*first, "executor=serial").out
+    assert re.search(r"`(1 stored, 0 to run)`", text)
+    assert "1 stored, 0 to run" in command(*first, "executor=serial").err
+    assert "n_features: 10000" in command(*settings).out
+    command(*changed, "executor=serial")
+    for name in re.findall(r"`(results/selection_bias/\S+\.png)`", text):
+        assert (tmp_path / name).stat().st_size > 0
+    answer = command(*refused)
+    assert answer.code == 2
+    assert complaint.strip() in answer.err
+    assert "n_features" in answer.err
+    command(*report, "experiment=trimming/table4")
+    assert "not attempted" in command("experiment=trimming/table4", "threshold=0.4", "executor=serial").out
+
+
+def test_the_reference_names_every_setting() -> None:
+    text = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
+    rows = {name for row in re.findall(r"^\| (`[^|]+) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    shared = yaml.safe_load((pages.ROOT / "conf/config.yaml").read_text(encoding="utf-8"))
+    wanted = set(shared) - {"defaults", "hydra"} | {"experiment", "profile", "executor"}
+    for path in (pages.ROOT / "conf/executor").glob("*.yaml"):
+        wanted |= set(yaml.safe_load(path.read_text(encoding="utf-8"))) - {"kind"}
+    assert wanted - rows == set()

@@ -1,1 +1,0 @@
-"""The experiments of the papers: one package per paper, one module per table or figure."""

@@ -1,0 +1,62 @@
+"""How much processor time the jobs of an experiment that are still to run will take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from trimbench.papers.configuration import Catalogue
+from trimbench.papers.execution.store import Record
+
+GROUP = "cost"
+
+
+def measured(catalogue: Catalogue, profile: str) -> Mapping[str, float]:
+    """Return the seconds of one job of each experiment, as an earlier run of the profile measured them.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    profile : str
+
+    Returns
+    -------
+    mapping from the name of an experiment to the mean seconds of its jobs
+        Empty for a profile that was never measured.
+    """
+    if profile not in catalogue.names(GROUP):
+        return {}
+    return {name: float(seconds) for name, seconds in catalogue.mapping(GROUP, profile).items()}
+
+
+def estimate(records: Sequence[Record | None], typical: float | None) -> float | None:
+    """Estimate the processor time of the jobs without a stored success.
+
+    Parameters
+    ----------
+    records : sequence of Record or None
+        What is stored of each job.
+    typical : float or None
+        Seconds of one job in an earlier run; the stored jobs of this one, where there are any, say it better.
+
+    Returns
+    -------
+    float or None
+        Seconds; None if neither is known.
+    """
+    done = [record.seconds for record in records if record is not None and record.ok]
+    n_to_run = len(records) - len(done)
+    per_job = fmean(done) if done else typical
+    if not n_to_run:
+        return 0.0
+    return None if per_job is None else n_to_run * per_job
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time as a reader would say it: seconds, minutes or hours, in two digits; a dash if it is not known."""
+    if seconds is None:
+        return "–"
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.2g} {unit}" if seconds < 10 * size else f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 or not seconds else f"{seconds:.1g} s"

@@ -1,0 +1,210 @@
+"""Tables of zeros and ones: numbers cut at thresholds, labels one-hot, with the columns of each feature."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.papers.data.columns import is_number_column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CutRule = Literal["mean", "part_mean", "row_mean", "bins"]
+CUT_RULES: tuple[CutRule, ...] = get_args(CutRule)
+MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class BinaryEncoding:
+    """How a table becomes zeros and ones.
+
+    Attributes
+    ----------
+    cut : {"mean", "part_mean", "row_mean", "bins"}
+        A number is 1 where it exceeds the mean plus `margin` standard deviations: of its column in the training rows,
+        of its column in its own part (training or test), or of its row. With ``"bins"`` it is one-hot encoded in bins.
+    margin : float
+    bins : int
+        Number of bins with equally many training rows, for numbers without `cuts`; equal cuts count once.
+    cuts : mapping from column to thresholds
+        Bins of ``"bins"``: a value belongs to the bin of the first threshold that it does not exceed.
+    distinct : sequence of str
+        Columns of numbers whose every value is a bin of its own under ``"bins"``.
+    merged : mapping from name to prefix
+        Indicator columns whose names begin with the prefix are the one-hot encoding of one feature.
+    """
+
+    cut: CutRule = "mean"
+    margin: float = 0.05
+    bins: int = 5
+    cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    distinct: Sequence[str] = ()
+    merged: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.cut not in CUT_RULES:
+            raise ValueError(f"cut must be one of {', '.join(CUT_RULES)}, got {self.cut!r}")
+        if self.bins < 2:
+            raise ValueError(f"bins must be 2 or more, got {self.bins}")
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryTable:
+    """Training and test rows as zeros and ones.
+
+    Attributes
+    ----------
+    train, test : ndarray of uint8, shape (n_rows, n_columns)
+    features : tuple of str
+        Names of the features.
+    columns : tuple of tuple of int
+        Columns of each feature: one for a number or a label of two values that stays one, else one for each value.
+    """
+
+    train: NDArray[np.uint8]
+    test: NDArray[np.uint8]
+    features: tuple[str, ...]
+    columns: tuple[tuple[int, ...], ...]
+
+
+def encode_binary(train: pd.DataFrame, test: pd.DataFrame, encoding: BinaryEncoding) -> BinaryTable:
+    """Encode training and test rows.
+
+    Parameters
+    ----------
+    train, test : DataFrame
+        Numbers and labels, with the same columns. A missing value is a value of its own: a cut number with missing
+        values has three columns (below, above, missing), one in bins has one more.
+    encoding : BinaryEncoding
+
+    Returns
+    -------
+    BinaryTable
+
+    Raises
+    ------
+    ValueError
+        When there is no row, or a column that `encoding` names does not exist.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"size": [1.0, 2.0, 9.0], "colour": ["red", None, "blue"]})
+    >>> table = encode_binary(frame, frame[:1], BinaryEncoding())
+    >>> table.train.tolist(), table.columns
+    ([[0, 0, 0, 1], [0, 0, 1, 0], [1, 1, 0, 0]], ((0,), (1, 2, 3)))
+    """
+    if len(train) == 0 or len(test) == 0:
+        raise ValueError(f"train and test must have rows, got {len(train)} and {len(test)}")
+    names = [str(name) for name in train.columns]
+    for name in (*encoding.cuts, *encoding.distinct):
+        if name not in names:
+            raise ValueError(f"cuts and distinct must name columns of the table, got {name!r}; there are {names[:20]}")
+    parts: list[tuple[str, NDArray[np.uint8], NDArray[np.uint8]]] = []
+    merged = _merged(names, encoding.merged)
+    numbers = [name for name in names if is_number_column(train[name]) and name not in merged]
+    cut = _cut_numbers(train, test, numbers, encoding) if encoding.cut != "bins" else {}
+    done: set[str] = set()
+    for name in names:
+        feature = merged.get(name, name)
+        if feature in done:
+            continue
+        done.add(feature)
+        if name in merged:
+            columns = [column for column, owner in merged.items() if owner == feature]
+            parts.append((feature, _indicators(train, columns), _indicators(test, columns)))
+        elif name in cut:
+            parts.append((name, *cut[name]))
+        elif name in numbers:
+            parts.append((name, *_binned(train, test, name, encoding)))
+        else:
+            parts.append((name, *_one_hot(train[name], test[name])))
+    widths = [left.shape[1] for _, left, _ in parts]
+    starts = np.concatenate([[0], np.cumsum(widths)]).tolist()
+    return BinaryTable(
+        np.ascontiguousarray(np.hstack([left for _, left, _ in parts])),
+        np.ascontiguousarray(np.hstack([right for _, _, right in parts])),
+        tuple(name for name, _, _ in parts),
+        tuple(tuple(range(start, start + width)) for start, width in zip(starts, widths, strict=False)),
+    )
+
+
+def _merged(names: Sequence[str], prefixes: Mapping[str, str]) -> dict[str, str]:
+    """Return the feature of each indicator column."""
+    owner: dict[str, str] = {}
+    for feature, prefix in prefixes.items():
+        found = [name for name in names if name.startswith(prefix)]
+        if not found:
+            raise ValueError(f"merged: no column begins with {prefix!r}; there are {names[:20]}")
+        owner |= dict.fromkeys(found, feature)
+    return owner
+
+
+def _cut_numbers(
+    train: pd.DataFrame, test: pd.DataFrame, names: list[str], encoding: BinaryEncoding
+) -> dict[str, tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
+    """Cut all numbers at once: an image has hundreds of columns."""
+    if not names:
+        return {}
+    left, right = (frame[names].to_numpy(dtype=np.float64) for frame in (train, test))
+
+    def level(part: NDArray[np.float64]) -> NDArray[np.float64]:
+        axis = 1 if encoding.cut == "row_mean" else 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a column or row without any number
+            mean, deviation = np.nanmean(part, axis=axis, keepdims=True), np.nanstd(part, axis=axis, keepdims=True)
+        return np.asarray(mean + encoding.margin * deviation)
+
+    ones = (left > level(left)).astype(np.uint8)
+    others = (right > (level(left) if encoding.cut == "mean" else level(right))).astype(np.uint8)
+    gaps = np.isnan(left), np.isnan(right)
+    incomplete = gaps[0].any(axis=0) | gaps[1].any(axis=0)
+    return {
+        name: (_three(ones[:, i], gaps[0][:, i]), _three(others[:, i], gaps[1][:, i]))
+        if incomplete[i]
+        else (ones[:, [i]], others[:, [i]])
+        for i, name in enumerate(names)
+    }
+
+
+def _three(ones: NDArray[np.uint8], gaps: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Return the columns of the values below, above and missing."""
+    return np.eye(3, dtype=np.uint8)[np.where(gaps, 2, ones)]
+
+
+def _binned(
+    train: pd.DataFrame, test: pd.DataFrame, name: str, encoding: BinaryEncoding
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    left, right = (frame[name].to_numpy(dtype=np.float64) for frame in (train, test))
+    known = left[~np.isnan(left)]
+    inner = encoding.cuts.get(name)
+    if name in encoding.distinct:
+        thresholds = np.unique(np.concatenate([known, right[~np.isnan(right)]]))[:-1]
+    elif inner is not None or len(known) == 0:
+        thresholds = np.array(inner or [], dtype=np.float64)
+    else:
+        thresholds = np.unique(np.quantile(known, np.arange(1, encoding.bins) / encoding.bins, method="lower"))
+    width = len(thresholds) + 1
+    places = [np.where(np.isnan(part), width, np.searchsorted(thresholds, part)) for part in (left, right)]
+    bins = np.eye(width + any((part == width).any() for part in places), dtype=np.uint8)
+    return bins[places[0]], bins[places[1]]
+
+
+def _indicators(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.uint8]:
+    return np.column_stack([(frame[column].astype(str) == "1").to_numpy(dtype=np.uint8) for column in columns])
+
+
+def _one_hot(train: pd.Series[Any], test: pd.Series[Any]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    import pandas as pd
+
+    texts = [part.astype(object).where(part.notna(), MISSING).astype(str) for part in (train, test)]
+    categories = pd.Index(sorted({*texts[0].unique(), *texts[1].unique()}))
+    codes = [categories.get_indexer(pd.Index(text)) for text in texts]
+    rows = np.eye(len(categories), dtype=np.uint8)
+    return rows[codes[0]], rows[codes[1]]

@@ -1,0 +1,108 @@
+"""Where data is looked for and where downloads go."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trimbench.papers.data.reachability import HostMemory
+
+OPENML_SERVER = "https://www.openml.org/api/v1/xml"
+_VARIABLE = "TRIMBENCH_CACHE"
+_ANY_WRITE_BIT = 0o222
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Folders that hold data, in the order in which they are searched.
+
+    Each is laid out as ``files/<path>`` and ``openml/org/openml/www/datasets/<id>/``.
+
+    Parameters
+    ----------
+    folders : tuple of Path
+        Folders that are read and never written, unless one of them is also `writable`.
+    writable : Path
+        Folder for downloads; created when first needed, and searched last if it is not in `folders`.
+    offline : bool
+        Never download.
+    openml_server : str
+        Address of OpenML's XML interface.
+    hosts : HostMemory
+        Hosts that could not be reached during the life of this object.
+    """
+
+    folders: tuple[Path, ...]
+    writable: Path
+    offline: bool = False
+    openml_server: str = OPENML_SERVER
+    hosts: HostMemory = field(default_factory=HostMemory, compare=False, repr=False)
+
+    @classmethod
+    def from_environment(cls, offline: bool = False) -> "Cache":
+        """Build the cache from ``TRIMBENCH_CACHE`` (first) and the user's own cache folder.
+
+        Downloads go to ``TRIMBENCH_CACHE`` if it can be written, else to the user's cache.
+
+        Raises
+        ------
+        ValueError
+            ``TRIMBENCH_CACHE`` is set to something that is not a folder and cannot be made one.
+        """
+        from platformdirs import user_cache_path
+
+        user = user_cache_path("trimbench", appauthor=False)
+        value = os.environ.get(_VARIABLE, "")
+        if not value:
+            return cls(folders=(user,), writable=user, offline=offline)
+        named = _existing_folder(value)
+        folders = (named,) if named == user else (named, user)
+        return cls(folders=folders, writable=named if _is_writable(named) else user, offline=offline)
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """All folders to search, in order."""
+        return self.folders if self.writable in self.folders else (*self.folders, self.writable)
+
+    def openml_folder(self, place: Path, dataset_id: int) -> Path:
+        """Return the folder of one OpenML data set under one of the `places`."""
+        return place / "openml" / "org" / "openml" / "www" / "datasets" / str(dataset_id)
+
+    @contextmanager
+    def workspace(self) -> Iterator[Path]:
+        """Give a temporary folder on the file system of `writable`, so that results can be renamed into it.
+
+        Raises
+        ------
+        OSError
+            `writable` cannot be created or written.
+        """
+        self.writable.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".partial-", dir=self.writable) as folder:
+            yield Path(folder)
+
+
+def _existing_folder(value: str) -> Path:
+    folder = Path(value).expanduser().absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"{_VARIABLE} must name a folder that exists or can be created, got {value!r} "
+            f"({error.strerror}); correct it, or unset it to use the user's own cache"
+        ) from error
+    return folder
+
+
+def _is_writable(folder: Path) -> bool:
+    # A folder without any write bit was made read-only on purpose. The administrator could write there all
+    # the same, and even a probe that is deleted at once would change its time stamp.
+    if not folder.stat().st_mode & _ANY_WRITE_BIT:
+        return False
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False

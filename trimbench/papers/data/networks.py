@@ -1,0 +1,101 @@
+"""Networks from the files that are declared for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from trimbench.networks.ace import read_ace, read_ace_problem
+from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.network_declaration import NetworkDeclaration
+from trimbench.papers.data.sources import network_paths
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredNetwork:
+    """A network with the classification problem that is stated for it.
+
+    Attributes
+    ----------
+    model : NaiveBayes or BayesianNetwork
+    target : str, optional
+        The class; None where the network is declared without one.
+    positive : str, optional
+        State of the class that counts as positive.
+    features : tuple of str
+        In the order of the stated problem; for a network without one, its leaves (but for the class).
+    """
+
+    model: NaiveBayes | BayesianNetwork
+    target: str | None
+    positive: str | None
+    features: tuple[str, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of all nodes."""
+        model = self.model
+        return model.nodes if isinstance(model, BayesianNetwork) else (model.class_variable, *model.feature_names)
+
+    def features_without(self, target: str) -> tuple[str, ...]:
+        """Return the features when another node is taken as the class."""
+        return tuple(name for name in self.features if name != target)
+
+
+def load_network(declaration: NetworkDeclaration, cache: Cache) -> DeclaredNetwork:
+    """Fetch and read a declared network.
+
+    Parameters
+    ----------
+    declaration : NetworkDeclaration
+    cache : Cache
+
+    Raises
+    ------
+    DataUnavailable
+        When a file is neither cached nor to be had.
+    ValueError
+        When the files do not hold what was declared.
+    """
+    paths = network_paths(declaration, cache)
+    return _load_ace(declaration, paths) if declaration.format == "ace" else _load_whole(declaration, paths["network"])
+
+
+def _load_ace(declaration: NetworkDeclaration, paths: dict[str, Path]) -> DeclaredNetwork:
+    model = read_ace(paths["cnf"], paths["lmap"])
+    problem = read_ace_problem(paths["search"])
+    for what, declared, found in (
+        ("target", declaration.target, problem.target),
+        ("target", declaration.target, model.class_variable),
+        ("number of features", declaration.features, model.n_features),
+        ("features", sorted(model.feature_names), sorted(problem.costs)),
+    ):
+        _check(declaration, what, declared, found)
+    return DeclaredNetwork(model, declaration.target, declaration.positive, tuple(problem.costs))
+
+
+def _load_whole(declaration: NetworkDeclaration, path: Path) -> DeclaredNetwork:
+    endings = {f".{declaration.format}", *({".xml"} if declaration.format == "xmlbif" else ())}
+    ending = Path(path.name.lower().removesuffix(".gz")).suffix
+    if ending not in endings:
+        raise ValueError(
+            f"network {declaration.name!r}: a file of format {declaration.format!r} must end in "
+            f"{' or '.join(sorted(endings))} (and .gz), got {path.name!r}"
+        )
+    model = BayesianNetwork.read(path)
+    if declaration.target is not None and declaration.target not in model.nodes:
+        raise ValueError(
+            f"network {declaration.name!r}: `target` must be one of its nodes, {', '.join(model.nodes[:20])}"
+            f"{', ...' if len(model.nodes) > 20 else ''}, got {declaration.target!r}"
+        )
+    leaves = tuple(node for node in model.nodes if not model.children(node) and node != declaration.target)
+    if declaration.features is not None:
+        _check(declaration, "number of features (leaves)", declaration.features, len(leaves))
+    return DeclaredNetwork(model, declaration.target, declaration.positive, leaves)
+
+
+def _check(declaration: NetworkDeclaration, what: str, declared: object, found: object) -> None:
+    if declared != found:
+        raise ValueError(f"network {declaration.name!r}: {what} must be {declared!r}, got {found!r} in its files")

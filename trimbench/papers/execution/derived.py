@@ -1,0 +1,101 @@
+"""Arrays that several jobs need and that take long to compute, kept in the user's cache folder."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trimbench.papers.execution.canonical import canonical_json
+from trimbench.papers.execution.temporary import remove_stale, temporary_name
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Arrays = dict[str, "np.ndarray[Any, Any]"]
+
+
+def remember(kind: str, key: Mapping[str, Any], compute: Callable[[], Arrays]) -> Arrays:
+    """Return arrays that were computed before under the same key, or compute and keep them.
+
+    A pure function of its key may be remembered: a job that uses it stays a pure function of its parameters. Where
+    nothing can be written the arrays are computed and not kept. Of several processes that ask at once, one computes.
+
+    Parameters
+    ----------
+    kind : str
+        What the arrays are, part of the key and of the file's name.
+    key : mapping
+        JSON values: everything that decides the arrays, the version of the code among it.
+    compute : callable
+        Returns arrays by name.
+
+    Returns
+    -------
+    dict of str to ndarray
+    """
+    digest = hashlib.sha256(canonical_json({"kind": kind, "key": dict(key)}, "key").encode()).hexdigest()
+    path = _folder() / f"{kind}-{digest[:32]}.npz"
+    found = _read(path)
+    if found is not None:
+        return found
+    with _alone(path.with_suffix(".lock")) as can_write:
+        found = _read(path)  # another process may have been faster
+        if found is not None:
+            return found
+        arrays = compute()
+        if can_write:
+            _write(path, arrays)
+        return arrays
+
+
+def _folder() -> Path:
+    from platformdirs import user_cache_path
+
+    return user_cache_path("trimbench", appauthor=False) / "derived"
+
+
+def _read(path: Path) -> Arrays | None:
+    import numpy as np
+
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+        return None  # not there, or damaged: it is computed again
+
+
+def _write(path: Path, arrays: Arrays) -> None:
+    import numpy as np
+
+    temporary = path.with_name(temporary_name(path.stem))
+    remove_stale(path.parent.glob("*.tmp"))
+    # A full disk costs time, not the result.
+    with contextlib.suppress(OSError):
+        try:
+            with temporary.open("wb") as stream:
+                np.savez(stream, **arrays)  # type: ignore[arg-type]
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[bool]:
+    """Wait until no other process holds the lock; tell whether the folder can be written."""
+    from filelock import FileLock
+
+    held = FileLock(lock)
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        held.acquire()
+    except OSError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        held.release()

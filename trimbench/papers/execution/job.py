@@ -1,0 +1,180 @@
+"""A job: one call of one function, named by everything that decides its result."""
+
+import functools
+import hashlib
+import inspect
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trimbench.papers.execution.canonical import canonical_json, to_plain
+from trimbench.papers.execution.functions import JobFunction, check_function_name, code_version, name_of, resolve
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call of a job function. Equal jobs have equal results.
+
+    Use `Job.create`, which writes the parameters in canonical form and works out the code version.
+
+    Parameters
+    ----------
+    function : str
+        ``"package.module:name"`` of a function marked with `job_function`.
+    parameters_json : str
+        Its keyword arguments as canonical JSON.
+    data : tuple of (str, str)
+        Name and SHA-256 of every data set that the function reads, sorted by name.
+    code : str
+        Version of the source that decides the result, from `code_version`.
+
+    Raises
+    ------
+    ValueError
+        If a field is not in the form above.
+    """
+
+    function: str
+    parameters_json: str
+    data: tuple[tuple[str, str], ...]
+    code: str
+
+    def __post_init__(self) -> None:
+        check_function_name(self.function)
+        if not _is_canonical_object(self.parameters_json):
+            raise ValueError(
+                f"parameters_json must be a JSON object in canonical form, got {self.parameters_json!r}; "
+                "use Job.create, which writes it"
+            )
+        names = [name for name, _ in self.data]
+        if names != sorted(set(names)):
+            raise ValueError(f"data must be sorted by name without repetition, got {names!r}; use Job.create")
+        for name, sha256 in self.data:
+            if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
+                raise ValueError(
+                    f"data[{name!r}] must be a SHA-256 in 64 lower-case hexadecimal digits, got {sha256!r}; "
+                    "pass hashlib.sha256(...).hexdigest() of the data"
+                )
+
+    @classmethod
+    def create(
+        cls,
+        function: str | JobFunction,
+        parameters: Mapping[str, Any],
+        data: Mapping[str, str] | None = None,
+    ) -> "Job":
+        """Make a job of a function and its arguments.
+
+        Parameters
+        ----------
+        function : str or callable
+            A function marked with `job_function`, or its name as ``"package.module:name"``.
+        parameters : mapping of str to JSON value
+            Keyword arguments. NumPy scalars become numbers and tuples become lists.
+        data : mapping of str to str, optional
+            SHA-256 of every data set that the function reads, by name. It enters the key only; the function
+            finds the data itself.
+
+        Returns
+        -------
+        Job
+            With the code version of this moment.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the function is not a marked top-level function, if a parameter is unknown to it, missing, or
+            has no JSON form, or if a hash is malformed.
+        """
+        name = function if isinstance(function, str) else name_of(function)
+        parameters_json = canonical_json(parameters, "parameters")
+        _check_signature(name, json.loads(parameters_json))
+        return cls(name, parameters_json, tuple(sorted((data or {}).items())), code_version(name))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Keyword arguments of the call, decoded anew at every access."""
+        decoded: dict[str, Any] = json.loads(self.parameters_json)
+        return decoded
+
+    @functools.cached_property
+    def key(self) -> str:
+        """SHA-256 (64 hexadecimal digits) of the canonical JSON of all four fields."""
+        return hashlib.sha256(canonical_json(self.to_dict(), "job").encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the four fields as JSON values, with the parameters decoded."""
+        return {
+            "function": self.function,
+            "parameters": self.parameters,
+            "data": dict(self.data),
+            "code": self.code,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "Job":
+        """Rebuild a job from `to_dict`, without looking at the code of today.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If `fields` was not written by `to_dict`.
+        """
+        parameters_json = canonical_json(fields["parameters"], "parameters")
+        return cls(fields["function"], parameters_json, tuple(sorted(fields["data"].items())), fields["code"])
+
+
+def run_job_function(job: Job) -> dict[str, Any]:
+    """Call the function of a job with its parameters.
+
+    Parameters
+    ----------
+    job : Job
+        What to call.
+
+    Returns
+    -------
+    dict
+        The function's result, reduced to JSON values: exactly what a stored copy would read back as.
+
+    Raises
+    ------
+    RuntimeError
+        If the source changed since the job was made: the result would be stored under the wrong name.
+    TypeError, ValueError
+        If the result is not a mapping that JSON can hold.
+    """
+    function = resolve(job.function)
+    if code_version(job.function) != job.code:
+        raise RuntimeError(
+            f"the source of {job.function!r} is not the one that the job was made with: code must be "
+            f"{job.code!r}, got {code_version(job.function)!r}; "
+            "start the program again so that jobs and workers agree"
+        )
+    result = function(**job.parameters)
+    if not isinstance(result, Mapping):
+        raise TypeError(f"the result of {job.function!r} must be a mapping, got {result!r}; return a dict")
+    plain: dict[str, Any] = to_plain(result, "result")
+    return plain
+
+
+def _is_canonical_object(text: str) -> bool:
+    try:
+        value = json.loads(text)
+        return isinstance(value, dict) and canonical_json(value, "parameters") == text
+    except ValueError:
+        return False
+
+
+def _check_signature(function: str, parameters: Mapping[str, Any]) -> None:
+    signature = inspect.signature(resolve(function))
+    try:
+        signature.bind(**parameters)
+    except TypeError as error:
+        raise TypeError(
+            f"parameters must fit {function}{signature}, got {sorted(parameters)!r}: {error}; correct the names"
+        ) from error

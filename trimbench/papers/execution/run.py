@@ -1,0 +1,191 @@
+"""Run what is missing of a set of jobs."""
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from trimbench.papers.execution.executors import Executor
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.store import JobStore, Record, Stamp
+
+CACHE_MODES = ("default", "ignore", "only")
+_LOOK_SECONDS = 0.5
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    store: JobStore,
+    executor: Executor,
+    *,
+    cache_mode: str = "default",
+    progress: bool = True,
+    label: str = "",
+) -> list[Record]:
+    """Bring a set of jobs to an end, using what is stored.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        What is wanted; a job that occurs twice runs once.
+    store : JobStore
+        Where records come from and go to. Each is written the moment it arrives, so that stopping the program
+        at any time loses only the jobs that were running. A job that another program has at work for the same store
+        is left to it, and its record taken, success or failure.
+    executor : Executor
+        How to run them.
+    cache_mode : {"default", "ignore", "only"}
+        "default": stored successes are taken and the rest runs, earlier failures too. "ignore": all run
+        again. "only": nothing runs; a job gives its stored record, be it a success or a failure, or one with
+        status "missing".
+    progress : bool
+        Whether to report on stderr: a bar on a terminal, else one line at the start and one at the end.
+    label : str
+        What the report calls the set.
+
+    Returns
+    -------
+    list of Record
+        One per element of `jobs`, in their order; `Record.cached` tells which came from the store.
+
+    Raises
+    ------
+    ValueError
+        If `cache_mode` is unknown.
+    OSError
+        If something has to run and the store cannot be written; this is found before the first job starts.
+    """
+    if cache_mode not in CACHE_MODES:
+        raise ValueError(f"cache_mode must be one of {', '.join(CACHE_MODES)}, got {cache_mode!r}")
+    wanted = {job.key: job for job in jobs}
+    before = {key: store.stamp(job) for key, job in wanted.items()}
+    records = _without_running(wanted, store, cache_mode)
+    to_run = [job for key, job in wanted.items() if key not in records]
+    with _report(label or "jobs", len(records), len(to_run), progress and cache_mode != "only") as report:
+        if to_run:
+            store.ensure_writable()
+            for record in _run(to_run, before, store, executor, report):
+                records[record.job.key] = record
+        elif cache_mode != "only":
+            # A program may be killed behind its last job.
+            store.claims.remove_void()
+    return [records[job.key] for job in jobs]
+
+
+def _run(
+    to_run: Sequence[Job], before: Mapping[str, Stamp], store: JobStore, executor: Executor, report: "_Report"
+) -> Iterable[Record]:
+    """Run jobs, but leave those to another program that it has at work on the same store; wait for these.
+
+    Parameters
+    ----------
+    to_run : sequence of Job
+    before : mapping from key to Stamp
+        Of the records as they were when it was decided what has to run.
+    store : JobStore
+    executor : Executor
+    report : _Report
+
+    Returns
+    -------
+    iterable of Record
+        One per job.
+    """
+    records: dict[str, Record] = {}
+    waiting = {job.key: job for job in to_run}
+
+    def take(record: Record) -> None:
+        records[record.job.key] = record
+        del waiting[record.job.key]
+        report.tell(record)
+
+    def on_record(record: Record) -> None:
+        store.put(record)
+        take(record)
+
+    while waiting:
+        with store.claims.hold(waiting) as claimed:
+            for key, job in list(waiting.items()):
+                found = store.get(job) if store.stamp(job) != before[key] else None
+                if found:
+                    take(replace(found, cached=True))
+            mine = [job for key, job in waiting.items() if key in claimed]
+            if mine:
+                executor.run(mine, on_record)
+        lost = [job.key for job in mine if job.key in waiting]
+        if lost:
+            raise RuntimeError(f"executor must give a record for every job, got none for {len(lost)}: {lost[0]} ...")
+        if waiting:
+            report.wait(len(waiting))
+            time.sleep(_LOOK_SECONDS)
+    return records.values()
+
+
+def _without_running(wanted: Mapping[str, Job], store: JobStore, cache_mode: str) -> dict[str, Record]:
+    """Find the records, by key, of the jobs that the cache mode does not let run."""
+    if cache_mode == "ignore":
+        return {}
+    stored = {key: store.get(job) for key, job in wanted.items()}
+    if cache_mode == "default":
+        return {key: replace(found, cached=True) for key, found in stored.items() if found and found.ok}
+    advice = "no stored result; run the job with cache_mode='default'"
+    return {
+        key: replace(found, cached=True) if found else Record(wanted[key], "missing", None, advice, 0.0, {})
+        for key, found in stored.items()
+    }
+
+
+@dataclass(frozen=True)
+class _Report:
+    """What to call with each record, and with the number of jobs that another program has at work."""
+
+    tell: Callable[[Record], None]
+    wait: Callable[[int], None]
+
+
+@contextmanager
+def _report(label: str, n_stored: int, n_to_run: int, wanted: bool) -> Iterator[_Report]:
+    """Report on stderr while jobs run."""
+    from tqdm import tqdm
+
+    on_terminal = sys.stderr.isatty()
+    n_done = n_failed = 0
+    waits = False
+    started = time.perf_counter()
+
+    def say(text: str) -> None:
+        if wanted and not on_terminal:
+            sys.stderr.write(f"{label}: {text}\n")
+            sys.stderr.flush()
+
+    say(f"{n_stored} stored, {n_to_run} to run")
+    with tqdm(
+        total=n_to_run,
+        desc=label,
+        unit="job",
+        file=sys.stderr,
+        dynamic_ncols=True,
+        disable=not (wanted and on_terminal and n_to_run),
+    ) as bar:
+
+        def tell(record: Record) -> None:
+            nonlocal n_done, n_failed
+            n_done += not record.cached  # what another program ran is no run of this one
+            n_failed += not record.ok
+            bar.set_postfix(failed=n_failed, refresh=False)
+            bar.update()
+
+        def wait(n_elsewhere: int) -> None:
+            nonlocal waits
+            if not waits:
+                say(f"waiting for another program, which runs {n_elsewhere} of these jobs")
+            waits = True
+            bar.set_description(f"{label} (another program runs {n_elsewhere})")
+
+        try:
+            yield _Report(tell, wait)
+        finally:
+            if n_to_run:
+                seconds = time.perf_counter() - started
+                say(f"{n_done} of {n_to_run} run in {seconds:.1f} s, {n_failed} failed")

@@ -1,0 +1,253 @@
+"""Records of finished jobs, one JSON file each."""
+
+import contextlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trimbench.papers.execution.canonical import to_plain
+from trimbench.papers.execution.claims import Claims
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.temporary import remove_stale, temporary_name
+
+STORED_STATUSES = ("ok", "failed", "timeout", "crashed")
+STATUSES = (*STORED_STATUSES, "missing")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What became of a job.
+
+    Parameters
+    ----------
+    job : Job
+        The job.
+    status : {"ok", "failed", "timeout", "crashed", "missing"}
+        "failed" is an exception, "crashed" a dead worker, "missing" a job that is neither stored nor run.
+    result : dict or None
+        What the function returned; None unless the status is "ok".
+    error : str or None
+        A short traceback or a sentence; None if the status is "ok".
+    seconds : float
+        Wall time of the function.
+    provenance : dict
+        Where and with what it ran.
+    log : str
+        What the job wrote while it ran. The store keeps it beside the record; it does not enter comparisons.
+    cached : bool
+        Whether the record came from a store in this run. It is not written and does not enter comparisons.
+
+    Raises
+    ------
+    ValueError
+        If the status is unknown, or there is a result without success or success without a result.
+    """
+
+    job: Job
+    status: str
+    result: dict[str, Any] | None
+    error: str | None
+    seconds: float
+    provenance: dict[str, Any]
+    log: str = field(default="", compare=False)
+    cached: bool = field(default=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"status must be one of {', '.join(STATUSES)}, got {self.status!r}")
+        if (self.status == "ok") != isinstance(self.result, dict):
+            raise ValueError(f"result must be a dict exactly when status is 'ok', got {self.result!r}")
+
+    @property
+    def ok(self) -> bool:
+        """Whether the job succeeded."""
+        return self.status == "ok"
+
+    def to_json(self) -> str:
+        """Write the record as one line of JSON, with the key of the job to recognise damage.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the result has no JSON form.
+        """
+        fields = {
+            "key": self.job.key,
+            "job": self.job.to_dict(),
+            "status": self.status,
+            "result": to_plain(self.result, "result"),
+            "error": self.error,
+            "seconds": self.seconds,
+            "provenance": to_plain(self.provenance, "provenance"),
+        }
+        return json.dumps(fields, allow_nan=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Record":
+        """Read a record that `to_json` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the text is damaged, or its key is not that of the job in it.
+        """
+        try:
+            fields = json.loads(text)
+            job = Job.from_dict(fields["job"])
+            if fields["key"] != job.key:
+                raise ValueError(f"key must be that of the job in the record, got {fields['key']!r}")
+            error, provenance = fields["error"], fields["provenance"]
+            if not (error is None or isinstance(error, str)) or not isinstance(provenance, dict):
+                raise ValueError("error must be text or null and provenance must be an object")
+            return cls(job, fields["status"], fields["result"], error, float(fields["seconds"]), provenance)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(f"not a readable record: {error!r}; run the job again") from error
+
+
+Stamp = tuple[int, int] | None
+"""What tells one version of a record's file from the next; None if there is no file."""
+
+
+class JobStore:
+    """A folder of records, ``<folder>/<first two digits of the key>/<key>.json``, and ``.log`` where a job wrote text.
+
+    A record is written under a temporary name and then renamed, so that a reader sees the old file or the new
+    one and a killed program leaves no half of one. Several processes may use the same folder; of two writers
+    of one job the last wins. The folder is created by the first write: reading works where writing is
+    forbidden.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the records are. Opening removes temporary files whose writer is dead.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder)
+        remove_stale((*self.folder.glob("*.tmp"), *self.folder.glob("*/*.tmp")))
+
+    def __repr__(self) -> str:
+        return f"JobStore({str(self.folder)!r})"
+
+    def path(self, job: Job) -> Path:
+        """Return the file of a job, whether it exists or not."""
+        return self._path(job.key)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key}.json"
+
+    def has(self, key: str) -> bool:
+        """Tell whether there is a record of the job with this key, without reading it."""
+        return self._path(key).is_file()
+
+    @property
+    def claims(self) -> Claims:
+        """Which jobs are at work for this store."""
+        return Claims(self.folder / "claims")
+
+    def stamp(self, job: Job) -> Stamp:
+        """Return what changes whenever the record of a job is written."""
+        try:
+            status = self.path(job).stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns
+
+    def get(self, job: Job) -> Record | None:
+        """Read the record of a job, of any status.
+
+        Parameters
+        ----------
+        job : Job
+            Which one.
+
+        Returns
+        -------
+        Record or None
+            None if there is none, or if the file is damaged or cannot be read: running the job again repairs
+            it.
+        """
+        try:
+            record = Record.from_json(self.path(job).read_bytes())
+        except (OSError, ValueError):
+            return None
+        return record if record.job == job and record.status in STORED_STATUSES else None
+
+    def successes(self, jobs: Iterable[Job]) -> dict[str, Record]:
+        """Read the records of the jobs that succeeded, by key."""
+        found = ((job.key, self.get(job)) for job in jobs)
+        return {key: record for key, record in found if record is not None and record.ok}
+
+    def put(self, record: Record) -> None:
+        """Store a record in place of any earlier one of its job.
+
+        Parameters
+        ----------
+        record : Record
+            Of any status but "missing".
+
+        Raises
+        ------
+        ValueError
+            If the status is "missing".
+        OSError
+            If the folder cannot be written (read-only, full, a file in the way); what was stored before is
+            intact.
+        """
+        if record.status not in STORED_STATUSES:
+            raise ValueError(
+                f"status of a stored record must be one of {', '.join(STORED_STATUSES)}, got "
+                f"{record.status!r}; only jobs that ran are stored"
+            )
+        # No fsync: a power cut can at worst leave an empty or truncated file, which counts as missing and
+        # costs one rerun, while an fsync would cost every job several milliseconds on a disk.
+        path = self.path(record.job)
+        log = path.with_suffix(".log")
+        if record.log:
+            self._replace(log, record.log.encode(errors="backslashreplace"))
+        else:  # one that is there belongs to an earlier attempt
+            with contextlib.suppress(OSError):
+                log.unlink()
+        self._replace(path, record.to_json().encode() + b"\n")
+
+    def ensure_writable(self) -> None:
+        """Write and remove a small file, to find a read-only or full folder before the work and not after it.
+
+        Raises
+        ------
+        OSError
+            As `put`.
+        """
+        probe = self.folder / temporary_name("probe")
+        self._write(probe, b"probe\n")
+        probe.unlink(missing_ok=True)
+
+    def _replace(self, path: Path, content: bytes) -> None:
+        temporary = path.with_name(temporary_name(path.stem))
+        self._write(temporary, content)
+        try:
+            temporary.replace(path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise self._failure(error) from error
+
+    def _write(self, path: Path, content: bytes) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            raise self._failure(error) from error
+
+    def _failure(self, error: OSError) -> OSError:
+        reason = error.strerror or str(error)
+        # OSError with a number becomes the matching subclass: PermissionError, NotADirectoryError ...
+        return OSError(
+            error.errno or 0,
+            f"cannot write to the folder of results {str(self.folder)!r}: {reason}; "
+            "make it writable, free space, or choose another folder (stored results are intact)",
+        )

@@ -1,0 +1,178 @@
+"""What happens around one job, in a worker process or in the calling one."""
+
+import contextlib
+import io
+import multiprocessing
+import os
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import MutableSequence
+from contextvars import ContextVar
+from dataclasses import replace
+from pathlib import Path
+
+from trimbench.papers.execution.functions import code_version, resolve
+from trimbench.papers.execution.job import Job, run_job_function
+from trimbench.papers.execution.job_log import take, written_to
+from trimbench.papers.execution.provenance import provenance
+from trimbench.papers.execution.store import Record
+
+_TRACEBACK_FRAMES = 5
+_TRACEBACK_CHARACTERS = 4000
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+# Set once by `prepare_worker`; shared memory can only be handed over when a process starts, not with each
+# job.
+_starts: ContextVar[MutableSequence[float]] = ContextVar("_starts")
+
+
+def execute(job: Job) -> Record:
+    """Run one job in this process and tell what became of it.
+
+    Parameters
+    ----------
+    job : Job
+        What to run.
+
+    Returns
+    -------
+    Record
+        With status "ok" or "failed". `seconds` is the wall time of the function, without the import of its
+        module; `log` is what it wrote to standard output and error, warnings and log messages among it.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        On Ctrl-C: the user means the program and not the job.
+    """
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        record = _attempt(job, (Exception, SystemExit))
+    return replace(record, log=said.getvalue())
+
+
+def _attempt(job: Job, caught: tuple[type[BaseException], ...]) -> Record:
+    """Run one job; an exception of these types is its failure."""
+    started = time.perf_counter()
+    try:
+        # Python shows a warning once for each place in the code: within this block, once in each job.
+        with warnings.catch_warnings():
+            resolve(job.function)
+            code_version(job.function)
+            started = time.perf_counter()
+            result = run_job_function(job)
+    except caught as error:  # a failing job is a row of the report, whatever it raised
+        return failure(job, "failed", describe(error), time.perf_counter() - started)
+    return Record(job, "ok", result, None, time.perf_counter() - started, provenance())
+
+
+def failure(job: Job, status: str, error: str, seconds: float, log: str = "") -> Record:
+    """Make the record of a job without a result."""
+    return Record(job, status, None, error, seconds, provenance(), log=log)
+
+
+def describe(error: BaseException) -> str:
+    """Traceback of an exception, cut to its last frames and to a length that a table can hold.
+
+    Text survives where the exception itself does not: many exceptions cannot be pickled or unpickled.
+    """
+    text = "".join(traceback.format_exception(error, limit=-_TRACEBACK_FRAMES)).strip()
+    return text if len(text) <= _TRACEBACK_CHARACTERS else f"...{text[-_TRACEBACK_CHARACTERS:]}"
+
+
+def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
+    """Set up a new worker process: one thread for linear algebra, temporary files that go, and an end with the parent.
+
+    Parameters
+    ----------
+    starts : shared array of float
+        Two numbers for each job in flight, which `work` fills in.
+    temporary : Path
+        Folder for the temporary files of jobs: it is removed for a worker that was killed, too.
+    """
+    _starts.set(starts)
+    limit_threads()
+    keep_temporary_files_in(temporary)
+    threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
+
+
+def limit_threads() -> None:
+    """Use one thread for linear algebra: several workers with one for each processor would be slower than one."""
+    import threadpoolctl
+
+    # The variables reach the libraries that a job loads later, threadpoolctl those that are loaded already.
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    threadpoolctl.threadpool_limits(1)
+
+
+def keep_temporary_files_in(folder: Path) -> None:
+    """Lead the temporary files of this process and its children into a folder."""
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+
+
+def work(job: Job, place: int, log: Path) -> Record:
+    """Run one job in a worker that `prepare_worker` set up.
+
+    Parameters
+    ----------
+    job : Job
+        What to run.
+    place : int
+        Where in the shared array to write when the job was taken (monotonic clock) and by which process.
+    log : Path
+        File that keeps what the job writes until there is a record.
+
+    Returns
+    -------
+    Record
+        As `execute`. Nothing is raised.
+    """
+    starts = _starts.get()
+    starts[2 * place] = time.monotonic()
+    starts[2 * place + 1] = os.getpid()  # last: a reader takes a process number as the sign that both are there
+    return execute_safely(job, log)
+
+
+def execute_safely(job: Job, log: Path) -> Record:
+    """Run one job in a worker that is never interrupted itself. Nothing is raised.
+
+    Parameters
+    ----------
+    job : Job
+        What to run.
+    log : Path
+        File that keeps what the job, C code and child processes write, until there is a record.
+
+    Returns
+    -------
+    Record
+        As `execute`.
+    """
+    started = time.monotonic()
+    try:
+        with written_to(log):
+            record = _attempt(job, (BaseException,))  # workers ignore Ctrl-C, so it would be the job's own doing
+        return replace(record, log=take(log))
+    except BaseException as error:  # noqa: BLE001  (a log that cannot be written, or a job that broke its streams)
+        return failure(job, "failed", describe(error), time.monotonic() - started)
+
+
+def _end_with_parent() -> None:
+    """Wait for the parent to die by ``kill -9`` or the like, which leaves it no time to stop its workers."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        for child in multiprocessing.active_children():
+            child.terminate()
+        os._exit(1)

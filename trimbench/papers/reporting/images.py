@@ -1,0 +1,41 @@
+"""A grid of small images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trimbench.papers.study.figures import ImageFigure
+
+if TYPE_CHECKING:
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
+
+
+def draw_images(canvas: Figure, figure: ImageFigure) -> None:
+    """Draw the images into a picture of one's own, whose size follows from their number.
+
+    Parameters
+    ----------
+    canvas : matplotlib.figure.Figure
+    figure : ImageFigure
+    """
+    rows, columns = (list(dict.fromkeys(figure.points[axis])) for axis in ("row", "column"))
+    canvas.set_size_inches(1.5 * len(columns) + 0.4, 1.55 * len(rows) + 0.4)
+    grid = canvas.subplots(len(rows), len(columns), squeeze=False)
+    palette = _grey_scale()
+    for (row, column), panel in figure.points.groupby(["row", "column"], sort=False):
+        axes = grid[rows.index(row), columns.index(column)]
+        image = panel.pivot_table(index="y", columns="x", values="value", dropna=False)
+        axes.imshow(image.to_numpy(dtype=float), cmap=palette, vmin=0, vmax=1, interpolation="nearest")
+        axes.set(xticks=[], yticks=[])
+        axes.grid(False)
+        if rows.index(row) == 0:
+            axes.set_title(column, fontsize=8)
+        if columns.index(column) == 0:
+            axes.set_ylabel(row, fontsize=8)
+
+
+def _grey_scale() -> Colormap:
+    import matplotlib as mpl
+
+    return mpl.colormaps["gray"].with_extremes(bad="#8a8a8a")

@@ -1,0 +1,112 @@
+"""Tables as CSV, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
+
+from trimbench.papers.reporting.verdicts import Judgement
+from trimbench.papers.study.tables import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# What LaTeX does not know or, as a bar, prints as another sign in its default encoding.
+_IN_LATEX = str.maketrans({"→": r"\ensuremath{\to}", "±": r"\ensuremath{\pm}", "–": "--", "|": r"\ensuremath{|}"})
+
+
+def printable(table: Table) -> pd.DataFrame:
+    """Return the table's frame as text, each column in its format; a missing value is a dash."""
+
+    def text(value: Any, spec: str) -> str:
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return "–"
+        return format(value, spec) if spec and not isinstance(value, str) else str(value)
+
+    frame = table.frame.astype(object)
+    for column in frame.columns:
+        frame[column] = [text(value, table.formats.get(column, "")) for value in table.frame[column].tolist()]
+    return frame
+
+
+def markdown(table: Table) -> str:
+    """Return the table in Markdown."""
+    frame = printable(table).map(_markdown_cell)
+    return _tabulated(frame.rename(columns=_markdown_cell), table, "github")
+
+
+def heading(column: object) -> str:
+    """Return how a column is headed for a reader; the CSV keeps its name."""
+    return str(column).replace("_", " ")
+
+
+def latex(table: Table) -> str:
+    """Return the table in LaTeX, for the package booktabs."""
+    return _tabulated(printable(table), table, "latex_booktabs").translate(_IN_LATEX)
+
+
+def _markdown_cell(text: object) -> str:
+    """Return text that stays in its cell: bars and line ends would start another one."""
+    return " ".join(str(text).split()).replace("|", r"\|")
+
+
+def _tabulated(frame: pd.DataFrame, table: Table, style: str) -> str:
+    numeric = [table.frame[column].dtype.kind in "iuf" for column in table.frame.columns]
+    return str(
+        tabulate(
+            frame.to_numpy().tolist(),
+            headers=[heading(column) for column in frame.columns],
+            tablefmt=style,
+            disable_numparse=True,
+            colalign=["right" if is_number else "left" for is_number in numeric] if len(frame) else None,
+        )
+    )
+
+
+def comparison(judgements: Sequence[Judgement]) -> Table:
+    """Return reported beside reproduced numbers, one row each, with verdict and reason."""
+    lines = [
+        {
+            "source": one.reported.source,
+            "cell": one.reported.label,
+            "reported": one.reported.printed,
+            "reproduced": one.value,
+            "verdict": one.verdict,
+            "reason": one.reason,
+        }
+        for one in judgements
+    ]
+    return Table.of("Reported beside reproduced", lines, _COMPARISON)
+
+
+_COMPARISON = {"source": "", "cell": "", "reported": "", "reproduced": ".6g", "verdict": "", "reason": ""}
+
+
+def side_by_side(judgements: Sequence[Judgement]) -> Table:
+    """Return a comparison in the shape of the paper's table: a row for each row, a column for each quantity."""
+    cells: dict[str, dict[str, str]] = {}
+    for one in judgements:
+        remark = " (differs)" if one.verdict == "differs" else ""
+        cells.setdefault(one.reported.row, {})[one.reported.quantity] = f"{one.reported.printed} → {shown(one)}{remark}"
+    columns = list(dict.fromkeys(one.reported.quantity for one in judgements))
+    lines = [{"row": row, **quantities} for row, quantities in cells.items()]
+    return Table.of("Printed → reproduced", lines, ["row", *columns], name="reported")
+
+
+def shown(judgement: Judgement) -> str:
+    """Return the reproduced number in few digits, four unless it is whole; a dash where there is none."""
+    if judgement.verdict == "not attempted" or judgement.value is None:
+        return "–"
+    value = float(judgement.value)
+    return f"{value:.0f}" if value.is_integer() else f"{value:.4g}"
+
+
+def differences(judgements: Sequence[Judgement]) -> Table:
+    """Return the part of a comparison that differs, with the reasons."""
+    frame = comparison([one for one in judgements if one.verdict == "differs"]).frame
+    columns = ["cell", "reported", "reproduced", "reason"]
+    return Table("What differs, and why", frame[columns], {"reproduced": _COMPARISON["reproduced"]}, "differences")

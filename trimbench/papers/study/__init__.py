@@ -1,0 +1,1 @@
+"""What an experiment takes and gives: inputs, cells, numbers, tables and figures."""

@@ -1,0 +1,74 @@
+"""One job of an experiment, with what tells it from the others and the data that it reads."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trimbench.papers.execution.functions import JobFunction
+from trimbench.papers.execution.job import Job
+from trimbench.papers.study.inputs import Input
+
+Label = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One job of an experiment and its place in the table.
+
+    Attributes
+    ----------
+    labels : mapping
+        What tells the cell from the others, for example network, threshold and method.
+    job : Job
+    inputs : tuple of Input
+        The data that the job reads.
+    """
+
+    labels: Mapping[str, Label]
+    job: Job
+    inputs: tuple[Input, ...] = ()
+
+    @classmethod
+    def of(cls, labels: Mapping[str, Label], function: JobFunction, **parameters: object) -> Cell:
+        """Return the cell of a call.
+
+        Parameters
+        ----------
+        labels : mapping
+        function : callable
+            A job function.
+        **parameters
+            Its arguments. Inputs, and dataclasses with inputs in them, become plain mappings for the job; the data of
+            all inputs enters the job's key.
+        """
+        inputs: dict[str, Input] = {}
+        plain = {name: _plain(value, inputs) for name, value in parameters.items()}
+        job = Job.create(function, plain, {name: found.sha256 for name, found in inputs.items()})
+        return cls(labels, job, tuple(inputs.values()))
+
+
+def _plain(value: object, inputs: dict[str, Input]) -> Any:
+    """Return a value without dataclasses; the inputs in it are collected by group and name."""
+    if isinstance(value, Input):
+        inputs[f"{value.group}/{value.name}"] = value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name), inputs) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item, inputs) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item, inputs) for item in value]
+    return value
+
+
+def check_axis(name: str, values: Sequence[object]) -> None:
+    """Raise an error unless the values of a list can span a grid: at least one, each once.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not values or len(set(values)) < len(values):
+        raise ValueError(f"{name} must be a list of at least one value, each once, got {list(values)}")

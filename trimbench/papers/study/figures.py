@@ -1,0 +1,79 @@
+"""Figures: their points, and how these are to be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Figure(Protocol):
+    """What every kind of figure has; `trimbench.papers.reporting.figures` draws the kinds that it knows."""
+
+    @property
+    def title(self) -> str:
+        """What it shows."""
+
+    @property
+    def points(self) -> pd.DataFrame:
+        """What it is drawn from, written beside the picture."""
+
+    @property
+    def name(self) -> str:
+        """Stem of its file; empty for the experiment's main figure."""
+
+
+@dataclass(frozen=True, eq=False)
+class LineFigure:
+    """Lines over one axis.
+
+    Attributes
+    ----------
+    title, x_label, y_label : str
+    points : DataFrame with the columns series, x, y and optionally low and high (an interval around y)
+    name : str
+    levels : mapping from label to y
+        Horizontal lines to compare with.
+    marks : mapping from series to "line", "density", "cloud", "points", "highlight", "guide" or "reference"
+        How a series is drawn: a line (the default), a line that is named at its peak instead of its end, tiny grey
+        points, small points, large points, a thin grey line to compare with, or a dashed line behind the others in the
+        colour of the series before it.
+    verticals : mapping from label to x
+        Vertical lines to compare with.
+    x_scale, y_scale : "linear" or "log"
+    interval : str
+        What low and high are, in a few words.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    points: pd.DataFrame
+    name: str = ""
+    levels: Mapping[str, float] = field(default_factory=dict)
+    marks: Mapping[str, str] = field(default_factory=dict)
+    verticals: Mapping[str, float] = field(default_factory=dict)
+    x_scale: str = "linear"
+    y_scale: str = "linear"
+    interval: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class ImageFigure:
+    """A grid of small images.
+
+    Attributes
+    ----------
+    title : str
+    points : DataFrame with the columns row, column, y, x and value
+        Row and column of the grid are labels, in order of appearance; y counts pixels from the top. A value is 0
+        (black) to 1 (white), or missing (grey).
+    name : str
+    """
+
+    title: str
+    points: pd.DataFrame
+    name: str = ""

@@ -1,0 +1,219 @@
+"""The numbers that the papers print, each with the rule of its comparison."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Context, Decimal, InvalidOperation
+from typing import Literal
+
+from trimbench.papers.configuration import Catalogue
+from trimbench.papers.study.numbers import Number
+from trimbench.papers.validation import ConfigurationError, settings, unknown, validated
+
+_TIMEOUT = "timeout"
+# Enough digits for every float in full.
+_EXACTLY = Context(prec=2000)
+
+
+@settings
+class Rule:
+    """How a reproduced number is compared with the printed one.
+
+    Attributes
+    ----------
+    kind : str
+        "exact": it rounds to the printed digits. "within": it is at most `tolerance` away. "interval": the printed
+        number is inside the prediction interval for one more run of the paper's size. "at_most" and "at_least": it is
+        on that side of the printed number, in the paper's own direction of better.
+    tolerance : float
+        Of "within", in units of the number.
+    reason : str
+        Why a difference is to be expected, as far as it is known.
+    """
+
+    kind: Literal["exact", "within", "interval", "at_most", "at_least"]
+    tolerance: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Reported:
+    """One number as a paper prints it.
+
+    Attributes
+    ----------
+    source : str
+        Paper and table or figure.
+    row, quantity : str
+    printed : str
+        The digits as printed, for example ``"0.50"`` or ``"1.2e-3"``; ``timeout`` for a run that did not finish.
+    rule : Rule
+    """
+
+    source: str
+    row: str
+    quantity: str
+    printed: str
+    rule: Rule
+
+    def __post_init__(self) -> None:
+        if self.printed != _TIMEOUT and not _is_number(self.printed):
+            raise ConfigurationError(
+                f"reported number {self.label} must be digits as printed, without thousands separators and units, or "
+                f"{_TIMEOUT!r}, got {self.printed!r}"
+            )
+
+    @property
+    def label(self) -> str:
+        """How tables call the number."""
+        return f"{self.row}/{self.quantity}"
+
+    @property
+    def value(self) -> float:
+        """The number; infinity for a run that timed out."""
+        return math.inf if self.printed == _TIMEOUT else float(self.printed)
+
+    def is_printed_form_of(self, value: float) -> bool:
+        """Tell whether a number rounds to the printed digits (a half goes to the even digit)."""
+        if self.printed == _TIMEOUT or not math.isfinite(value):
+            return False
+        printed = Decimal(self.printed)
+        return Decimal(value).quantize(printed, context=_EXACTLY) == printed
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return Decimal(text).is_finite()
+    except InvalidOperation:
+        return False
+
+
+@settings
+class Paper:
+    """A paper whose numbers are reproduced.
+
+    Attributes
+    ----------
+    title, citation : str
+    review : dict from question to answer
+        What a report on a reproduction says: scope, what was easy, what was difficult.
+    """
+
+    title: str
+    citation: str
+    review: dict[str, str] = field(default_factory=dict)
+
+
+@settings
+class ReportedExperiment:
+    """The printed numbers of one experiment, as a file of the group ``reported`` declares them.
+
+    Attributes
+    ----------
+    source : str
+    rules : dict from quantity to Rule
+    numbers : dict from row to dict from quantity to the printed digits
+        Digits are text (quoted), because a number would lose a final zero.
+    reasons : dict from the first word of a row to a reason
+        For rules without one of their own.
+    """
+
+    source: str
+    rules: dict[str, Rule]
+    numbers: dict[str, dict[str, str]]
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for row, numbers in self.numbers.items():
+            for quantity in numbers:
+                if quantity not in self.rules:
+                    raise unknown(f"a quantity of {row}", list(self.rules), quantity)
+
+    def all(self) -> list[Reported]:
+        """Return the numbers one by one."""
+        return [
+            Reported(self.source, row, quantity, printed, self._rule(row, quantity))
+            for row, numbers in self.numbers.items()
+            for quantity, printed in numbers.items()
+        ]
+
+    def _rule(self, row: str, quantity: str) -> Rule:
+        rule = self.rules[quantity]
+        return replace(rule, reason=rule.reason or self.reasons.get(row.split(" ")[0], ""))
+
+
+@dataclass(frozen=True)
+class Literature:
+    """All papers and their printed numbers.
+
+    Attributes
+    ----------
+    papers : mapping from family to Paper
+    experiments : mapping from the name of an experiment to its printed numbers
+    """
+
+    papers: Mapping[str, Paper]
+    experiments: Mapping[str, ReportedExperiment]
+
+    @classmethod
+    def of(cls, catalogue: Catalogue) -> Literature:
+        """Read everything that is declared in the group ``reported``.
+
+        Raises
+        ------
+        ConfigurationError
+            If a part is missing, or a number is not text, not digits, or has no rule.
+        """
+        papers, experiments = {}, {}
+        for family in catalogue.names("reported"):
+            content = dict(catalogue.mapping("reported", family))
+            about = content.pop("paper", {"title": family, "citation": family})
+            papers[family] = validated(Paper, about, f"reported/{family}: paper")
+            for name, entry in content.items():
+                experiments[name] = validated(ReportedExperiment, entry, f"reported numbers of {name}")
+        return cls(papers, experiments)
+
+    def reported(self, experiment: str) -> list[Reported]:
+        """Return the printed numbers of an experiment; none where a paper has none."""
+        found = self.experiments.get(experiment)
+        return [] if found is None else found.all()
+
+
+def check_numbers(reported: Sequence[Reported], numbers: Sequence[Number], *, complete: bool) -> None:
+    """Raise an error unless an experiment gives exactly the numbers that are reported for it.
+
+    Parameters
+    ----------
+    reported : sequence of Reported
+    numbers : sequence of Number
+    complete : bool
+        Whether all jobs succeeded: then each number must have a value, or a reason why not.
+
+    Raises
+    ------
+    ValueError
+        It names the first number that is not reported, is given twice or is left out.
+    """
+    wanted = {(one.row, one.quantity) for one in reported}
+    given: set[tuple[str, str]] = set()
+    for number in numbers:
+        place = (number.row, number.quantity)
+        if place not in wanted:
+            raise ValueError(f"{_called(place)} is computed, but not reported; correct its row and quantity, or add it")
+        if place in given:
+            raise ValueError(f"{_called(place)} is given twice")
+        given.add(place)
+    explained = {(one.row, one.quantity) for one in numbers if one.reason or not _is_absent(one.value)}
+    for one in reported if complete else ():
+        if (one.row, one.quantity) not in explained:
+            raise ValueError(f"number {one.label} is reported, but has no value though all jobs succeeded")
+
+
+def _called(place: tuple[str, str]) -> str:
+    return f"number {'/'.join(place)}"
+
+
+def _is_absent(value: float | None) -> bool:
+    return value is None or math.isnan(value)

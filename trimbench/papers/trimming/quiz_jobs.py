@@ -1,0 +1,186 @@
+"""The quiz of section 2: whether the printed numbers fit together, and which parameters come nearest.
+
+Two questions are asked. A linear program forgets that Q1 and Q2 are independent given the class, and lets the trimmed
+classifiers answer anything: if even then no distribution comes near the printed agreements, no quiz does. And a direct
+search finds the parameters of a real quiz whose numbers are nearest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.papers.execution.functions import job_function
+from trimbench.trimming.agreement import expected_agreement
+from trimbench.trimming.classifier import BayesianClassifier
+
+_CODE = ("trimbench.networks", "trimbench.trimming", "trimbench.papers.trimming.quiz_jobs")
+# Outcomes (Q1, Q2, Q3) that pass, as section 2.1 lists them; 1 is a correct answer.
+_PASSING = frozenset({(1, 1, 1), (1, 1, 0), (1, 0, 1)})
+_PAIRS = tuple(itertools.product((1, 0), repeat=2))
+_Answers = tuple[int, int, int]
+
+
+@job_function(code=_CODE)
+def smallest_deviation(
+    knowing: float, hard: float, posteriors: list[list[float]], agreements: dict[str, float], n_grid: int
+) -> dict[str, Any]:
+    """Bound from below how far the printed percentages are from those of any quiz.
+
+    Parameters
+    ----------
+    knowing : float
+        Pr(C = +).
+    hard : float
+        Pr(Q3 = + | C = +).
+    posteriors : list of [low, high]
+        Ranges of Pr(C = + | Q3 = +) and Pr(C = + | Q3 = -) that round to the printed digits.
+    agreements : dict
+        ``pass``, ``q3``, ``q1q3`` and ``q2q3``: the printed probabilities.
+    n_grid : int
+        Number of values of Pr(Q3 = + | C = -) to try, over the range that the posteriors allow.
+    """
+    low, high = _guess_range(knowing, hard, posteriors)
+    patterns = [frozenset(cells) for size in range(5) for cells in itertools.combinations(_PAIRS, size)]
+    deviations = [
+        _relaxed_deviation(knowing, hard, float(guess), agreements, first, second)
+        for guess in np.linspace(low, high, n_grid)
+        for first in patterns
+        for second in patterns
+    ]
+    return {"guess_low": low, "guess_high": high, "deviation": min(deviations), "n_programs": len(deviations)}
+
+
+@job_function(code=_CODE)
+def nearest_quiz(
+    knowing: float, hard: float, thresholds: dict[str, float], agreements: dict[str, float], seed: int
+) -> dict[str, Any]:
+    """Find the quiz that passes the stated outcomes and whose agreements deviate least from the printed ones.
+
+    Parameters
+    ----------
+    knowing, hard : float
+        Pr(C = +) and Pr(Q3 = + | C = +).
+    thresholds : dict
+        Of the classifiers ``pass``, ``q3``, ``q1q3`` and ``q2q3``.
+    agreements : dict
+        The printed probabilities of the same.
+    seed : int
+    """
+    from scipy.optimize import Bounds, differential_evolution
+
+    def deviation(parameters: NDArray[np.float64]) -> float:
+        found = _numbers(_quiz(knowing, hard, parameters, thresholds["pass"]), thresholds)
+        # One unit for each outcome on the wrong side of the threshold, so that those are mended first.
+        return float(found["wrong"]) + max(abs(found[name] - value) for name, value in agreements.items())
+
+    bounds = Bounds(np.full(5, 0.01), np.full(5, 0.99))
+    result = differential_evolution(deviation, bounds, seed=seed, maxiter=80, popsize=12, tol=1e-8, polish=False)
+    found = _numbers(_quiz(knowing, hard, result.x, thresholds["pass"]), thresholds)
+    names = ("q1_given_knowing", "q1_given_not", "q2_given_knowing", "q2_given_not", "q3_given_not")
+    return {
+        "deviation": float(max(abs(found[name] - value) for name, value in agreements.items())),
+        "wrong_outcomes": int(found["wrong"]),
+        **{name: found[name] for name in agreements},
+        **{name: float(value) for name, value in zip(names, result.x, strict=True)},
+    }
+
+
+def _guess_range(knowing: float, hard: float, posteriors: list[list[float]]) -> tuple[float, float]:
+    """Return which Pr(Q3 = + | C = -) give both posteriors, by Bayes' rule."""
+    (correct_low, correct_high), (wrong_low, wrong_high) = posteriors
+    odds = knowing / (1 - knowing)
+    correct = sorted(odds * hard * (1 / p - 1) for p in (correct_low, correct_high))
+    wrong = sorted(1 - odds * (1 - hard) * (1 / p - 1) for p in (wrong_low, wrong_high))
+    low, high = max(correct[0], wrong[0]), min(correct[1], wrong[1])
+    if low > high:
+        raise ValueError(f"posteriors must leave a value for Pr(Q3 = + | C = -), got {posteriors}")
+    return low, high
+
+
+def _relaxed_deviation(
+    knowing: float,
+    hard: float,
+    guess: float,
+    agreements: dict[str, float],
+    first: frozenset[tuple[int, ...]],
+    second: frozenset[tuple[int, ...]],
+) -> float:
+    """Return the smallest largest deviation over all joint distributions of (Q1, Q2) given the class.
+
+    `first` and `second` are the answers to (Q1, Q3) and (Q2, Q3) that the two trimmed classifiers pass.
+    """
+    from scipy.optimize import linprog
+
+    statements: list[tuple[str, Callable[[_Answers], bool]]] = [
+        ("pass", lambda q: q in _PASSING),
+        ("q3", lambda q: (q in _PASSING) == (q[2] == 1)),
+        ("q1q3", lambda q: (q in _PASSING) == ((q[0], q[2]) in first)),
+        ("q2q3", lambda q: (q in _PASSING) == ((q[1], q[2]) in second)),
+    ]
+    rows, limits = [], []
+    for name, holds in statements:
+        row = _probability_row(knowing, hard, guess, holds)
+        for sign in (1.0, -1.0):
+            rows.append(np.append(sign * row, -1.0))
+            limits.append(sign * agreements[name])
+    sums = np.zeros((2, 9))
+    sums[0, :4] = sums[1, 4:8] = 1.0
+    result = linprog(
+        np.append(np.zeros(8), 1.0),
+        A_ub=np.array(rows),
+        b_ub=np.array(limits),
+        A_eq=sums,
+        b_eq=np.ones(2),
+        bounds=[(0, 1)] * 8 + [(0, None)],
+        method="highs",
+    )
+    if result.fun is None:
+        raise RuntimeError(f"the linear program must have a solution, got: {result.message}")
+    return float(result.fun)
+
+
+def _probability_row(
+    knowing: float, hard: float, guess: float, holds: Callable[[_Answers], bool]
+) -> NDArray[np.float64]:
+    """Return the coefficients of Pr(statement) in Pr(Q1, Q2 | +) and Pr(Q1, Q2 | -), shape (8,)."""
+    row = np.zeros(8)
+    for place, (q1, q2) in enumerate(_PAIRS):
+        for q3 in (1, 0):
+            if holds((q1, q2, q3)):
+                row[place] += knowing * (hard if q3 else 1 - hard)
+                row[4 + place] += (1 - knowing) * (guess if q3 else 1 - guess)
+    return row
+
+
+def _quiz(knowing: float, hard: float, parameters: NDArray[np.float64], threshold: float) -> BayesianClassifier:
+    q1, q1_not, q2, q2_not, q3_not = parameters.tolist()
+    tables = [[[1 - a, a], [1 - b, b]] for a, b in ((q1, q1_not), (q2, q2_not), (hard, q3_not))]
+    model = NaiveBayes(
+        [knowing, 1 - knowing], tables, feature_names=["Q1", "Q2", "Q3"], class_names=["+", "-"], class_variable="C"
+    )
+    return BayesianClassifier(model, positive="+", threshold=threshold)
+
+
+def _numbers(quiz: BayesianClassifier, thresholds: dict[str, float]) -> dict[str, float]:
+    """Return the four printed quantities of a quiz, and how many outcomes it puts on the wrong side."""
+    positive, negative = quiz.joint(range(3))
+    passing = dict(zip(itertools.product((0, 1), repeat=3), _passes(positive, negative, quiz.threshold), strict=True))
+    mass = dict(zip(passing, positive + negative, strict=True))
+    return {
+        "wrong": float(sum(passes != (answers in _PASSING) for answers, passes in passing.items())),
+        "pass": float(sum(mass[answers] for answers, passes in passing.items() if passes)),
+        "q3": expected_agreement(quiz, ["Q3"], thresholds["q3"]),
+        "q1q3": expected_agreement(quiz, ["Q1", "Q3"], thresholds["q1q3"]),
+        "q2q3": expected_agreement(quiz, ["Q2", "Q3"], thresholds["q2q3"]),
+    }
+
+
+def _passes(positive: NDArray[np.float64], negative: NDArray[np.float64], threshold: float) -> Iterator[bool]:
+    for yes, no in zip(positive.tolist(), negative.tolist(), strict=True):
+        yield yes * (1 - threshold) >= no * threshold

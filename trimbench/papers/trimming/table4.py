@@ -1,0 +1,85 @@
+"""Table 4: the worked example of the maximum achievable agreement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.functions import job_function
+from trimbench.papers.study.cells import Cell
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.numbers import numbers_of
+from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.study.tables import Table
+from trimbench.papers.validation import settings
+from trimbench.trimming.classifier import checked_threshold
+from trimbench.trimming.thresholds import Instances, best_cut
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_EXAMPLE = "F1, F2"
+_TITLE = "Table 4: maximum achievable agreement of {F1, F2}, reached for low < T' <= high"
+_QUANTITIES = ("agreement", "threshold_low", "threshold_high")
+
+
+@settings
+class Table4:
+    """The worked example of the maximum achievable agreement (Table 4).
+
+    Attributes
+    ----------
+    instances : list of [posterior, positive mass, negative mass]
+    threshold : float
+        Threshold of the original classifier.
+    """
+
+    instances: list[list[float]]
+    threshold: float
+
+    def __post_init__(self) -> None:
+        checked_threshold(self.threshold)
+        if not self.instances:
+            raise ValueError("instances must have at least one entry, got []")
+        for instance in self.instances:
+            if len(instance) != 3 or not all(0 <= value <= 1 for value in instance):
+                raise ValueError(
+                    "instances must each be [posterior, positive mass, negative mass], probabilities in [0, 1], "
+                    f"got {instance}"
+                )
+        total = sum(positive + negative for _, positive, negative in self.instances)
+        if abs(total - 1.0) > 0.01:
+            raise ValueError(f"instances must have masses that add up to 1 (within 0.01), got {total:g}")
+
+    def cells(self, inputs: Inputs) -> list[Cell]:
+        """Return the one job."""
+        return [Cell.of({"example": _EXAMPLE}, best_threshold, instances=self.instances, threshold=self.threshold)]
+
+    def outcome(self, rows: pd.DataFrame) -> Outcome:
+        """Return the agreement and the interval of best thresholds."""
+        done = successes(rows)
+        lines = done.reindex(columns=["example", *_QUANTITIES]).to_dict("records")
+        table = Table.of(_TITLE, lines, {"example": "", **dict.fromkeys(_QUANTITIES, ".2f")})
+        numbers = [number for line in lines for number in numbers_of(_EXAMPLE, {q: line[q] for q in _QUANTITIES}, done)]
+        return Outcome((table,), (), numbers)
+
+
+@job_function(code=("trimbench.trimming",))
+def best_threshold(instances: list[list[float]], threshold: float) -> dict[str, Json]:
+    """Compute the maximum achievable agreement of a table of instances, and the thresholds that reach it.
+
+    Parameters
+    ----------
+    instances : list of [posterior, positive mass, negative mass]
+        For each instance f': Pr(c | f'), and its probability together with an original classification as positive
+        and as negative.
+    threshold : float
+        Threshold of the original classifier.
+    """
+    posterior, positive, negative = np.array(instances, dtype=float).T
+    mass = positive + negative
+    table = Instances(posterior * mass, (1.0 - posterior) * mass, positive - negative)
+    cut = best_cut(table, threshold)
+    return {"agreement": cut.agreement, "threshold_low": cut.low, "threshold_high": cut.high}

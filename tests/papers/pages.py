@@ -23,7 +23,7 @@ class Block:
 
 
 def fenced(page: str) -> list[Block]:
-    """Return all fenced blocks of a page, in order."""
+    """Return all fenced blocks of a page in order."""
     found = re.finditer(r"^```([^\n]*)\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
     return [Block(match[1], match[2], page.count("\n", 0, match.start()) + 2) for match in found]
 
@@ -34,12 +34,13 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def commands(page: str) -> list[str]:
-    """Return the arguments of each `scripts/reproduce` that stands in a line of its own, without comment."""
-    return re.findall(r"^scripts/reproduce +([^#\n]+?) *(?:#.*)?$", page, flags=re.MULTILINE)
+    """Return the arguments of each `scripts/reproduce` on its own line or in the text, without comments."""
+    found = re.finditer(r"^scripts/reproduce +([^#\n]+?) *(?:#.*)?$|`scripts/reproduce\s([^`]+)`", page, re.MULTILINE)
+    return [match[1] or match[2] for match in found]
 
 
 def points(command: str) -> list[list[str]]:
-    """Return the arguments of a command as the shell hands them over; of a sweep (-m), those of each point."""
+    """Return the arguments of a command as the shell splits them; for a sweep (-m), those of each point."""
     words = shlex.split(command)
     if "-m" not in words:
         return [words]
@@ -54,10 +55,10 @@ def _choices(word: str) -> list[str]:
 
 
 def follow(page: Path) -> list[tuple[int, str, str]]:
-    """Do in the current folder what a page shows: write its files, run its Python from top to bottom.
+    """Do what a page shows in the current folder: write its files, and run its Python from top to bottom.
 
-    A YAML block begins with the path of its file. Returns for each Python block that has a text block behind it its
-    line, what it printed, and what the page says that it prints.
+    A YAML block begins with the path of its file. For each Python block that a text block follows, return its line,
+    what it printed, and what the page says that it prints.
     """
     found = fenced(page.read_text(encoding="utf-8"))
     names: dict[str, object] = {"__name__": "page"}

@@ -1,8 +1,9 @@
-"""The documentation is built without a warning, what it shows is run, and where it points there is something."""
+"""The documentation builds without a warning, what it shows is run, and its links lead somewhere."""
 
 from __future__ import annotations
 
 import inspect
+import pydoc
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import yaml
 
 import trimbench
 import trimbench.estimators
+
 from . import pages
 from .command_line import Answer
 
@@ -30,7 +32,7 @@ Run = Callable[..., Answer]
 
 @dataclass
 class Html(HTMLParser):
-    """What a built page points to, and what can be pointed to in it."""
+    """Where a built page leads, and the places in it that a link can lead to."""
 
     ids: set[str] = field(default_factory=set)
     links: list[str] = field(default_factory=list)
@@ -64,20 +66,13 @@ class Html(HTMLParser):
 
 @dataclass(frozen=True)
 class Built:
-    """The built documentation.
-
-    Attributes
-    ----------
-    folder : Path
-    pages : dict of str to Html
-        By their path in the folder.
-    """
+    """The built documentation: its pages by their path in its folder."""
 
     folder: Path
     pages: dict[str, Html]
 
     def is_dead(self, page: str, link: str) -> bool:
-        """Tell whether a link of a page leads nowhere; of a link to the network, whether it has the wrong form."""
+        """Tell whether a link of a page leads nowhere, or, if it leaves the documentation, has the wrong form."""
         parts = urlsplit(link)
         if parts.scheme == "data":
             return False
@@ -93,7 +88,7 @@ class Built:
 
 
 def build(folder: Path) -> Built:
-    """Build the documentation strictly, without executing the notebooks in it: they have tests of their own."""
+    """Build the documentation strictly, without executing its notebooks, which `test_notebooks` does."""
     html = folder.resolve() / "html"
     command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--builder", "html"]
     options = ["-D", "nb_execution_mode=off", str(DOCS), str(html)]
@@ -141,13 +136,13 @@ def has_every_public_name(built: Built) -> None:
 
 
 def test_the_build(tmp_path: Path) -> None:
-    built = build(tmp_path)  # one test, because building takes long and parallel tests share nothing
+    built = build(tmp_path)  # in one test, because building takes long and parallel tests share nothing
     for check in (has_every_page, has_no_dead_link, needs_no_network, has_its_formulas_in_full, has_every_public_name):
         check(built)
 
 
 @pytest.mark.parametrize("path", IN_THE_REPOSITORY, ids=lambda path: path.relative_to(pages.ROOT).as_posix())
-def test_pages_point_to_files_of_the_repository(path: Path) -> None:
+def test_files_and_names_that_a_page_mentions_exist(path: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         parts = urlsplit(link)
@@ -155,10 +150,14 @@ def test_pages_point_to_files_of_the_repository(path: Path) -> None:
         assert parts.scheme == "https" or target.exists() or target.with_suffix(".ipynb").exists(), link
     for name in re.findall(r"`((?:conf|scripts|requirements|docs|notebooks|trimbench|tests)/[\w./]+)`", text):
         assert (pages.ROOT / name).exists(), name
+    for name in re.findall(r"scripts/bench/run (\w+)", path.read_text(encoding="utf-8")):
+        assert (pages.ROOT / f"scripts/bench/{name}.py").exists(), name
+    for name in re.findall(r"`(trimbench(?:\.\w+)+)`", text):
+        assert pydoc.locate(name) is not None, name
 
 
 def _public(module: ModuleType) -> Iterator[tuple[str, object]]:
-    """Return the public names of a module, with the public methods and properties of its classes."""
+    """Give the public names of a module, and the public methods and properties of its classes."""
     for name in module.__all__:
         value = getattr(module, name)
         yield name, value
@@ -192,7 +191,7 @@ def test_a_page_can_be_followed(path: Path, command: Run) -> None:
 
 SHOWN = [
     pytest.param(arguments, id=f"{path.stem}: {arguments}")
-    for path in PAGES
+    for path in IN_THE_REPOSITORY
     for arguments in pages.commands(path.read_text(encoding="utf-8"))
     if "--config-dir" not in arguments and "features=500" not in arguments.split()
 ]

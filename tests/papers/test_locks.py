@@ -4,37 +4,54 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-GROUPS = {
-    "run": [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["build"]],
-    "test": [
-        *PROJECT["dependency-groups"]["docs"],
-        *(entry for entry in PROJECT["dependency-groups"]["dev"] if isinstance(entry, str)),
-    ],
+from . import pages
+
+PYPROJECT = tomllib.loads((pages.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, GROUPS = PYPROJECT["project"], PYPROJECT["dependency-groups"]
+EXTRAS = PROJECT["optional-dependencies"]
+
+
+def asked_for(*lists: list[str | dict[str, str]]) -> Iterator[str]:
+    """Give the requirements on other packages: groups and extras include each other, and all of them are listed."""
+    for entry in (entry for entries in lists for entry in entries):
+        if isinstance(entry, str) and Requirement(entry).name != PROJECT["name"]:
+            yield entry
+
+
+REQUIRED = {
+    "run": list(asked_for(PROJECT["dependencies"], *EXTRAS.values(), GROUPS["build"])),
+    "test": list(asked_for(PROJECT["dependencies"], *EXTRAS.values(), *GROUPS.values())),
 }
 
 
+def text(name: str) -> str:
+    return (pages.ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
+
+
 def locked(name: str) -> dict[str, list[str]]:
-    text = (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
     found: dict[str, list[str]] = {}
-    for package, version in re.findall(r"^([\w.-]+)==([\w.+!-]+)", text, flags=re.MULTILINE):
+    for package, version in re.findall(r"^([\w.-]+)==([\w.+!-]+)", text(name), flags=re.MULTILINE):
         found.setdefault(canonicalize_name(package), []).append(version)
     return found
 
 
-@pytest.mark.parametrize("requirement", GROUPS["run"] + GROUPS["test"])
-def test_every_requirement_is_locked_to_a_version_it_allows(requirement: str) -> None:
+@pytest.mark.parametrize(("lock", "requirement"), [(lock, one) for lock, found in REQUIRED.items() for one in found])
+def test_every_requirement_is_locked_to_a_version_it_allows(lock: str, requirement: str) -> None:
     wanted = Requirement(requirement)
-    versions = locked("test").get(canonicalize_name(wanted.name), [])
-    assert versions, f"{wanted.name} is in no lock; run scripts/lock"
+    versions = locked(lock).get(canonicalize_name(wanted.name), [])
+    assert versions, f"{wanted.name} is missing from {lock}.lock; run scripts/lock"
     assert all(wanted.specifier.contains(version) for version in versions)
+
+
+def test_the_extra_papers_includes_all_others() -> None:
+    (own,) = [Requirement(entry) for entry in EXTRAS["papers"] if Requirement(entry).name == PROJECT["name"]]
+    assert own.extras | {"papers"} == set(EXTRAS)
 
 
 def test_tests_run_with_the_versions_that_users_get() -> None:
@@ -44,7 +61,6 @@ def test_tests_run_with_the_versions_that_users_get() -> None:
 
 @pytest.mark.parametrize("name", ["run", "test"])
 def test_every_locked_package_has_a_hash(name: str) -> None:
-    text = (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
-    entries = re.split(r"^(?=[\w.-]+==)", text, flags=re.MULTILINE)[1:]
+    entries = re.split(r"^(?=[\w.-]+==)", text(name), flags=re.MULTILINE)[1:]
     assert len(entries) > 20
     assert all("--hash=sha256:" in entry for entry in entries)

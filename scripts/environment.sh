@@ -1,5 +1,5 @@
-# Sourced by the commands beside it: makes a Python environment from a lock file, once per lock file.
-# Uses uv where it exists, else venv and pip.
+# Sourced by the commands in this folder: makes a Python environment from a lock file, once per lock file.
+# Uses uv if it is installed, otherwise venv and pip.
 
 # Print the first Python on the PATH that the project supports.
 supported_python() {
@@ -13,10 +13,10 @@ supported_python() {
     return 1
 }
 
-# make_environment FOLDER LOCK: install the locked packages and the project itself into FOLDER.
+# make_environment FOLDER LOCK: install the locked packages and the project into FOLDER, unless they are there.
 make_environment() {
     local folder=$1 lock=$2 python
-    # An environment knows its own place: in a copied or moved clone it would run the code of the old one.
+    # An environment belongs to its place: in a copied or moved clone it would run the code of the old one.
     if [[ -x $folder/bin/python ]] && cmp -s "$lock" "$folder/installed.lock" \
         && cmp -s pyproject.toml "$folder/installed.toml" \
         && [[ $(cat "$folder/installed.place" 2>/dev/null) == "$PWD" ]]; then

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, quickly, without a warning and without data from elsewhere."""
+"""The notebooks run from top to bottom: quickly, without a warning and without downloads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_it_is_stored_without_outputs(path: Path) -> None:
 def test_it_runs_and_draws_figures(path: Path, tmp_path: Path) -> None:
     notebook = read(path)
     strict = new_code_cell("import time, warnings\nwarnings.simplefilter('error')\n_start = time.process_time()")
-    # The kernel itself warns when it is shut down.
+    # The kernel itself warns when it shuts down.
     relaxed = new_code_cell("warnings.simplefilter('ignore')\nprint(time.process_time() - _start)")
     notebook.cells = [strict, *notebook.cells, relaxed]
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()

@@ -18,7 +18,7 @@ html_show_copyright = False
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["wide_content.css"]
-# Formulas become MathML while the pages are built, so that they are read without a network and without a program.
+# Formulas become MathML while the pages are built, so readers need neither a network nor a script.
 html_math_renderer = "mathml"
 
 myst_enable_extensions = ["dollarmath"]
@@ -27,7 +27,7 @@ myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_timeout = 120
 nb_execution_raise_on_error = True
-# What a notebook writes to the standard error, a warning for example, is an error of the build.
+# Whatever a notebook writes to standard error, such as a warning, fails the build.
 nb_output_stderr = "error"
 
 add_module_names = False

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NO_DATA = "data not available"
+# Keys of an experiment's file that are not settings: its class, and the changes with which it runs in seconds.
+_NOT_SETTINGS = ("runner", "smoke_test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,7 @@ def make_experiment(name: str, values: Mapping[str, Json], shared: Sequence[str]
         raise ConfigurationError(
             f"experiment {name}: runner must be 'module:class' of an experiment, got {runner!r} ({error})"
         ) from error
-    own = {key: value for key, value in values.items() if key in names or key not in ("runner", *shared)}
+    own = {key: value for key, value in values.items() if key in names or key not in (*_NOT_SETTINGS, *shared)}
     experiment: Experiment = validated(found, own, f"experiment {name}")
     return experiment
 

@@ -117,7 +117,7 @@ def test_nothing_runs_when_one_of_the_experiments_has_a_wrong_key(
     few_experiments: Path, command: Command, tmp_path: Path
 ) -> None:
     path = few_experiments / "experiment/z.yaml"
-    path.write_text("# @package _global_\nrunner: trimbench.papers.trimming.table4:Table4\nthreshhold: 1\n")
+    path.write_text((few_experiments / "experiment/trimming/table4.yaml").read_text() + "threshhold: 1\n")
     answer = command("executor=serial", "offline=true")
     assert answer.code == 2
     assert answer.err.startswith("experiment z: a key must be one of instances, threshold, got 'threshhold'; did you")

@@ -52,7 +52,7 @@ class AlphaPosterior(SimulatedCases):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.sizes
+        _ = self.sizes  # refuses several pairs
         check_ks(self.ks, self.n_features)
         check_at_least(1, replicates=self.replicates)
 

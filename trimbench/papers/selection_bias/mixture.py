@@ -105,7 +105,7 @@ class Mixture:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _ = self._data
+        _ = self._data  # refuses what cannot be drawn
         check_ks(self.ks, self.n_features)
         check_at_least(1, replicates=self.replicates)
         check_at_least(2, n_chains=self.n_chains)
@@ -145,8 +145,8 @@ class Mixture:
             "The slides show a figure without settings or numbers; these settings are ours.",
             f"{self.n_chains} chains of {self.n_draws} sweeps after {self.n_warmup} each; true log(alpha) "
             f"{math.log(self.alpha):.2f}. R-hat and effective sample size are the worst of log(alpha), log(alpha0) and "
-            "the log of the joint density, over the replicates, from ArviZ; empty where R-hat is not finite, as of "
-            "chains that stand still at different values. Converged: replicates in which every R-hat is at most "
+            "the log of the joint density, over the replicates, from ArviZ; empty where R-hat is not finite, as for "
+            "chains that are stuck at different values. Converged: replicates in which every R-hat is at most "
             f"{R_HAT_LIMIT}.",
         ]
         lagging = [

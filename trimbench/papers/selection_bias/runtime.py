@@ -72,7 +72,7 @@ class Runtime(SimulatedCases):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.sizes
+        _ = self.sizes  # refuses several pairs
         check_ks(self.ks, self.n_features)
         check_at_least(1, repeats=self.repeats)
 
@@ -111,7 +111,7 @@ class Runtime(SimulatedCases):
         notes = [
             "Printed seconds are those of the authors' program on their machine, for 2,000 test cases and, as the "
             "slides say, 100 training cases. The slides do not say how fine its grids are.",
-            f"Ours are from the selection to the predictions of {sum(self.test_sizes)} test cases with "
+            f"Ours run from the selection to the predictions of {sum(self.test_sizes)} test cases with "
             f"{sum(self.sizes)} training cases, the median of {self.repeats} on one core, one after another.",
         ]
         numbers = self._numbers(seconds, done) if seconds else []

@@ -3,121 +3,99 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.job import Job
-from trimbench.papers.selection_bias import jobs
-from trimbench.papers.selection_bias.settings import (
-    CORRECTIONS,
-    SimulationPlan,
-    check_at_least,
-    labels_of_sizes,
-    make_prior,
-)
-from trimbench.papers.study.plan import Cell, LineFigure, Outcome, Table
+from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.functions import job_function
+from trimbench.papers.selection_bias.settings import CORRECTIONS, SimulatedCases, check_at_least, check_ks
+from trimbench.papers.study.cells import Cell
+from trimbench.papers.study.figures import LineFigure
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.study.tables import Table
+from trimbench.papers.validation import settings
+from trimbench.selection_bias.adjustment import Ties
+from trimbench.selection_bias.model import fit_selection_corrected
 from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.simulation import ModelSettings, simulate
 
-if TYPE_CHECKING:
-    import pandas as pd
+_FORMATS = {
+    "k": "",
+    "correction": "",
+    "replicates": "",
+    "true log(alpha)": ".3f",
+    "posterior mean": ".3f",
+    "se": ".3f",
+    "truth in central 95 %": ".2f",
+}
 
 
-@dataclass(frozen=True)
-class AlphaPosterior:
-    """Whether the posterior of log(alpha) covers the value that the cases were drawn with.
+@settings
+class AlphaPosterior(SimulatedCases):
+    """Whether the posterior of log(alpha) covers the value that the cases were drawn with; one pair of class sizes.
 
     Attributes
     ----------
     ks : list of int
-    class_sizes : [n0, n1]
-        Training cases.
-    n_features, alpha, test_sizes, replicates, prior, ties, seed
-        As for `Simulation`, whose data this is; the first replicate is drawn.
+        Numbers of features to select.
+    replicates : int
+        Data sets, of which the first is drawn.
     """
 
-    class_sizes: list[int]
-    test_sizes: list[int]
     ks: list[int]
-    prior: dict[str, Any]
-    n_features: int = 10_000
-    alpha: float = 300.0
     replicates: int = 20
-    ties: str = "exact"
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        self._plan.check([self.class_sizes])
-        self._plan.check_ks(self.ks)
+        super().__post_init__()
+        _ = self.sizes  # refuses several pairs
+        check_ks(self.ks, self.n_features)
         check_at_least(1, replicates=self.replicates)
 
-    @property
-    def _plan(self) -> SimulationPlan:
-        return SimulationPlan(self.n_features, self.alpha, self.test_sizes, self.prior, self.ties, self.seed)
-
-    def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
+    def cells(self, inputs: Inputs) -> list[Cell]:
         """Return one job for each replicate and number of features."""
-        cells = []
-        for replicate in range(self.replicates):
-            parameters = self._plan.parameters(self.class_sizes, replicate)
-            for k in self.ks:
-                job = Job.create(jobs.posterior_of_alpha, parameters | {"k": k})
-                cells.append(Cell({**labels_of_sizes(self.class_sizes), "k": k, "replicate": replicate}, job))
-        return cells
+        return [
+            self.cell(posterior_of_alpha, self.sizes, {"k": k, "replicate": replicate}, k=k)
+            for replicate in range(self.replicates)
+            for k in self.ks
+        ]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return posterior means and coverage, and a figure for each k."""
-        import pandas as pd
-
-        done = rows[rows["status"] == "ok"]
-        lines: list[dict[str, Any]] = []
-        figures = []
+        lines, figures = [], []
         truth = math.log(self.alpha)
         for k in self.ks:
-            ours = done[done["k"] == k].to_dict("records")
+            ours = successes(rows, k=k).to_dict("records")
             for correction in CORRECTIONS if ours else ():
-                covered = [_covers(found, correction, truth) for found in ours]
                 means = [found[f"{correction}_mean_log_alpha"] for found in ours]
-                lines.append(
-                    {
-                        "k": k,
-                        "correction": correction,
-                        "replicates": len(ours),
-                        "true log(alpha)": truth,
-                        "posterior mean": float(np.mean(means)),
-                        "se": float(np.std(means, ddof=1) / math.sqrt(len(means))) if len(means) > 1 else math.nan,
-                        "truth in central 95 %": float(np.mean(covered)),
-                    }
-                )
+                line = {"k": k, "correction": correction, "replicates": len(ours), "true log(alpha)": truth}
+                line["posterior mean"] = float(np.mean(means))
+                line["se"] = float(np.std(means, ddof=1) / math.sqrt(len(means))) if len(means) > 1 else math.nan
+                line["truth in central 95 %"] = float(np.mean([_covers(found, correction, truth) for found in ours]))
+                lines.append(line)
             figures += [_figure(found, k, self.n_features, truth) for found in ours if found["replicate"] == 0]
-        columns = ["k", "correction", "replicates", "true log(alpha)", "posterior mean", "se", "truth in central 95 %"]
-        table = Table(
-            "",
-            "Posterior of log(alpha): means over replicates, and how often its central 95 % hold the truth",
-            pd.DataFrame(lines, columns=columns),
-            dict.fromkeys(columns[3:6], ".3f") | {columns[6]: ".2f"},
-        )
-        n_alpha = make_prior(self.prior).n_alpha
+        title = "Posterior of log(alpha): means over replicates, and how often its central 95 % hold the truth"
         notes = ["The figures show the first replicate; the slides show one data set and print no number."]
-        if n_alpha > Prior().n_alpha:
+        if self.prior.n_alpha > Prior().n_alpha:
             notes.append(
-                f"The grid has {n_alpha} values of alpha, more than the {Prior().n_alpha} of predictions, to draw "
-                "narrow posteriors."
+                f"The grid has {self.prior.n_alpha} values of alpha, more than the {Prior().n_alpha} of predictions, "
+                "to draw narrow posteriors."
             )
-        return Outcome((table,), figures, {}, notes)
+        return Outcome((Table.of(title, lines, _FORMATS),), figures, (), notes)
 
 
-def _density(found: dict[Any, Any], correction: str) -> tuple[np.ndarray, np.ndarray]:
+def _density(found: Mapping[Hashable, Any], correction: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return log(alpha) and its posterior density, which integrates to 1 over the grid."""
     x, y = np.array(found["log_alpha"]), np.exp(np.array(found[f"{correction}_log_density"]))
     # A grid of one value has no width to integrate over.
     return x, y / np.trapezoid(y, x) if len(x) > 1 else y
 
 
-def _covers(found: dict[Any, Any], correction: str, truth: float) -> bool:
+def _covers(found: Mapping[Hashable, Any], correction: str, truth: float) -> bool:
     x, y = _density(found, correction)
     if len(x) < 2:
         return False
@@ -125,9 +103,7 @@ def _covers(found: dict[Any, Any], correction: str, truth: float) -> bool:
     return bool(0.025 <= np.interp(truth, x, cumulative) <= 0.975)
 
 
-def _figure(found: dict[Any, Any], k: int, n_features: int, truth: float) -> LineFigure:
-    import pandas as pd
-
+def _figure(found: Mapping[Hashable, Any], k: int, n_features: int, truth: float) -> LineFigure:
     parts = []
     for correction in reversed(CORRECTIONS):
         x, y = _density(found, correction)
@@ -137,11 +113,30 @@ def _figure(found: dict[Any, Any], k: int, n_features: int, truth: float) -> Lin
     seen = points.loc[points["y"] > 1e-3 * points["y"].max(), "x"]
     inside = points["x"].between(min(seen.min(), truth) - 0.5, max(seen.max(), truth) + 0.5)
     return LineFigure(
-        f"k{k}",
         f"Posterior of log(alpha), {k:,} feature{'s' if k > 1 else ''} selected out of {n_features:,}",
         "log(alpha)",
         "density",
         points[inside].reset_index(drop=True),
+        name=f"k{k}",
         marks=dict.fromkeys(CORRECTIONS, "density"),
         verticals={f"truth ({truth:.2f})": truth},
     )
+
+
+@job_function(code=("trimbench.selection_bias",))
+def posterior_of_alpha(
+    data: Mapping[str, Any], data_seed: int, prior: Mapping[str, Any], ties: Ties, k: int
+) -> dict[str, Json]:
+    """Draw cases from the model, select k features, and compute the posterior of log(alpha).
+
+    The parameters are those of `trimbench.papers.selection_bias.simulation.select_and_predict`.
+    """
+    cases = simulate(ModelSettings(**data), np.random.default_rng(data_seed))
+    model = fit_selection_corrected(cases.X, cases.y, k, ties=ties, **prior)
+    log_alpha = np.log(model.alpha_grid)
+    result: dict[str, Json] = {"log_alpha": log_alpha.tolist()}
+    for name, fitted in (("corrected", model), ("uncorrected", model.uncorrected())):
+        density = fitted.log_alpha_density
+        result[f"{name}_log_density"] = (density - density.max()).tolist()
+        result[f"{name}_mean_log_alpha"] = float(fitted.alpha_posterior @ log_alpha)
+    return result

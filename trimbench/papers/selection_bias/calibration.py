@@ -2,158 +2,132 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pandas as pd
 
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.job import Job
-from trimbench.papers.selection_bias import jobs
 from trimbench.papers.selection_bias.settings import (
     CORRECTIONS,
-    SimulationPlan,
+    SimulatedCases,
     check_at_least,
-    labels_of_sizes,
-    mean_and_interval,
+    file_stem,
     show_sizes,
-    stem_of_sizes,
-    with_sizes,
+    size_labels,
 )
-from trimbench.papers.study.plan import Cell, LineFigure, Outcome, Table
-
-if TYPE_CHECKING:
-    import pandas as pd
+from trimbench.papers.selection_bias.simulation import select_and_predict
+from trimbench.papers.study.cells import Cell
+from trimbench.papers.study.figures import LineFigure
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.numbers import Number, prediction_interval
+from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.study.tables import Table
+from trimbench.papers.validation import settings
 
 _CATEGORIES = [f"{i / 10:.1f} - {(i + 1) / 10:.1f}" for i in range(10)]
+_FORMATS = {"category": ""} | {
+    f"{correction} {quantity}": ".1f" if quantity == "cases" else ".3f"
+    for correction in CORRECTIONS
+    for quantity in ("cases", "predicted", "actual")
+}
 
 
-@dataclass(frozen=True)
-class Calibration:
+@settings
+class Calibration(SimulatedCases):
     """How often y = 1 among test cases whose predicted probability is in each of ten classes.
+
+    The first of the class sizes is held against the printed table. The jobs are shared with `Simulation`.
 
     Attributes
     ----------
     k : int
         Features to select.
-    class_sizes : list of [n0, n1]
-        Training cases; the first is held against the printed table.
-    n_features, alpha, test_sizes, replicates, prior, ties, seed
-        As for `Simulation`, with which the jobs are shared.
+    replicates : int
+        Data sets that are drawn for each pair of class sizes.
     """
 
-    class_sizes: list[Any]
-    test_sizes: list[int]
-    prior: dict[str, Any]
     k: int = 1000
-    n_features: int = 10_000
-    alpha: float = 300.0
     replicates: int = 20
-    ties: str = "exact"
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        self._plan.check(self.class_sizes)
+        super().__post_init__()
         check_at_least(1, replicates=self.replicates)
         if not 1 <= self.k <= self.n_features:
             raise ValueError(f"k must be a number from 1 to n_features={self.n_features}, got {self.k}")
 
-    @property
-    def _plan(self) -> SimulationPlan:
-        return SimulationPlan(self.n_features, self.alpha, self.test_sizes, self.prior, self.ties, self.seed)
-
-    def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
+    def cells(self, inputs: Inputs) -> list[Cell]:
         """Return one job for each size and replicate."""
         return [
-            Cell(
-                {**labels_of_sizes(sizes), "k": self.k, "replicate": replicate},
-                Job.create(jobs.select_and_predict, self._plan.parameters(sizes, replicate) | {"k": self.k}),
-            )
+            self.cell(select_and_predict, sizes, {"k": self.k, "replicate": replicate}, k=self.k)
             for sizes in self.class_sizes
             for replicate in range(self.replicates)
         ]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return a table and a figure for each size."""
-        import pandas as pd
-
-        tables, figures = [], []
-        reproduced: dict[str, float | None] = {}
-        intervals: dict[str, tuple[float, float]] = {}
-        jobs: dict[str, list[str]] = {}
-        for place, sizes in enumerate(self.class_sizes):
-            ours = with_sizes(rows[rows["status"] == "ok"], sizes)
-            lines: list[dict[str, Any]] = [{"category": category} for category in _CATEGORIES]
-            points: list[dict[str, Any]] = []
-            if place == 0 and len(ours):
-                jobs = {category: list(ours["job"]) for category in _CATEGORIES}
-            for correction in reversed(CORRECTIONS) if len(ours) else ():
-                for category, line in enumerate(lines):
-                    found = _summary(ours, correction, category)
-                    line |= {f"{correction} {quantity}": mean for quantity, (mean, _) in found.items()}
-                    for quantity, (mean, interval) in found.items() if place == 0 else ():
-                        key = f"{_CATEGORIES[category]}/{correction} {quantity}"
-                        reproduced[key] = mean
-                        if interval is not None:
-                            intervals[key] = interval
-                    mean, interval = found["actual"]
-                    low, high = np.clip(interval or (np.nan, np.nan), 0, 1)
-                    points.append(
-                        {"series": correction, "x": found["predicted"][0], "y": mean, "low": low, "high": high}
-                    )
-            title = f"{self.k:,} of {self.n_features:,} features, {show_sizes(sizes)}"
-            # Where a category is empty in every replicate there is nothing to draw.
-            drawn = [point for point in points if not np.isnan(point["y"])]
-            drawn += [{"series": "predicted = actual", "x": x, "y": x} for x in (0.0, 1.0)] if drawn else []
-            name = stem_of_sizes(sizes) if place else ""
-            tables.append(Table(name, _title(title, ours), _frame(lines), _FORMATS))
-            figures.append(
-                LineFigure(
-                    name,
-                    f"Calibration: {title}",
-                    "mean predicted probability of y = 1",
-                    "frequency of y = 1",
-                    pd.DataFrame(drawn, columns=["series", "x", "y", "low", "high"]),
-                    marks={"predicted = actual": "guide"},
-                    interval="95 % prediction interval for one more data set",
-                )
-            )
+        tables, figures, numbers = [], [], []
+        for sizes in self.class_sizes:
+            ours, shown = successes(rows, **size_labels(sizes)), show_sizes(sizes)
+            found = list(_numbers(ours))
+            is_first = sizes == self.class_sizes[0]
+            name = "" if is_first else file_stem(shown)
+            numbers += found if is_first else []
+            title = f"Calibration: {self.k:,} of {self.n_features:,} features, {shown}"
+            lines = [{"category": c} | {n.quantity: n.value for n in found if n.row == c} for c in _CATEGORIES]
+            tables.append(Table.of(f"{title}, {len(ours)} replicates", lines, _FORMATS, name=name))
+            figures.append(_figure(title, name, found))
         notes = [
-            *self._plan.notes(self.class_sizes),
+            *self.notes(),
             "Numbers of cases are means over replicates; predicted and actual are those of all replicates taken "
             "together. Bars and intervals are 95 % prediction intervals for one more data set (Student's, from the "
             "spread over replicates in which the category has cases). The slides show one data set.",
         ]
-        return Outcome(tables, figures, reproduced, notes, intervals, jobs)
+        return Outcome(tables, figures, numbers, notes)
 
 
-_COLUMNS = ["category", *(f"{c} {q}" for c in CORRECTIONS for q in ("cases", "predicted", "actual"))]
-_FORMATS = {c: ".1f" if c.endswith("cases") else ".3f" for c in _COLUMNS[1:]}
+def _numbers(ours: pd.DataFrame) -> Iterator[Number]:
+    """Give for each correction and category the number of cases, the mean prediction and the frequency of y = 1."""
+    if ours.empty:
+        return
+    jobs = tuple(ours["job"])
+    for correction in CORRECTIONS:
+        tables = (ours[f"{correction}_{key}"].tolist() for key in ("counts", "predicted_sums", "positives"))
+        # One row for each category, one column for each replicate.
+        all_counts, all_predicted, all_positives = (np.array(table, dtype=float).T for table in tables)
+        for category, counts, predicted, positives in zip(
+            _CATEGORIES, all_counts, all_predicted, all_positives, strict=True
+        ):
+            interval = prediction_interval(counts.tolist())
+            yield Number(category, f"{correction} cases", float(counts.mean()), jobs, interval)
+            filled = counts > 0
+            for quantity, sums in (("predicted", predicted), ("actual", positives)):
+                place = (category, f"{correction} {quantity}")
+                if filled.any():
+                    interval = prediction_interval((sums[filled] / counts[filled]).tolist())
+                    yield Number(*place, float(sums.sum() / counts.sum()), jobs, interval)
+                else:
+                    yield Number(*place, None, jobs, reason="no prediction is in this category")
 
 
-def _title(title: str, ours: pd.DataFrame) -> str:
-    return f"Calibration: {title}, {len(ours)} replicates"
-
-
-def _frame(lines: list[dict[str, Any]]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(lines, columns=_COLUMNS)
-
-
-def _summary(ours: pd.DataFrame, correction: str, category: int) -> dict[str, tuple[float, tuple[float, float] | None]]:
-    """Return number of cases, mean prediction and frequency over all replicates, and intervals for one more."""
-    counts, predicted, positives = (
-        np.array([row[category] for row in ours[f"{correction}_{key}"]], dtype=float)
-        for key in ("counts", "predicted_sums", "positives")
+def _figure(title: str, name: str, numbers: Sequence[Number]) -> LineFigure:
+    found = {(number.row, number.quantity): number for number in numbers}
+    points = []
+    for correction in reversed(CORRECTIONS):
+        for category in _CATEGORIES:
+            predicted, actual = (found.get((category, f"{correction} {q}")) for q in ("predicted", "actual"))
+            # Where a category is empty in every replicate there is nothing to draw.
+            if predicted is None or actual is None or actual.value is None:
+                continue
+            bar = actual.interval
+            low, high = np.clip((bar.low, bar.high), 0, 1) if bar is not None else (np.nan, np.nan)
+            points.append({"series": correction, "x": predicted.value, "y": actual.value, "low": low, "high": high})
+    points += [{"series": "predicted = actual", "x": x, "y": x} for x in (0.0, 1.0)] if points else []
+    return LineFigure(
+        title,
+        "mean predicted probability of y = 1",
+        "frequency of y = 1",
+        pd.DataFrame(points, columns=["series", "x", "y", "low", "high"]),
+        name=name,
+        marks={"predicted = actual": "guide"},
+        interval="95 % prediction interval for one more data set",
     )
-    found = {"cases": mean_and_interval(counts.tolist())}
-    filled = counts > 0
-    for name, sums in (("predicted", predicted), ("actual", positives)):
-        if not filled.any():
-            found[name] = (float("nan"), None)
-            continue
-        _, interval = mean_and_interval((sums[filled] / counts[filled]).tolist())
-        found[name] = (float(sums.sum() / counts.sum()), interval)
-    return found

@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import dataclasses
+import time
+from collections.abc import Mapping
+from typing import Any
 
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declaration import DatasetDeclaration, Facts
-from trimbench.papers.data.sources import load_dataset
-from trimbench.papers.execution.job import Job
+import numpy as np
+import pandas as pd
+
+from trimbench.papers.data.declaration import DatasetDeclaration
+from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.functions import job_function
 from trimbench.papers.execution.seeds import seed_for
-from trimbench.papers.selection_bias import jobs
-from trimbench.papers.selection_bias.comparison import gains
-from trimbench.papers.selection_bias.settings import CORRECTIONS, check_at_least, make_prior
-from trimbench.papers.study.plan import Cell, LineFigure, Outcome, Table, check_axis
-from trimbench.papers.validation import ConfigurationError, unknown
-from trimbench.selection_bias.adjustment import check_ties
-
-if TYPE_CHECKING:
-    import pandas as pd
+from trimbench.papers.selection_bias.comparison import LOSSES, Loss, gains
+from trimbench.papers.selection_bias.settings import CORRECTIONS, PriorSettings, check_at_least
+from trimbench.papers.study.cells import Cell, check_axis
+from trimbench.papers.study.figures import LineFigure
+from trimbench.papers.study.inputs import Input, Inputs, dataset_of
+from trimbench.papers.study.numbers import Number, numbers_of
+from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.study.tables import Table
+from trimbench.papers.validation import ConfigurationError, settings, unknown
+from trimbench.selection_bias.adjustment import Ties
+from trimbench.selection_bias.cross_validation import cross_validate_selection
+from trimbench.selection_bias.features import Binariser
+from trimbench.selection_bias.metrics import prediction_quality
 
 _QUANTITIES = {
     "expected_error": "expected error",
     "actual_error": "actual error",
-    "minus_log_probability": "AMLP",
-    "squared_error": "squared error",
+    **{loss.key: loss.title for loss in LOSSES},
 }
+# What a job returns, one value for each subset, and its column in the table.
+_COLUMNS = {f"{c}_{key}": f"{c} {title}" for c in CORRECTIONS for key, title in _QUANTITIES.items()}
 
 
-@dataclass(frozen=True)
+@settings
 class Colon:
     """Predictions for each tissue from the others, on random subsets of the genes.
 
@@ -37,6 +45,7 @@ class Colon:
     ----------
     datasets : list of str
         Any declared data sets with two classes and features that are numbers.
+    prior : PriorSettings
     positive : str, optional
         Class that is called 1; None takes the last in alphabetical order.
     n_subsets : int
@@ -45,110 +54,95 @@ class Colon:
         Features selected inside each leave-one-out fold.
     splits : int
         Number of random splits of the features.
-    prior : dict
-    ties : str
+    ties : {"exact", "less", "less_equal"}
     seed : int
     """
 
     datasets: list[str]
-    prior: dict[str, Any]
+    prior: PriorSettings = PriorSettings()
     positive: str | None = None
     n_subsets: int = 10
     k: int = 5
     splits: int = 4
-    ties: str = "exact"
+    ties: Ties = "exact"
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_axis("datasets", self.datasets)
-        check_ties(self.ties)
-        make_prior(self.prior)
         check_at_least(1, n_subsets=self.n_subsets, k=self.k, splits=self.splits)
 
-    def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
+    def cells(self, inputs: Inputs) -> list[Cell]:
         """Return one job for each data set and random split."""
-        cells = []
-        for dataset in self.datasets:
-            declaration = catalogue.dataset(dataset)
-            facts = self._checked_facts(declaration, cache)
-            for split in range(self.splits):
-                parameters = {
-                    "dataset": catalogue.dataset_mapping(dataset),
-                    "name": dataset,
-                    "positive": self.positive or max(facts.classes),
-                    "n_subsets": self.n_subsets,
-                    "k": self.k,
-                    "prior": dict(self.prior),
-                    "ties": self.ties,
-                    "split_seed": seed_for(purpose="gene subsets", dataset=dataset, split=split, seed=self.seed),
-                }
-                job = Job.create(jobs.leave_one_out_on_subsets, parameters, {f"dataset/{dataset}": str(facts.sha256)})
-                cells.append(Cell({"dataset": dataset, "split": split}, job, (declaration,)))
-        return cells
-
-    def _checked_facts(self, declaration: DatasetDeclaration, cache: Cache) -> Facts:
-        """Return what is known of a data set, once it suits the method; data without declared facts is read."""
-        facts, name = declaration.facts, declaration.name
-        if facts.features is None or not facts.classes or facts.sha256 is None:
-            loaded = load_dataset(declaration, cache)
-            classes = {str(label): int(count) for label, count in loaded.target.astype(str).value_counts().items()}
-            facts = Facts(len(loaded.target), loaded.features.shape[1], classes, loaded.sha256)
-        if len(facts.classes) != 2 or min(facts.classes.values()) < 2:
-            raise ConfigurationError(
-                f"datasets must have two classes of at least 2 cases for leave-one-out, got {name} with "
-                f"{facts.classes}; choose another"
+        return [
+            Cell.of(
+                {"dataset": name, "split": split},
+                leave_one_out_on_subsets,
+                dataset=found,
+                positive=positive,
+                n_subsets=self.n_subsets,
+                k=self.k,
+                prior=self.prior,
+                ties=self.ties,
+                split_seed=seed_for(purpose="gene subsets", dataset=name, split=split, seed=self.seed),
             )
-        if self.positive is not None and self.positive not in facts.classes:
-            raise unknown(f"positive: a class of {name}", list(facts.classes), self.positive)
-        if self.n_subsets * self.k > (facts.features or 0):
+            for name in self.datasets
+            for found in [inputs.dataset(name)]
+            for positive in [self._positive_class(found, inputs)]
+            for split in range(self.splits)
+        ]
+
+    def _positive_class(self, found: Input, inputs: Inputs) -> str:
+        """Return the class that is called 1, of a data set that suits the method."""
+        name, declaration = found.name, found.declaration
+        facts = declaration.facts if isinstance(declaration, DatasetDeclaration) else None
+        if facts is not None and facts.features is not None and facts.classes:
+            n_features, classes = facts.features, facts.classes
+        else:
+            loaded = inputs.loaded(name)
+            n_features = loaded.features.shape[1]
+            classes = {str(label): int(count) for label, count in loaded.target.astype(str).value_counts().items()}
+        if len(classes) != 2 or min(classes.values()) < 2:
             raise ConfigurationError(
-                f"n_subsets times k must be at most {facts.features}, the number of features of {name}, got "
+                f"datasets must have two classes of at least 2 cases for leave-one-out, got {name} with {classes}; "
+                "choose another"
+            )
+        if self.positive is not None and self.positive not in classes:
+            raise unknown(f"positive: a class of {name}", list(classes), self.positive)
+        if self.n_subsets * self.k > n_features:
+            raise ConfigurationError(
+                f"n_subsets times k must be at most {n_features}, the number of features of {name}, got "
                 f"{self.n_subsets} times {self.k}"
             )
-        return facts
+        return self.positive or max(classes)
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return one line for each subset, the means, and figures over all subsets of a data set."""
-        import pandas as pd
-
-        lines: list[dict[str, Any]] = []
-        for found in rows[rows["status"] == "ok"].to_dict("records"):
-            for subset in range(self.n_subsets):
-                line: dict[str, Any] = {
-                    "dataset": found["dataset"],
-                    "split": int(found["split"]),
-                    "subset": subset + 1,
-                }
-                for correction in CORRECTIONS:
-                    for key, title in _QUANTITIES.items():
-                        line[f"{correction} {title}"] = found[f"{correction}_{key}"][subset]
-                lines.append(line)
-        quantities = [f"{c} {title}" for c in CORRECTIONS for title in _QUANTITIES.values()]
-        frame = pd.DataFrame(lines, columns=["dataset", "split", "subset", *quantities])
-        means = _means(frame)
+        done = successes(rows).reindex(columns=["dataset", "split", "job", *_COLUMNS])
+        every = done.explode([*_COLUMNS]).astype(dict.fromkeys(_COLUMNS, float))
+        every.insert(2, "subset", every.groupby(["dataset", "split"]).cumcount() + 1)
+        figures: list[LineFigure] = []
+        numbers: list[Number] = []
+        means: list[dict[str, object]] = []
+        for dataset, ours in every.groupby("dataset", sort=False):
+            name = str(dataset)
+            numbers += numbers_of(name, gains(ours), done[done["dataset"] == name])
+            for split, part in [*ours.groupby("split"), ("all", ours)]:
+                means += [{"dataset": name, "split": str(split), **line} for line in _mean_lines(part)]
+            figures += [_errors_figure(ours, name), *(_loss_figure(ours, loss, name) for loss in LOSSES)]
+        columns = ["dataset", "split", "correction", *_QUANTITIES.values(), "lower AMLP"]
         tables = (
-            Table("", "Means over the subsets of features", means, dict.fromkeys(_QUANTITIES.values(), ".4f")),
+            Table.of(
+                "Means over the subsets of features",
+                means,
+                dict.fromkeys(columns, "") | dict.fromkeys(_QUANTITIES.values(), ".4f"),
+            ),
             Table(
-                "subsets",
                 "Leave-one-out predictions on each subset of features",
-                frame,
-                dict.fromkeys(quantities, ".3f"),
+                every.drop(columns="job").rename(columns=_COLUMNS).reset_index(drop=True),
+                dict.fromkeys(_COLUMNS.values(), ".3f"),
+                name="subsets",
             ),
         )
-        figures = []
-        reproduced: dict[str, float | None] = {}
-        jobs: dict[str, list[str]] = {}
-        done = rows[rows["status"] == "ok"]
-        columns = [f"{correction}_{key}" for correction in CORRECTIONS for key in _QUANTITIES]
-        for dataset, ours in done.groupby("dataset"):
-            better = gains(ours[columns].explode(columns).astype(float))
-            jobs[str(dataset)] = list(ours["job"])
-            reproduced |= {f"{dataset}/{name}": gain for name, gain in better.items()}
-        for dataset in self.datasets:
-            part = frame[frame["dataset"] == dataset]
-            if len(part):
-                figures.append(_errors_figure(part, dataset))
-                figures += [_loss_figure(part, title, dataset) for title in ("AMLP", "squared error")]
         notes = [
             "Features are cut at their medians over all cases, before cross-validation, as in the slides; the response "
             "plays no part in that.",
@@ -160,59 +154,76 @@ class Colon:
                 "The slides plot one split of the genes and print no number. This copy of the data colon is log10 and "
                 "standardised within each tissue, so that it is not exactly the slides' data.",
             )
-        return Outcome(tables, figures, reproduced, notes, jobs=jobs)
+        return Outcome(tables, figures, numbers, notes)
 
 
-def _means(frame: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
+def _mean_lines(part: pd.DataFrame) -> list[dict[str, object]]:
+    """Return the means over some subsets with and without correction, and on how many each has the lower AMLP."""
     lines = []
-    for dataset, ours in frame.groupby("dataset", sort=False):
-        splits = [(split, part) for split, part in ours.groupby("split")]
-        for split, part in [*splits, ("all", ours)]:
-            amlp = {correction: part[f"{correction} AMLP"] for correction in CORRECTIONS}
-            for correction, other in (CORRECTIONS, CORRECTIONS[::-1]):
-                line: dict[str, Any] = {"dataset": dataset, "split": str(split), "correction": correction}
-                line |= {title: float(part[f"{correction} {title}"].mean()) for title in _QUANTITIES.values()}
-                line["lower AMLP"] = f"{int((amlp[correction] < amlp[other]).sum())} of {len(part)}"
-                lines.append(line)
-    return pd.DataFrame(lines, columns=["dataset", "split", "correction", *_QUANTITIES.values(), "lower AMLP"])
+    for correction, other in (CORRECTIONS, CORRECTIONS[::-1]):
+        line: dict[str, object] = {"correction": correction}
+        line |= {title: float(part[f"{correction}_{key}"].mean()) for key, title in _QUANTITIES.items()}
+        lower = part[f"{correction}_minus_log_probability"] < part[f"{other}_minus_log_probability"]
+        lines.append(line | {"lower AMLP": f"{int(lower.sum())} of {len(part)}"})
+    return lines
 
 
-def _errors_figure(frame: pd.DataFrame, dataset: str) -> LineFigure:
-    import pandas as pd
-
-    parts = [
-        pd.DataFrame(
-            {"series": correction, "x": frame[f"{correction} expected error"], "y": frame[f"{correction} actual error"]}
-        )
-        for correction in reversed(CORRECTIONS)
+def _errors_figure(ours: pd.DataFrame, dataset: str) -> LineFigure:
+    points = [
+        pd.DataFrame({"series": c, "x": ours[f"{c}_expected_error"], "y": ours[f"{c}_actual_error"]})
+        for c in reversed(CORRECTIONS)
     ]
-    title = f"Errors on subsets of the features of {dataset}"
-    return _against_diagonal(_stem("errors", dataset), title, "expected error", "actual error", parts)
+    return _against_diagonal("errors", "Errors", dataset, ("expected error", "actual error"), points)
 
 
-def _loss_figure(frame: pd.DataFrame, title: str, dataset: str) -> LineFigure:
-    import pandas as pd
-
-    part = pd.DataFrame(
-        {"series": "subset of features", "x": frame[f"uncorrected {title}"], "y": frame[f"corrected {title}"]}
-    )
-    name = "minus_log_probability" if title == "AMLP" else "squared_error"
-    long = "average minus log probability" if title == "AMLP" else "average squared error"
-    heading = f"{long.capitalize()} on subsets of the features of {dataset}"
-    return _against_diagonal(_stem(name, dataset), heading, f"{long}, uncorrected", f"{long}, corrected", [part])
+def _loss_figure(ours: pd.DataFrame, loss: Loss, dataset: str) -> LineFigure:
+    x, y = ours[f"uncorrected_{loss.key}"], ours[f"corrected_{loss.key}"]
+    points = [pd.DataFrame({"series": "subset of features", "x": x, "y": y})]
+    labels = (f"{loss.name}, uncorrected", f"{loss.name}, corrected")
+    return _against_diagonal(loss.key, loss.name.capitalize(), dataset, labels, points)
 
 
-def _stem(name: str, dataset: str) -> str:
-    return name if dataset == "colon" else f"{name}_{dataset}"
-
-
-def _against_diagonal(name: str, title: str, x_label: str, y_label: str, parts: list[pd.DataFrame]) -> LineFigure:
-    import pandas as pd
-
+def _against_diagonal(
+    name: str, title: str, dataset: str, labels: tuple[str, str], parts: list[pd.DataFrame]
+) -> LineFigure:
     both = pd.concat(parts, ignore_index=True)
-    low, high = float(both[["x", "y"]].min().min()), float(both[["x", "y"]].max().max())
-    diagonal = pd.DataFrame({"series": "equal", "x": [low, high], "y": [low, high]})
-    marks = {"equal": "guide"} | dict.fromkeys(both["series"].unique(), "points")
-    return LineFigure(name, title, x_label, y_label, pd.concat([both, diagonal], ignore_index=True), marks=marks)
+    ends = [float(both[["x", "y"]].min().min()), float(both[["x", "y"]].max().max())]
+    points = pd.concat([both, pd.DataFrame({"series": "equal", "x": ends, "y": ends})], ignore_index=True)
+    return LineFigure(
+        f"{title} on subsets of the features of {dataset}",
+        *labels,
+        points,
+        name=name if dataset == "colon" else f"{name}_{dataset}",
+        marks={"equal": "guide"} | dict.fromkeys(both["series"].unique(), "points"),
+    )
+
+
+@job_function(code=("trimbench.papers.data", "trimbench.papers.study.inputs", "trimbench.selection_bias"))
+def leave_one_out_on_subsets(
+    dataset: Mapping[str, Json],
+    positive: str,
+    n_subsets: int,
+    k: int,
+    prior: Mapping[str, Any],
+    ties: Ties,
+    split_seed: int,
+) -> dict[str, Json]:
+    """Split the features at random, and on each part predict each case from the others, with k features.
+
+    Features are cut at their medians over all cases, as in the slides.
+    """
+    loaded = dataset_of(dataset)
+    values = loaded.features.to_numpy(dtype=float)
+    X = Binariser.fit(values).transform(values)
+    y = (loaded.target.astype(str) == positive).to_numpy().astype(int)
+    order = np.random.default_rng(split_seed).permutation(X.shape[1])
+    found: dict[str, list[float]] = {}
+    start = time.perf_counter()
+    for part in np.array_split(order, n_subsets):
+        predicted = cross_validate_selection(X[:, np.sort(part)], y, k, ties=ties, **prior)
+        for correction in ("corrected", "uncorrected"):
+            quality = prediction_quality(y, getattr(predicted, correction))
+            for key, value in dataclasses.asdict(quality).items():
+                found.setdefault(f"{correction}_{key}", []).append(value)
+    seconds = time.perf_counter() - start
+    return {"n_cases": len(y), "n_positive": int(y.sum()), **found, "method_seconds": seconds}

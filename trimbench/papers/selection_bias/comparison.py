@@ -3,64 +3,79 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from trimbench.papers.selection_bias.settings import CORRECTIONS
-from trimbench.papers.study.plan import LineFigure, Table
+import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
+from trimbench.papers.selection_bias.settings import CORRECTIONS, file_stem
+from trimbench.papers.study.cells import Label
+from trimbench.papers.study.figures import LineFigure
+from trimbench.papers.study.tables import Table
 
-_LOSSES = {"minus_log_probability": "AMLP", "squared_error": "squared error"}
-_LABELS = ["k", "replicates", "correction"]
-_ERROR_COLUMNS = [
-    *("cut-off", "expected error", "expected error se", "actual error", "actual error se"),
-    *("actual - expected", "se of difference", "within 2 se"),
-]
-_LOSS_COLUMNS = [f"{title}{end}" for title in _LOSSES.values() for end in ("", " se")]
+
+class Loss(NamedTuple):
+    """A loss of predictive probabilities: its key in a job's result, its column in tables, its name in figures."""
+
+    key: str
+    title: str
+    name: str
+
+
+LOSSES = (
+    Loss("minus_log_probability", "AMLP", "average minus log probability"),
+    Loss("squared_error", "squared error", "average squared error"),
+)
+_ERROR_FORMATS = {
+    "cut-off": ".3f",
+    "expected error": ".4f",
+    "expected error se": ".4f",
+    "actual error": ".4f",
+    "actual error se": ".4f",
+    "actual - expected": ".4f",
+    "se of difference": ".4f",
+    "within 2 se": "",
+}
+_LOSS_FORMATS = {f"{loss.title}{end}": ".4f" for loss in LOSSES for end in ("", " se")}
 # A standard error from fewer replicates is itself too uncertain to judge by.
 _LEAST_REPLICATES = 5
-_INTERVAL = "2 standard errors to either side"
 
 
 def comparison_tables(
-    sizes: Sequence[str], errors: list[dict[str, Any]], losses: list[dict[str, Any]]
+    sizes: Sequence[str], groups: Iterable[tuple[Mapping[str, Label], pd.DataFrame]], n_features: int
 ) -> tuple[Table, Table]:
-    """Return the tables of lines that begin with sizes, k, replicates and correction.
+    """Return the tables of errors and of losses: one line for each group of replicates and correction.
 
     Parameters
     ----------
     sizes : sequence of str
-        The columns that tell the training cases apart.
-    errors, losses : list of dict
-        Lines as `error_line` and `loss_line` complete them.
+        The labels that tell the training cases apart.
+    groups : iterable of (labels, rows)
+        The labels are the sizes and ``k``; the rows are those of all replicates.
+    n_features : int
+        p.
     """
-    import pandas as pd
-
+    errors, losses = [], []
+    for labels, ours in groups:
+        # With all features there is no cut-off.
+        cut_off = float(ours["gamma"].mean()) if labels["k"] != n_features else None
+        for correction in CORRECTIONS:
+            line = {**labels, "replicates": len(ours), "correction": correction}
+            errors.append({**line, "cut-off": cut_off, **_errors(ours, correction)})
+            losses.append({**line, **_losses(ours, correction)})
+    columns = dict.fromkeys([*sizes, "k", "replicates", "correction"], "")
+    losses_title = "Average minus log probability (AMLP) and average squared error, means over replicates"
     return (
-        Table(
-            "",
-            "Expected and actual error rates, means over replicates",
-            pd.DataFrame(errors, columns=[*sizes, *_LABELS, *_ERROR_COLUMNS]),
-            {"cut-off": ".3f"}
-            | dict.fromkeys([name for name in _ERROR_COLUMNS if name not in ("cut-off", "within 2 se")], ".4f"),
-        ),
-        Table(
-            "losses",
-            "Average minus log probability (AMLP) and average squared error, means over replicates",
-            pd.DataFrame(losses, columns=[*sizes, *_LABELS, *_LOSS_COLUMNS]),
-            dict.fromkeys(_LOSS_COLUMNS, ".4f"),
-        ),
+        Table.of("Expected and actual error rates, means over replicates", errors, columns | _ERROR_FORMATS),
+        Table.of(losses_title, losses, columns | _LOSS_FORMATS, name="losses"),
     )
 
 
-def error_line(ours: pd.DataFrame, correction: str) -> dict[str, Any]:
+def _errors(ours: pd.DataFrame, correction: str) -> dict[str, object]:
     """Return mean expected and actual error over replicates, their difference and its standard error."""
     expected, actual = ours[f"{correction}_expected_error"], ours[f"{correction}_actual_error"]
     gap, spread = float((actual - expected).mean()), _standard_error(actual - expected)
-    enough = len(ours) >= _LEAST_REPLICATES
-    within = ("yes" if abs(gap) <= 2 * spread else "no") if enough else "– (too few replicates)"
+    within = "yes" if abs(gap) <= 2 * spread else "no"
     return {
         "expected error": float(expected.mean()),
         "expected error se": _standard_error(expected),
@@ -68,17 +83,20 @@ def error_line(ours: pd.DataFrame, correction: str) -> dict[str, Any]:
         "actual error se": _standard_error(actual),
         "actual - expected": gap,
         "se of difference": spread,
-        "within 2 se": within,
+        "within 2 se": within if len(ours) >= _LEAST_REPLICATES else "– (too few replicates)",
     }
 
 
-def loss_line(ours: pd.DataFrame, correction: str) -> dict[str, Any]:
-    """Return mean AMLP and squared error over replicates, and their standard errors."""
-    found: dict[str, Any] = {}
-    for key, title in _LOSSES.items():
-        values = ours[f"{correction}_{key}"]
-        found |= {title: float(values.mean()), f"{title} se": _standard_error(values)}
+def _losses(ours: pd.DataFrame, correction: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for loss in LOSSES:
+        values = ours[f"{correction}_{loss.key}"]
+        found |= {loss.title: float(values.mean()), f"{loss.title} se": _standard_error(values)}
     return found
+
+
+def _standard_error(values: pd.Series[float]) -> float:
+    return float(values.std() / math.sqrt(len(values))) if len(values) > 1 else math.nan
 
 
 def gains(rows: pd.DataFrame) -> dict[str, float]:
@@ -95,38 +113,38 @@ def gains(rows: pd.DataFrame) -> dict[str, float]:
         ``less bias``: how much closer the mean expected error is to the mean actual one; ``lower AMLP`` and
         ``lower squared error``: uncorrected less corrected.
     """
-    bias = {
-        correction: abs(float((rows[f"{correction}_actual_error"] - rows[f"{correction}_expected_error"]).mean()))
-        for correction in CORRECTIONS
-    }
+    bias = {c: abs(float((rows[f"{c}_actual_error"] - rows[f"{c}_expected_error"]).mean())) for c in CORRECTIONS}
     found = {"less bias": bias["uncorrected"] - bias["corrected"]}
-    for key, title in _LOSSES.items():
-        found[f"lower {title}"] = float((rows[f"uncorrected_{key}"] - rows[f"corrected_{key}"]).mean())
+    for loss in LOSSES:
+        found[f"lower {loss.title}"] = float((rows[f"uncorrected_{loss.key}"] - rows[f"corrected_{loss.key}"]).mean())
     return found
 
 
-def _standard_error(values: pd.Series) -> float:
-    return float(values.std() / math.sqrt(len(values))) if len(values) > 1 else math.nan
-
-
-def comparison_figures(
-    stem: str, shown: str, errors: pd.DataFrame, losses: pd.DataFrame, n_features: int
-) -> list[LineFigure]:
+def comparison_figures(shown: str, errors: pd.DataFrame, losses: pd.DataFrame, n_features: int) -> list[LineFigure]:
     """Return the figures of errors, AMLP and squared error against k for one number of training cases.
 
     Parameters
     ----------
-    stem : str
-        How files call the training cases.
     shown : str
-        How titles call them.
+        The training cases, as titles name them.
     errors, losses : DataFrame
-        Their part of the tables that `comparison_tables` makes.
+        Their lines in the tables that `comparison_tables` makes.
     n_features : int
+        p.
     """
-    import pandas as pd
 
-    x_label = f"features selected out of {n_features:,}"
+    def figure(name: str, title: str, y_label: str, lines: list[pd.DataFrame], marks: Mapping[str, str]) -> LineFigure:
+        return LineFigure(
+            f"{title} ({shown})",
+            f"features selected out of {n_features:,}",
+            y_label,
+            pd.concat(lines, ignore_index=True),
+            name=f"{name}_{file_stem(shown)}",
+            marks=marks,
+            x_scale="log",
+            interval="2 standard errors to either side",
+        )
+
     lines, marks = [], {}
     for correction in reversed(CORRECTIONS):
         part = errors[errors["correction"] == correction]
@@ -136,42 +154,14 @@ def comparison_figures(
             _with_interval(f"expected error, {correction}", part, "expected error"),
             _with_interval(actual, part, "actual error"),
         ]
-    points = pd.concat(lines, ignore_index=True)
-    title = f"Expected and actual error ({shown})"
-    figures = [
-        LineFigure(
-            f"errors_{stem}", title, x_label, "error rate", points, marks=marks, x_scale="log", interval=_INTERVAL
-        )
-    ]
-    for key, title in _LOSSES.items():
-        quantity = "average minus log probability" if title == "AMLP" else "average squared error"
-        ordered = losses.sort_values("correction", ascending=False, kind="stable")
-        points = _with_interval(ordered["correction"], ordered, title)
-        figures.append(
-            LineFigure(
-                f"{key}_{stem}",
-                f"{quantity.capitalize()} ({shown})",
-                x_label,
-                quantity,
-                points,
-                x_scale="log",
-                interval=_INTERVAL,
-            )
-        )
+    figures = [figure("errors", "Expected and actual error", "error rate", lines, marks)]
+    for loss in LOSSES:
+        lines = [_with_interval(c, losses[losses["correction"] == c], loss.title) for c in reversed(CORRECTIONS)]
+        figures.append(figure(loss.key, loss.name.capitalize(), loss.name, lines, {}))
     return figures
 
 
-def _with_interval(series: str | pd.Series, lines: pd.DataFrame, column: str) -> pd.DataFrame:
+def _with_interval(series: str, lines: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return the points of a column against k, with 2 standard errors to either side."""
-    import pandas as pd
-
-    half = 2 * lines[f"{column} se"]
-    return pd.DataFrame(
-        {
-            "series": series,
-            "x": lines["k"],
-            "y": lines[column],
-            "low": lines[column] - half,
-            "high": lines[column] + half,
-        }
-    )
+    y, half = lines[column], 2 * lines[f"{column} se"]
+    return pd.DataFrame({"series": series, "x": lines["k"], "y": y, "low": y - half, "high": y + half})

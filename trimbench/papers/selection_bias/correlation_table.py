@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.job import Job
-from trimbench.papers.selection_bias import jobs
+import numpy as np
+
+from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.functions import job_function
 from trimbench.papers.selection_bias.settings import check_at_least
-from trimbench.papers.study.plan import Cell, Outcome, Table
+from trimbench.papers.study.cells import Cell
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.numbers import Number, numbers_of
+from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.study.tables import Table
+from trimbench.papers.validation import settings
+from trimbench.selection_bias.selection import correlation
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
+@settings
 class CorrelationTable:
     """Sample correlation of a binary feature with the response, for each number of ones in each class.
 
@@ -32,29 +37,34 @@ class CorrelationTable:
     def __post_init__(self) -> None:
         check_at_least(1, n0=self.n0, n1=self.n1)
 
-    def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
+    def cells(self, inputs: Inputs) -> list[Cell]:
         """Return the one job."""
-        job = Job.create(jobs.correlation_table, {"n0": self.n0, "n1": self.n1})
-        return [Cell({"n0": self.n0, "n1": self.n1}, job)]
+        return [Cell.of({"n0": self.n0, "n1": self.n1}, correlation_table, n0=self.n0, n1=self.n1)]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the table, from the largest I_1 to the smallest, as in the slides."""
-        import pandas as pd
-
-        columns = ["I1", *(f"I0 = {i0}" for i0 in range(self.n0 + 1))]
-        lines: list[dict[str, Any]] = []
-        reproduced: dict[str, float | None] = {}
-        for found in rows.loc[rows["status"] == "ok"].to_dict("records"):
+        done = successes(rows)
+        columns = [f"I0 = {i0}" for i0 in range(self.n0 + 1)]
+        lines: list[dict[str, float]] = []
+        numbers: list[Number] = []
+        for table in done.get("correlation", ()):
             for i1 in range(self.n1, -1, -1):
-                values = found["correlation"][i1]
-                lines.append(dict(zip(columns, [i1, *values], strict=True)))
-                reproduced |= {f"I1 = {i1}/I0 = {i0}": value for i0, value in enumerate(values)}
-        formats = {"I1": ".0f"} | dict.fromkeys(columns[1:], "+.2f")
-        title = f"Correlation of a feature with I0 of {self.n0} and I1 of {self.n1} ones"
+                values = dict(zip(columns, table[i1], strict=True))
+                lines.append({"I1": i1, **values})
+                numbers += numbers_of(f"I1 = {i1}", values, done)
         notes = []
         if (self.n0, self.n1) == (8, 14):
             notes = [
                 "The slides head this table with absolute values; its numbers have signs.",
                 "Two correlations are exactly 0.375 in size: the slides print +0.38 and -0.37, a half rounded upwards.",
             ]
-        return Outcome((Table("", title, pd.DataFrame(lines, columns=columns), formats),), (), reproduced, notes)
+        title = f"Correlation of a feature with I0 of {self.n0} and I1 of {self.n1} ones"
+        formats = {"I1": ".0f"} | dict.fromkeys(columns, "+.2f")
+        return Outcome((Table.of(title, lines, formats),), (), numbers, notes)
+
+
+@job_function(code=("trimbench.selection_bias",))
+def correlation_table(n0: int, n1: int) -> dict[str, Json]:
+    """Compute the correlation of a binary feature with the response for all its counts, of n0 and n1 cases."""
+    ones0, ones1 = np.meshgrid(np.arange(n0 + 1), np.arange(n1 + 1))
+    return {"correlation": correlation(ones0, ones1, n0, n1).tolist()}

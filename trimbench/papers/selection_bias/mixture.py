@@ -2,34 +2,72 @@
 
 from __future__ import annotations
 
-import inspect
+import dataclasses
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Mapping
+from typing import Any
 
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.job import Job
+import numpy as np
+import pandas as pd
+
+from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.functions import job_function
 from trimbench.papers.execution.seeds import seed_for
-from trimbench.papers.selection_bias import jobs
-from trimbench.papers.selection_bias.comparison import (
-    comparison_figures,
-    comparison_tables,
-    error_line,
-    loss_line,
-)
-from trimbench.papers.selection_bias.settings import CORRECTIONS, check_at_least
-from trimbench.papers.study.plan import Cell, Outcome, Table, check_axis
-from trimbench.papers.validation import unknown
-from trimbench.selection_bias.adjustment import check_ties
-from trimbench.selection_bias.mixture import R_HAT_LIMIT, mixture_priors
-from trimbench.selection_bias.simulation import MixtureSettings
+from trimbench.papers.selection_bias.comparison import comparison_figures, comparison_tables
+from trimbench.papers.selection_bias.settings import CORRECTIONS, check_at_least, check_ks
+from trimbench.papers.study.cells import Cell
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.study.tables import Table
+from trimbench.papers.validation import settings
+from trimbench.selection_bias.adjustment import Ties
+from trimbench.selection_bias.metrics import prediction_quality
+from trimbench.selection_bias.mixture import R_HAT_LIMIT, fit_mixture_selection_corrected, mixture_priors
+from trimbench.selection_bias.simulation import MixtureSettings, simulate_mixture
 
-if TYPE_CHECKING:
-    import pandas as pd
+_CHAIN_FORMATS = {
+    "k": "",
+    "replicates": "",
+    "correction": "",
+    "mean log(alpha)": ".2f",
+    "largest R-hat": ".3f",
+    "smallest effective sample size": ".0f",
+    "converged": "",
+    "seconds": ".1f",
+}
 
 
-@dataclass(frozen=True)
+@settings
+class MixturePrior:
+    """Priors and grids of the mixture model.
+
+    Attributes
+    ----------
+    shape, rate : float
+        Of alpha.
+    shape0, rate0 : float
+        Of alpha0.
+    f1, f2 : float
+        Of P(z).
+    n_alpha, n_theta_adjust : int
+        Of the grids.
+    """
+
+    shape: float = 0.5
+    rate: float = 5.0
+    shape0: float = 0.5
+    rate0: float = 5.0
+    f1: float = 1.0
+    f2: float = 1.0
+    n_alpha: int = 100
+    n_theta_adjust: int = 100
+
+    def __post_init__(self) -> None:
+        mixture_priors(**dataclasses.asdict(self))
+
+
+@settings
 class Mixture:
     """Predictions of the mixture model, sampled by Markov chains, on cases drawn from it.
 
@@ -46,16 +84,15 @@ class Mixture:
     n_train, n_test : int
     replicates : int
     n_chains, n_warmup, n_draws : int
-        Chains for each fit; sweeps thrown away and kept in each.
-    prior : dict
-        Of the fit: shape and rate of alpha, shape0 and rate0 of alpha0, f1 and f2 of P(z), and the grids.
-    ties : str
+        Chains for each fit; sweeps that are discarded and kept in each.
+    prior : MixturePrior
+    ties : {"exact", "less", "less_equal"}
     seed : int
     """
 
     ks: list[int]
     response: list[float]
-    prior: dict[str, Any]
+    prior: MixturePrior = MixturePrior()
     n_features: int = 2000
     alpha: float = 300.0
     n_train: int = 100
@@ -64,122 +101,127 @@ class Mixture:
     n_chains: int = 2
     n_warmup: int = 100
     n_draws: int = 200
-    ties: str = "exact"
+    ties: Ties = "exact"
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_ties(self.ties)
-        check_axis("ks", self.ks)
-        settings = self._data
-        if not 1 <= min(self.ks) <= max(self.ks) <= settings.n_features:
-            raise ValueError(f"ks must be numbers from 1 to n_features={settings.n_features}, got {self.ks}")
+        _ = self._data  # refuses what cannot be drawn
+        check_ks(self.ks, self.n_features)
         check_at_least(1, replicates=self.replicates)
         check_at_least(2, n_chains=self.n_chains)
         check_at_least(0, n_warmup=self.n_warmup)
         check_at_least(4, n_draws=self.n_draws)
-        known = list(inspect.signature(mixture_priors).parameters)
-        for key in self.prior:
-            if key not in known:
-                raise unknown("prior: a key", known, str(key))
-        try:
-            mixture_priors(**self.prior)
-        except ValueError as error:
-            raise ValueError(f"prior.{error}") from error
 
     @property
     def _data(self) -> MixtureSettings:
-        response = tuple(self.response)  # of the right length or refused
-        return MixtureSettings(self.n_features, self.alpha, response, self.n_train, self.n_test)  # type: ignore[arg-type]
+        # It refuses anything but a pair.
+        return MixtureSettings(self.n_features, self.alpha, self.response, self.n_train, self.n_test)  # type: ignore[arg-type]
 
-    def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
+    def cells(self, inputs: Inputs) -> list[Cell]:
         """Return one job for each replicate and number of features."""
-        data = {
-            "n_features": self.n_features,
-            "alpha": self.alpha,
-            "response": self.response,
-            "n_train": self.n_train,
-            "n_test": self.n_test,
-        }
-        cells = []
-        for replicate in range(self.replicates):
-            for k in self.ks:
-                parameters = {
-                    "data": data,
-                    "prior": dict(self.prior),
-                    "ties": self.ties,
-                    "k": k,
-                    "n_chains": self.n_chains,
-                    "n_warmup": self.n_warmup,
-                    "n_draws": self.n_draws,
-                    "data_seed": seed_for(purpose="mixture cases", replicate=replicate, seed=self.seed),
-                    "chain_seed": seed_for(purpose="mixture chains", replicate=replicate, k=k, seed=self.seed),
-                }
-                cells.append(
-                    Cell(
-                        {"n": self.n_train, "k": k, "replicate": replicate}, Job.create(jobs.sample_mixture, parameters)
-                    )
-                )
-        return cells
+        return [
+            Cell.of(
+                {"n": self.n_train, "k": k, "replicate": replicate},
+                sample_mixture,
+                data=self._data,
+                data_seed=seed_for(purpose="mixture cases", replicate=replicate, seed=self.seed),
+                prior=self.prior,
+                ties=self.ties,
+                k=k,
+                chains={"n_chains": self.n_chains, "n_warmup": self.n_warmup, "n_draws": self.n_draws},
+                chain_seed=seed_for(purpose="mixture chains", replicate=replicate, k=k, seed=self.seed),
+            )
+            for replicate in range(self.replicates)
+            for k in self.ks
+        ]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return errors, losses and diagnostics of the chains, and their figures."""
-        import pandas as pd
-
-        done = rows[rows["status"] == "ok"]
-        errors: list[dict[str, Any]] = []
-        losses: list[dict[str, Any]] = []
-        chains: list[dict[str, Any]] = []
-        for k in self.ks:
-            ours = done[done["k"] == k]
-            if ours.empty:
-                continue
-            label = {"n": self.n_train, "k": k, "replicates": len(ours)}
-            # With all features there is no cut-off.
-            cut_off = float(ours["gamma"].mean()) if k < self.n_features else None
-            for correction in CORRECTIONS:
-                errors.append({**label, "correction": correction, "cut-off": cut_off} | error_line(ours, correction))
-                losses.append({**label, "correction": correction} | loss_line(ours, correction))
-                chains.append(
-                    {
-                        "k": k,
-                        "replicates": len(ours),
-                        "correction": correction,
-                        "mean log(alpha)": float(ours[f"{correction}_mean_log_alpha"].mean()),
-                        "largest R-hat": _extreme(ours[f"{correction}_r_hat"], "max"),
-                        "smallest effective sample size": _extreme(ours[f"{correction}_effective_sample_size"], "min"),
-                        "converged": f"{int(ours[f'{correction}_converged'].sum())} of {len(ours)}",
-                        "seconds": float(ours[f"{correction}_seconds"].mean()),
-                    }
-                )
-        tables = comparison_tables(("n",), errors, losses)
-        formats = {
-            **{"mean log(alpha)": ".2f", "largest R-hat": ".3f", "smallest effective sample size": ".0f"},
-            "seconds": ".1f",
-        }
-        columns = ["k", "replicates", "correction", *list(formats)[:-1], "converged", "seconds"]
-        diagnostics = Table("chains", "Markov chains", pd.DataFrame(chains, columns=columns), formats)
+        groups = [({"n": self.n_train, "k": k}, ours) for k in self.ks if len(ours := successes(rows, k=k))]
+        errors, losses = comparison_tables(("n",), groups, self.n_features)
+        chains = [_chain_line(labels["k"], correction, ours) for labels, ours in groups for correction in CORRECTIONS]
+        diagnostics = Table.of("Markov chains", chains, _CHAIN_FORMATS, name="chains")
         notes = [
             "The slides show a figure without settings or numbers; these settings are ours.",
             f"{self.n_chains} chains of {self.n_draws} sweeps after {self.n_warmup} each; true log(alpha) "
             f"{math.log(self.alpha):.2f}. R-hat and effective sample size are the worst of log(alpha), log(alpha0) and "
-            "the log of the joint density, over the replicates, from ArviZ; empty where R-hat is not finite, as of "
-            "chains that stand still at different values. Converged: replicates in which every R-hat is at most "
+            "the log of the joint density, over the replicates, from ArviZ; empty where R-hat is not finite, as for "
+            "chains that are stuck at different values. Converged: replicates in which every R-hat is at most "
             f"{R_HAT_LIMIT}.",
         ]
-        lagging = [found for found in chains if found["converged"].split(" of ")[0] != str(found["replicates"])]
+        lagging = [
+            f"k = {line['k']} {line['correction']}"
+            for line in chains
+            if line["converged"] != "{replicates} of {replicates}".format(**line)
+        ]
         if lagging:
-            shown = ", ".join(f"k = {found['k']} {found['correction']}" for found in lagging)
             notes.append(
-                f"Warning: the chains have not converged in every replicate of {shown}. These lines are rough; set "
-                "n_draws or n_warmup for longer chains."
+                f"Warning: the chains have not converged in every replicate of {', '.join(lagging)}. These lines are "
+                "rough; set n_draws or n_warmup for longer chains."
             )
-        errors_of, losses_of = (table.frame for table in tables)
-        figures = comparison_figures(f"n{self.n_train}", f"n = {self.n_train}", errors_of, losses_of, self.n_features)
-        return Outcome((*tables, diagnostics), figures, {}, notes)
+        figures = comparison_figures(f"n = {self.n_train}", errors.frame, losses.frame, self.n_features)
+        return Outcome((errors, losses, diagnostics), figures, (), notes)
 
 
-def _extreme(values: pd.Series, kind: str) -> float:
+def _chain_line(k: int, correction: str, ours: pd.DataFrame) -> dict[str, object]:
+    """Return how well the chains have mixed, over the replicates."""
+    return {
+        "k": k,
+        "replicates": len(ours),
+        "correction": correction,
+        "mean log(alpha)": float(ours[f"{correction}_mean_log_alpha"].mean()),
+        "largest R-hat": _extreme(ours[f"{correction}_r_hat"], "max"),
+        "smallest effective sample size": _extreme(ours[f"{correction}_effective_sample_size"], "min"),
+        "converged": f"{int(ours[f'{correction}_converged'].sum())} of {len(ours)}",
+        "seconds": float(ours[f"{correction}_seconds"].mean()),
+    }
+
+
+def _extreme(values: pd.Series[float], kind: str) -> float:
     """Return the largest or smallest value; NaN if one is not defined."""
-    import pandas as pd
-
     return float(pd.to_numeric(values).agg(kind, skipna=False))
+
+
+@job_function(code=("trimbench.selection_bias",))
+def sample_mixture(
+    data: Mapping[str, Any],
+    data_seed: int,
+    prior: Mapping[str, Any],
+    ties: Ties,
+    k: int,
+    chains: Mapping[str, int],
+    chain_seed: int,
+) -> dict[str, Json]:
+    """Draw cases from a mixture model, select k features, sample the model with and without correction, and predict.
+
+    Parameters
+    ----------
+    data : mapping
+        Fields of `MixtureSettings`.
+    data_seed : int
+    prior, chains : mapping
+        Further arguments of `fit_mixture_selection_corrected`.
+    ties : str
+    k : int
+    chain_seed : int
+    """
+    cases = simulate_mixture(MixtureSettings(**data), np.random.default_rng(data_seed))
+    result: dict[str, Json] = {}
+    for name, correct in (("corrected", True), ("uncorrected", False)):
+        start = time.perf_counter()
+        found = fit_mixture_selection_corrected(
+            cases.X, cases.y, k, correct=correct, ties=ties, seed=chain_seed, **chains, **prior
+        )
+        result[f"{name}_seconds"] = time.perf_counter() - start
+        quality = prediction_quality(cases.y_test, found.predict_proba(cases.X_test))
+        result |= {f"{name}_{key}": value for key, value in dataclasses.asdict(quality).items()}
+        result["gamma"] = found.selection.gamma
+        result[f"{name}_mean_log_alpha"] = float(found.log_alpha.mean())
+        convergence = found.diagnostics().values()
+        result[f"{name}_converged"] = all(quantity.converged for quantity in convergence)
+        # JSON has no number for what is not defined.
+        r_hats = [quantity.r_hat for quantity in convergence]
+        result[f"{name}_r_hat"] = max(r_hats) if np.isfinite(r_hats).all() else None
+        sizes = [quantity.effective_sample_size for quantity in convergence]
+        result[f"{name}_effective_sample_size"] = min(sizes) if np.isfinite(sizes).all() else None
+    return result

@@ -2,97 +2,104 @@
 
 from __future__ import annotations
 
+import statistics
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.job import Job
-from trimbench.papers.selection_bias import jobs
-from trimbench.papers.selection_bias.settings import CORRECTIONS, SimulationPlan, check_at_least, labels_of_sizes
-from trimbench.papers.study.plan import Cell, LineFigure, Outcome, Table
+import numpy as np
+import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
+from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.functions import job_function
+from trimbench.papers.selection_bias.settings import CORRECTIONS, SimulatedCases, check_at_least, check_ks
+from trimbench.papers.study.cells import Cell
+from trimbench.papers.study.figures import LineFigure
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.numbers import Number, numbers_of
+from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.study.tables import Table
+from trimbench.papers.validation import settings
+from trimbench.selection_bias.adjustment import Ties
+from trimbench.selection_bias.model import fit_selection_corrected
+from trimbench.selection_bias.prior import check_positive
+from trimbench.selection_bias.simulation import ModelSettings, simulate
+
+_FORMATS = {"k": ""} | {
+    f"{correction} {quantity}": spec
+    for correction in reversed(CORRECTIONS)
+    for quantity, spec in (("printed", ".2f"), ("ours", ".3f"), ("ratio", ".0f"))
+}
 
 
-@dataclass(frozen=True)
-class Runtime:
-    """Time from the training cases to the predictions of all test cases, on one core.
+@settings
+class PrintedSeconds:
+    """The seconds that the slides print, by number of features."""
+
+    corrected: dict[str, float]
+    uncorrected: dict[str, float]
+
+    def __post_init__(self) -> None:
+        for correction in CORRECTIONS:
+            for k, seconds in getattr(self, correction).items():
+                if not k.isdecimal():
+                    raise ValueError(f"keys of {correction} must be numbers of features, in quotes, got {k!r}")
+                check_positive(f"{correction}.{k}", seconds)
+
+    def of(self, correction: str) -> dict[int, float]:
+        """Return the seconds with or without correction."""
+        found: dict[str, float] = getattr(self, correction)
+        return {int(k): seconds for k, seconds in found.items()}
+
+
+@settings
+class Runtime(SimulatedCases):
+    """Time from the training cases to the predictions of all test cases, on one core; one pair of class sizes.
 
     Attributes
     ----------
     ks : list of int
-    printed : dict
-        For "corrected" and "uncorrected", the printed seconds by k, to draw and to divide by.
+        Numbers of features to select.
+    printed : PrintedSeconds
+        Seconds to draw and to divide by.
     repeats : int
         Measurements of each time, of which the median counts.
-    class_sizes : [n0, n1]
-    n_features, alpha, test_sizes, prior, ties, seed
-        As for `Simulation`.
     """
 
-    class_sizes: list[int]
-    test_sizes: list[int]
     ks: list[int]
-    prior: dict[str, Any]
-    printed: dict[str, Any]
-    n_features: int = 10_000
-    alpha: float = 300.0
+    printed: PrintedSeconds
     repeats: int = 3
-    ties: str = "exact"
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        self._plan.check([self.class_sizes])
-        self._plan.check_ks(self.ks)
+        super().__post_init__()
+        _ = self.sizes  # refuses several pairs
+        check_ks(self.ks, self.n_features)
         check_at_least(1, repeats=self.repeats)
-        if not set(self.printed) <= set(CORRECTIONS):
-            raise ValueError(f"printed must have the keys {list(CORRECTIONS)}, got {list(self.printed)}")
-        for correction in self.printed:
-            _printed_seconds(self.printed, correction)
 
-    @property
-    def _plan(self) -> SimulationPlan:
-        return SimulationPlan(self.n_features, self.alpha, self.test_sizes, self.prior, self.ties, self.seed)
-
-    def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
+    def cells(self, inputs: Inputs) -> list[Cell]:
         """Return the one job."""
-        parameters = self._plan.parameters(self.class_sizes, 0) | {"ks": self.ks, "repeats": self.repeats}
-        return [Cell(labels_of_sizes(self.class_sizes), Job.create(jobs.prediction_seconds, parameters))]
+        return [self.cell(prediction_seconds, self.sizes, {}, ks=self.ks, repeats=self.repeats)]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return seconds, printed seconds and their ratio."""
-        import pandas as pd
-
-        lines: list[dict[str, Any]] = [{"k": k} for k in self.ks]
-        points: list[dict[str, Any]] = []
-        reproduced: dict[str, float | None] = {}
-        done = rows[rows["status"] == "ok"].to_dict("records")
-        for correction in reversed(CORRECTIONS) if done else ():
-            printed_seconds = _printed_seconds(self.printed, correction)
-            seconds = dict(zip(self.ks, done[0][f"{correction}_seconds"], strict=True))
-            for line in lines:
-                k = line["k"]
-                printed, ours = printed_seconds.get(k), seconds[k]
-                line |= {f"{correction} printed": printed, f"{correction} ours": ours}
-                line[f"{correction} ratio"] = printed / ours if printed is not None else None
-                reproduced[f"k = {k}/{correction} seconds"] = ours
-                points.append({"series": correction, "x": k, "y": ours})
-            known = [k for k in self.ks if k in printed_seconds]
-            points += [{"series": f"{correction} (printed)", "x": k, "y": printed_seconds[k]} for k in known]
-        most = max((k for k in self.ks if k < self.n_features), default=None)
-        if done and most is not None and self.n_features in self.ks:
-            selected, of_all = done[0]["corrected_seconds"], done[0]["uncorrected_seconds"]
-            reproduced["corrected/seconds by those of all features"] = (
-                selected[self.ks.index(most)] / of_all[self.ks.index(self.n_features)]
-            )
-        columns = ["k", *(f"{c} {q}" for c in reversed(CORRECTIONS) for q in ("printed", "ours", "ratio"))]
-        formats = {c: ".0f" if c.endswith("ratio") else ".2f" if c.endswith("printed") else ".3f" for c in columns[1:]}
-        title = f"Seconds for {sum(self.test_sizes):,} test cases, {sum(self.class_sizes)} training cases"
+        done = successes(rows)
+        seconds = {
+            correction: dict(zip(self.ks, values, strict=True))
+            for correction in reversed(CORRECTIONS)
+            for values in done.get(f"{correction}_seconds", ())
+        }
+        lines: list[dict[str, object]] = [{"k": k} for k in self.ks if seconds]
+        points: list[dict[str, object]] = []
+        for correction, ours in seconds.items():
+            printed = self.printed.of(correction)
+            for line, (k, measured) in zip(lines, ours.items(), strict=True):
+                line |= {f"{correction} ours": measured}
+                if k in printed:
+                    line |= {f"{correction} printed": printed[k], f"{correction} ratio": printed[k] / measured}
+            points += [{"series": correction, "x": k, "y": measured} for k, measured in ours.items()]
+            points += [{"series": f"{correction} (printed)", "x": k, "y": printed[k]} for k in self.ks if k in printed]
+        title = f"Seconds for {sum(self.test_sizes):,} test cases, {sum(self.sizes)} training cases"
         figure = LineFigure(
-            "",
             title,
             f"features selected out of {self.n_features:,}",
             "seconds",
@@ -101,31 +108,57 @@ class Runtime:
             x_scale="log",
             y_scale="log",
         )
-        table = Table("", title, pd.DataFrame(lines if done else [], columns=columns), formats)
         notes = [
             "Printed seconds are those of the authors' program on their machine, for 2,000 test cases and, as the "
             "slides say, 100 training cases. The slides do not say how fine its grids are.",
-            f"Ours are from the selection to the predictions of {sum(self.test_sizes)} test cases with "
-            f"{sum(self.class_sizes)} training cases, the median of {self.repeats} on one core, one after another.",
+            f"Ours run from the selection to the predictions of {sum(self.test_sizes)} test cases with "
+            f"{sum(self.sizes)} training cases, the median of {self.repeats} on one core, one after another.",
         ]
-        return Outcome((table,), (figure,), reproduced, notes)
+        numbers = self._numbers(seconds, done) if seconds else []
+        return Outcome((Table.of(title, lines, _FORMATS),), (figure,), numbers, notes)
+
+    def _numbers(self, seconds: Mapping[str, Mapping[int, float]], done: pd.DataFrame) -> list[Number]:
+        """Return the counterparts of printed seconds, and the claim that selection takes less than all features."""
+        numbers: list[Number] = []
+        for correction, ours in seconds.items():
+            printed = self.printed.of(correction)
+            for k in (k for k in self.ks if k in printed):
+                numbers += numbers_of(f"k = {k}", {f"{correction} seconds": ours[k]}, done)
+        selected = [k for k in self.ks if k < self.n_features]
+        if selected and self.n_features in self.ks:
+            ratio = seconds["corrected"][max(selected)] / seconds["uncorrected"][self.n_features]
+            numbers += numbers_of("corrected", {"seconds by those of all features": ratio}, done)
+        return numbers
 
 
-def _printed_seconds(printed: Mapping[str, Any], correction: str) -> dict[int, float]:
-    """Return seconds by k.
+@job_function(code=("trimbench.selection_bias",))
+def prediction_seconds(
+    data: Mapping[str, Any], data_seed: int, prior: Mapping[str, Any], ties: Ties, ks: list[int], repeats: int
+) -> dict[str, Json]:
+    """Measure the time from the data to all predictions, on one core.
 
-    Raises
-    ------
-    ValueError
-        When a key is no whole number or a value no positive number.
+    All numbers of features are one job, so that none is measured while another runs.
+
+    Parameters
+    ----------
+    data, data_seed, prior, ties
+        As for `trimbench.papers.selection_bias.simulation.select_and_predict`.
+    ks : list of int
+    repeats : int
+        Measurements of which the median is taken, after one that does not count.
     """
-    found: dict[int, float] = {}
-    values = printed.get(correction, {})
-    for key, value in values.items() if isinstance(values, Mapping) else [("", values)]:
-        if not str(key).isdecimal() or isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise ValueError(
-                f"printed.{correction} must be positive seconds for numbers of features, got {values!r}; write "
-                f"printed.{correction}={{1: 12.7}}"
-            )
-        found[int(key)] = float(value)
-    return found
+    from threadpoolctl import threadpool_limits
+
+    cases = simulate(ModelSettings(**data), np.random.default_rng(data_seed))
+    medians: dict[str, list[float]] = {"corrected_seconds": [], "uncorrected_seconds": []}
+    with threadpool_limits(1):
+        for k in ks:
+            for name, correct in (("corrected", True), ("uncorrected", False)):
+                times = []
+                for _ in range(repeats + 1):
+                    start = time.perf_counter()
+                    model = fit_selection_corrected(cases.X, cases.y, k, correct=correct, ties=ties, **prior)
+                    model.predict_proba(cases.X_test)
+                    times.append(time.perf_counter() - start)
+                medians[f"{name}_seconds"].append(statistics.median(times[1:]))
+    return dict(medians)

@@ -2,128 +2,136 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.job import Job
-from trimbench.papers.selection_bias import jobs
+from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.functions import job_function
 from trimbench.papers.selection_bias.settings import (
-    SimulationPlan,
+    SimulatedCases,
     check_at_least,
-    labels_of_sizes,
-    mean_and_interval,
+    check_ks,
+    file_stem,
     show_sizes,
-    stem_of_sizes,
-    with_sizes,
+    size_labels,
 )
-from trimbench.papers.study.plan import Cell, LineFigure, Outcome, Table
+from trimbench.papers.study.cells import Cell
+from trimbench.papers.study.figures import LineFigure
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.numbers import Number, numbers_of, prediction_interval
+from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.study.tables import Table
+from trimbench.papers.validation import settings
+from trimbench.selection_bias.selection import class_counts, correlation, select_features
+from trimbench.selection_bias.simulation import ModelSettings, simulate
 
-if TYPE_CHECKING:
-    import pandas as pd
+_COLUMNS = ("n0", "n1", "k", "replicates", "cut-off", "low", "high", "mean sample", "mean true")
 
 
-@dataclass(frozen=True)
-class SelectionScatter:
+@settings
+class SelectionScatter(SimulatedCases):
     """How much stronger selected features look than they are.
 
     Attributes
     ----------
     ks : list of int
         Numbers of features to select: each has a cut-off.
-    class_sizes : list of [n0, n1]
-        Training cases.
-    n_features, alpha, test_sizes, replicates, prior, ties, seed
-        As for `Simulation`, whose data this is; the first replicate is drawn.
+    replicates : int
+        Data sets for each pair of class sizes, of which the first is drawn.
     """
 
-    class_sizes: list[Any]
-    test_sizes: list[int]
     ks: list[int]
-    prior: dict[str, Any]
-    n_features: int = 10_000
-    alpha: float = 300.0
     replicates: int = 20
-    ties: str = "exact"
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        self._plan.check(self.class_sizes)
-        self._plan.check_ks(self.ks)
+        super().__post_init__()
+        check_ks(self.ks, self.n_features)
         check_at_least(1, replicates=self.replicates)
 
-    @property
-    def _plan(self) -> SimulationPlan:
-        return SimulationPlan(self.n_features, self.alpha, self.test_sizes, self.prior, self.ties, self.seed)
-
-    def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
+    def cells(self, inputs: Inputs) -> list[Cell]:
         """Return one job for each size and replicate."""
-        cells = []
-        for sizes in self.class_sizes:
-            for replicate in range(self.replicates):
-                parameters = self._plan.parameters(sizes, replicate)
-                parameters |= {"ks": self.ks, "with_points": replicate == 0}
-                job = Job.create(jobs.true_and_sample_correlations, parameters)
-                cells.append(Cell({**labels_of_sizes(sizes), "replicate": replicate}, job))
-        return cells
+        function = true_and_sample_correlations
+        return [
+            self.cell(function, sizes, {"replicate": replicate}, ks=self.ks, with_points=replicate == 0)
+            for sizes in self.class_sizes
+            for replicate in range(self.replicates)
+        ]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the cut-offs and mean correlations, and a scatter plot for each size."""
-        import pandas as pd
-
-        done = rows[rows["status"] == "ok"]
-        lines: list[dict[str, Any]] = []
-        figures = []
-        reproduced: dict[str, float | None] = {}
-        intervals: dict[str, tuple[float, float]] = {}
-        jobs: dict[str, list[str]] = {}
+        lines: list[dict[str, object]] = []
+        figures: list[LineFigure] = []
+        numbers: list[Number] = []
         for sizes in self.class_sizes:
-            ours = with_sizes(done, sizes).to_dict("records")
-            for place, k in enumerate(self.ks if ours else []):
-                line: dict[str, Any] = {**labels_of_sizes(sizes), "k": k, "replicates": len(ours)}
-                row = f"{show_sizes(sizes)}, k = {k}"
-                key = f"{row}/cut-off"
-                jobs[row] = [found["job"] for found in ours]
-                cut_off, interval = mean_and_interval([found["gammas"][place] for found in ours])
-                reproduced[key] = line["cut-off"] = cut_off
-                if interval is not None:
-                    intervals[key] = line["low"], line["high"] = interval
-                for name in ("sample", "true"):
-                    line[f"mean {name}"] = float(np.mean([found[f"mean_{name}"][place] for found in ours]))
-                lines.append(line)
-            figures += [self._scatter(found, sizes) for found in ours if found["replicate"] == 0]
-        columns = ["n0", "n1", "k", "replicates", "cut-off", "low", "high", "mean sample", "mean true"]
-        table = Table(
-            "",
-            "Cut-offs, and mean absolute correlation of the selected features in the sample and in truth",
-            pd.DataFrame(lines, columns=columns),
-            dict.fromkeys(columns[3:], ".3f"),
-        )
+            ours, shown = successes(rows, **size_labels(sizes)), show_sizes(sizes)
+            for place, k in enumerate(self.ks if len(ours) else ()):
+                cut_offs, sample, true = (
+                    [float(values[place]) for values in ours[column]]
+                    for column in ("gammas", "mean_sample", "mean_true")
+                )
+                cut_off, interval = float(np.mean(cut_offs)), prediction_interval(cut_offs)
+                line: dict[str, object] = {**size_labels(sizes), "k": k, "replicates": len(ours), "cut-off": cut_off}
+                line |= {"low": interval.low, "high": interval.high} if interval is not None else {}
+                lines.append(line | {"mean sample": float(np.mean(sample)), "mean true": float(np.mean(true))})
+                numbers += numbers_of(f"{shown}, k = {k}", {"cut-off": cut_off}, ours, {"cut-off": interval})
+            first = ours[ours["replicate"] == 0].to_dict("records")
+            figures += [self._scatter(shown, found["true"], found["sample"], found["gammas"]) for found in first]
+        title = "Cut-offs, and mean absolute correlation of the selected features in the sample and in truth"
+        table = Table.of(title, lines, dict.fromkeys(_COLUMNS[:3], "") | dict.fromkeys(_COLUMNS[3:], ".3f"))
         notes = [
-            *self._plan.notes(self.class_sizes),
+            *self.notes(),
             "Low and high are the ends of a 95 % prediction interval for one more data set (Student's, from the spread "
             "over replicates). The mean true correlation is taken in the direction that the sample shows.",
         ]
-        return Outcome((table,), figures, reproduced, notes, intervals, jobs)
+        return Outcome((table,), figures, numbers, notes)
 
-    def _scatter(self, found: dict[Any, Any], sizes: list[int]) -> LineFigure:
-        import pandas as pd
-
-        points = pd.DataFrame({"series": "feature", "x": found["true"], "y": found["sample"]})
+    def _scatter(self, shown: str, true: list[float], sample: list[float], gammas: list[float]) -> LineFigure:
+        points = pd.DataFrame({"series": "feature", "x": true, "y": sample})
         last = max(abs(points["x"]))
         equal = pd.DataFrame({"series": "sample = true", "x": [-last, last], "y": [-last, last]})
         levels: dict[str, float] = {}
-        for k, gamma in zip(self.ks, found["gammas"], strict=True):
+        for k, gamma in zip(self.ks, gammas, strict=True):
             levels |= {f"k = {k}": gamma, f"k = {k} ": -gamma}
         return LineFigure(
-            stem_of_sizes(sizes),
-            f"Correlation of features with the response ({show_sizes(sizes)})",
+            f"Correlation of features with the response ({shown})",
             "true correlation",
             "sample correlation",
             pd.concat([points, equal], ignore_index=True),
-            levels,
-            {"feature": "cloud", "sample = true": "guide"},
+            name=file_stem(shown),
+            levels=levels,
+            marks={"feature": "cloud", "sample = true": "guide"},
         )
+
+
+@job_function(code=("trimbench.selection_bias",))
+def true_and_sample_correlations(
+    data: Mapping[str, Any], data_seed: int, prior: Mapping[str, Any], ties: str, ks: list[int], with_points: bool
+) -> dict[str, Json]:
+    """Draw cases from the model, and compare each feature's true correlation with the one in the sample.
+
+    Parameters
+    ----------
+    data, data_seed, prior, ties
+        As for `trimbench.papers.selection_bias.simulation.select_and_predict`; only the data matters here.
+    ks : list of int
+    with_points : bool
+        Whether the result holds the correlations of every feature.
+    """
+    cases = simulate(ModelSettings(**data), np.random.default_rng(data_seed))
+    n0, n1 = data["class_sizes"]
+    ones0, ones1 = class_counts(cases.X, cases.y)
+    sample, true = correlation(ones0, ones1, n0, n1), cases.true_correlation
+    selections = [select_features(ones0, ones1, n0, n1, k) for k in ks]
+    chosen = [selection.features for selection in selections]
+    result: dict[str, Json] = {
+        "gammas": [selection.gamma for selection in selections],
+        "mean_sample": [float(np.abs(sample[features]).mean()) for features in chosen],
+        # The true correlation in the direction that the sample shows.
+        "mean_true": [float((true[features] * np.sign(sample[features])).mean()) for features in chosen],
+    }
+    if with_points:
+        result |= {"true": np.round(true, 6).tolist(), "sample": np.round(sample, 6).tolist()}
+    return result

@@ -2,121 +2,85 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.job import Job
-from trimbench.papers.selection_bias import jobs
-from trimbench.papers.selection_bias.comparison import (
-    comparison_figures,
-    comparison_tables,
-    error_line,
-    gains,
-    loss_line,
-)
+import numpy as np
+
+from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.functions import job_function
+from trimbench.papers.selection_bias.comparison import comparison_figures, comparison_tables, gains
 from trimbench.papers.selection_bias.settings import (
-    CORRECTIONS,
-    SimulationPlan,
+    SimulatedCases,
     check_at_least,
-    labels_of_sizes,
+    check_ks,
     show_sizes,
-    stem_of_sizes,
-    with_sizes,
+    size_labels,
 )
-from trimbench.papers.study.plan import Cell, Outcome
+from trimbench.papers.study.cells import Cell
+from trimbench.papers.study.figures import LineFigure
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.numbers import Number, numbers_of
+from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.validation import settings
+from trimbench.selection_bias.adjustment import Ties
+from trimbench.selection_bias.metrics import calibration, prediction_quality
+from trimbench.selection_bias.model import fit_selection_corrected
+from trimbench.selection_bias.simulation import ModelSettings, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class Simulation:
+@settings
+class Simulation(SimulatedCases):
     """Predictions with and without correction on cases drawn from the model.
 
     Attributes
     ----------
-    n_features : int
-        p.
-    alpha : float
-        With which the cases are drawn.
-    class_sizes : list of [n0, n1]
-        Training cases.
-    test_sizes : [n0, n1]
     ks : list of int
         Numbers of features to select.
     replicates : int
-    prior : dict
-    ties : str
-    seed : int
+        Data sets that are drawn for each pair of class sizes.
     """
 
-    class_sizes: list[Any]
-    test_sizes: list[int]
     ks: list[int]
-    prior: dict[str, Any]
-    n_features: int = 10_000
-    alpha: float = 300.0
     replicates: int = 20
-    ties: str = "exact"
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        self._plan.check(self.class_sizes)
-        self._plan.check_ks(self.ks)
+        super().__post_init__()
+        check_ks(self.ks, self.n_features)
         check_at_least(1, replicates=self.replicates)
 
-    @property
-    def _plan(self) -> SimulationPlan:
-        return SimulationPlan(self.n_features, self.alpha, self.test_sizes, self.prior, self.ties, self.seed)
-
-    def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
+    def cells(self, inputs: Inputs) -> list[Cell]:
         """Return one job for each size, replicate and number of features."""
-        cells = []
-        for sizes in self.class_sizes:
-            for replicate in range(self.replicates):
-                parameters = self._plan.parameters(sizes, replicate)
-                for k in self.ks:
-                    job = Job.create(jobs.select_and_predict, parameters | {"k": k})
-                    cells.append(Cell({**labels_of_sizes(sizes), "k": k, "replicate": replicate}, job))
-        return cells
+        return [
+            self.cell(select_and_predict, sizes, {"k": k, "replicate": replicate}, k=k)
+            for sizes in self.class_sizes
+            for replicate in range(self.replicates)
+            for k in self.ks
+        ]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return tables and figures of the means over the replicates."""
-        done = rows[rows["status"] == "ok"]
-        errors: list[dict[str, Any]] = []
-        losses: list[dict[str, Any]] = []
-        reproduced: dict[str, float | None] = {}
-        jobs: dict[str, list[str]] = {}
-        for sizes in self.class_sizes:
-            for k in self.ks:
-                ours = with_sizes(done, sizes)
-                ours = ours[ours["k"] == k]
-                if ours.empty:
-                    continue
-                label = {**labels_of_sizes(sizes), "k": k, "replicates": len(ours)}
-                # With all features there is no cut-off.
-                cut_off = float(ours["gamma"].mean()) if k < self.n_features else None
-                if k < self.n_features:
-                    better = gains(ours)
-                    row = f"{show_sizes(sizes)}, k = {k}"
-                    reproduced |= {f"{row}/{name}": gain for name, gain in better.items()}
-                    jobs[row] = list(ours["job"])
-                for correction in CORRECTIONS:
-                    errors.append(
-                        {**label, "correction": correction, "cut-off": cut_off} | error_line(ours, correction)
-                    )
-                    losses.append({**label, "correction": correction} | loss_line(ours, correction))
-        tables = comparison_tables(("n0", "n1"), errors, losses)
-        figures = []
-        for sizes in self.class_sizes:
-            errors_of, losses_of = (with_sizes(table.frame, sizes) for table in tables)
-            figures += comparison_figures(
-                stem_of_sizes(sizes), show_sizes(sizes), errors_of, losses_of, self.n_features
-            )
+        places = [{**size_labels(sizes), "k": k} for sizes in self.class_sizes for k in self.ks]
+        groups = [(labels, ours) for labels in places if len(ours := successes(rows, **labels))]
+        numbers: list[Number] = []
+        for labels, ours in groups:
+            if labels["k"] < self.n_features:
+                better = gains(ours)
+                row = f"{show_sizes((labels['n0'], labels['n1']))}, k = {labels['k']}"
+                numbers += numbers_of(row, {name: better[name] for name in ("less bias", "lower AMLP")}, ours)
+        errors, losses = comparison_tables(("n0", "n1"), groups, self.n_features)
+        figures: list[LineFigure] = []
+        for n0, n1 in self.class_sizes:
+            # Both tables have the same lines.
+            here = (errors.frame["n0"] == n0) & (errors.frame["n1"] == n1)
+            shown = show_sizes((n0, n1))
+            figures += comparison_figures(shown, errors.frame[here], losses.frame[here], self.n_features)
         notes = [
-            *self._plan.notes(self.class_sizes),
+            *self.notes(),
             "Cut-off: smallest absolute correlation of a selected feature. se: standard error of the mean difference "
             "over replicates. Of lines that are right on average, one in twenty is not within 2 of them by chance.",
             "The model is calibrated on average over its prior of alpha; at the one alpha of these cases the average "
@@ -124,4 +88,32 @@ class Simulation:
         ]
         if self.n_features in self.ks:
             notes.append("With all features there is no selection and nothing to correct.")
-        return Outcome(tables, figures, reproduced, notes, jobs=jobs)
+        return Outcome((errors, losses), figures, numbers, notes)
+
+
+@job_function(code=("trimbench.selection_bias",))
+def select_and_predict(
+    data: Mapping[str, Any], data_seed: int, prior: Mapping[str, Any], ties: Ties, k: int
+) -> dict[str, Json]:
+    """Draw cases from the model, select k features, and predict test cases with and without correction.
+
+    Parameters
+    ----------
+    data : mapping
+        Fields of `ModelSettings`.
+    data_seed : int
+    prior : mapping
+        Fields of `Prior`.
+    ties : str
+    k : int
+    """
+    cases = simulate(ModelSettings(**data), np.random.default_rng(data_seed))
+    model = fit_selection_corrected(cases.X, cases.y, k, ties=ties, **prior)
+    result: dict[str, Json] = {"gamma": model.gamma, "n_tied": model.selection.n_tied}
+    for name, fitted in (("corrected", model), ("uncorrected", model.uncorrected())):
+        probabilities = fitted.predict_proba(cases.X_test)
+        quality = prediction_quality(cases.y_test, probabilities)
+        bins = calibration(cases.y_test, probabilities)
+        result |= {f"{name}_{key}": value for key, value in dataclasses.asdict(quality).items()}
+        result |= {f"{name}_{field.name}": getattr(bins, field.name).tolist() for field in dataclasses.fields(bins)}
+    return result

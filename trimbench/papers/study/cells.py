@@ -1,4 +1,4 @@
-"""One job of an experiment, with what tells it from the others and the data that it reads."""
+"""One job of an experiment, its place among the others, and the data that it reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Cell:
     Attributes
     ----------
     labels : mapping
-        What tells the cell from the others, for example network, threshold and method.
+        What distinguishes the cell from the others, for example network, threshold and method.
     job : Job
     inputs : tuple of Input
         The data that the job reads.
@@ -33,16 +33,10 @@ class Cell:
 
     @classmethod
     def of(cls, labels: Mapping[str, Label], function: JobFunction, **parameters: object) -> Cell:
-        """Return the cell of a call.
+        """Return the cell whose job calls a job function with these parameters.
 
-        Parameters
-        ----------
-        labels : mapping
-        function : callable
-            A job function.
-        **parameters
-            Its arguments. Inputs, and dataclasses with inputs in them, become plain mappings for the job; the data of
-            all inputs enters the job's key.
+        Inputs, and dataclasses that contain inputs, become plain mappings for the job; the hash of each input enters
+        the job's key.
         """
         inputs: dict[str, Input] = {}
         plain = {name: _plain(value, inputs) for name, value in parameters.items()}
@@ -51,7 +45,7 @@ class Cell:
 
 
 def _plain(value: object, inputs: dict[str, Input]) -> Any:
-    """Return a value without dataclasses; the inputs in it are collected by group and name."""
+    """Return a value without dataclasses, and collect the inputs in it by group and name."""
     if isinstance(value, Input):
         inputs[f"{value.group}/{value.name}"] = value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -64,11 +58,6 @@ def _plain(value: object, inputs: dict[str, Input]) -> Any:
 
 
 def check_axis(name: str, values: Sequence[object]) -> None:
-    """Raise an error unless the values of a list can span a grid: at least one, each once.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Raise a ValueError unless the values of a list can span a grid: at least one, each once."""
     if not values or len(set(values)) < len(values):
         raise ValueError(f"{name} must be a list of at least one value, each once, got {list(values)}")

@@ -1,4 +1,4 @@
-"""Figures: their points, and how these are to be drawn."""
+"""Figures: their points, and how to draw them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Figure(Protocol):
 
     @property
     def points(self) -> pd.DataFrame:
-        """What it is drawn from, written beside the picture."""
+        """The data behind it, written beside the picture."""
 
     @property
     def name(self) -> str:
@@ -36,13 +36,13 @@ class LineFigure:
     points : DataFrame with the columns series, x, y and optionally low and high (an interval around y)
     name : str
     levels : mapping from label to y
-        Horizontal lines to compare with.
+        Horizontal lines for comparison.
     marks : mapping from series to "line", "density", "cloud", "points", "highlight", "guide" or "reference"
-        How a series is drawn: a line (the default), a line that is named at its peak instead of its end, tiny grey
-        points, small points, large points, a thin grey line to compare with, or a dashed line behind the others in the
+        How a series is drawn: a line (the default), a line whose name stands at its peak instead of its end, tiny grey
+        points, small points, large points, a thin grey line for comparison, or a dashed line behind the others in the
         colour of the series before it.
     verticals : mapping from label to x
-        Vertical lines to compare with.
+        Vertical lines for comparison.
     x_scale, y_scale : "linear" or "log"
     interval : str
         What low and high are, in a few words.

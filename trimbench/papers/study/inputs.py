@@ -1,4 +1,4 @@
-"""The data sets and networks that jobs read, each stated once: for the job, for its key and for fetching."""
+"""The data sets and networks that jobs read. One value serves the job, its key and the download."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Input:
     Attributes
     ----------
     group : {"dataset", "network"}
-        Where it is declared: a group of the configuration.
+        Group of the configuration in which it is declared.
     name : str
     declared : mapping
         The content of its declaration.
@@ -47,13 +47,9 @@ class Input:
 
 
 class Inputs:
-    """All data sets and networks that are declared, as inputs of jobs.
+    """All declared data sets and networks, as inputs of jobs.
 
-    Parameters
-    ----------
-    catalogue : Catalogue
-    cache : Cache
-        A data set of the user's own, whose hash nobody has declared, is read from here.
+    A data set without a declared hash, such as one of the user's own, is read from the cache to compute it.
     """
 
     def __init__(self, catalogue: Catalogue, cache: Cache) -> None:
@@ -69,34 +65,34 @@ class Inputs:
         ConfigurationError
             If there is none of that name.
         DataUnavailable
-            If it is the user's own and cannot be read.
+            If its hash is not declared and it cannot be read.
         """
         declared = self.catalogue.dataset_mapping(name)
         sha256 = declare_dataset(name, declared).facts.sha256 or self.loaded(name).sha256
         return Input("dataset", name, declared, sha256)
 
     def network(self, name: str) -> Input:
-        """Return a network as an input; raises as `dataset`."""
+        """Return a network as an input; it raises the same errors as `dataset`."""
         declared = self.catalogue.network_mapping(name)
         return Input("network", name, declared, declare_network(name, declared).sha256)
 
     def loaded(self, name: str) -> Dataset:
-        """Return the values of a data set, read once."""
+        """Return the values of a data set, which is read only once."""
         if name not in self._loaded:
             self._loaded[name] = load_dataset(declare_dataset(name, self.catalogue.dataset_mapping(name)), self._cache)
         return self._loaded[name]
 
 
 def dataset_of(fields: Mapping[str, Json]) -> Dataset:
-    """Return the values of an input that is a parameter of a job.
+    """Return the values of an input that a job received as a parameter.
 
-    What a job reads was fetched before it started: nothing is downloaded here.
+    Nothing is downloaded here: what a job reads is fetched before it starts.
     """
     return load_dataset(declare_dataset(str(fields["name"]), _declared(fields)), Cache.from_environment(offline=True))
 
 
 def network_of(fields: Mapping[str, Json]) -> DeclaredNetwork:
-    """Return the network of an input that is a parameter of a job, as `dataset_of`."""
+    """Return the network of an input that a job received as a parameter, without any download."""
     return load_network(declare_network(str(fields["name"]), _declared(fields)), Cache.from_environment(offline=True))
 
 

@@ -1,4 +1,4 @@
-"""The reproduced counterparts of reported numbers, with intervals that say what they are."""
+"""The reproduced counterparts of reported numbers, and intervals that say what they mean."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Number:
     Attributes
     ----------
     row, quantity : str
-        Under which the number is reported.
+        The names under which the number is reported.
     value : float or None
-        None where this run could not compute it.
+        None if this run could not compute it.
     jobs : tuple of str
-        Keys of the jobs that it was computed from.
+        Keys of the jobs from which it was computed.
     interval : Interval, optional
     reason : str
-        Why there is no value, where the experiment knows.
+        Why there is no value, if the experiment knows.
     """
 
     row: str
@@ -69,10 +69,9 @@ def numbers_of(
     Parameters
     ----------
     row : str
-    values : mapping from quantity to value
+    values, intervals : mapping from quantity to value and to interval
     rows : DataFrame
-        The rows of these jobs.
-    intervals : mapping from quantity to Interval, optional
+        The rows of the jobs behind these numbers.
     """
     jobs = tuple(rows["job"])
     found = intervals or {}

@@ -25,9 +25,9 @@ class Outcome:
     tables : sequence of Table
     figures : sequence of Figure
     numbers : sequence of Number
-        One for each number that is reported for the experiment, and no other.
+        Exactly one for each number that is reported for the experiment.
     notes : sequence of str
-        What a reader of the tables must know.
+        What a reader needs to know to understand the tables.
     """
 
     tables: Sequence[Table]
@@ -54,7 +54,7 @@ class Experiment(Protocol):
 
 
 def successes(rows: pd.DataFrame, **labels: Label) -> pd.DataFrame:
-    """Return the rows of the jobs that succeeded and have these labels."""
+    """Return the rows of successful jobs with these labels."""
     chosen = rows["status"] == "ok"
     for name, value in labels.items():
         chosen &= rows[name] == value

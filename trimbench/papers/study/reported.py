@@ -67,7 +67,7 @@ class Reported:
 
     @property
     def label(self) -> str:
-        """How tables call the number."""
+        """The name of the number in tables."""
         return f"{self.row}/{self.quantity}"
 
     @property
@@ -98,7 +98,7 @@ class Paper:
     ----------
     title, citation : str
     review : dict from question to answer
-        What a report on a reproduction says: scope, what was easy, what was difficult.
+        As in a report on a reproduction: scope, what was easy, what was difficult.
     """
 
     title: str
@@ -115,9 +115,9 @@ class ReportedExperiment:
     source : str
     rules : dict from quantity to Rule
     numbers : dict from row to dict from quantity to the printed digits
-        Digits are text (quoted), because a number would lose a final zero.
+        Digits are quoted text, because a number would lose its final zeros.
     reasons : dict from the first word of a row to a reason
-        For rules without one of their own.
+        For rules that have none themselves.
     """
 
     source: str
@@ -164,7 +164,7 @@ class Literature:
         Raises
         ------
         ConfigurationError
-            If a part is missing, or a number is not text, not digits, or has no rule.
+            If a key is missing, or a number is not quoted, has no digits or has no rule.
         """
         papers, experiments = {}, {}
         for family in catalogue.names("reported"):
@@ -189,12 +189,12 @@ def check_numbers(reported: Sequence[Reported], numbers: Sequence[Number], *, co
     reported : sequence of Reported
     numbers : sequence of Number
     complete : bool
-        Whether all jobs succeeded: then each number must have a value, or a reason why not.
+        Whether all jobs succeeded: then each number must have a value, or a reason for having none.
 
     Raises
     ------
     ValueError
-        It names the first number that is not reported, is given twice or is left out.
+        The message names the first number that is not reported, is given twice or is missing.
     """
     wanted = {(one.row, one.quantity) for one in reported}
     given: set[tuple[str, str]] = set()

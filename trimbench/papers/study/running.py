@@ -12,13 +12,13 @@ from trimbench.papers.data.availability import is_here, obstacle
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declaration import DatasetDeclaration
 from trimbench.papers.data.errors import DataUnavailable, DeclarationError, FactsMismatch
-from trimbench.papers.data.sources import load_dataset, network_paths
+from trimbench.papers.data.sources import Declaration, load_dataset, network_paths
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.executors import Executor
 from trimbench.papers.execution.run import run_jobs
 from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.study.cells import Cell
-from trimbench.papers.study.inputs import Declaration, Inputs
+from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.numbers import Number
 from trimbench.papers.study.outcome import Experiment, Outcome
 from trimbench.papers.study.reported import Reported, check_numbers
@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NO_DATA = "data not available"
+# Keys of an experiment's file that are not settings: its class, and the changes with which it runs in seconds.
+_NOT_SETTINGS = ("runner", "smoke_test")
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """All that one run of an experiment gives.
+    """Everything that one run of an experiment yields.
 
     Attributes
     ----------
@@ -43,12 +45,12 @@ class Findings:
         One row for each cell.
     outcome : Outcome
     records : sequence of Record
-        Of the cells whose data was available.
-    missing : mapping from the name of a data set or network to the reason why it could not be had
+        Of the cells whose data is available.
+    missing : mapping from the name of a data set or network to the reason why it is not available
     altered : tuple of str
-        Keys of the experiment that the user has set: its numbers are then not those that are reported.
+        Keys of the experiment that the user has set; its numbers are then no counterparts of the reported ones.
     labels : tuple of str
-        Columns of `rows` that tell the cells from one another.
+        Columns of `rows` that distinguish the cells.
     """
 
     name: str
@@ -62,17 +64,17 @@ class Findings:
 
     @property
     def numbers(self) -> Sequence[Number]:
-        """What can be held against the reported numbers: nothing after a change of the experiment's settings."""
+        """What can be compared with the reported numbers: nothing if the experiment's settings were changed."""
         return () if self.altered else self.outcome.numbers
 
     @property
     def failures(self) -> int:
-        """Number of jobs that ran and failed."""
+        """Number of jobs that failed."""
         return len(self._failed())
 
     @property
     def first_failure(self) -> str:
-        """The last line of the first failed job's error; empty without failures."""
+        """The last line of the first error; empty without failures."""
         lines = [str(record.error).strip().splitlines()[-1] for record in self._failed()[:1]]
         return "".join(lines)
 
@@ -90,12 +92,12 @@ def make_experiment(name: str, values: Mapping[str, Json], shared: Sequence[str]
     values : mapping
         ``runner`` ("module:class") and a value for each key of that class.
     shared : sequence of str
-        Keys that are not the experiment's alone: it gets those that its class has.
+        Keys that all experiments share; this one gets those that its class has.
 
     Raises
     ------
     ConfigurationError
-        When there is no such class, or a key or value of it is wrong.
+        When the class does not exist, or a key or value is wrong.
     """
     runner = str(values.get("runner"))
     module, _, class_name = runner.partition(":")
@@ -106,18 +108,18 @@ def make_experiment(name: str, values: Mapping[str, Json], shared: Sequence[str]
         raise ConfigurationError(
             f"experiment {name}: runner must be 'module:class' of an experiment, got {runner!r} ({error})"
         ) from error
-    own = {key: value for key, value in values.items() if key in names or key not in ("runner", *shared)}
+    own = {key: value for key, value in values.items() if key in names or key not in (*_NOT_SETTINGS, *shared)}
     experiment: Experiment = validated(found, own, f"experiment {name}")
     return experiment
 
 
 def fetch(declaration: Declaration, cache: Cache) -> None:
-    """Make sure that the data is in a cache and is what was declared.
+    """Download data unless it is in a cache, and verify that it is what was declared.
 
     Raises
     ------
     DataUnavailable
-        When it is not, or cannot be read, and cannot be downloaded.
+        When it can be neither read nor downloaded.
     DeclarationError, FactsMismatch
         When it is not what was declared.
     """
@@ -135,7 +137,7 @@ def fetch(declaration: Declaration, cache: Cache) -> None:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Where experiments run: the data, the store of finished jobs, and what runs the others.
+    """What every experiment of a run shares: the data, the store of finished jobs, and the executor of the others.
 
     Attributes
     ----------
@@ -161,7 +163,7 @@ def run_experiment(
     where: Surroundings,
     altered: Sequence[str] = (),
 ) -> Findings:
-    """Run what is missing of an experiment and return everything that is known of it.
+    """Run the jobs of an experiment that are not stored, and return everything that is known of it.
 
     Parameters
     ----------
@@ -170,18 +172,18 @@ def run_experiment(
         Resolved configuration, for the record.
     experiment : Experiment
     reported : sequence of Reported
-        The numbers that the experiment has to give.
+        The numbers that the experiment must give.
     where : Surroundings
     altered : sequence of str
-        Keys of the experiment that the user has set: then its numbers are not those that are reported.
+        Keys of the experiment that the user has set; its numbers are not checked then.
 
     Raises
     ------
     ValueError
-        When the experiment gives a number that is not reported, or none for one that is.
+        When the experiment gives a number that is not reported, or leaves out one that is.
     """
     cells = experiment.cells(where.inputs)
-    # Stored results are reported without their data, which may be on another machine.
+    # Stored results need no data, which may be on another machine.
     stored = where.store.successes([cell.job for cell in cells]) if where.cache_mode == "default" else {}
     wanted = [] if where.cache_mode == "only" else [cell for cell in cells if cell.job.key not in stored]
     missing = _fetch_all(wanted, where.cache)
@@ -200,7 +202,7 @@ def run_experiment(
 def _fetch_all(cells: Sequence[Cell], cache: Cache) -> dict[str, str]:
     missing = {}
     for declaration in {found.name: found.declaration for cell in cells for found in cell.inputs}.values():
-        # A table takes long to read, and each job checks it. The hash of a file takes no time.
+        # Reading a table takes long, and each job verifies it anyway; hashing a network's files takes no time.
         if isinstance(declaration, DatasetDeclaration) and is_here(declaration, cache):
             continue
         try:

@@ -49,9 +49,9 @@ class Table:
         lines : iterable of mapping from column to value
             A line may leave columns out.
         formats : mapping from column to format specification, or sequence of str
-            All columns, in their order.
-        name : str
-        listed : bool
+            All columns in their order; an empty format leaves a column as it is.
+        name, listed
+            As for the class.
 
         Raises
         ------

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from trimbench.papers.commands.cost import GROUP, duration, estimate, measured
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import Record
-from trimbench.papers.commands.cost import GROUP, duration, estimate, measured
 
 from ..execution import sample_jobs
 

@@ -1,0 +1,77 @@
+"""The experiments, with the settings of the slides, give exactly the numbers that the slides print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from omegaconf import OmegaConf
+
+from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.reported import Literature, check_numbers
+from trimbench.papers.study.running import make_experiment
+
+from ..command_line import Answer
+
+PROJECT = Catalogue((configuration_folder(),))
+QUALITY = {
+    f"{correction}_{quantity}": 0.25
+    for correction in ("corrected", "uncorrected")
+    for quantity in ("expected_error", "actual_error", "minus_log_probability", "squared_error")
+}
+BINS = {
+    f"{correction}_{name}": [number] * 10
+    for correction in ("corrected", "uncorrected")
+    for name, number in (("counts", 10), ("predicted_sums", 0.5), ("positives", 1))
+}
+# How many numbers are reported, and a result of one job.
+EXPECTED: dict[str, tuple[int, Mapping[str, Any]]] = {
+    "correlation_table": (135, {"correlation": [[0.5] * 9] * 15}),
+    "selection_scatter": (8, {name: [0.5] * 4 for name in ("gammas", "mean_sample", "mean_true", "true", "sample")}),
+    "calibration": (60, BINS),
+    "runtime": (10, {"corrected_seconds": [1.0] * 5, "uncorrected_seconds": [2.0] * 5}),
+    "simulation": (16, {"gamma": 0.5} | QUALITY),
+    "colon": (3, {name: [value] * 10 for name, value in QUALITY.items()}),
+}
+
+
+def test_all_reported_numbers_are_tried() -> None:
+    reported = Literature.of(PROJECT).experiments
+    assert {f"selection_bias/{name}" for name in EXPECTED} == {name for name in reported if name.startswith("sel")}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_an_experiment_gives_what_is_reported(name: str, tmp_path: Path) -> None:
+    config = OmegaConf.load(configuration_folder() / f"experiment/selection_bias/{name}.yaml")
+    config = OmegaConf.merge({"profile": {"replicates": 2}}, config)
+    values: Any = OmegaConf.to_container(config, resolve=True)
+    experiment = make_experiment(name, values, ("profile",))
+    n_reported, result = EXPECTED[name]
+    rows = [
+        {**cell.labels, "status": "ok", "job": cell.job.key, **result}
+        for cell in experiment.cells(Inputs(PROJECT, Cache((), tmp_path)))
+    ]
+    outcome = experiment.outcome(pd.DataFrame(rows))
+    reported = Literature.of(PROJECT).reported(f"selection_bias/{name}")
+    assert len(reported) == len(outcome.numbers) == n_reported
+    check_numbers(reported, outcome.numbers, complete=True)
+    assert all(number.jobs for number in outcome.numbers)
+    # A verdict reads prediction intervals alone.
+    assert {one.interval.kind for one in outcome.numbers if one.interval is not None} <= {"prediction"}
+
+
+def test_the_table_of_correlations_is_the_printed_one(command: Callable[..., Answer], tmp_path: Path) -> None:
+    answer = command("experiment=selection_bias/correlation_table", "executor=serial")
+    assert "Reported numbers: 135; reproduced: 134 exact, 1 within.\n" in answer.out
+    compared = pd.read_csv(tmp_path / "results/selection_bias/correlation_table.csv")
+    (odd,) = compared[compared["verdict"] == "within"].to_dict("records")
+    assert (odd["cell"], odd["reported"], odd["reproduced"]) == ("I1 = 7/I0 = 7", -0.37, -0.375)
+    assert command("experiment=selection_bias/correlation_table", "n0=3", "n1=2", "executor=serial").code == 0
+    table = pd.read_csv(tmp_path / "results/selection_bias/correlation_table_table.csv").set_index("I1")
+    assert table.shape == (3, 4)
+    assert table.loc[2, "I0 = 0"] == 1.0

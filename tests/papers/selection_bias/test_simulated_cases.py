@@ -1,0 +1,185 @@
+"""The experiments on simulated cases: what they find at small sizes, and which data they share."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trimbench.papers.configuration import Catalogue
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.selection_bias.calibration import Calibration
+from trimbench.papers.selection_bias.comparison import gains
+from trimbench.papers.selection_bias.settings import PriorSettings
+from trimbench.papers.selection_bias.simulation import Simulation
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.numbers import Interval
+
+from ..command_line import Answer
+
+Command = Callable[..., Answer]
+FAMILY = "experiment=selection_bias/"
+SMALL = ("n_features=300", "test_sizes=[150,150]", "prior.n_alpha=20", "executor=serial", "offline=true")
+
+
+def results(tmp_path: Path, name: str) -> pd.DataFrame:
+    return pd.read_csv(tmp_path / f"results/selection_bias/{name}.csv")
+
+
+def test_simulation_shows_the_bias_and_its_correction(command: Command, tmp_path: Path) -> None:
+    answer = command(f"{FAMILY}simulation", *SMALL, "class_sizes=[[20,20]]", "ks=[5,300]", "replicates=4")
+    assert answer.code == 0, answer.err
+    errors = results(tmp_path, "simulation_table")
+    selected = errors[errors["k"] == 5].set_index("correction")
+    gap = selected["actual error"] - selected["expected error"]
+    np.testing.assert_allclose(gap, selected["actual - expected"])
+    assert gap["uncorrected"] > 0.1
+    assert abs(gap["corrected"]) < gap["uncorrected"] / 2
+    everything = errors[errors["k"] == 300]
+    assert len(set(everything["expected error"])) == 1, "nothing is selected, nothing corrected"
+    losses = results(tmp_path, "simulation_losses").set_index(["k", "correction"])
+    assert losses.loc[(5, "corrected"), "AMLP"] < losses.loc[(5, "uncorrected"), "AMLP"]
+    points = results(tmp_path, "simulation_minus_log_probability_n40_points")
+    assert set(points.columns) == {"series", "x", "y", "low", "high"}
+
+
+def test_gains_are_what_the_correction_makes_better() -> None:
+    rows = pd.DataFrame(
+        {
+            "uncorrected_expected_error": [0.1, 0.1],
+            "uncorrected_actual_error": [0.3, 0.2],
+            "corrected_expected_error": [0.2, 0.3],
+            "corrected_actual_error": [0.2, 0.2],
+            "uncorrected_minus_log_probability": [0.5, 0.7],
+            "corrected_minus_log_probability": [0.5, 0.6],
+            "uncorrected_squared_error": [0.2, 0.2],
+            "corrected_squared_error": [0.2, 0.3],
+        }
+    )
+    found = gains(rows)
+    assert found == pytest.approx({"less bias": 0.15 - 0.05, "lower AMLP": 0.05, "lower squared error": -0.05})
+
+
+def test_calibration_shares_its_jobs_with_the_simulation(command: Command, tmp_path: Path) -> None:
+    sizes = ("class_sizes=[[20,20]]", "replicates=3")
+    command(f"{FAMILY}simulation", *SMALL, *sizes, "ks=[5]")
+    answer = command(f"{FAMILY}calibration", *SMALL, *sizes, "k=5")
+    assert "calibration: 3 stored, 0 to run" in answer.err
+    table = results(tmp_path, "calibration_table")
+    assert table["category"].tolist()[0] == "0.0 - 0.1"
+    for correction in ("corrected", "uncorrected"):
+        assert table[f"{correction} cases"].sum() == pytest.approx(300)
+        filled = table[f"{correction} cases"] > 0
+        middle = table[f"{correction} predicted"].to_numpy()[filled]
+        assert (np.floor(middle * 10).clip(0, 9) == np.flatnonzero(filled)).all()
+    compared = results(tmp_path, "calibration")
+    assert set(compared["verdict"]) == {"not attempted"}, "other settings than the slides'"
+
+
+def test_alpha_is_found_with_correction(command: Command, tmp_path: Path) -> None:
+    answer = command(
+        f"{FAMILY}alpha_posterior", *SMALL[:2], "prior.n_alpha=200", *SMALL[3:],
+        "class_sizes=[40,40]", "ks=[30]", "replicates=3",
+    )  # fmt: skip
+    assert answer.code == 0, answer.err
+    table = results(tmp_path, "alpha_posterior").set_index("correction")
+    assert table["true log(alpha)"].iloc[0] == pytest.approx(math.log(300))
+    off = (table["posterior mean"] - math.log(300)).abs()
+    assert off["corrected"] < 1 < off["uncorrected"]
+    points = results(tmp_path, "alpha_posterior_k30_points")
+    for _, line in points.groupby("series"):
+        assert np.trapezoid(line["y"], line["x"]) == pytest.approx(1, abs=0.02)
+
+
+def test_cut_offs_and_correlations(command: Command, tmp_path: Path) -> None:
+    command(f"{FAMILY}selection_scatter", *SMALL, "class_sizes=[[20,20],[40,40]]", "ks=[3,30]", "replicates=2")
+    table = results(tmp_path, "selection_scatter_table").set_index(["n0", "k"])
+    assert (table["mean sample"] >= table["cut-off"]).all()
+    assert (table["mean true"] < table["mean sample"]).all()
+    assert table.loc[(20, 3), "cut-off"] > table.loc[(40, 3), "cut-off"] > table.loc[(40, 30), "cut-off"]
+    assert ((table["low"] < table["cut-off"]) & (table["cut-off"] < table["high"])).all()
+    points = results(tmp_path, "selection_scatter_n40_points")
+    assert (points["series"] == "feature").sum() == 300
+
+
+def test_run_times_are_held_against_the_printed_ones(command: Command, tmp_path: Path) -> None:
+    command(f"{FAMILY}runtime", *SMALL, "class_sizes=[10,10]", "ks=[10,300]", "repeats=1")
+    table = results(tmp_path, "runtime_table").set_index("k")
+    assert table.loc[10, "corrected printed"] == 29.55
+    assert table.loc[10, "corrected ratio"] == pytest.approx(29.55 / table.loc[10, "corrected ours"])
+    assert math.isnan(table.loc[300, "corrected printed"])
+    assert (table["uncorrected ours"] > 0).all()
+    words = ("+printed.corrected.300=2.5", "n_features=300", "class_sizes=[10,10]", "ks=[10,300]", "repeats=1")
+    assert command(f"{FAMILY}runtime", *SMALL[1:], *words).code == 0
+    assert results(tmp_path, "runtime_table").set_index("k").loc[300, "corrected printed"] == 2.5
+
+
+def test_sizes_of_one_total_are_not_mixed_up(command: Command, tmp_path: Path) -> None:
+    sizes = [(30, 30), (10, 50), (50, 10)]
+    shown = f"class_sizes={json.dumps(sizes)}".replace(" ", "")
+    few = (*SMALL, shown, "replicates=2")
+    for name, chosen in (("simulation", "ks=[5]"), ("calibration", "k=5"), ("selection_scatter", "ks=[5]")):
+        answer = command(f"{FAMILY}{name}", *few, chosen)
+        assert answer.code == 0, answer.err
+    errors = results(tmp_path, "simulation_table")
+    assert list(zip(errors["n0"], errors["n1"], strict=True)) == [pair for pair in sizes for _ in range(2)]
+    assert set(errors["replicates"]) == {2}
+    assert set(errors["within 2 se"]) == {"– (too few replicates)"}
+    assert errors["expected error"].nunique() == 6
+    folder = tmp_path / "results/selection_bias"
+    for stem in ("n60", "n10_50", "n50_10"):
+        for name in ("simulation_errors", "simulation_squared_error", "selection_scatter"):
+            assert (folder / f"{name}_{stem}.png").is_file()
+    assert (folder / "calibration_n50_10.png").is_file()
+    notes = (folder / "simulation.md").read_text(encoding="utf-8")
+    assert "With n = 10 + 50, the share of y = 1 is 0.833 among training cases" in notes
+    assert "With n = 30 + 30" not in notes
+    assert "The slides say 100" not in notes
+
+
+def test_replicates_and_sizes_have_seeds_of_their_own(tmp_path: Path) -> None:
+    inputs = Inputs(Catalogue(()), Cache((), tmp_path))
+    sizes = [[30, 30], [10, 50], [50, 10]]
+    prior = PriorSettings(theta0=0.1)
+    experiment = Simulation(class_sizes=sizes, test_sizes=[5, 5], ks=[1, 2], replicates=2, prior=prior)
+    jobs = [cell.job.parameters for cell in experiment.cells(inputs)]
+    # One data set for each size and replicate, whatever is selected from it.
+    assert len(jobs) == 12
+    assert len({job["data_seed"] for job in jobs}) == 6
+    assert all(job["data"]["theta0"] == job["prior"]["theta0"] == 0.1 for job in jobs)
+    again = Simulation(class_sizes=sizes, test_sizes=[5, 5], ks=[1, 2], replicates=2, prior=prior, seed=1)
+    assert {job["data_seed"] for job in jobs}.isdisjoint(
+        cell.job.parameters["data_seed"] for cell in again.cells(inputs)
+    )
+
+
+def test_a_category_without_predictions_says_so() -> None:
+    """Two replicates: two predictions in the first category of both, one in the last category of the first."""
+    row = {"n0": 20, "n1": 20, "status": "ok"}
+    rows = [row | {"job": "a"}, row | {"job": "b"}]
+    for correction in ("corrected", "uncorrected"):
+        rows[0] |= {f"{correction}_counts": [2, *[0] * 8, 1], f"{correction}_predicted_sums": [0.1, *[0] * 8, 1.0]}
+        rows[1] |= {f"{correction}_counts": [2, *[0] * 9], f"{correction}_predicted_sums": [0.1, *[0] * 9]}
+        rows[0][f"{correction}_positives"] = [1, *[0] * 8, 1]
+        rows[1][f"{correction}_positives"] = [0] * 10
+    outcome = Calibration(class_sizes=[[20, 20]], test_sizes=[1, 1]).outcome(pd.DataFrame(rows))
+    found = {(number.row, number.quantity): number for number in outcome.numbers}
+    assert len(found) == 60
+    assert {number.jobs for number in found.values()} == {("a", "b")}
+    first, last = (found[category, "corrected actual"] for category in ("0.0 - 0.1", "0.9 - 1.0"))
+    assert (first.value, last.value, last.interval) == (0.25, 1.0, None)
+    assert isinstance(first.interval, Interval)
+    assert first.interval.kind == "prediction"
+    cases = found["0.9 - 1.0", "corrected cases"]
+    assert cases.value == 0.5
+    empty = found["0.4 - 0.5", "corrected predicted"]
+    assert (empty.value, empty.reason) == (None, "no prediction is in this category")
+    assert found["0.4 - 0.5", "corrected cases"].value == 0.0
+    drawn = outcome.figures[0].points
+    assert drawn["low"].dropna().between(0, 1).all()
+    assert (drawn["series"] == "corrected").sum() == 2

@@ -1,0 +1,91 @@
+"""Runs every experiment that is declared, with the settings that its file gives under ``smoke_test``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.reporting import overview
+from trimbench.papers.reporting.files import write_findings
+from trimbench.papers.study.reported import Literature
+from trimbench.papers.study.running import Findings
+
+from ..command_line import Answer
+
+Command = Callable[..., Answer]
+
+PROJECT = Catalogue((configuration_folder(),))
+# Processor seconds.
+LONGEST = 60.0
+
+
+def declared(name: str) -> dict[str, Any]:
+    text = (configuration_folder() / f"experiment/{name}.yaml").read_text(encoding="utf-8")
+    content: dict[str, Any] = yaml.safe_load(text)
+    return content
+
+
+def small_settings(name: str) -> list[str]:
+    """Return the words that make an experiment small; an experiment without any runs as it is declared."""
+    return [f"{key}={json.dumps(value)}" for key, value in declared(name).get("smoke_test", {}).items()]
+
+
+@pytest.mark.parametrize("name", PROJECT.names("experiment"))
+def test_every_experiment_runs_without_a_network(command: Command, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Findings] = []
+
+    def write_and_keep(findings: Findings, *others: Any) -> list[Path]:
+        kept.append(findings)
+        return write_findings(findings, *others)
+
+    monkeypatch.setattr(overview, "write_findings", write_and_keep)
+    words = (f"experiment={name}", *small_settings(name), "offline=true", "executor=serial")
+    start = time.process_time()
+    answer = command(*words)
+    assert answer.code == 0, f"{name} must end well without data: {answer.err}{answer.out}"
+    assert time.process_time() - start < LONGEST, (
+        f"{name} is too slow for the smoke test: give its file conf/experiment/{name}.yaml a key smoke_test with "
+        "smaller settings, for example smoke_test: {replicates: 1}"
+    )
+    assert f"\n## {name}: " in answer.out
+    check_files(answer.files, name)
+    (found,) = kept
+    check_jobs_behind(found)
+    again = command(*words)
+    assert f"{name}: {len(found.records)} stored, 0 to run\n" in again.err, "nothing runs twice"
+
+
+def check_files(files: list[Path], name: str) -> None:
+    assert {".csv", ".md", ".tex", ".json"} <= {path.suffix for path in files}
+    for path in files:
+        assert path.stat().st_size > 0
+        if path.suffix == ".csv":
+            assert len(pd.read_csv(path).columns) >= 2
+    (provenance,) = [path for path in files if path.suffix == ".json"]
+    content = json.loads(provenance.read_text(encoding="utf-8"))
+    assert content["experiment"] == name
+    assert content["configuration"]["runner"] == declared(name)["runner"]
+    assert set(content["jobs"].values()) <= {"ok"}
+    assert content["jobs"] or content["missing"]
+    assert set(content) >= {"data", "computed_with", "written_with"}
+
+
+def check_jobs_behind(found: Findings) -> None:
+    """Assert that each number names jobs that succeeded, each once."""
+    done = set(found.rows.loc[found.rows["status"] == "ok", "job"])
+    for number in found.outcome.numbers:
+        assert set(number.jobs) <= done, number
+        assert len(set(number.jobs)) == len(number.jobs), number
+        assert number.jobs or number.value is None, number
+
+
+def test_reported_numbers_belong_to_experiments_that_exist() -> None:
+    assert set(Literature.of(PROJECT).experiments) <= set(PROJECT.names("experiment"))

@@ -1,0 +1,97 @@
+"""Experiments on data of the user's own: computed again when it changes, refused when it is not what was declared."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ..command_line import Answer
+
+Command = Callable[..., Answer]
+
+
+@pytest.fixture
+def clinic(tmp_path: Path) -> Path:
+    """A table of numbers and labels with missing values, declared in the folder `mine`."""
+    random_numbers = random.Random(5)
+    rows = []
+    for number in range(120):
+        ill = random_numbers.random() < 0.35
+        dose = f"{random_numbers.gauss(3 + 2 * ill, 1):.2f}" if number % 11 else ""
+        ward = random_numbers.choice(["north", "south & east", "west|50%"]) if number % 7 else "?"
+        smoker = "true" if random_numbers.random() < 0.3 + 0.4 * ill else "false"
+        rows.append(f'{number % 5},{dose},"{ward}",{smoker},{"ill" if ill else "well"}')
+    folder = tmp_path / "mine/dataset"
+    folder.mkdir(parents=True)
+    path = folder / "clinic.csv"
+    path.write_text("\n".join(["age,dose,ward,smoker,state", *rows]) + "\n", encoding="utf-8")
+    (folder / "clinic.yaml").write_text("kind: csv\npath: clinic.csv\ntarget: state\n")
+    return path
+
+
+OWN = (
+    *("--config-dir", "mine", "experiment=trimming/breast_cancer", "datasets=[clinic]", "budgets=[1,2]", "splits=1"),
+    *("evaluation_limit=10", "executor=serial", "offline=true"),
+)
+
+
+def test_an_experiment_on_the_users_own_data(command: Command, clinic: Path, tmp_path: Path) -> None:
+    answer = command(*OWN, "budgets=[1,2,4]")
+    assert answer.code == 0, answer.out + answer.err
+    rows = pd.read_csv(tmp_path / "results/trimming/breast_cancer_rows.csv")
+    assert rows["budget"].tolist() == [1, 2, 4]
+    assert rows["agreement"].is_monotonic_increasing
+    assert rows["agreement"].iloc[-1] == 1.0, "nothing is removed"
+    assert (rows["test_accuracy"].iloc[-1], rows["test_agreement"].iloc[-1]) == (rows["full_test_accuracy"].iloc[0], 1)
+    assert {name for text in rows["features"] for name in json.loads(text)} <= {"age", "dose", "ward", "smoker"}
+    provenance = json.loads((tmp_path / "results/trimming/breast_cancer.json").read_text())
+    assert list(provenance["data"]) == ["dataset/clinic"]
+
+
+def test_changed_data_is_computed_again(command: Command, clinic: Path) -> None:
+    command(*OWN)
+    assert ": 2 stored, 0 to run" in command(*OWN).err
+    clinic.write_text(clinic.read_text().replace("south & east", "south"))
+    assert ": 0 stored, 2 to run" in command(*OWN).err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b,c\n1,2,x\n", r"data set 'clinic': `target` must be a column of the data, got 'state'; the columns are"),
+        ("age,state\n1,ill\n2,\n", r"the class column 'state' is missing in 1 of 2 rows"),
+        ("age,state\n1,ill\n1,2,3,4,5\n", r"data set 'clinic': .*clinic\.csv must be a text table in UTF-8 with a"),
+        ("", r"data set 'clinic': .*clinic\.csv must be a text table in UTF-8 with a header line"),
+        (None, r"data set 'clinic': `path` must be an existing file, got '.*clinic\.csv'; correct it in"),
+    ],
+)
+def test_a_bad_table_is_refused(command: Command, clinic: Path, content: str | None, message: str) -> None:
+    if content is None:
+        clinic.unlink()
+    else:
+        clinic.write_text(content)
+    answer = command(*OWN)
+    assert answer.code == 2
+    assert re.search(message, answer.err)
+    assert "Traceback" not in answer.err
+
+
+def test_facts_of_a_users_own_data_are_checked(command: Command, clinic: Path) -> None:
+    declaration = clinic.with_suffix(".yaml")
+    declaration.write_text(declaration.read_text() + "facts: {rows: 121}\n")
+    answer = command(*OWN)
+    assert answer.code == 2
+    assert "data set 'clinic' is not what was declared (rows: declared 121, got 120)" in answer.err
+
+
+def test_three_classes_fail_with_the_reason(command: Command, clinic: Path) -> None:
+    clinic.write_text(clinic.read_text().replace(",well", ",unknown", 20))
+    answer = command(*OWN)
+    assert answer.code == 1
+    assert "must be binary, got 3 classes" in answer.out

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from trimbench.papers.configuration import Catalogue
+from trimbench.papers.study.numbers import Number
+from trimbench.papers.study.reported import Literature, Reported, Rule, check_numbers
+from trimbench.papers.validation import ConfigurationError
+
+REPORTED = [Reported("a paper", "vote", quantity, "0.5", Rule(kind="exact")) for quantity in ("error", "seconds")]
+ERROR, SECONDS = Number("vote", "error", 0.5), Number("vote", "seconds", 2.0)
+
+
+def test_exactly_the_reported_numbers_pass() -> None:
+    check_numbers(REPORTED, [SECONDS, ERROR], complete=True)
+    check_numbers([], [], complete=True)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        (
+            [ERROR, SECONDS, Number("vote", "eror", 0.5)],
+            "number vote/eror is computed, but not reported; correct its row",
+        ),
+        ([ERROR, SECONDS, Number("Vote", "error", 0.5)], "number Vote/error is computed, but not reported"),
+        ([ERROR, SECONDS, Number("vote", "error", 0.5)], "number vote/error is given twice"),
+        ([ERROR, SECONDS, Number("vote", "seconds", None)], "number vote/seconds is given twice"),
+    ],
+)
+@pytest.mark.parametrize("complete", [True, False])
+def test_unknown_and_duplicate_numbers_are_refused(numbers: Sequence[Number], message: str, complete: bool) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_numbers(REPORTED, numbers, complete=complete)
+
+
+@pytest.mark.parametrize(
+    "numbers", [[ERROR], [ERROR, Number("vote", "seconds", None)], [ERROR, Number("vote", "seconds", math.nan)]]
+)
+def test_a_number_may_be_missing_only_if_a_job_failed(numbers: Sequence[Number]) -> None:
+    check_numbers(REPORTED, numbers, complete=False)
+    with pytest.raises(ValueError, match="number vote/seconds is reported, but has no value though all jobs succeeded"):
+        check_numbers(REPORTED, numbers, complete=True)
+
+
+def test_a_number_may_be_missing_for_a_reason() -> None:
+    check_numbers(REPORTED, [ERROR, Number("vote", "seconds", None, reason="timed out")], complete=True)
+
+
+def test_all_papers_are_read_from_one_group(tmp_path: Path) -> None:
+    folder = tmp_path / "reported"
+    folder.mkdir()
+    (folder / "trees.yaml").write_text(
+        "paper: {title: Trees, citation: A paper (2018)}\n"
+        "trees/table1:\n"
+        "  source: A paper, Table 1\n"
+        "  rules: {error: {kind: within, tolerance: 0.1}}\n"
+        "  reasons: {vote: another split}\n"
+        '  numbers: {vote 5: {error: "0.50"}, heart: {error: timeout}}\n'
+    )
+    (folder / "bare.yaml").write_text("bare/table2: {source: Bare, rules: {}, numbers: {}}\n")
+    literature = Literature.of(Catalogue((tmp_path,)))
+    assert literature.papers["trees"].citation == "A paper (2018)"
+    assert literature.papers["bare"].title == "bare"
+    vote, heart = literature.reported("trees/table1")
+    assert (vote.label, vote.value, vote.source) == ("vote 5/error", 0.5, "A paper, Table 1")
+    assert vote.rule == Rule(kind="within", tolerance=0.1, reason="another split")
+    assert (heart.value, heart.rule.reason) == (math.inf, "")
+    assert literature.reported("bare/table2") == literature.reported("trees/absent") == []
+    (folder / "trees.yaml").write_text('trees/table1: {source: A, rules: {}, numbers: {vote: {error: "0.50"}}}\n')
+    with pytest.raises(ConfigurationError, match="reported numbers of trees/table1: a quantity of vote must be one of"):
+        Literature.of(Catalogue((tmp_path,)))

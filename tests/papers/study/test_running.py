@@ -1,0 +1,279 @@
+"""From the command line to the rows of an experiment: missing data, failures, interruptions."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import field
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from trimbench.papers.commands import cli
+from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.errors import WAY_OUT
+from trimbench.papers.execution.executors import SerialExecutor
+from trimbench.papers.execution.store import JobStore
+from trimbench.papers.study.cells import Cell
+from trimbench.papers.study.inputs import Input, Inputs
+from trimbench.papers.study.numbers import Number
+from trimbench.papers.study.outcome import Outcome
+from trimbench.papers.study.reported import Reported, Rule
+from trimbench.papers.study.running import Findings, Surroundings, make_experiment, run_experiment
+from trimbench.papers.study.tables import Table
+from trimbench.papers.trimming.table4 import best_threshold
+from trimbench.papers.validation import ConfigurationError, settings
+
+from ..command_line import Answer, start
+
+Command = Callable[..., Answer]
+
+CURVE = (
+    *("experiment=trimming/breast_cancer", "budgets=[1,2]", "splits=1", "evaluation_limit=10"),
+    "executor=serial",
+)
+
+
+def test_table_6_without_data(command: Command, tmp_path: Path) -> None:
+    answer = command("experiment=trimming/table6", "offline=true")
+    assert answer.code == 0
+    assert "## trimming/table6: data not available\n" in answer.out
+    assert "Reported numbers: 45; reproduced: 45 not attempted.\n" in answer.out
+    assert f"Data that could not be had ({WAY_OUT}):\n  bupa: file 'trimbn/bupa.net.cnf' is not available" in answer.out
+    compared = pd.read_csv(tmp_path / "results/trimming/table6.csv")
+    assert set(compared["verdict"]) == {"not attempted"}
+    assert set(compared["reason"]) == {
+        "data not available: anatomy, bupa, heart, hepatitis, ident, pima, voting",
+    }
+    rows = pd.read_csv(tmp_path / "results/trimming/table6_rows.csv")
+    assert len(rows) == 126
+    assert set(rows["status"]) == {"data not available"}
+    assert rows["error"].str.endswith(WAY_OUT).all()
+    page = (tmp_path / "results/trimming/table6.md").read_text(encoding="utf-8")
+    assert page.count("- Data not available: ") == 7
+
+
+# --- failures
+
+
+def test_failed_jobs_are_rows_with_their_error(command: Command, tmp_path: Path) -> None:
+    answer = command(*CURVE, "positive=nonsense")
+    assert answer.code == 1
+    error = "ValueError: positive must be one of ['malignant', 'benign'], got 'nonsense'"
+    assert "## trimming/breast_cancer: 2 of 2 jobs failed\n" in answer.out
+    assert f"2 jobs failed, the first with: {error}\n" in answer.out
+    rows = pd.read_csv(tmp_path / "results/trimming/breast_cancer_rows.csv")
+    assert rows["status"].tolist() == ["failed", "failed"]
+    assert rows["error"].str.strip().str.endswith(error).all()
+    page = (tmp_path / "results/trimming/breast_cancer.md").read_text(encoding="utf-8")
+    assert f"- 2 of 2 jobs failed, the first with: {error}\n" in page
+    mended = command(*CURVE, "positive=malignant")
+    assert (mended.code, ": 0 stored, 2 to run" in mended.err) == (0, True)
+
+
+@pytest.fixture
+def few_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration folder with a quick experiment, one whose jobs fail and one that cannot be planned."""
+    folder = tmp_path / "conf"
+    shutil.copytree(configuration_folder(), folder)
+    curve = (folder / "experiment/trimming/breast_cancer.yaml").read_text()
+    curve = re.sub(r"(?m)^budgets: .*", "budgets: [1]", curve).replace("${profile.splits}", "1")
+    shutil.rmtree(folder / "experiment")
+    for name, text in {
+        "a/unplanned": curve.replace("[breast_cancer]", "[nowhere]"),
+        "b/failing": curve.replace("positive: null", "positive: nonsense"),
+        "trimming/table4": (configuration_folder() / "experiment/trimming/table4.yaml").read_text(),
+    }.items():
+        path = folder / "experiment" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr(cli, "configuration_folder", lambda: folder)
+    return folder
+
+
+def test_the_rest_runs_when_an_experiment_fails(few_experiments: Path, command: Command, tmp_path: Path) -> None:
+    answer = command("executor=serial", "offline=true")
+    assert answer.code == 1
+    summary = pd.read_csv(tmp_path / "results/summary.csv").set_index("experiment")
+    assert summary.index.tolist() == ["a/unplanned", "b/failing", "trimming/table4"]
+    assert summary.loc["a/unplanned", "status"].startswith("failed: dataset must be one of adult, ")
+    assert summary.loc["b/failing", "status"] == "1 of 1 jobs failed"
+    assert summary.loc["trimming/table4", ["status", "exact"]].tolist() == ["complete", 3]
+    assert (tmp_path / "results/trimming/table4.csv").is_file()
+    page = (tmp_path / "results/summary.md").read_text(encoding="utf-8")
+    assert len([line for line in page.splitlines() if line.startswith("|")]) == 5
+    assert f"{page.split(chr(10), 2)[2].strip()}\n" in answer.out
+
+
+def test_nothing_runs_when_one_of_the_experiments_has_a_wrong_key(
+    few_experiments: Path, command: Command, tmp_path: Path
+) -> None:
+    path = few_experiments / "experiment/z.yaml"
+    path.write_text((few_experiments / "experiment/trimming/table4.yaml").read_text() + "threshhold: 1\n")
+    answer = command("executor=serial", "offline=true")
+    assert answer.code == 2
+    assert answer.err.startswith("experiment z: a key must be one of instances, threshold, got 'threshhold'; did you")
+    assert not (tmp_path / "results").exists()
+
+
+# --- interruption
+
+
+def finished(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return the inode and time of each record of a success."""
+    return {
+        path.name: (path.stat().st_ino, path.stat().st_mtime_ns)
+        for path in (folder / "jobs").rglob("*.json")
+        if json.loads(path.read_bytes())["status"] == "ok"
+    }
+
+
+def without_seconds(folder: Path) -> dict[str, pd.DataFrame]:
+    """Return the tables of Table 6 without what a clock has measured."""
+    tables = {path.name: pd.read_csv(path) for path in sorted((folder / "trimming").glob("table6*.csv"))}
+    compared = tables["table6.csv"]
+    tables["table6.csv"] = compared[~compared["cell"].str.endswith("seconds")]
+    return {
+        name: frame.drop(columns=[column for column in frame if "seconds" in column]) for name, frame in tables.items()
+    }
+
+
+def test_a_killed_run_goes_on_where_it_was(command: Command, given_networks: Path, tmp_path: Path) -> None:
+    networks = "networks=[bupa,pima,ident,anatomy,heart,voting]"
+    words = ("experiment=trimming/table6", networks, "offline=true", "executor.workers=2")
+    results = tmp_path / "results"
+    enough = random.randint(1, 60)
+    process = start(*words, folder=tmp_path)
+    deadline = time.monotonic() + 60
+    while len(list((results / "jobs").rglob("*.json"))) < enough:
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    before = finished(results)
+    assert enough <= len(before) < 108
+    assert not (results / "trimming").exists()
+
+    again = start(*words, folder=tmp_path)
+    output, _ = again.communicate(timeout=120)
+    assert again.returncode == 0, output
+    assert f"{len(before)} stored, {108 - len(before)} to run" in output
+    after = finished(results)
+    assert len(after) == 108
+    assert {name: after[name] for name in before} == before, "what was finished has not been touched"
+    assert not list((results / "jobs").rglob("*.tmp"))
+
+    assert command(*words[:3], "executor=serial", "results=undisturbed").code == 0
+    ours, undisturbed = without_seconds(results), without_seconds(tmp_path / "undisturbed")
+    assert list(ours) == [f"table6{part}.csv" for part in ("", "_rows", "_strictly_better", "_table")]
+    for name, table in ours.items():
+        pd.testing.assert_frame_equal(table, undisturbed[name], check_exact=True)
+
+
+# --- the parts
+
+
+@settings
+class Sample:
+    """An experiment with one job for each data set and one without data."""
+
+    datasets: list[str] = field(default_factory=list)
+    n_entries: int = 3  # of the instances that the jobs read; with fewer they fail
+    seed: int = 0
+
+    def cells(self, inputs: Inputs) -> list[Cell]:
+        found: list[Input | None] = [None, *map(inputs.dataset, self.datasets)]
+        cells = []
+        for place, needed in enumerate(found):
+            instances = [[0.5, 0.1 + place / 10, 0.1][: self.n_entries]]
+            cell = Cell.of({"cell": place}, best_threshold, instances=instances, threshold=0.5)
+            cells.append(Cell(cell.labels, cell.job, (needed,) if needed else ()))
+        return cells
+
+    def outcome(self, rows: pd.DataFrame) -> Outcome:
+        return Outcome((Table("All", rows),), (), [Number("first", "agreement", 0.5, tuple(rows["job"]))])
+
+
+RUNNER = f"{__name__}:Sample"
+SHARED = ("task", "seed")
+
+
+def test_an_experiment_gets_the_shared_keys_that_it_has() -> None:
+    values = {"runner": RUNNER, "smoke_test": {"seed": 1}, "task": "run", "seed": 7, "datasets": ["a"]}
+    made = make_experiment("x", values, SHARED)
+    assert made == Sample(datasets=["a"], seed=7)
+    allowed = r"experiment x: a key must be one of datasets, n_entries, seed, got 'data'; did"
+    with pytest.raises(ConfigurationError, match=allowed):
+        make_experiment("x", values | {"data": 1}, SHARED)
+
+
+@pytest.mark.parametrize("runner", [None, "", "Sample", "nowhere:Sample", f"{__name__}:Absent", "json:dumps", ":x"])
+def test_a_runner_that_is_not_an_experiment(runner: str | None) -> None:
+    with pytest.raises(ConfigurationError, match=r"experiment x: runner must be 'module:class' of an experiment, got "):
+        make_experiment("x", {"runner": runner}, SHARED)
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Surroundings:
+    """Two declared data sets, of which one is on this machine."""
+    folder = tmp_path / "dataset"
+    folder.mkdir()
+    for name in ("here", "away"):
+        facts = f"facts: {{sha256: '{'0' * 64}'}}\n" if name == "away" else ""
+        (folder / f"{name}.yaml").write_text(f"kind: csv\npath: {name}.csv\ntarget: y\n{facts}")
+    (folder / "here.csv").write_text("a,y\n1,p\n2,q\n")
+    cache = Cache((), tmp_path / "cache", offline=True)
+    inputs = Inputs(Catalogue((tmp_path,)), cache)
+    return Surroundings(inputs, cache, JobStore(tmp_path / "jobs"), SerialExecutor(), "default")
+
+
+NUMBER = Reported("a paper", "first", "agreement", "0.5", Rule(kind="exact"))
+
+
+def run(experiment: Sample, where: Surroundings, *altered: str, reported: tuple[Reported, ...] = (NUMBER,)) -> Findings:
+    return run_experiment("x", {}, experiment, reported, where, altered)
+
+
+def test_missing_data_costs_only_the_rows_that_need_it(where: Surroundings, tmp_path: Path) -> None:
+    sample = Sample(datasets=["here", "away"])
+    findings = run(sample, where)
+    assert findings.rows["cell"].tolist() == [0, 1, 2]
+    assert findings.rows["status"].tolist() == ["ok", "ok", "data not available"]
+    assert list(findings.missing) == ["away"]
+    assert "`path` must be an existing file" in findings.rows["error"].iloc[2]
+    assert findings.rows["agreement"].notna().tolist() == [True, True, False]
+    assert (findings.failures, findings.first_failure, findings.labels) == (0, "", ("cell",))
+    # Stored results are reported without their data.
+    sha256 = where.inputs.dataset("here").sha256
+    with (tmp_path / "dataset/here.yaml").open("a") as declaration:
+        declaration.write(f"facts: {{sha256: '{sha256}'}}\n")
+    (tmp_path / "dataset/here.csv").unlink()
+    only = Surroundings(where.inputs, where.cache, where.store, where.executor, "only")
+    again = run(sample, only)
+    assert again.rows["status"].tolist() == ["ok", "ok", "missing"]
+    assert again.missing == {}
+    pd.testing.assert_frame_equal(again.rows.iloc[:2], findings.rows.iloc[:2], check_dtype=False)
+
+
+def test_numbers_must_be_those_that_are_reported(where: Surroundings) -> None:
+    assert [number.row for number in run(Sample(), where).numbers] == ["first"]
+    with pytest.raises(ValueError, match="number first/agreement is computed, but not reported"):
+        run(Sample(), where, reported=())
+    second = Reported("a paper", "second", "agreement", "0.5", Rule(kind="exact"))
+    with pytest.raises(ValueError, match="number second/agreement is reported, but has no value though all jobs succ"):
+        run(Sample(), where, reported=(NUMBER, second))
+    # A failed job or missing data explains what is left out.
+    assert run(Sample(datasets=["away"]), where, reported=(NUMBER, second)).numbers
+    failed = run(Sample(n_entries=2), where, reported=(NUMBER, second))
+    assert (failed.failures, "not enough values" in failed.first_failure) == (1, True)
+    # With other settings there is nothing to hold against the reported numbers.
+    assert run(Sample(), where, "n_entries", reported=(second,)).numbers == ()

@@ -7,15 +7,16 @@ import functools
 import json
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import TypeAdapter, ValidationError, WrapValidator
     from pydantic_core import ErrorDetails
 
 Settings = TypeVar("Settings")
+_UNIONS = (typing.Union, types.UnionType)
 
 
 class ConfigurationError(ValueError):
@@ -34,10 +35,28 @@ def unknown(what: str, allowed: Sequence[str], got: str) -> ConfigurationError:
 def settings(cls: type[Settings]) -> type[Settings]:
     """Make a frozen dataclass whose fields are the keys of a configuration, for `validated`.
 
-    No value is converted but whole numbers to floats, and no other key is taken.
+    Values are not converted, except whole numbers to floats, and other keys are refused.
     """
     cls.__pydantic_config__ = {"extra": "forbid"}  # type: ignore[attr-defined]
     return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+
+def must_be(words: str, is_valid: Callable[[Any], object]) -> WrapValidator:
+    """Return a constraint for an annotated type; the message for any other value says what it must be, in `words`."""
+    from pydantic import ValidationError, WrapValidator
+
+    def check(value: Any, of_type: Callable[[Any], Any]) -> Any:
+        try:
+            typed = of_type(value)
+        except ValidationError:
+            valid = False
+        else:
+            valid = bool(is_valid(typed))
+        if not valid:
+            raise ValueError(f"must be {words}, got {value!r}")
+        return typed
+
+    return WrapValidator(check)
 
 
 def validated(kind: type[Settings], values: object, what: str) -> Settings:
@@ -46,113 +65,143 @@ def validated(kind: type[Settings], values: object, what: str) -> Settings:
     Parameters
     ----------
     kind : type
-        A class made by `settings`, or a union of such classes that one key tells apart.
+        A class made by `settings`, or a union of such classes with a discriminator.
     values : mapping
-        One value for each of its fields; fields with a default may be left out.
+        One value for each field; fields with a default may be left out.
     what : str
-        How an error message calls the configuration.
+        What error messages call the configuration.
 
     Raises
     ------
     ConfigurationError
-        When a key is unknown (the message lists those that exist), has the wrong type or is missing, or the class
-        refuses its values. The message is that of the first such key.
+        When a key is unknown (the message lists those that exist), missing or of the wrong type, or the class refuses
+        its values. The message is about the first such key.
     """
     from pydantic import ValidationError
 
     if not isinstance(values, Mapping):
         raise ConfigurationError(f"{what} must be keys and values, got {values!r}")
-    _check_keys(values, what)
+    _check_keys(values, what, ())
     try:
-        # As JSON: only there a strict check takes mappings for dataclasses.
-        return _adapter(kind).validate_json(json.dumps(values), strict=True)
+        # As JSON, because only then does a strict check accept mappings for dataclasses.
+        found: Settings = _adapter(typing.cast("Any", kind)).validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
         raise _explained(error, kind, what) from error
+    return found
 
 
-def _check_keys(values: object, what: str) -> None:
-    """Raise an error unless all keys are text: JSON would write another text for them."""
+def _check_keys(values: object, what: str, path: tuple[str, ...]) -> None:
+    """Raise an error unless all keys are text: JSON would turn others into text."""
     if isinstance(values, Mapping):
         for key, value in values.items():
             if not isinstance(key, str):
-                raise ConfigurationError(f"{what}: a key must be a text (put it in quotes), got {key!r}")
-            _check_keys(value, what)
+                raise ConfigurationError(f"{what}: a key{_inside(path)} must be a text (put it in quotes), got {key!r}")
+            _check_keys(value, what, (*path, key))
     elif isinstance(values, list):
-        for value in values:
-            _check_keys(value, what)
+        for place, value in enumerate(values):
+            _check_keys(value, what, (*path, str(place)))
 
 
 @functools.cache
-def _adapter(kind: type[Settings]) -> TypeAdapter[Settings]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
 
 
-# What pydantic calls a type, in the words of somebody who writes YAML.
+# What pydantic expects, in the words of somebody who writes YAML.
 _EXPECTED = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",
     "string_type": "a text (in quotes)",
     "bool_type": "true or false",
+    "none_required": "null",
     "dict_type": "keys and values",
     "dataclass_type": "keys and values",
     "dataclass_exact_type": "keys and values",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "too_short": "a list of at least {min_length} value(s)",
+    "too_long": "a list of at most {max_length} value(s)",
 }
 
 
 def _explained(error: ValidationError, kind: Any, what: str) -> ConfigurationError:
     """Return the error in the project's own words."""
-    first: ErrorDetails = error.errors(include_url=False)[0]
-    path, got = [str(part) for part in first["loc"]], first["input"]
+    errors = error.errors(include_url=False)
+    first = errors[0]
+    path, got, context = _place(kind, first["loc"])[0], first["input"], first.get("ctx", {})
     key = ".".join(path)
     match first["type"]:
         case "value_error":
-            inside = f"{key}: " if key else ""
-            return ConfigurationError(f"{what}: {inside}{first['ctx']['error']}")
+            text = str(context["error"])
+            separator = "" if not key else " " if text.startswith("must ") else ": "
+            return ConfigurationError(f"{what}: {key}{separator}{text}")
         case "unexpected_keyword_argument" | "extra_forbidden":
-            return unknown(f"{what}: a key{_inside(path[:-1])}", _keys(kind, path[:-1]), path[-1])
+            inside, found = _place(kind, first["loc"][:-1])
+            return unknown(f"{what}: a key{_inside(inside)}", _keys(found), path[-1])
         case "missing" | "missing_argument" | "missing_keyword_only_argument":
             return ConfigurationError(f"{what}: key {key} is missing; add it")
         case "list_type":
             return ConfigurationError(f"{what}: {key} must be a list, got {got!r}; write {key}=[{got}]")
         case "literal_error":
-            choices = [choice.strip("'") for choice in first["ctx"]["expected"].replace(" or ", ", ").split(", ")]
+            choices = [choice.strip("'") for choice in context["expected"].replace(" or ", ", ").split(", ")]
             return unknown(f"{what}: {key}", choices, str(got))
         case "union_tag_invalid":
-            tag, tags = first["ctx"]["discriminator"].strip("'"), first["ctx"]["expected_tags"].split(", ")
-            return unknown(f"{what}: {tag}", [name.strip("'") for name in tags], str(first["ctx"]["tag"]))
+            tag, tags = context["discriminator"].strip("'"), context["expected_tags"].split(", ")
+            return unknown(f"{what}: {'.'.join([*path, tag])}", [name.strip("'") for name in tags], context["tag"])
         case "union_tag_not_found":
-            return ConfigurationError(f"{what}: key {first['ctx']['discriminator']} is missing; add it")
-    expected = _EXPECTED.get(first["type"], first["msg"].removeprefix("Input should be "))
+            tag = context["discriminator"].strip("'")
+            return ConfigurationError(f"{what}: key {'.'.join([*path, tag])} is missing; add it")
+    same = [one for one in errors if _place(kind, one["loc"])[0] == path]  # one for each member of a union
+    expected = " or ".join(dict.fromkeys(map(_expected, same)))
     return ConfigurationError(f"{what}: {key} must be {expected}, got {got!r}")
+
+
+def _expected(error: ErrorDetails) -> str:
+    template = _EXPECTED.get(error["type"])
+    return template.format(**error.get("ctx", {})) if template else error["msg"].split(" should be ", 1)[-1]
 
 
 def _inside(path: Sequence[str]) -> str:
     return f" of {'.'.join(path)}" if path else ""
 
 
-def _keys(kind: Any, path: Sequence[str]) -> list[str]:
-    """Return the keys that exist at a place inside settings."""
-    for part in path:
-        if dataclasses.is_dataclass(kind) and part in (hints := typing.get_type_hints(kind)):
-            kind = hints[part]
-        elif typing.get_origin(kind) in (dict, Mapping, list, Sequence):
-            kind = typing.get_args(kind)[-1]
-        kind = _dataclass_among(kind, part)
-    kind = _dataclass_among(kind, "")
+def _keys(kind: Any) -> list[str]:
     return [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
 
 
-def _dataclass_among(kind: Any, tag: str) -> Any:
-    """Return the dataclass that is meant in a union: the one with this value of its discriminator, or the only one."""
-    if typing.get_origin(kind) is typing.Annotated:
+def _place(kind: Any, location: Sequence[int | str]) -> tuple[list[str], Any]:
+    """Return the keys that lead to an error, without the members of unions that pydantic names, and the type there."""
+    path: list[str] = []
+    for part in location:
+        members = _members(kind)
+        if len(members) > 1:
+            kind = next((one for one in members if _is_called(one, part)), members[0])
+            continue
+        kind = members[0]
+        if dataclasses.is_dataclass(kind):
+            kind = typing.get_type_hints(kind, include_extras=True).get(str(part), Any)
+        elif arguments := typing.get_args(kind):
+            kind = arguments[0 if isinstance(part, int) else -1]
+        path.append(str(part))
+    return path, _members(kind)[0]
+
+
+def _members(kind: Any) -> list[Any]:
+    """Return the members of a union, None aside, or the type itself if it is none."""
+    while typing.get_origin(kind) is typing.Annotated:
         kind = typing.get_args(kind)[0]
-    if typing.get_origin(kind) not in (typing.Union, types.UnionType):
-        return kind
-    members = [one for one in typing.get_args(kind) if dataclasses.is_dataclass(one)]
-    for member in members:
-        if any(tag in typing.get_args(hint) for hint in typing.get_type_hints(member).values()):
-            return member
-    return members[0] if members else kind
+    if typing.get_origin(kind) not in _UNIONS:
+        return [kind]
+    members = [one for one in typing.get_args(kind) if one is not types.NoneType]
+    return _members(members[0]) if len(members) == 1 else members
+
+
+def _is_called(member: Any, name: int | str) -> bool:
+    """Tell whether pydantic means a member of a union by a name: its class, or the value of its discriminator."""
+    hints = typing.get_type_hints(member).values() if dataclasses.is_dataclass(member) else ()
+    return getattr(member, "__name__", "") == name or any(name in typing.get_args(hint) for hint in hints)

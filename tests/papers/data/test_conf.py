@@ -10,18 +10,17 @@ import pytest
 import rdata
 import yaml
 
-from trimbench.papers.data import (
-    Cache,
-    DatasetDeclaration,
-    NetworkDeclaration,
-    declare_dataset,
-    declare_network,
-    fetch_file,
-    is_available,
-    load_dataset,
-)
-from trimbench.papers.data.declaration import BundledSource, OpenMLSource, RSource, SimulatedSource
+from trimbench.papers.data.availability import is_here
+from trimbench.papers.data.bundled_source import BundledSource
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.declaration import DatasetDeclaration, declare_dataset
+from trimbench.papers.data.files import fetch_file
+from trimbench.papers.data.network_declaration import NetworkDeclaration, declare_network
 from trimbench.papers.data.networks import load_network
+from trimbench.papers.data.openml_source import OpenMLSource
+from trimbench.papers.data.r_source import RSource
+from trimbench.papers.data.simulated_source import SimulatedSource
+from trimbench.papers.data.sources import load_dataset
 
 from .listing import contents, listing
 from .loopback import Loopback
@@ -115,7 +114,7 @@ def test_facts_hold_without_any_download(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", KNOWN)
 def test_facts_hold_for_the_real_data(name: str, given_folder: Path, given_cache: Cache) -> None:
     declaration = _dataset(CONF / "dataset" / f"{name}.yaml")
-    if not is_available(declaration, given_cache):
+    if not is_here(declaration, given_cache):
         pytest.skip(f"TRIMBENCH_CACHE does not hold the data set {name}")
     before = listing(given_cache.openml_folder(given_folder, KNOWN[name][0]))
     dataset = load_dataset(declaration, given_cache)
@@ -127,7 +126,7 @@ def test_facts_hold_for_the_real_data(name: str, given_folder: Path, given_cache
 
 def test_colon_is_what_was_declared(given_cache: Cache) -> None:
     declaration = _dataset(CONF / "dataset" / "colon.yaml")
-    if not is_available(declaration, given_cache):
+    if not is_here(declaration, given_cache):
         pytest.skip("TRIMBENCH_CACHE does not hold the data set colon")
     dataset = load_dataset(declaration, given_cache)
     assert dataset.sha256 == declaration.facts.sha256
@@ -141,7 +140,7 @@ def test_colon_from_an_r_file_is_what_was_declared(
     given_cache: Cache, cache: Cache, loopback: Loopback, tmp_path: Path
 ) -> None:
     declaration = _dataset(CONF / "dataset" / "colon.yaml")
-    if not is_available(declaration, given_cache):
+    if not is_here(declaration, given_cache):
         pytest.skip("TRIMBENCH_CACHE does not hold the data set colon")
     values = load_dataset(declaration, given_cache)
     colon = {"X": values.features.to_numpy(), "y": values.target.astype("int64").to_numpy()}
@@ -156,7 +155,7 @@ def test_colon_from_an_r_file_is_what_was_declared(
 @pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
 def test_network_files_match_their_declaration(path: Path, given_cache: Cache) -> None:
     declaration = _network(path)
-    if not is_available(declaration, given_cache):
+    if not is_here(declaration, given_cache):
         pytest.skip(f"TRIMBENCH_CACHE does not hold the network {path.stem}")
     fetched = {role: fetch_file(file, given_cache) for role, file in declaration.files.items()}
     assert not given_cache.writable.exists()

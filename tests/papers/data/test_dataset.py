@@ -1,8 +1,9 @@
 import pandas as pd
 import pytest
 
-from trimbench.papers.data import FactsMismatch, declare_dataset
 from trimbench.papers.data.dataset import build_dataset
+from trimbench.papers.data.declaration import declare_dataset
+from trimbench.papers.data.errors import FactsMismatch
 
 SOURCE = {"kind": "openml", "id": 1, "version": 1, "target": "y"}
 TABLE = pd.DataFrame({"x": [1, 2, 3], "y": pd.Categorical(["b", "a", "b"], categories=["c", "b", "a"])})

@@ -6,9 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.data import DeclarationError, Facts, FileDeclaration, declare_dataset, declare_network
-from trimbench.papers.data.declaration import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource
-from trimbench.papers.data.files import CacheOnlyFile
+from trimbench.papers.data.dataset import Facts
+from trimbench.papers.data.declaration import (
+    BundledSource,
+    CsvSource,
+    OpenMLSource,
+    RSource,
+    SimulatedSource,
+    declare_dataset,
+)
+from trimbench.papers.data.errors import DeclarationError
+from trimbench.papers.data.files import CacheOnlyFile, FileDeclaration
+from trimbench.papers.data.network_declaration import declare_network
 
 FILE = {"path": "a/b.csv", "url": "https://host.invalid/b.csv", "sha256": "ab" * 32}
 OPENML = {"kind": "openml", "id": 37, "version": 1, "target": "class"}

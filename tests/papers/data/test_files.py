@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.data import Cache, DataUnavailable, FileDeclaration, fetch_file, is_available
+from trimbench.papers.data.availability import is_here
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.errors import DataUnavailable
+from trimbench.papers.data.files import FileDeclaration, fetch_file
 
 from .listing import contents, listing
 from .loopback import FILE_BODY, FILE_PATH, Loopback
@@ -29,11 +32,11 @@ def _put(folder: Path, body: bytes) -> Path:
 def test_download_is_stored_and_used_the_next_time(
     declaration: FileDeclaration, cache: Cache, loopback: Loopback
 ) -> None:
-    assert not is_available(declaration, cache)
+    assert not is_here(declaration, cache)
     path = fetch_file(declaration, cache)
     assert path == cache.writable / "files" / "plain" / "table.csv"
     assert path.read_bytes() == FILE_BODY
-    assert is_available(declaration, cache)
+    assert is_here(declaration, cache)
     assert fetch_file(declaration, replace(cache, offline=True)) == path
     assert loopback.requests == [f"GET {FILE_PATH}"]
     assert set(contents(cache.writable)) == {"files", "files/plain", "files/plain/table.csv"}

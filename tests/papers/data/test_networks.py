@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 import trimbench as tb
-from trimbench.papers.data import Cache, DataUnavailable, DeclarationError, declare_network, is_available
+from trimbench.papers.data.availability import is_here
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.errors import DataUnavailable, DeclarationError
+from trimbench.papers.data.network_declaration import declare_network
 from trimbench.papers.data.networks import load_network
 
-from .network_writers import encode_bif
+from tests.networks.network_writers import encode_bif
 
 ALARM = tb.BayesianNetwork(
     {"thief": ["yes", "no"], "bell": ["on", "off"], "call": ["yes", "no"]},
@@ -42,7 +45,7 @@ def declared(file: Path, **more: Any) -> Any:
 
 def test_a_network_without_a_class_has_its_leaves_as_features(file: Path, cache: Cache) -> None:
     declaration = declared(file)
-    assert is_available(declaration, cache)
+    assert is_here(declaration, cache)
     loaded = load_network(declaration, cache)
     assert isinstance(loaded.model, tb.BayesianNetwork)
     assert (loaded.target, loaded.positive, loaded.features) == (None, None, ("call",))
@@ -78,7 +81,7 @@ def test_what_the_file_does_not_hold_is_refused(file: Path, cache: Cache, more: 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path, cache: Cache) -> None:
     declaration = declared(tmp_path / "gone.bif")
-    assert not is_available(declaration, cache)
+    assert not is_here(declaration, cache)
     for call in (lambda: load_network(declaration, cache), lambda: declaration.sha256):
         with pytest.raises(DataUnavailable, match=r"network 'mine': `path` must be an existing file, got .*gone\.bif"):
             call()

@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 
-from trimbench.papers.data import (
-    Cache,
-    Dataset,
-    DataUnavailable,
-    load_dataset,
-)
-from trimbench.papers.data.cache import OPENML_SERVER
+from trimbench.papers.data.cache import OPENML_SERVER, Cache
+from trimbench.papers.data.dataset import Dataset
+from trimbench.papers.data.errors import DataUnavailable
+from trimbench.papers.data.sources import load_dataset
 
 from .listing import contents
 from .loopback import DATASET_ID, PARQUET_PATH, Loopback
@@ -123,7 +120,9 @@ def test_silent_server_costs_one_bounded_wait(
 SCRIPT = """
 import sys
 from pathlib import Path
-from trimbench.papers.data import Cache, declare_dataset, load_dataset
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.declaration import declare_dataset
+from trimbench.papers.data.sources import load_dataset
 writable, server, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 cache = Cache((writable,), writable, openml_server=server)
 toy = declare_dataset("toy", {"kind": "openml", "id": %d, "version": 3, "target": "selector"})

@@ -5,16 +5,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from trimbench.papers.data import (
-    Cache,
-    DatasetDeclaration,
-    DataUnavailable,
-    DeclarationError,
-    FactsMismatch,
-    declare_dataset,
-    is_available,
-    load_dataset,
-)
+from trimbench.papers.data.availability import is_here
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.declaration import DatasetDeclaration, declare_dataset
+from trimbench.papers.data.errors import DataUnavailable, DeclarationError, FactsMismatch
+from trimbench.papers.data.sources import load_dataset
 
 from .listing import contents, listing
 from .loopback import ARFF_PATH, DATASET_ID, PARQUET_PATH, Loopback
@@ -22,14 +17,14 @@ from .toy import DESCRIPTION_PATH, FEATURES_PATH, FOLDER, SHA256, SOURCE, TOY, W
 
 
 def test_arff_is_downloaded_stored_without_pickles_and_read_again(cache: Cache, loopback: Loopback) -> None:
-    assert not is_available(TOY, cache)
+    assert not is_here(TOY, cache)
     assert_is_toy(load_dataset(TOY, cache))
     assert {path.name for path in folder_of(cache).iterdir()} == {
         "description.xml",
         "features.xml",
         "dataset.arff",
     }
-    assert is_available(TOY, cache)
+    assert is_here(TOY, cache)
     loopback.requests.clear()
     before = listing(cache.writable)
     assert_is_toy(load_dataset(TOY, replace(cache, offline=True)))
@@ -182,7 +177,7 @@ def test_unreadable_copy_in_a_read_only_folder_stays(cache: Cache, tmp_path: Pat
 def test_incomplete_folder_counts_as_missing_and_is_replaced(cache: Cache) -> None:
     folder_of(cache).mkdir(parents=True)
     (folder_of(cache) / "description.xml").write_text("x")
-    assert not is_available(TOY, cache)
+    assert not is_here(TOY, cache)
     assert_is_toy(load_dataset(TOY, cache))
     assert {path.name for path in folder_of(cache).iterdir()} == {
         "description.xml",

@@ -15,16 +15,12 @@ import xarray
 from rdata.conversion.to_r import DEFAULT_CLASS_MAP, build_r_object
 from rdata.parser import RObject, RObjectType
 
-from trimbench.papers.data import (
-    Cache,
-    DatasetDeclaration,
-    DataUnavailable,
-    FactsMismatch,
-    declare_dataset,
-    fingerprint,
-    is_available,
-    load_dataset,
-)
+from trimbench.papers.data.availability import is_here
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.declaration import DatasetDeclaration, declare_dataset
+from trimbench.papers.data.errors import DataUnavailable, FactsMismatch
+from trimbench.papers.data.fingerprint import fingerprint
+from trimbench.papers.data.sources import load_dataset
 
 from .listing import contents, listing
 from .loopback import Loopback
@@ -92,14 +88,14 @@ def _refusal(declaration: DatasetDeclaration, cache: Cache) -> str:
 def test_download_is_stored_and_used_the_next_time(
     declaration: DatasetDeclaration, cache: Cache, loopback: Loopback
 ) -> None:
-    assert not is_available(declaration, cache)
+    assert not is_here(declaration, cache)
     dataset = load_dataset(declaration, cache)
     assert list(dataset.features.columns) == ["gene1", "gene2"]
     np.testing.assert_array_equal(dataset.features.to_numpy(), X)
     assert (dataset.target.name, dataset.target.tolist()) == ("class", ["0", "1", "1"])
     assert dataset.sha256 == SHA256
     assert set(contents(cache.writable)) == STORED
-    assert is_available(declaration, cache)
+    assert is_here(declaration, cache)
     assert load_dataset(declaration, replace(cache, offline=True)).sha256 == SHA256
     assert loopback.requests == [f"GET {R_PATH}"]
 
@@ -244,7 +240,7 @@ def test_table_in_the_cache_is_used_instead(
     _put(first, "tissues.csv.gz", TEXT)
     before = listing(first)
     both = replace(cache, folders=(first, cache.writable))
-    assert is_available(declaration, both)
+    assert is_here(declaration, both)
     assert load_dataset(declaration, both).sha256 == SHA256
     assert loopback.requests == []
     assert listing(first) == before

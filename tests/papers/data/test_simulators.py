@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-
 from trimbench.papers.data.simulators import simulate_naive_bayes
 
 

@@ -5,17 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trimbench.papers.data import (
-    Cache,
-    DatasetDeclaration,
-    DataUnavailable,
-    DeclarationError,
-    FactsMismatch,
-    declare_dataset,
-    declare_network,
-    is_available,
-    load_dataset,
-)
+from trimbench.papers.data.availability import is_here
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.declaration import DatasetDeclaration, declare_dataset
+from trimbench.papers.data.errors import DataUnavailable, DeclarationError, FactsMismatch
+from trimbench.papers.data.network_declaration import declare_network
+from trimbench.papers.data.sources import load_dataset
 
 from .loopback import FILE_BODY, FILE_PATH, Loopback
 
@@ -33,7 +28,7 @@ def _csv(path: Path, text: str, target: str = "label") -> DatasetDeclaration:
 @pytest.mark.parametrize("start", ["", "\N{ZERO WIDTH NO-BREAK SPACE}"])
 def test_own_table_is_read(cache: Cache, tmp_path: Path, name: str, separator: str, start: str) -> None:
     declaration = _csv(tmp_path / name, start + TABLE.replace(",", separator))
-    assert is_available(declaration, cache)
+    assert is_here(declaration, cache)
     dataset = load_dataset(declaration, cache)
     assert dataset.name == "mine"
     assert list(dataset.features.columns) == ["size", "colour", "ok"]
@@ -58,7 +53,7 @@ def test_class_labels_keep_leading_zeros(cache: Cache, tmp_path: Path) -> None:
 
 def test_missing_file_is_explained(cache: Cache, tmp_path: Path) -> None:
     declaration = declare_dataset("mine", {"kind": "csv", "path": "no.csv", "target": "y"}, tmp_path)
-    assert not is_available(declaration, cache)
+    assert not is_here(declaration, cache)
     with pytest.raises(DataUnavailable, match=r"`path` must be an existing file, got '.*no\.csv'; correct it"):
         load_dataset(declaration, cache)
 
@@ -110,9 +105,9 @@ def test_facts_of_an_own_table_are_checked(cache: Cache, tmp_path: Path) -> None
 def test_declared_file_is_fetched(cache: Cache, loopback: Loopback) -> None:
     file = {"path": "p/t.csv", "url": loopback.url(FILE_PATH), "sha256": hashlib.sha256(FILE_BODY).hexdigest()}
     declaration = declare_dataset("mine", {"kind": "csv", "file": file, "target": "label"})
-    assert not is_available(declaration, cache)
+    assert not is_here(declaration, cache)
     assert load_dataset(declaration, cache).target.tolist() == ["yes", "no"]
-    assert is_available(declaration, cache)
+    assert is_here(declaration, cache)
 
 
 def test_network_is_available_with_all_its_files(cache: Cache) -> None:
@@ -125,9 +120,9 @@ def test_network_is_available_with_all_its_files(cache: Cache) -> None:
     folder = cache.writable / "files"
     folder.mkdir()
     for role in ("cnf", "lmap", "search"):
-        assert not is_available(network, cache)
+        assert not is_here(network, cache)
         (folder / f"n.{role}").write_text("")
-    assert is_available(network, cache)
+    assert is_here(network, cache)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +133,7 @@ def test_bundled_sets(cache: Cache, name: str, shape: tuple[int, int], labels: l
     from sklearn import datasets
 
     declaration = declare_dataset(name, {"kind": "bundled", "dataset": name})
-    assert is_available(declaration, cache)
+    assert is_here(declaration, cache)
     dataset = load_dataset(declaration, cache)
     X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
     assert dataset.features.shape == shape
@@ -152,7 +147,7 @@ def test_simulated_set_follows_its_seed(cache: Cache) -> None:
     def load(seed: int) -> object:
         mapping = {"kind": "simulated", "model": "naive_bayes", "rows": 50, "features": 3, "seed": seed}
         declaration = declare_dataset("s", mapping | {"prior": 0.4})
-        assert is_available(declaration, cache)
+        assert is_here(declaration, cache)
         return load_dataset(declaration, cache)
 
     first, again, other = load(1), load(1), load(2)

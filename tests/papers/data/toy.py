@@ -4,12 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from trimbench.papers.data import (
-    Cache,
-    Dataset,
-    declare_dataset,
-    fingerprint,
-)
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.dataset import Dataset
+from trimbench.papers.data.declaration import declare_dataset
+from trimbench.papers.data.fingerprint import fingerprint
 
 from .loopback import DATASET_ID
 

@@ -16,16 +16,14 @@ _ANY_WRITE_BIT = 0o222
 
 @dataclass(frozen=True)
 class Cache:
-    """Folders that hold data, in the order in which they are searched.
+    """Folders that hold data, each laid out as ``files/<path>`` and ``openml/org/openml/www/datasets/<id>/``.
 
-    Each is laid out as ``files/<path>`` and ``openml/org/openml/www/datasets/<id>/``.
-
-    Parameters
+    Attributes
     ----------
     folders : tuple of Path
-        Folders that are read and never written, unless one of them is also `writable`.
+        Searched in this order and never written, unless one of them is also `writable`.
     writable : Path
-        Folder for downloads; created when first needed, and searched last if it is not in `folders`.
+        Gets the downloads; created when first needed, and searched last if it is not in `folders`.
     offline : bool
         Never download.
     openml_server : str
@@ -42,14 +40,14 @@ class Cache:
 
     @classmethod
     def from_environment(cls, offline: bool = False) -> "Cache":
-        """Build the cache from ``TRIMBENCH_CACHE`` (first) and the user's own cache folder.
+        """Return the cache of ``TRIMBENCH_CACHE`` (first) and the user's own cache folder.
 
-        Downloads go to ``TRIMBENCH_CACHE`` if it can be written, else to the user's cache.
+        Downloads go to ``TRIMBENCH_CACHE`` if it can be written, otherwise to the user's cache.
 
         Raises
         ------
         ValueError
-            ``TRIMBENCH_CACHE`` is set to something that is not a folder and cannot be made one.
+            ``TRIMBENCH_CACHE`` is not a folder and cannot be created.
         """
         from platformdirs import user_cache_path
 
@@ -66,13 +64,23 @@ class Cache:
         """All folders to search, in order."""
         return self.folders if self.writable in self.folders else (*self.folders, self.writable)
 
+    def copies(self, path: str) -> list[Path]:
+        """Return where copies of a file may be, by its path under ``files/``."""
+        return [place / "files" / path for place in self.places]
+
+    def keep(self, file: Path, path: str) -> Path:
+        """Move a file out of the `workspace` to its place under ``files/`` of the writable folder."""
+        destination = self.writable / "files" / path
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        return file.replace(destination)
+
     def openml_folder(self, place: Path, dataset_id: int) -> Path:
         """Return the folder of one OpenML data set under one of the `places`."""
         return place / "openml" / "org" / "openml" / "www" / "datasets" / str(dataset_id)
 
     @contextmanager
     def workspace(self) -> Iterator[Path]:
-        """Give a temporary folder on the file system of `writable`, so that results can be renamed into it.
+        """Give a temporary folder on the file system of `writable`, so that its files can be renamed into it.
 
         Raises
         ------
@@ -97,8 +105,8 @@ def _existing_folder(value: str) -> Path:
 
 
 def _is_writable(folder: Path) -> bool:
-    # A folder without any write bit was made read-only on purpose. The administrator could write there all
-    # the same, and even a probe that is deleted at once would change its time stamp.
+    # A folder without any write bit was made read-only on purpose. The administrator could still write there, and
+    # even a probe that is deleted immediately would change its time stamp.
     if not folder.stat().st_mode & _ANY_WRITE_BIT:
         return False
     try:

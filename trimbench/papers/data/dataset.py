@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from trimbench.papers.data.columns import is_number_column, label_column, number_column
-from trimbench.papers.data.declaration import DatasetDeclaration, Facts
+from trimbench.papers.data.constraints import Natural, Positive, Sha256
 from trimbench.papers.data.errors import DeclarationError, FactsMismatch
 from trimbench.papers.data.fingerprint import fingerprint
+from trimbench.papers.validation import settings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@settings
+class Facts:
+    """What must hold for the loaded data; None (or no classes) means that nothing is known.
+
+    Attributes
+    ----------
+    rows, features : int, optional
+    classes : dict of str to int
+        Number of rows of each class.
+    sha256 : str, optional
+        Of the loaded values, see `trimbench.papers.data.fingerprint`.
+    """
+
+    rows: Positive | None = None
+    features: Positive | None = None
+    classes: dict[str, Natural] = field(default_factory=dict)
+    sha256: Sha256 | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A table with a class column.
 
-    Parameters
+    Attributes
     ----------
     name : str
     features : DataFrame of shape (n_rows, n_features)
@@ -38,25 +58,23 @@ class Dataset:
 
 
 def build_dataset(
-    declaration: DatasetDeclaration,
+    name: str,
+    facts: Facts,
     table: pd.DataFrame,
     target: str,
     orders: Mapping[str, Sequence[str]] | None = None,
 ) -> Dataset:
-    """Split off the target, bring all columns to the two kinds, and check the declared facts.
+    """Split off the target, convert all columns to numbers or labels, and check the declared facts.
 
     Parameters
     ----------
-    declaration : DatasetDeclaration
+    name : str
+    facts : Facts
     table : DataFrame of shape (n_rows, n_features + 1)
     target : str
         Name of the class column.
     orders : mapping of str to sequence of str, optional
         Labels in the order of the source, for the columns that the source calls nominal.
-
-    Returns
-    -------
-    Dataset
 
     Raises
     ------
@@ -67,58 +85,51 @@ def build_dataset(
     """
     import pandas as pd
 
-    table = table.set_axis([str(name) for name in table.columns], axis="columns").reset_index(drop=True)
-    names = list(table.columns)
-    if target not in names:
-        close = get_close_matches(target, names, n=1)
+    table = table.set_axis([str(column) for column in table.columns], axis="columns").reset_index(drop=True)
+    columns, orders = list(table.columns), orders or {}
+    if target not in columns:
+        close = get_close_matches(target, columns, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
-        shown = ", ".join(repr(name) for name in names[:20]) + (", ..." if len(names) > 20 else "")
+        shown = ", ".join(map(repr, columns[:20])) + (", ..." if len(columns) > 20 else "")
         raise DeclarationError(
-            f"data set {declaration.name!r}: `target` must be a column of the data, got {target!r}{hint}; "
-            f"the columns are {shown}"
+            f"data set {name!r}: target must be a column of the data, got {target!r}{hint}; the columns are {shown}"
         )
-    orders = orders or {}
     classes = label_column(table[target], orders.get(target)).cat.remove_unused_categories()
     missing = int(classes.isna().sum())
     if missing:
         raise DeclarationError(
-            f"data set {declaration.name!r}: the class column {target!r} is missing in {missing} of "
-            f"{len(classes)} rows; remove these rows or name another `target`"
+            f"data set {name!r}: the class column {target!r} is missing in {missing} of {len(classes)} rows; "
+            "remove these rows or name another target"
         )
-    columns = [_tidy(table.iloc[:, place], orders.get(name)) for place, name in enumerate(names) if name != target]
-    features = pd.concat(columns, axis="columns") if columns else table.iloc[:, :0]
-    dataset = Dataset(declaration.name, features, classes, fingerprint(features, classes))
-    check_facts(dataset, declaration.facts)
+    tidy = [_tidy(table.iloc[:, place], orders.get(one)) for place, one in enumerate(columns) if one != target]
+    features = pd.concat(tidy, axis="columns") if tidy else table.iloc[:, :0]
+    dataset = Dataset(name, features, classes, fingerprint(features, classes))
+    _check_facts(dataset, facts)
     return dataset
-
-
-def check_facts(dataset: Dataset, facts: Facts) -> None:
-    """Compare a data set with its declared facts.
-
-    Raises
-    ------
-    FactsMismatch
-        Names every fact that differs, with the declared and the loaded value.
-    """
-    counts = {str(label): int(count) for label, count in dataset.target.value_counts(sort=False).items()}
-    comparisons: list[tuple[str, object, object]] = []
-    if facts.rows is not None:
-        comparisons.append(("rows", facts.rows, len(dataset.features)))
-    if facts.features is not None:
-        comparisons.append(("features", facts.features, dataset.features.shape[1]))
-    if facts.classes:
-        comparisons.append(("classes", dict(sorted(facts.classes.items())), dict(sorted(counts.items()))))
-    if facts.sha256 is not None:
-        comparisons.append(("sha256", facts.sha256, dataset.sha256))
-    differing = [f"{name}: declared {told}, got {got}" for name, told, got in comparisons if told != got]
-    if differing:
-        raise FactsMismatch(
-            f"data set {dataset.name!r} is not what was declared ({'; '.join(differing)}); "
-            "correct the facts in its YAML, or get the data from its original source"
-        )
 
 
 def _tidy(column: pd.Series[Any], order: Sequence[str] | None) -> pd.Series[Any]:
     if order is None and is_number_column(column):
         return number_column(column)
     return label_column(column, order)
+
+
+def _check_facts(dataset: Dataset, facts: Facts) -> None:
+    """Raise an error that names every fact that differs, with the declared and the loaded value."""
+    counts = {str(label): int(count) for label, count in dataset.target.value_counts(sort=False).items()}
+    comparisons: list[tuple[str, object, object]] = [
+        ("rows", facts.rows, len(dataset.features)),
+        ("features", facts.features, dataset.features.shape[1]),
+        ("classes", dict(sorted(facts.classes.items())) or None, dict(sorted(counts.items()))),
+        ("sha256", facts.sha256, dataset.sha256),
+    ]
+    differing = [
+        f"{fact}: declared {declared}, got {got}"
+        for fact, declared, got in comparisons
+        if declared is not None and declared != got
+    ]
+    if differing:
+        raise FactsMismatch(
+            f"data set {dataset.name!r} is not what was declared ({'; '.join(differing)}); "
+            "correct the facts in its YAML, or get the data from its original source"
+        )

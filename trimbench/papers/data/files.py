@@ -2,77 +2,81 @@
 
 import hashlib
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.errors import DataUnavailable, FactsMismatch, data_unavailable
-from trimbench.papers.data.reachability import one_line_reason
+from trimbench.papers.data.constraints import CachePath, Sha256, Url
+from trimbench.papers.data.errors import DataUnavailable, DeclarationError, FactsMismatch, data_unavailable
+from trimbench.papers.data.reachability import HostMemory, one_line_reason
+from trimbench.papers.validation import settings
 
 _log = logging.getLogger(__name__)
 _TIMEOUT_SECONDS = 20
-_Accepted = TypeVar("_Accepted")
+_ATTEMPTS = 2
+_PAUSE_SECONDS = 0.5
 
 
-@dataclass(frozen=True)
-class FileDeclaration:
-    """A file, where to get it and how to recognise it.
-
-    Parameters
-    ----------
-    path : str
-        Place under ``files/`` in a cache folder, with forward slashes.
-    url : str
-        Where it is downloaded from.
-    sha256 : str
-        SHA-256 of its bytes, 64 lower-case hexadecimal digits.
-    """
-
-    path: str
-    url: str
-    sha256: str
-
-
-@dataclass(frozen=True)
+@settings
 class CacheOnlyFile:
     """A file that is used where a cache folder holds it, and that cannot be downloaded.
 
-    Parameters
+    Attributes
     ----------
     path : str
         Place under ``files/`` in a cache folder, with forward slashes.
     sha256 : str
-        SHA-256 of its bytes, 64 lower-case hexadecimal digits.
+        Of its bytes.
     """
 
-    path: str
-    sha256: str
+    path: CachePath
+    sha256: Sha256
 
 
-def cached_path(path: str, place: Path) -> Path:
-    """Return where a file belongs under one folder of the cache."""
-    return place / "files" / path
+@settings
+class FileDeclaration(CacheOnlyFile):
+    """A file, where to get it and how to recognise it."""
+
+    url: Url
 
 
-def is_in_cache(path: str, cache: Cache) -> bool:
-    """Tell whether some folder of the cache holds the file, without reading it."""
-    return any(cached_path(path, place).is_file() for place in cache.places)
+@settings
+class UnverifiedFile:
+    """A file whose hash is not known: what is read from it must be verified instead."""
+
+    path: CachePath
+    url: Url
+
+
+def check_one_of(own: str, path: str | None, other: str, file: object | None) -> None:
+    """Raise an error unless exactly one of a user's own file and declared files is given."""
+    if (path is None) == (file is None):
+        got = [] if path is None else [own, other]
+        raise ValueError(
+            f"give exactly one of {own} (a file of your own) and {other} (with path, url and sha256), got {got}"
+        )
+
+
+def existing(owner: str, path: str) -> Path:
+    """Return the path of a user's own file.
+
+    Raises
+    ------
+    DataUnavailable
+        If there is no such file.
+    """
+    if not Path(path).is_file():
+        raise DataUnavailable(
+            f"{owner}: path must be an existing file, got {path!r}; correct it in its YAML (relative paths start at "
+            "the folder of that YAML)"
+        )
+    return Path(path)
 
 
 def fetch_file(declaration: FileDeclaration, cache: Cache) -> Path:
     """Return the path of a verified copy of the file; download it if no cache folder has one.
-
-    Parameters
-    ----------
-    declaration : FileDeclaration
-    cache : Cache
-
-    Returns
-    -------
-    Path
-        A file whose SHA-256 is the declared one.
 
     Raises
     ------
@@ -82,77 +86,60 @@ def fetch_file(declaration: FileDeclaration, cache: Cache) -> Path:
     found = find_file(declaration, cache)
     if found is not None:
         return found
-
-    def check(partial: Path) -> None:
+    with fetching(f"file {declaration.path!r}", declaration.url, cache) as folder:
+        partial = download(declaration.url, folder / "partial", cache.hosts)
         got = _sha256(partial)
         if got != declaration.sha256:
             raise ValueError(f"the download has SHA-256 {got}, declared is {declaration.sha256}")
-
-    download(f"file {declaration.path!r}", declaration.path, declaration.url, cache, check)
-    return cached_path(declaration.path, cache.writable)
+        return cache.keep(partial, declaration.path)
 
 
-def find_file(declaration: FileDeclaration | CacheOnlyFile, cache: Cache) -> Path | None:
+def find_file(declaration: CacheOnlyFile, cache: Cache) -> Path | None:
     """Return the path of a verified copy of the file, or None if no cache folder has one."""
-    for place in cache.places:
-        path = cached_path(declaration.path, place)
+    for path in cache.copies(declaration.path):
         if path.is_file() and _is_intact(path, declaration.sha256):
             return path
     return None
 
 
-def download(what: str, path: str, url: str, cache: Cache, accept: Callable[[Path], _Accepted]) -> _Accepted:
-    """Download a file, look at it, and only then add it to the cache.
+@contextmanager
+def fetching(what: str, url: str, cache: Cache) -> Iterator[Path]:
+    """Give a temporary folder for downloads of `what`, and turn what goes wrong with them into `DataUnavailable`."""
+    if cache.offline:
+        raise data_unavailable(what, url, "it is in no cache folder and downloads are switched off")
+    try:
+        with cache.workspace() as folder:
+            yield folder
+    except (DeclarationError, FactsMismatch):
+        raise
+    except (OSError, ValueError) as error:  # requests' own errors are OSErrors, its bad-URL errors ValueErrors
+        raise data_unavailable(what, url, one_line_reason(error)) from error
 
-    Parameters
-    ----------
-    what : str
-        The data, for messages.
-    path : str
-        Place under ``files/`` in a cache folder, with forward slashes.
-    url : str
-    cache : Cache
-    accept : callable
-        Is given the path of the downloaded file. To refuse it, it raises a ValueError that says why.
 
-    Returns
-    -------
-    object
-        What `accept` returned.
+def download(url: str, path: Path, hosts: HostMemory) -> Path:
+    """Download a file to a path, which is returned; a host that cannot be reached is noted and not asked again.
 
     Raises
     ------
-    DataUnavailable
-        The file could not be downloaded, or was refused. Nothing is left behind then.
-    FactsMismatch
-        Raised by `accept`. Nothing is left behind then either.
+    OSError, ValueError
     """
-
-    def unavailable(reason: str) -> DataUnavailable:
-        return data_unavailable(what, url, reason)
-
-    if cache.offline:
-        raise unavailable("it is in no cache folder and downloads are switched off")
-    known = cache.hosts.reason_for(url)
-    if known is not None:
-        raise unavailable(known)
     from pooch import HTTPDownloader
 
-    try:
-        with cache.workspace() as folder:
-            partial = folder / "partial"
-            # Not streamed: pooch leaves the connection of a stream open when the download breaks off.
-            HTTPDownloader(timeout=_TIMEOUT_SECONDS, stream=False)(url, str(partial), None)
-            accepted = accept(partial)
-            destination = cached_path(path, cache.writable)
-            destination.parent.mkdir(parents=True, exist_ok=True)
-            partial.replace(destination)
-            return accepted
-    except FactsMismatch:
-        raise
-    except (OSError, ValueError) as error:  # requests' own errors are OSErrors, its bad-URL errors ValueErrors
-        cache.hosts.note(url, error)
-        raise unavailable(one_line_reason(error)) from error
+    # Not streamed: pooch leaves the connection of a stream open when the download breaks off.
+    downloader = HTTPDownloader(timeout=_TIMEOUT_SECONDS, stream=False)
+    for attempt in range(_ATTEMPTS):
+        known = hosts.reason_for(url)
+        if known is not None:
+            raise ConnectionError(known)
+        try:
+            downloader(url, str(path), None)
+            break
+        except OSError as error:
+            hosts.note(url, error)
+            if attempt + 1 == _ATTEMPTS or hosts.reason_for(url) is not None:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+    return path
 
 
 def _sha256(path: Path) -> str:

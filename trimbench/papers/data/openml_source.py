@@ -1,177 +1,199 @@
-"""OpenML data sets, from a cache folder or from the server, through the `openml` package."""
+"""Data sets of OpenML: downloaded from its documented addresses, and read by the `openml` package."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
+import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import Literal
+from xml.etree import ElementTree
 
-from trimbench.papers.data.cache import OPENML_SERVER, Cache
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.constraints import Positive, Text
 from trimbench.papers.data.dataset import Dataset, build_dataset
-from trimbench.papers.data.declaration import DatasetDeclaration, OpenMLSource
-from trimbench.papers.data.errors import DataUnavailable, FactsMismatch, data_unavailable
-from trimbench.papers.data.openml_package import openml_package
+from trimbench.papers.data.errors import FactsMismatch, Unreadable
+from trimbench.papers.data.files import download, fetching
 from trimbench.papers.data.reachability import HostMemory, one_line_reason
-
-if TYPE_CHECKING:
-    import pandas as pd
+from trimbench.papers.data.source import Source
+from trimbench.papers.validation import settings
 
 _log = logging.getLogger(__name__)
-_DESCRIPTIONS = ("description.xml", "features.xml")
-_ARFF = "dataset.arff"
+_DESCRIPTION, _FEATURES, _ARFF = "description.xml", "features.xml", "dataset.arff"
 
 
-class _ReadFailure(Exception):  # noqa: N818 - never leaves this module
-    """The package could not deliver a data set."""
+@settings
+class OpenMLSource(Source):
+    """A data set on OpenML: its number, version and the column to predict."""
 
+    kind: Literal["openml"] = "openml"
+    id: Positive
+    version: Positive
+    target: Text
 
-@dataclass(frozen=True, eq=False)
-class _RawTable:
-    """What the package read: the columns that are features or the target, and the order of labels."""
+    def load(self, name: str, cache: Cache) -> Dataset:
+        """Load the data set from the cache, or download it, check it, and only then add it to the cache.
 
-    table: pd.DataFrame
-    orders: dict[str, list[str]]
+        Raises
+        ------
+        DataUnavailable
+            No folder holds a readable copy and the download failed or is not allowed.
+        DeclarationError, FactsMismatch
+            The data is not what was declared. A download of that kind is not kept.
+        """
+        unreadable: list[Path] = []
+        for place in cache.places:
+            folder = cache.openml_folder(place, self.id)
+            data_file = _data_file(folder)
+            if data_file is None:
+                continue
+            try:
+                with _private_copy(folder, data_file) as private:
+                    return self._read(name, private, data_file)
+            except Unreadable as error:
+                _log.warning("skipping %s, which cannot be read: %s", folder, error)
+                unreadable.append(folder)
+        return self._fetch(name, cache, unreadable)
 
+    def copies(self, cache: Cache) -> list[list[Path]]:
+        """Return where the two descriptions and the values, as Parquet or ARFF, may be."""
+        folders = [cache.openml_folder(place, self.id) for place in cache.places]
+        kinds = ((_DESCRIPTION,), (_FEATURES,), (f"dataset_{self.id}.pq", _ARFF))
+        return [[folder / file for folder in folders for file in files] for files in kinds]
 
-def is_cached(source: OpenMLSource, cache: Cache) -> bool:
-    """Tell whether some folder of the cache holds all files of the data set, without reading them."""
-    return any(_data_file(cache.openml_folder(place, source.id)) for place in cache.places)
+    def _fetch(self, name: str, cache: Cache, unreadable: list[Path]) -> Dataset:
+        server = cache.openml_server
+        with fetching(f"data set {name!r} (OpenML {self.id})", f"{server}/data/{self.id}", cache) as work:
+            folder = work / "complete"
+            folder.mkdir()
+            download(f"{server}/data/{self.id}", folder / _DESCRIPTION, cache.hosts)
+            download(f"{server}/data/features/{self.id}", folder / _FEATURES, cache.hosts)
+            data_file = self._fetch_values(folder, cache.hosts)
+            with _private_copy(folder, data_file) as private:
+                dataset = self._read(name, private, data_file)
+            destination = cache.openml_folder(cache.writable, self.id)
+            _store(folder, destination, replace=destination in unreadable)
+            return dataset
 
+    def _fetch_values(self, folder: Path, hosts: HostMemory) -> str:
+        """Download the values, as Parquet if the storage server delivers it, and return the name of the file."""
+        about = _Description.of(folder / _DESCRIPTION)
+        if about.parquet_url:
+            name = f"dataset_{self.id}.pq"
+            try:
+                download(about.parquet_url, folder / name, hosts)
+            except (OSError, ValueError) as error:
+                _log.debug("no Parquet file from %s: %s", about.parquet_url, one_line_reason(error))
+                (folder / name).unlink(missing_ok=True)
+            else:
+                return name
+        path = download(about.url, folder / _ARFF, hosts)
+        got = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
+        if about.md5 and got != about.md5:
+            raise Unreadable(f"the download from {about.url} has MD5 {got}, OpenML says {about.md5}")
+        return _ARFF
 
-def load_openml(declaration: DatasetDeclaration, source: OpenMLSource, cache: Cache) -> Dataset:
-    """Load a data set from the cache, or download it, check it, and only then add it to the cache.
-
-    Parameters
-    ----------
-    declaration : DatasetDeclaration
-    source : OpenMLSource
-        The source of `declaration`.
-    cache : Cache
-
-    Returns
-    -------
-    Dataset
-
-    Raises
-    ------
-    DataUnavailable
-        No folder holds a readable copy and the download failed or is not allowed.
-    DeclarationError, FactsMismatch
-        The data is not what was declared. A download of that kind is not kept.
-    """
-    unreadable: list[Path] = []
-    for place in cache.places:
-        folder = cache.openml_folder(place, source.id)
-        if _data_file(folder) is None:
-            continue
+    def _read(self, name: str, folder: Path, data_file: str) -> Dataset:
+        """Read the files of a data set in a folder that the package may write to."""
+        about = _Description.of(folder / _DESCRIPTION)
+        if about.version != str(self.version):
+            raise FactsMismatch(
+                f"data set {name!r} is not what was declared (version: declared {self.version}, "
+                f"got {about.version}); correct id or version in its YAML"
+            )
         try:
-            raw = _read_cached(folder, declaration.name, source)
-        except _ReadFailure as error:
-            _log.warning("skipping %s, which cannot be read: %s", folder, error)
-            unreadable.append(folder)
-        else:
-            return build_dataset(declaration, raw.table, source.target, raw.orders)
-    return _download(declaration, source, cache, unreadable)
+            data = _openml().OpenMLDataset(
+                about.name,
+                None,
+                data_format=about.format,
+                dataset_id=self.id,
+                data_file=str(folder / data_file),
+                features_file=str(folder / _FEATURES),
+            )
+            table = data.get_data()[0]
+        except Exception as error:  # the package raises bare Exceptions, so there is nothing narrower to catch
+            says_why = error.__cause__ if type(error) is Exception and error.__cause__ else error
+            raise Unreadable(one_line_reason(says_why)) from error
+        orders = {
+            str(feature.name): [str(value) for value in feature.nominal_values or []]
+            for feature in data.features.values()
+            if feature.data_type == "nominal"
+        }
+        hidden = about.hidden - {self.target}
+        shown = table.loc[:, [column not in hidden for column in table.columns]]
+        return build_dataset(name, self.facts, shown, self.target, orders)
+
+
+@dataclass(frozen=True)
+class _Description:
+    """What is used of OpenML's description of a data set; `hidden` are columns that are no features."""
+
+    name: str
+    version: str
+    format: str
+    url: str
+    parquet_url: str
+    md5: str
+    hidden: set[str]
+
+    @classmethod
+    def of(cls, path: Path) -> _Description:
+        try:
+            root = ElementTree.parse(path).getroot()
+        except ElementTree.ParseError as error:
+            raise Unreadable(f"{path.name} is no XML ({error})") from error
+
+        def texts(key: str) -> list[str]:
+            return [(element.text or "").strip() for element in root.iterfind(f"{{*}}{key}")]
+
+        def text(key: str) -> str:
+            return next(iter(texts(key)), "")
+
+        # Each entry is a name, or several with commas between them.
+        entries = [*texts("row_id_attribute"), *texts("ignore_attribute")]
+        return cls(
+            name=text("name"),
+            version=text("version"),
+            format=text("format"),
+            url=text("url"),
+            parquet_url=text("parquet_url"),
+            md5=text("md5_checksum"),
+            hidden={*entries, *(part.strip() for entry in entries for part in entry.split(","))},
+        )
 
 
 def _data_file(folder: Path) -> str | None:
     """Return the name of the file with the values, or None if the folder is not complete."""
-    if not all((folder / name).is_file() for name in _DESCRIPTIONS):
+    if not all((folder / name).is_file() for name in (_DESCRIPTION, _FEATURES)):
         return None
-    for name in (f"dataset_{folder.name}.pq", _ARFF):
-        if (folder / name).is_file():
-            return name
-    return None
+    return next((name for name in (f"dataset_{folder.name}.pq", _ARFF) if (folder / name).is_file()), None)
 
 
-def _read_cached(folder: Path, name: str, source: OpenMLSource) -> _RawTable:
-    """Read through a private folder, because the package writes beside the files that it reads."""
-    data_file = _data_file(folder)
-    if data_file is None:  # it was complete a moment ago: another process is replacing it
-        raise _ReadFailure("it is not complete")
-    with tempfile.TemporaryDirectory(prefix="trimbench-openml-") as root:
-        private = Path(root) / "org" / "openml" / "www" / "datasets" / str(source.id)
-        private.mkdir(parents=True)
+@contextlib.contextmanager
+def _private_copy(folder: Path, data_file: str) -> Iterator[Path]:
+    """Give a temporary folder with the same files: the package writes pickles beside the files that it reads."""
+    with tempfile.TemporaryDirectory(prefix="trimbench-openml-") as private:
         try:
-            for description in _DESCRIPTIONS:
-                # Copies: where the package cannot parse a description it writes a new one over it.
-                shutil.copyfile(folder / description, private / description)
-            (private / data_file).symlink_to((folder / data_file).resolve())
+            for name in (_DESCRIPTION, _FEATURES):
+                shutil.copyfile(folder / name, Path(private) / name)
+            (Path(private) / data_file).symlink_to((folder / data_file).resolve())
         except OSError as error:
-            raise _ReadFailure(one_line_reason(error)) from error
-        return _read(Path(root), OPENML_SERVER, None, name, source)[0]
+            raise Unreadable(one_line_reason(error)) from error
+        yield Path(private)
 
 
-def _download(declaration: DatasetDeclaration, source: OpenMLSource, cache: Cache, unreadable: list[Path]) -> Dataset:
-    url = f"{cache.openml_server}/data/{source.id}"
+def _store(staged: Path, destination: Path, replace: bool) -> None:
+    """Move a data set's folder to where it belongs, all at once.
 
-    def unavailable(reason: str) -> DataUnavailable:
-        return data_unavailable(f"data set {declaration.name!r} (OpenML {source.id})", url, reason)
-
-    if cache.offline:
-        raise unavailable("it is in no cache folder and downloads are switched off")
-    known = cache.hosts.reason_for(url)
-    if known is not None:
-        raise unavailable(known)
-    try:
-        with cache.workspace() as work:
-            raw, folder = _read(work, cache.openml_server, cache.hosts, declaration.name, source)
-            dataset = build_dataset(declaration, raw.table, source.target, raw.orders)
-            destination = cache.openml_folder(cache.writable, source.id)
-            _store(folder, work / "complete", destination, replace=destination in unreadable)
-            return dataset
-    except (_ReadFailure, OSError) as error:
-        raise unavailable(one_line_reason(error)) from error
-
-
-def _read(root: Path, server: str, hosts: HostMemory | None, name: str, source: OpenMLSource) -> tuple[_RawTable, Path]:
-    """Let the package read (and with `hosts` download) a data set; also return its folder under `root`."""
-    try:
-        with openml_package(root, server, hosts) as openml:
-            data = openml.datasets.get_dataset(
-                source.id, download_data=True, download_features_meta_data=True, download_qualities=False
-            )
-            table = data.get_data(include_row_id=True, include_ignore_attribute=True)[0]
-            folder = Path(openml.config.get_cache_directory()) / "datasets" / str(source.id)
-            orders = {
-                str(feature.name): [str(value) for value in feature.nominal_values or []]
-                for feature in data.features.values()
-                if feature.data_type == "nominal"
-            }
-    except Exception as error:  # the package raises bare Exceptions, so there is nothing narrower to catch
-        says_why = error.__cause__ if type(error) is Exception and error.__cause__ else error
-        raise _ReadFailure(one_line_reason(says_why)) from error
-    if data.version != source.version:
-        raise FactsMismatch(
-            f"data set {name!r} is not what was declared (version: declared {source.version}, "
-            f"got {data.version}); correct `id` or `version` in its YAML"
-        )
-    hidden = {*_names(data.row_id_attribute), *_names(data.ignore_attribute)} - {source.target}
-    return _RawTable(table.loc[:, [column not in hidden for column in table.columns]], orders), folder
-
-
-def _names(attribute: str | list[str] | None) -> list[str]:
-    """Split the server's list of identifiers or ignored columns: nothing, a list or a text with commas."""
-    entries = [attribute] if isinstance(attribute, str) else attribute or []
-    return [*entries, *(part.strip() for entry in entries for part in entry.split(","))]
-
-
-def _store(downloaded: Path, staged: Path, destination: Path, replace: bool) -> None:
-    """Move a data set's files (not the package's pickles) to where they belong, all at once.
-
-    With `replace` they take the place of a copy that could not be read. Otherwise a complete copy that is
-    there already comes from another process that finished first, and stays.
+    With `replace` it takes the place of a copy that could not be read. Otherwise a complete copy that is already there
+    comes from another process that finished first, and stays.
     """
-    data_file = _data_file(downloaded)
-    if data_file is None:
-        raise _ReadFailure("the server did not deliver all files")
-    staged.mkdir()
-    for name in (*_DESCRIPTIONS, data_file):
-        (downloaded / name).replace(staged / name)
     destination.parent.mkdir(parents=True, exist_ok=True)
     if replace or (destination.is_dir() and _data_file(destination) is None):
         with contextlib.suppress(FileNotFoundError):
@@ -181,3 +203,28 @@ def _store(downloaded: Path, staged: Path, destination: Path, replace: bool) -> 
     except OSError:
         if _data_file(destination) is None:
             raise
+
+
+def _openml() -> ModuleType:
+    """Import the package, which creates folders in the user's home: where that cannot be written, in temporary ones."""
+    try:
+        import openml
+    except OSError:
+        with tempfile.TemporaryDirectory() as folder, _environment(XDG_CONFIG_HOME=folder, OPENML_CACHE_DIR=folder):
+            import openml
+    module: ModuleType = openml
+    return module
+
+
+@contextlib.contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

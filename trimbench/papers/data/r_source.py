@@ -6,16 +6,19 @@ import logging
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.constraints import Text
+from trimbench.papers.data.csv_source import read_table
 from trimbench.papers.data.dataset import Dataset, build_dataset
-from trimbench.papers.data.declaration import DatasetDeclaration, RSource
-from trimbench.papers.data.errors import DeclarationError, FactsMismatch
-from trimbench.papers.data.files import cached_path, download
+from trimbench.papers.data.errors import DeclarationError, FactsMismatch, Unreadable
+from trimbench.papers.data.files import CacheOnlyFile, UnverifiedFile, download, fetching, find_file
 from trimbench.papers.data.reachability import one_line_reason
+from trimbench.papers.data.source import Source
+from trimbench.papers.validation import settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,87 +26,106 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class _Unreadable(ValueError):  # noqa: N818 - never leaves this module
-    """The file holds no table of the declared layout."""
+@settings
+class RSource(Source):
+    """A data file of R with a matrix and class labels; no hash is known, so its values' fingerprint vouches for it.
 
-
-def load_r(declaration: DatasetDeclaration, source: RSource, cache: Cache) -> Dataset:
-    """Read the R file from the cache, or download it, check its values, and only then add it to the cache.
-
-    Parameters
+    Attributes
     ----------
-    declaration : DatasetDeclaration
-        With the fingerprint of the values.
-    source : RSource
-        The source of `declaration`.
-    cache : Cache
-
-    Returns
-    -------
-    Dataset
-
-    Raises
-    ------
-    DataUnavailable
-        No folder holds a good copy, and the download failed, is not allowed, or is no R file of that layout.
-    FactsMismatch
-        The download holds other values. It is not kept.
+    target : str
+        Name that the class column gets.
+    prefix : str
+        The other columns get this name and a number from 1, whatever they are called in the file.
+    labels : str
+        What the class labels are called in the file.
+    file : UnverifiedFile
+    table : CacheOnlyFile, optional
+        The same table as text, used where a cache folder holds it.
     """
-    for place in cache.places:
-        path = cached_path(source.path, place)
-        if not path.is_file():
-            continue
+
+    kind: Literal["r"] = "r"
+    target: Text
+    prefix: Text
+    labels: Text
+    file: UnverifiedFile
+    table: CacheOnlyFile | None = None
+
+    def __post_init__(self) -> None:
+        if self.facts.sha256 is None:
+            raise ValueError(
+                "key facts.sha256 is missing; add it (no hash of the R file is declared, so only the fingerprint of "
+                "its values vouches for it)"
+            )
+
+    def load(self, name: str, cache: Cache) -> Dataset:
+        """Read the table or the R file from the cache, or download the R file, which is kept if its values are right.
+
+        Raises
+        ------
+        DataUnavailable
+            No folder holds a good copy, and the download failed, is not allowed, or is no R file of that layout.
+        FactsMismatch
+            The download holds other values.
+        """
+        table = find_file(self.table, cache) if self.table is not None else None
+        if table is not None:
+            return build_dataset(name, self.facts, read_table(name, self.target, table), self.target)
+        for path in cache.copies(self.file.path):
+            if not path.is_file():
+                continue
+            try:
+                return self._read(name, path)
+            except (Unreadable, FactsMismatch) as error:
+                _log.warning("skipping %s: %s", path, error)
+        with fetching(f"data set {name!r}", self.file.url, cache) as folder:
+            partial = download(self.file.url, folder / "partial", cache.hosts)
+            try:
+                dataset = self._read(name, partial)
+            except FactsMismatch as error:
+                raise FactsMismatch(f"{error}; the download from {self.file.url} was not kept") from error
+            cache.keep(partial, self.file.path)
+            return dataset
+
+    def copies(self, cache: Cache) -> list[list[Path]]:
+        """Return where the R file or the table may be: one of the two is enough."""
+        return [[*cache.copies(self.file.path), *(cache.copies(self.table.path) if self.table else [])]]
+
+    def _read(self, name: str, path: Path) -> Dataset:
         try:
-            return _build(declaration, source, path)
-        except (_Unreadable, FactsMismatch) as error:
-            _log.warning("skipping %s: %s", path, error)
+            return build_dataset(name, self.facts, self._table(_objects(path)), self.target)
+        except DeclarationError as error:  # here the file is at fault, not the declaration
+            raise Unreadable(str(error)) from error
 
-    def accept(partial: Path) -> Dataset:
+    def _table(self, objects: dict[str, Any]) -> pd.DataFrame:
+        """Convert a matrix and labels, or a data frame with a column of labels, to the declared columns."""
+        import pandas as pd
+
+        members = _members(objects, self.labels)
+        labels = np.asarray(members.pop(self.labels)).ravel()
+        matrix = next((value for value in members.values() if np.ndim(value) == 2), None)
+        columns = [np.asarray(value) for value in (members.values() if matrix is None else np.asarray(matrix).T)]
+        if not columns or any(column.shape != labels.shape for column in columns):
+            raise Unreadable(f"the file has {len(labels)} labels and no features with as many rows")
         try:
-            return _build(declaration, source, partial)
-        except FactsMismatch as error:
-            raise FactsMismatch(f"{error}; the download from {source.url} was not kept") from error
-
-    return download(f"data set {declaration.name!r}", source.path, source.url, cache, accept)
-
-
-def _build(declaration: DatasetDeclaration, source: RSource, path: Path) -> Dataset:
-    try:
-        return build_dataset(declaration, _table(_read(path), source), source.target)
-    except DeclarationError as error:  # here the file is at fault, not the declaration
-        raise _Unreadable(str(error)) from error
+            numbers = np.column_stack(columns).astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise Unreadable(f"the features in the file are not all numbers ({one_line_reason(error)})") from error
+        names = [f"{self.prefix}{number}" for number in range(1, len(columns) + 1)]
+        return pd.DataFrame(numbers, columns=names).assign(**{self.target: labels})
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Return the objects of a file by name."""
+def _objects(path: Path) -> dict[str, Any]:
+    """Return the objects in an R file by name."""
     import rdata
 
     try:
         with warnings.catch_warnings():
-            # It warns of classes that it does not know, whose values it reads, and of what it then cannot read.
+            # It warns of unknown classes, whose values it reads all the same, and of what it then cannot read.
             warnings.simplefilter("ignore")
             # Files of older versions of R do not say how their texts are encoded.
             return dict(rdata.read_rda(path, default_encoding="utf-8"))
     except Exception as error:  # the parser fails in many ways on damaged files
-        raise _Unreadable(f"the file is no intact data file of R ({one_line_reason(error)})") from error
-
-
-def _table(objects: dict[str, Any], source: RSource) -> pd.DataFrame:
-    """Bring a matrix and labels, or a data frame with a column of labels, to the declared columns."""
-    import pandas as pd
-
-    members = _members(objects, source.labels)
-    labels = np.asarray(members.pop(source.labels)).ravel()
-    matrix = next((value for value in members.values() if np.ndim(value) == 2), None)
-    columns = [np.asarray(value) for value in (members.values() if matrix is None else np.asarray(matrix).T)]
-    if not columns or any(column.shape != labels.shape for column in columns):
-        raise _Unreadable(f"the file has {len(labels)} labels and no features with as many rows")
-    try:
-        numbers = np.column_stack(columns).astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise _Unreadable(f"the features in the file are not all numbers ({one_line_reason(error)})") from error
-    names = [f"{source.prefix}{number}" for number in range(1, len(columns) + 1)]
-    return pd.DataFrame(numbers, columns=names).assign(**{source.target: labels})
+        raise Unreadable(f"the file is no intact data file of R ({one_line_reason(error)})") from error
 
 
 def _members(objects: dict[str, Any], labels: str) -> dict[str, Any]:
@@ -113,4 +135,4 @@ def _members(objects: dict[str, Any], labels: str) -> dict[str, Any]:
     for candidate in (objects, *objects.values()):
         if isinstance(candidate, Mapping | pd.DataFrame) and labels in candidate:
             return {str(name): candidate[name] for name in candidate}
-    raise _Unreadable(f"the file has no {labels!r} in a list or data frame; it has {', '.join(objects) or 'nothing'}")
+    raise Unreadable(f"the file has no {labels!r} in a list or data frame; it has {', '.join(objects) or 'nothing'}")

@@ -29,19 +29,10 @@ def _unreachable_cause(error: BaseException) -> BaseException | None:
 
 
 def one_line_reason(error: BaseException) -> str:
-    """Say why a download failed.
+    """Return why a download failed, in one line of at most 300 characters that is never empty.
 
-    The HTTP libraries wrap "connection refused" four times over; the innermost cause is what a
-    reader needs. For anything else the outermost message says most.
-
-    Parameters
-    ----------
-    error : BaseException
-
-    Returns
-    -------
-    str
-        One line of at most 300 characters, never empty.
+    The HTTP libraries wrap "connection refused" four times, and the innermost error says what happened. Of any other
+    error, the outermost message says most.
     """
     text = " ".join(str(_unreachable_cause(error) or error).split())
     if not text:
@@ -51,12 +42,12 @@ def one_line_reason(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class HostMemory:
-    """Hosts that could not be reached, so that each dead host costs one time-out and not one per file."""
+    """Hosts that could not be reached, so that each dead host costs one time-out and not one for each file."""
 
     _reasons: dict[str, str] = field(default_factory=dict)
 
     def reason_for(self, url: str) -> str | None:
-        """Return why the host of `url` could not be reached earlier, or None if nothing speaks against it."""
+        """Return why the host of `url` could not be reached earlier, or None if it is worth asking."""
         return self._reasons.get(urlsplit(url).netloc)
 
     def note(self, url: str, error: BaseException) -> None:

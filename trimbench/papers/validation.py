@@ -75,7 +75,7 @@ def validated(kind: type[Settings], values: object, what: str) -> Settings:
     ------
     ConfigurationError
         When a key is unknown (the message lists those that exist), missing or of the wrong type, or the class refuses
-        its values. The message is about the first such key.
+        its values. The message is about one such key, an unknown one if there is any.
     """
     from pydantic import ValidationError
 
@@ -116,7 +116,8 @@ _EXPECTED = {
     "float_type": "a number",
     "string_type": "a text (in quotes)",
     "bool_type": "true or false",
-    "none_required": "null",
+    "list_type": "a list",
+    "tuple_type": "a list",
     "dict_type": "keys and values",
     "dataclass_type": "keys and values",
     "dataclass_exact_type": "keys and values",
@@ -124,6 +125,7 @@ _EXPECTED = {
     "greater_than_equal": "at least {ge}",
     "less_than": "less than {lt}",
     "less_than_equal": "at most {le}",
+    "string_pattern_mismatch": "a text that matches {pattern}",
     "too_short": "a list of at least {min_length} value(s)",
     "too_long": "a list of at most {max_length} value(s)",
 }
@@ -132,38 +134,41 @@ _EXPECTED = {
 def _explained(error: ValidationError, kind: Any, what: str) -> ConfigurationError:
     """Return the error in the project's own words."""
     errors = error.errors(include_url=False)
-    first = errors[0]
+    # A misspelt key is also missing; that it is unknown says more.
+    first = next((one for one in errors if one["type"] == "unexpected_keyword_argument"), errors[0])
     path, got, context = _place(kind, first["loc"])[0], first["input"], first.get("ctx", {})
+    if "discriminator" in context:
+        path.append(context["discriminator"].strip("'"))
+    same = [one for one in errors if _place(kind, one["loc"])[0] == path] or [first]  # one for each member of a union
     key = ".".join(path)
     match first["type"]:
         case "value_error":
             text = str(context["error"])
             separator = "" if not key else " " if text.startswith("must ") else ": "
             return ConfigurationError(f"{what}: {key}{separator}{text}")
-        case "unexpected_keyword_argument" | "extra_forbidden":
+        case "unexpected_keyword_argument":
             inside, found = _place(kind, first["loc"][:-1])
             return unknown(f"{what}: a key{_inside(inside)}", _keys(found), path[-1])
-        case "missing" | "missing_argument" | "missing_keyword_only_argument":
+        case "missing" | "missing_keyword_only_argument" | "union_tag_not_found":
             return ConfigurationError(f"{what}: key {key} is missing; add it")
-        case "list_type":
+        case "list_type" if len(same) == 1:
             return ConfigurationError(f"{what}: {key} must be a list, got {got!r}; write {key}=[{got}]")
-        case "literal_error":
-            choices = [choice.strip("'") for choice in context["expected"].replace(" or ", ", ").split(", ")]
-            return unknown(f"{what}: {key}", choices, str(got))
+        case "literal_error" if len(same) == 1:
+            return unknown(f"{what}: {key}", _names(context["expected"].replace(" or ", ", ")), str(got))
         case "union_tag_invalid":
-            tag, tags = context["discriminator"].strip("'"), context["expected_tags"].split(", ")
-            return unknown(f"{what}: {'.'.join([*path, tag])}", [name.strip("'") for name in tags], context["tag"])
-        case "union_tag_not_found":
-            tag = context["discriminator"].strip("'")
-            return ConfigurationError(f"{what}: key {'.'.join([*path, tag])} is missing; add it")
-    same = [one for one in errors if _place(kind, one["loc"])[0] == path]  # one for each member of a union
+            return unknown(f"{what}: {key}", _names(context["expected_tags"]), context["tag"])
     expected = " or ".join(dict.fromkeys(map(_expected, same)))
     return ConfigurationError(f"{what}: {key} must be {expected}, got {got!r}")
 
 
+def _names(listed: str) -> list[str]:
+    return [name.strip("'") for name in listed.split(", ")]
+
+
 def _expected(error: ErrorDetails) -> str:
-    template = _EXPECTED.get(error["type"])
-    return template.format(**error.get("ctx", {})) if template else error["msg"].split(" should be ", 1)[-1]
+    if error["type"] in _EXPECTED:
+        return _EXPECTED[error["type"]].format(**error.get("ctx", {}))
+    return error["msg"].removeprefix("Input should be ")
 
 
 def _inside(path: Sequence[str]) -> str:

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 import trimbench as tb
+from tests.networks.network_writers import encode_bif
 from trimbench.papers.data.availability import is_here
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.errors import DataUnavailable, DeclarationError
 from trimbench.papers.data.network_declaration import declare_network
 from trimbench.papers.data.networks import load_network
-
-from tests.networks.network_writers import encode_bif
 
 ALARM = tb.BayesianNetwork(
     {"thief": ["yes", "no"], "bell": ["on", "off"], "call": ["yes", "no"]},

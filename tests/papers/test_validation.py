@@ -1,0 +1,165 @@
+"""Settings from configuration values: what is accepted, and how every kind of mistake is explained."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import asdict, field
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from trimbench.papers.validation import ConfigurationError, must_be, settings, unknown, validated
+
+
+@settings
+class Line:
+    shape: Literal["line"] = "line"
+    length: Annotated[float, must_be("a number above 0", lambda length: length > 0)]
+
+
+@settings
+class Box:
+    shape: Literal["box", "frame"]
+    sides: list[int]
+    labels: dict[str, Line] = field(default_factory=dict)
+
+
+Drawing = Annotated[Line | Box, Field(discriminator="shape")]
+
+
+@settings
+class Sample:
+    names: list[str]
+    rate: float
+    count: int = 3
+    label: str | None = None
+    quick: bool = False
+    rounding: Literal["up", "down"] = "up"
+    k: int | Literal["auto"] = "auto"
+    size: Annotated[int, Field(ge=1, le=9)] = 1
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    rows: Annotated[list[int], Field(min_length=1, max_length=2)] = field(default_factory=lambda: [1])
+    code: Annotated[str, Field(pattern="^[a-z]$")] = "a"
+    pair: tuple[int, str] = (1, "a")
+    main: Drawing | None = None
+    others: list[Drawing] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.count < 0:
+            raise ValueError(f"count must be 0 or more, got {self.count}")
+
+
+samples = st.builds(
+    Sample,
+    names=st.lists(st.text(st.characters(codec="utf-8"), max_size=8), max_size=4),
+    rate=st.floats(allow_nan=False),
+    count=st.integers(0, 2**70),
+    label=st.none() | st.sampled_from(["a", "b c", "1", "null", "true"]),
+    quick=st.booleans(),
+    main=st.none() | st.builds(Line, length=st.floats(0.1, 9)),
+    others=st.lists(st.builds(Box, shape=st.sampled_from(["box", "frame"]), sides=st.lists(st.integers())), max_size=2),
+)
+
+
+@given(samples)
+def test_settings_come_back_as_they_were(sample: Sample) -> None:
+    assert validated(Sample, asdict(sample), "sample") == sample
+
+
+def test_defaults_fill_what_is_left_out_and_whole_numbers_become_floats() -> None:
+    sample = validated(Sample, {"names": [], "rate": 1}, "sample")
+    assert sample == Sample(names=[], rate=1.0)
+    assert type(sample.rate) is float
+
+
+def test_a_discriminator_chooses_the_class() -> None:
+    assert validated(Drawing, {"shape": "line", "length": 2}, "drawing") == Line(length=2.0)
+    assert validated(Drawing, {"shape": "frame", "sides": [1]}, "drawing") == Box(shape="frame", sides=[1])
+
+
+BOX = {"shape": "box", "sides": [1]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cuont": 1}, "a key must be one of code, count, k, label, main, names, others, pair, quick, rate, rounding, "
+         "rows, share, size, got 'cuont'; did you mean 'count'?"),
+        ({"rate": "fast"}, "rate must be a number, got 'fast'"),
+        ({"rate": None}, "rate must be a number, got None"),
+        ({"rate": True}, "rate must be a number, got True"),
+        ({"count": 1.5}, "count must be a whole number, got 1.5"),
+        ({"count": "3"}, "count must be a whole number, got '3'"),
+        ({"count": -1}, "count must be 0 or more, got -1"),
+        ({"label": 3}, "label must be a text (in quotes), got 3"),
+        ({"quick": "maybe"}, "quick must be true or false, got 'maybe'"),
+        ({"names": "a"}, "names must be a list, got 'a'; write names=[a]"),
+        ({"names": ["a", 2]}, "names.1 must be a text (in quotes), got 2"),
+        ({"rounding": "dwon"}, "rounding must be one of down, up, got 'dwon'; did you mean 'down'?"),
+        ({"k": 0.5}, "k must be a whole number or 'auto', got 0.5"),
+        ({"size": 0}, "size must be at least 1, got 0"),
+        ({"size": 10}, "size must be at most 9, got 10"),
+        ({"share": 0}, "share must be more than 0.0, got 0"),
+        ({"share": 1}, "share must be less than 1.0, got 1"),
+        ({"rows": []}, "rows must be a list of at least 1 value(s), got []"),
+        ({"rows": [1, 2, 3]}, "rows must be a list of at most 2 value(s), got [1, 2, 3]"),
+        ({"code": "A"}, "code must be a text that matches ^[a-z]$, got 'A'"),
+        ({"pair": 3}, "pair must be a list, got 3"),
+        ({"pair": [1, 2]}, "pair.1 must be a text (in quotes), got 2"),
+        ({"main": 3}, "main must be keys and values, got 3"),
+        ({"main": {}}, "key main.shape is missing; add it"),
+        ({"main": {"shape": "bos"}}, "main.shape must be one of box, frame, line, got 'bos'; did you mean 'box'?"),
+        ({"main": {"shape": "line"}}, "key main.length is missing; add it"),
+        ({"main": {"shape": "line", "length": "1"}}, "main.length must be a number above 0, got '1'"),
+        ({"main": {"shape": "line", "length": -1}}, "main.length must be a number above 0, got -1"),
+        ({"main": {"shape": "line", "lenght": 1}}, "a key of main must be one of length, shape, got 'lenght'; "
+         "did you mean 'length'?"),
+        ({"others": [BOX, {"shape": "line"}]}, "key others.1.length is missing; add it"),
+        ({"others": [BOX | {"side": 3}]}, "a key of others.0 must be one of labels, shape, sides, got 'side'; "
+         "did you mean 'sides'?"),
+        ({"others": [BOX | {"labels": {"top": {"length": -1}}}]}, "others.0.labels.top.length must be a number "
+         "above 0, got -1"),
+        ({"others": [BOX | {"labels": {"top": 3}}]}, "others.0.labels.top must be keys and values, got 3"),
+        ({3: 1}, "a key must be a text (put it in quotes), got 3"),
+        ({"others": [{True: 1}]}, "a key of others.0 must be a text (put it in quotes), got True"),
+    ],
+)  # fmt: skip
+def test_wrong_settings_are_explained(change: dict[object, object], message: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        validated(Sample, {"names": ["a"], "rate": 0.5, **change}, "sample")
+    assert str(raised.value) == f"sample: {message}"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"names": []}, "sample: key rate is missing; add it"),
+        ({"nmaes": [], "rate": 1}, "did you mean 'names'?"),
+        (None, "sample must be keys and values, got None"),
+        ([1], "sample must be keys and values, got [1]"),
+    ],
+)
+def test_missing_keys_and_no_keys_are_explained(values: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        validated(Sample, values, "sample")
+    assert str(raised.value).endswith(message)
+
+
+def test_unknown_suggests_only_what_is_close() -> None:
+    expected = "task must be one of list, run, got "
+    assert str(unknown("task", ["run", "list"], "lst")) == f"{expected}'lst'; did you mean 'list'?"
+    assert str(unknown("task", ["run", "list"], "zzz")) == f"{expected}'zzz'"
+    assert str(unknown("x", ["a/t", "b/t"], "t")) == "x must be one of a/t, b/t, got 't'; did you mean 'a/t' or 'b/t'?"
+
+
+def test_importing_the_lowest_modules_loads_nothing_heavy() -> None:
+    script = (
+        "import sys, trimbench.papers.validation, trimbench.papers.configuration\n"
+        "print([m for m in ('pydantic', 'numpy', 'pandas', 'hydra') if m in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"

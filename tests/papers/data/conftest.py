@@ -11,10 +11,11 @@ from .loopback import Loopback, serve
 
 @pytest.fixture(autouse=True)
 def _own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No test sees the user's caches, or sends a request for 127.0.0.1 to a proxy."""
+    """No test sees the user's caches, sends a request for 127.0.0.1 to a proxy, or pauses between downloads."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr("trimbench.papers.data.files._PAUSE_SECONDS", 0)
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ CIRCUITS = {"s386": "s386.scan", "c432": "c432.isc"}
 
 
 def _dataset(path: Path) -> DatasetDeclaration:
-    return declare_dataset(path.stem, yaml.safe_load(path.read_text()), path.parent)
+    return declare_dataset(path.stem, yaml.safe_load(path.read_text()))
 
 
 def _network(path: Path) -> NetworkDeclaration:
@@ -147,7 +147,8 @@ def test_colon_from_an_r_file_is_what_was_declared(
     rdata.write_rda(tmp_path / "colon.rda", {"colon": colon}, compression="bzip2")
     loopback.files["/colon.rda"] = (tmp_path / "colon.rda").read_bytes()
     assert isinstance(declaration.source, RSource)
-    moved = replace(declaration, source=replace(declaration.source, url=loopback.url("/colon.rda")))
+    file = replace(declaration.source.file, url=loopback.url("/colon.rda"))
+    moved = replace(declaration, source=replace(declaration.source, file=file))
     assert load_dataset(moved, cache).sha256 == declaration.facts.sha256
     assert set(contents(cache.writable)) == {"files", "files/colon", "files/colon/colon.rda"}
 
@@ -193,7 +194,7 @@ def test_network_files_come_from_one_commit(path: Path) -> None:
 
 def test_import_is_quick_and_declaring_needs_no_heavy_package() -> None:
     script = (
-        "import sys, trimbench.papers.data as d\n"
+        "import sys, trimbench.papers.data.sources, trimbench.papers.data.declaration as d\n"
         "d.declare_dataset('s', {'kind': 'bundled', 'dataset': 'digits'})\n"
         "heavy = ('pandas', 'sklearn', 'openml', 'pooch', 'requests', 'scipy', 'rdata', 'xarray')\n"
         "print([m for m in heavy if m in sys.modules])"

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.data.availability import is_here
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.errors import DataUnavailable
-from trimbench.papers.data.files import FileDeclaration, fetch_file
+from trimbench.papers.data.files import FileDeclaration, fetch_file, find_file
 
 from .listing import contents, listing
 from .loopback import FILE_BODY, FILE_PATH, Loopback
@@ -32,11 +31,11 @@ def _put(folder: Path, body: bytes) -> Path:
 def test_download_is_stored_and_used_the_next_time(
     declaration: FileDeclaration, cache: Cache, loopback: Loopback
 ) -> None:
-    assert not is_here(declaration, cache)
+    assert find_file(declaration, cache) is None
     path = fetch_file(declaration, cache)
     assert path == cache.writable / "files" / "plain" / "table.csv"
     assert path.read_bytes() == FILE_BODY
-    assert is_here(declaration, cache)
+    assert find_file(declaration, cache) == path
     assert fetch_file(declaration, replace(cache, offline=True)) == path
     assert loopback.requests == [f"GET {FILE_PATH}"]
     assert set(contents(cache.writable)) == {"files", "files/plain", "files/plain/table.csv"}
@@ -61,6 +60,15 @@ def test_failed_download_leaves_nothing_and_a_good_one_follows(
     assert contents(cache.writable) == {}
     loopback.faults.clear()
     assert fetch_file(declaration, cache).read_bytes() == FILE_BODY
+
+
+def test_failed_download_is_tried_once_more(
+    declaration: FileDeclaration, cache: Cache, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([None, FILE_BODY])
+    monkeypatch.setattr(loopback, "body", lambda path: next(answers))
+    assert fetch_file(declaration, cache).read_bytes() == FILE_BODY
+    assert loopback.requests == [f"GET {FILE_PATH}"] * 2
 
 
 def test_missing_page_is_named(declaration: FileDeclaration, cache: Cache, loopback: Loopback) -> None:

@@ -41,7 +41,7 @@ def test_parquet_gives_the_same_values(cache: Cache, loopback: Loopback) -> None
     assert_is_toy(load_dataset(TOY, replace(cache, offline=True)))
 
 
-@pytest.mark.parametrize("fault", ["500", "404"])
+@pytest.mark.parametrize("fault", ["500", "404", "truncated"])
 def test_without_parquet_the_arff_is_used(cache: Cache, loopback: Loopback, fault: str) -> None:
     loopback.parquet = True
     loopback.faults[PARQUET_PATH] = fault
@@ -58,7 +58,7 @@ FAULTS = [
     (FEATURES_PATH, "truncated", "IncompleteRead"),
     (ARFF_PATH, "500", "500"),
     (ARFF_PATH, "truncated", "IncompleteRead"),
-    (ARFF_PATH, "wrong", "Checksum of downloaded file is unequal"),
+    (ARFF_PATH, "wrong", "has MD5"),
 ]
 
 
@@ -80,13 +80,10 @@ def test_failed_download_leaves_nothing_and_a_good_one_follows(
     assert_is_toy(load_dataset(TOY, cache))
 
 
-@pytest.mark.parametrize(("fault", "reason"), [("truncated", "IncompleteRead"), ("wrong", "arquet")])
-def test_broken_parquet_leaves_nothing_and_a_good_one_follows(
-    cache: Cache, loopback: Loopback, fault: str, reason: str
-) -> None:
+def test_broken_parquet_leaves_nothing_and_a_good_one_follows(cache: Cache, loopback: Loopback) -> None:
     loopback.parquet = True
-    loopback.faults[PARQUET_PATH] = fault
-    with pytest.raises(DataUnavailable, match=reason):
+    loopback.faults[PARQUET_PATH] = "wrong"
+    with pytest.raises(DataUnavailable, match="arquet"):
         load_dataset(TOY, cache)
     assert contents(cache.writable) == {}
     loopback.faults.clear()
@@ -190,7 +187,7 @@ def test_wrong_facts_of_a_cached_copy_are_named(cache: Cache) -> None:
     load_dataset(TOY, cache)
     wrong = replace(TOY.facts, rows=5, features=2, classes={"1": 4}, sha256="1" * 64)
     with pytest.raises(FactsMismatch) as raised:
-        load_dataset(DatasetDeclaration("toy", TOY.source, wrong), cache)
+        load_dataset(DatasetDeclaration("toy", replace(TOY.source, facts=wrong)), cache)
     message = str(raised.value)
     assert "rows: declared 5, got 4" in message
     assert "features: declared 2, got 3" in message

@@ -228,7 +228,8 @@ def test_offline_never_downloads(declaration: DatasetDeclaration, cache: Cache, 
 
 
 def test_dead_host_is_named(declaration: DatasetDeclaration, cache: Cache, closed_address: str) -> None:
-    dead = replace(declaration, source=replace(declaration.source, url=f"{closed_address}/x.rda"))
+    file = replace(declaration.source.file, url=f"{closed_address}/x.rda")
+    dead = replace(declaration, source=replace(declaration.source, file=file))
     assert "Connection refused" in _refusal(dead, cache)
     assert "(this host is not asked again)" in _refusal(dead, cache)
 

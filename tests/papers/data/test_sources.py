@@ -20,7 +20,7 @@ TABLE = "size,colour,ok,label\n1,red,True,1\n2.5,?,False,2\n,blue,True,2\n"
 def _csv(path: Path, text: str, target: str = "label") -> DatasetDeclaration:
     body = text.encode()
     path.write_bytes(gzip.compress(body) if path.suffix == ".gz" else body)
-    return declare_dataset("mine", {"kind": "csv", "path": path.name, "target": target}, path.parent)
+    return declare_dataset("mine", {"kind": "csv", "path": str(path), "target": target})
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
@@ -52,9 +52,9 @@ def test_class_labels_keep_leading_zeros(cache: Cache, tmp_path: Path) -> None:
 
 
 def test_missing_file_is_explained(cache: Cache, tmp_path: Path) -> None:
-    declaration = declare_dataset("mine", {"kind": "csv", "path": "no.csv", "target": "y"}, tmp_path)
+    declaration = declare_dataset("mine", {"kind": "csv", "path": str(tmp_path / "no.csv"), "target": "y"})
     assert not is_here(declaration, cache)
-    with pytest.raises(DataUnavailable, match=r"`path` must be an existing file, got '.*no\.csv'; correct it"):
+    with pytest.raises(DataUnavailable, match=r"path must be an existing file, got '.*no\.csv'; correct it"):
         load_dataset(declaration, cache)
 
 
@@ -63,7 +63,7 @@ def test_missing_target_lists_the_columns(cache: Cache, tmp_path: Path) -> None:
     with pytest.raises(DeclarationError) as raised:
         load_dataset(declaration, cache)
     assert (
-        "data set 'mine': `target` must be a column of the data, got 'lable' (did you mean 'label'?); "
+        "data set 'mine': target must be a column of the data, got 'lable' (did you mean 'label'?); "
         "the columns are 'size', 'colour', 'ok', 'label'" in str(raised.value)
     )
 
@@ -96,9 +96,9 @@ def test_file_that_is_no_table_is_explained(cache: Cache, tmp_path: Path, name: 
 
 def test_facts_of_an_own_table_are_checked(cache: Cache, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(TABLE)
-    mapping = {"kind": "csv", "path": "t.csv", "target": "label", "facts": {"rows": 4, "features": 3}}
+    mapping = {"kind": "csv", "path": str(tmp_path / "t.csv"), "target": "label", "facts": {"rows": 4, "features": 3}}
     with pytest.raises(FactsMismatch) as raised:
-        load_dataset(declare_dataset("mine", mapping, tmp_path), cache)
+        load_dataset(declare_dataset("mine", mapping), cache)
     assert "data set 'mine' is not what was declared (rows: declared 4, got 3);" in str(raised.value)
 
 

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import openml
 import pytest
+import requests
 
-from trimbench.papers.data.cache import OPENML_SERVER, Cache
+from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.dataset import Dataset
 from trimbench.papers.data.errors import DataUnavailable
 from trimbench.papers.data.sources import load_dataset
@@ -20,16 +22,14 @@ from .toy import DESCRIPTION_PATH, SHA256, TOY, assert_is_toy
 
 
 def test_dead_server_is_asked_once(cache: Cache, closed_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import requests
-
     asked: list[object] = []
-    request = requests.Session.request
+    get = requests.get
 
-    def counting(self: requests.Session, *args: Any, **options: Any) -> requests.Response:
+    def counting(url: str, **options: Any) -> requests.Response:
         asked.append(options["timeout"])
-        return request(self, *args, **options)
+        return get(url, **options)
 
-    monkeypatch.setattr(requests.Session, "request", counting)
+    monkeypatch.setattr(requests, "get", counting)
     dead = replace(cache, openml_server=f"{closed_address}/api/v1/xml")
     for _ in range(3):
         with pytest.raises(DataUnavailable, match="Connection refused"):
@@ -50,38 +50,15 @@ def test_dead_storage_host_is_asked_once_and_arff_is_used(
     assert cache.hosts.reason_for(loopback.api) is None
 
 
-def test_settings_of_the_package_are_restored(cache: Cache, loopback: Loopback) -> None:
-    import openml
-
-    def settings() -> list[object]:
-        calls = openml._api_calls
-        return [
-            dict(openml.config.get_config_as_dict()),
-            calls.requests,
-            calls.minio,
-            calls.logging,
-            logging.getLogger("openml").level,
-            logging.getLogger().handlers[:],
-            dict(os.environ),
-        ]
-
-    before = settings()
-    assert openml.config.server == OPENML_SERVER
-    load_dataset(TOY, cache)
-    assert settings() == before
-    loopback.faults[DESCRIPTION_PATH] = "500"
-    with pytest.raises(DataUnavailable):
-        load_dataset(TOY, replace(cache, writable=cache.writable / "empty", folders=()))
-    assert settings() == before
-
-
-def test_key_of_the_user_is_not_sent(cache: Cache, loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
-    import openml
-
+def test_the_package_makes_no_request_and_keeps_the_settings_of_the_user(
+    cache: Cache, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(openml.config, "apikey", "secret")
+    monkeypatch.setattr(openml.config, "server", "http://unused.invalid")
+    before = (dict(openml.config.get_config_as_dict()), dict(os.environ), logging.getLogger("openml").level)
     load_dataset(TOY, cache)
-    assert openml.config.apikey == "secret"
-    assert loopback.queries == [""] * 3
+    assert (dict(openml.config.get_config_as_dict()), dict(os.environ), logging.getLogger("openml").level) == before
+    assert loopback.queries == [""] * 3, "the user's key is not sent"
 
 
 def test_nothing_is_printed_or_logged(
@@ -100,7 +77,7 @@ def test_nothing_is_printed_or_logged(
 def test_silent_server_costs_one_bounded_wait(
     cache: Cache, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trimbench.papers.data.openml_package._TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr("trimbench.papers.data.files._TIMEOUT_SECONDS", 0.3)
     go_on = threading.Event()
     body: Callable[[str], bytes | None] = loopback.body
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 CutRule = Literal["mean", "part_mean", "row_mean", "bins"]
 CUT_RULES: tuple[CutRule, ...] = get_args(CutRule)
 MISSING = "missing"
+# The columns of one feature in the training and in the test rows.
+_Parts = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,6 @@ class BinaryEncoding:
     cut : {"mean", "part_mean", "row_mean", "bins"}
         A number is 1 where it exceeds the mean plus `margin` standard deviations: of its column in the training rows,
         of its column in its own part (training or test), or of its row. With ``"bins"`` it is one-hot encoded in bins.
-    margin : float
     bins : int
         Number of bins with equally many training rows, for numbers without `cuts`; equal cuts count once.
     cuts : mapping from column to thresholds
@@ -56,15 +58,9 @@ class BinaryEncoding:
 
 @dataclass(frozen=True, eq=False)
 class BinaryTable:
-    """Training and test rows as zeros and ones.
+    """Training and test rows as zeros and ones, and the columns of each feature.
 
-    Attributes
-    ----------
-    train, test : ndarray of uint8, shape (n_rows, n_columns)
-    features : tuple of str
-        Names of the features.
-    columns : tuple of tuple of int
-        Columns of each feature: one for a number or a label of two values that stays one, else one for each value.
+    A number that is cut and never missing has one column; other features have one for each value.
     """
 
     train: NDArray[np.uint8]
@@ -76,24 +72,9 @@ class BinaryTable:
 def encode_binary(train: pd.DataFrame, test: pd.DataFrame, encoding: BinaryEncoding) -> BinaryTable:
     """Encode training and test rows.
 
-    Parameters
-    ----------
-    train, test : DataFrame
-        Numbers and labels, with the same columns. A missing value is a value of its own: a cut number with missing
-        values has three columns (below, above, missing), one in bins has one more.
-    encoding : BinaryEncoding
+    A missing value is a value of its own: a cut number with missing values has three columns (below, above, missing),
+    one in bins has one more.
 
-    Returns
-    -------
-    BinaryTable
-
-    Raises
-    ------
-    ValueError
-        When there is no row, or a column that `encoding` names does not exist.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"size": [1.0, 2.0, 9.0], "colour": ["red", None, "blue"]})
     >>> table = encode_binary(frame, frame[:1], BinaryEncoding())
@@ -106,32 +87,29 @@ def encode_binary(train: pd.DataFrame, test: pd.DataFrame, encoding: BinaryEncod
     for name in (*encoding.cuts, *encoding.distinct):
         if name not in names:
             raise ValueError(f"cuts and distinct must name columns of the table, got {name!r}; there are {names[:20]}")
-    parts: list[tuple[str, NDArray[np.uint8], NDArray[np.uint8]]] = []
     merged = _merged(names, encoding.merged)
     numbers = [name for name in names if is_number_column(train[name]) and name not in merged]
     cut = _cut_numbers(train, test, numbers, encoding) if encoding.cut != "bins" else {}
-    done: set[str] = set()
+    parts: dict[str, _Parts] = {}
     for name in names:
         feature = merged.get(name, name)
-        if feature in done:
+        if feature in parts:
             continue
-        done.add(feature)
         if name in merged:
             columns = [column for column, owner in merged.items() if owner == feature]
-            parts.append((feature, _indicators(train, columns), _indicators(test, columns)))
+            parts[feature] = _indicators(train, columns), _indicators(test, columns)
         elif name in cut:
-            parts.append((name, *cut[name]))
+            parts[feature] = cut[name]
         elif name in numbers:
-            parts.append((name, *_binned(train, test, name, encoding)))
+            parts[feature] = _binned(train, test, name, encoding)
         else:
-            parts.append((name, *_one_hot(train[name], test[name])))
-    widths = [left.shape[1] for _, left, _ in parts]
-    starts = np.concatenate([[0], np.cumsum(widths)]).tolist()
+            parts[feature] = _one_hot(train[name], test[name])
+    edges = [0, *np.cumsum([left.shape[1] for left, _ in parts.values()]).tolist()]
     return BinaryTable(
-        np.ascontiguousarray(np.hstack([left for _, left, _ in parts])),
-        np.ascontiguousarray(np.hstack([right for _, _, right in parts])),
-        tuple(name for name, _, _ in parts),
-        tuple(tuple(range(start, start + width)) for start, width in zip(starts, widths, strict=False)),
+        np.ascontiguousarray(np.hstack([left for left, _ in parts.values()])),
+        np.ascontiguousarray(np.hstack([right for _, right in parts.values()])),
+        tuple(parts),
+        tuple(tuple(range(start, end)) for start, end in itertools.pairwise(edges)),
     )
 
 
@@ -148,7 +126,7 @@ def _merged(names: Sequence[str], prefixes: Mapping[str, str]) -> dict[str, str]
 
 def _cut_numbers(
     train: pd.DataFrame, test: pd.DataFrame, names: list[str], encoding: BinaryEncoding
-) -> dict[str, tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
+) -> dict[str, _Parts]:
     """Cut all numbers at once: an image has hundreds of columns."""
     if not names:
         return {}
@@ -178,9 +156,7 @@ def _three(ones: NDArray[np.uint8], gaps: NDArray[np.bool_]) -> NDArray[np.uint8
     return np.eye(3, dtype=np.uint8)[np.where(gaps, 2, ones)]
 
 
-def _binned(
-    train: pd.DataFrame, test: pd.DataFrame, name: str, encoding: BinaryEncoding
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def _binned(train: pd.DataFrame, test: pd.DataFrame, name: str, encoding: BinaryEncoding) -> _Parts:
     left, right = (frame[name].to_numpy(dtype=np.float64) for frame in (train, test))
     known = left[~np.isnan(left)]
     inner = encoding.cuts.get(name)
@@ -200,7 +176,7 @@ def _indicators(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.uint8]:
     return np.column_stack([(frame[column].astype(str) == "1").to_numpy(dtype=np.uint8) for column in columns])
 
 
-def _one_hot(train: pd.Series[Any], test: pd.Series[Any]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def _one_hot(train: pd.Series[Any], test: pd.Series[Any]) -> _Parts:
     import pandas as pd
 
     texts = [part.astype(object).where(part.notna(), MISSING).astype(str) for part in (train, test)]

@@ -24,12 +24,8 @@ class Cache:
         Searched in this order and never written, unless one of them is also `writable`.
     writable : Path
         Gets the downloads; created when first needed, and searched last if it is not in `folders`.
-    offline : bool
-        Never download.
     openml_server : str
         Address of OpenML's XML interface.
-    hosts : HostMemory
-        Hosts that could not be reached during the life of this object.
     """
 
     folders: tuple[Path, ...]
@@ -43,11 +39,6 @@ class Cache:
         """Return the cache of ``TRIMBENCH_CACHE`` (first) and the user's own cache folder.
 
         Downloads go to ``TRIMBENCH_CACHE`` if it can be written, otherwise to the user's cache.
-
-        Raises
-        ------
-        ValueError
-            ``TRIMBENCH_CACHE`` is not a folder and cannot be created.
         """
         from platformdirs import user_cache_path
 
@@ -80,13 +71,7 @@ class Cache:
 
     @contextmanager
     def workspace(self) -> Iterator[Path]:
-        """Give a temporary folder on the file system of `writable`, so that its files can be renamed into it.
-
-        Raises
-        ------
-        OSError
-            `writable` cannot be created or written.
-        """
+        """Give a temporary folder on the file system of `writable`, so that its files can be renamed into it."""
         self.writable.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".partial-", dir=self.writable) as folder:
             yield Path(folder)

@@ -32,13 +32,7 @@ def is_number_column(column: pd.Series[Any]) -> bool:
 
 
 def number_column(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return the column as float64 with NaN where a value is missing.
-
-    Raises
-    ------
-    ValueError
-        A value is not a number.
-    """
+    """Return the column as float64 with NaN where a value is missing; ValueError if a value is not a number."""
     import pandas as pd
 
     if column.dtype == object or isinstance(column.dtype, pd.CategoricalDtype):
@@ -56,10 +50,6 @@ def label_column(column: pd.Series[Any], order: Sequence[str] | None = None) -> 
         Labels in the order of the source. It is used if it has all labels of the column (a source that
         turned TRUE and FALSE into booleans gets its own spelling back). Otherwise the order of the column's
         own categories holds, or the alphabetical order for plain text.
-
-    Returns
-    -------
-    Series of dtype category
     """
     import pandas as pd
 

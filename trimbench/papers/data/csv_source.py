@@ -46,22 +46,15 @@ class CsvSource(Source):
 
 
 def read_table(name: str, target: str, path: Path) -> pd.DataFrame:
-    """Read a text table of a data set.
-
-    Raises
-    ------
-    DeclarationError
-        If the file is no such table.
-    """
+    """Read the text table of a data set, whose class labels stay as they are written."""
     import pandas as pd
 
     try:
-        # The class labels stay as they are written; "?" is how many UCI files write a missing value.
         table = pd.read_csv(
             path,
             sep=_separator(path),
             dtype={target: str},
-            na_values=["?"],
+            na_values=["?"],  # how many UCI files write a missing value
             skipinitialspace=True,
             encoding="utf-8-sig",
             low_memory=False,

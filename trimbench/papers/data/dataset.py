@@ -19,15 +19,9 @@ if TYPE_CHECKING:
 
 @settings
 class Facts:
-    """What must hold for the loaded data; None (or no classes) means that nothing is known.
+    """What must hold for the loaded data, as far as it is known.
 
-    Attributes
-    ----------
-    rows, features : int, optional
-    classes : dict of str to int
-        Number of rows of each class.
-    sha256 : str, optional
-        Of the loaded values, see `trimbench.papers.data.fingerprint`.
+    `classes` has the number of rows of each class, `sha256` is the `fingerprint` of the values.
     """
 
     rows: Positive | None = None
@@ -42,7 +36,6 @@ class Dataset:
 
     Attributes
     ----------
-    name : str
     features : DataFrame of shape (n_rows, n_features)
         Numbers as float64, everything else as a category of text; NaN where a value is missing.
     target : Series of shape (n_rows,)
@@ -58,30 +51,12 @@ class Dataset:
 
 
 def build_dataset(
-    name: str,
-    facts: Facts,
-    table: pd.DataFrame,
-    target: str,
-    orders: Mapping[str, Sequence[str]] | None = None,
+    name: str, facts: Facts, table: pd.DataFrame, target: str, orders: Mapping[str, Sequence[str]] | None = None
 ) -> Dataset:
     """Split off the target, convert all columns to numbers or labels, and check the declared facts.
 
-    Parameters
-    ----------
-    name : str
-    facts : Facts
-    table : DataFrame of shape (n_rows, n_features + 1)
-    target : str
-        Name of the class column.
-    orders : mapping of str to sequence of str, optional
-        Labels in the order of the source, for the columns that the source calls nominal.
-
-    Raises
-    ------
-    DeclarationError
-        The class column is missing or incomplete.
-    FactsMismatch
-        The data differs from the declared facts.
+    Columns that the source calls nominal have their labels, in its order, in `orders`. Raises `DeclarationError` if
+    the class column is missing or incomplete, and `FactsMismatch` if a fact differs.
     """
     import pandas as pd
 

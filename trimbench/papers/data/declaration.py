@@ -42,18 +42,8 @@ class DatasetDeclaration:
 
 
 def declare_dataset(name: str, mapping: Mapping[str, Any]) -> DatasetDeclaration:
-    """Check and freeze the declaration of a data set.
+    """Check the declaration of a data set: ``kind``, the keys of that kind (the fields of its class), and ``facts``.
 
-    Parameters
-    ----------
-    name : str
-        Used in every message.
-    mapping : mapping
-        Parsed YAML: ``kind``, the keys of that kind (the fields of its class), and optionally ``facts``.
-
-    Raises
-    ------
-    ConfigurationError
-        A key is unknown, missing or has a value that is not allowed. The message names the data set and the key.
+    Raises `ConfigurationError`, which names the data set and the key, if a key or its value is wrong.
     """
     return DatasetDeclaration(name, validated(cast("type[Source]", _AnySource), mapping, f"data set {name!r}"))

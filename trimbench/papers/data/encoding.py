@@ -15,31 +15,11 @@ MISSING = "missing"
 def categorize(train: pd.DataFrame, *others: pd.DataFrame, keep_missing: bool = False) -> tuple[pd.DataFrame, ...]:
     """Turn every column into a category: numbers by whether they are high or low among the training rows.
 
-    Parameters
-    ----------
-    train : DataFrame of shape (n_train, n_features)
-        Numbers and labels, at least one row.
-    *others : DataFrame of shape (n_other, n_features)
-        Frames with the same columns, encoded with the cuts of `train`.
-    keep_missing : bool
-        Leave missing values missing instead of making them a category.
+    A number becomes "1" if it exceeds the median of the training rows, otherwise "0"; where none exceeds it (a 0/1
+    column that is mostly 1), "1" if it reaches it. A label stays. Where a column misses a value in any frame, "missing"
+    is one more category of it, unless `keep_missing`. All frames get the same categories, including those that a source
+    declares for a label column.
 
-    Returns
-    -------
-    tuple of DataFrame
-        One frame for `train` and for each of `others`, with the same index. A number becomes "1" if it exceeds the
-        median of the training rows, else "0"; where none exceeds it (a 0/1 column that is mostly 1), "1" if it reaches
-        it. A label stays.
-        Where a column misses a value in any frame, "missing" is one more category of it, unless `keep_missing`.
-        All frames have the same categories, those that a source declares for a label column among them.
-
-    Raises
-    ------
-    ValueError
-        A frame has other columns than `train`, or a column has no number in the training rows.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> (coded,) = categorize(pd.DataFrame({"size": [1.0, 2.0, 9.0], "colour": ["red", None, "blue"]}))
     >>> coded["size"].tolist(), coded["colour"].tolist()

@@ -21,15 +21,7 @@ _PAUSE_SECONDS = 0.5
 
 @settings
 class CacheOnlyFile:
-    """A file that is used where a cache folder holds it, and that cannot be downloaded.
-
-    Attributes
-    ----------
-    path : str
-        Place under ``files/`` in a cache folder, with forward slashes.
-    sha256 : str
-        Of its bytes.
-    """
+    """A file that is used where a cache folder holds it, and that cannot be downloaded; `path` is under ``files/``."""
 
     path: CachePath
     sha256: Sha256
@@ -60,13 +52,7 @@ def check_one_of(own: str, path: str | None, other: str, file: object | None) ->
 
 
 def existing(owner: str, path: str) -> Path:
-    """Return the path of a user's own file.
-
-    Raises
-    ------
-    DataUnavailable
-        If there is no such file.
-    """
+    """Return the path of a user's own file; `DataUnavailable` if there is no such file."""
     if not Path(path).is_file():
         raise DataUnavailable(
             f"{owner}: path must be an existing file, got {path!r}; correct it in its YAML (relative paths start at "
@@ -78,10 +64,7 @@ def existing(owner: str, path: str) -> Path:
 def fetch_file(declaration: FileDeclaration, cache: Cache) -> Path:
     """Return the path of a verified copy of the file; download it if no cache folder has one.
 
-    Raises
-    ------
-    DataUnavailable
-        No cache folder holds the file and it could not be downloaded. Nothing is left behind then.
+    Raises `DataUnavailable` if that fails; nothing is left behind then.
     """
     found = find_file(declaration, cache)
     if found is not None:
@@ -117,12 +100,7 @@ def fetching(what: str, url: str, cache: Cache) -> Iterator[Path]:
 
 
 def download(url: str, path: Path, hosts: HostMemory) -> Path:
-    """Download a file to a path, which is returned; a host that cannot be reached is noted and not asked again.
-
-    Raises
-    ------
-    OSError, ValueError
-    """
+    """Download a file to `path`, which is returned; raises OSError or ValueError, also for a host known to be dead."""
     from pooch import HTTPDownloader
 
     # Not streamed: pooch leaves the connection of a stream open when the download breaks off.

@@ -35,22 +35,11 @@ def _label_bytes(column: pd.Series[Any]) -> bytes:
 
 
 def fingerprint(features: pd.DataFrame, target: pd.Series[Any]) -> str:
-    """Hash the names, kinds and values of all columns, the target last.
+    """Hash the names, kinds and values of all columns, the target last and always as labels.
 
-    It does not depend on the width of a dtype, on the order or on unused categories, or on the index. It
-    does depend on every value, every name, and the order of rows and columns. Numbers enter as
-    little-endian float64 (with one NaN and one zero), labels as length-prefixed UTF-8.
-
-    Parameters
-    ----------
-    features : DataFrame of shape (n_rows, n_features)
-    target : Series of shape (n_rows,)
-        Hashed as labels, even if they are numbers.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
+    The hash does not depend on the width of a dtype, on the order of categories or unused ones, or on the index. It
+    depends on every value, every name, and the order of rows and columns. Numbers enter as little-endian float64 (with
+    one NaN and one zero), labels as length-prefixed UTF-8.
     """
     digest = hashlib.sha256(b"trimbench table 1")
     digest.update(len(features).to_bytes(8, "little") + features.shape[1].to_bytes(8, "little"))

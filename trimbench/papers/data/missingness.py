@@ -1,4 +1,4 @@
-"""Which features are missing in which row: completely at random, at rates of their own, or in blocks."""
+"""Which features are missing in which row: completely at random, at a rate for each feature, or in blocks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Missingness:
         the order of the columns, or a rectangle of an image.
     rounding : {"down", "nearest", "fifths"}
         Number of features from a fraction: 20 % of 13 features are 2 or 3. ``"fifths"`` counts in steps of a fifth of
-        the features, itself rounded down: 80 % of 13 features are 4 times 2; it takes no other fractions than fifths.
+        the features, itself rounded down: 80 % of 13 features are 4 times 2; it accepts only multiples of a fifth.
     rates : mapping from feature to rate
         Of ``"rates"``; the fraction holds for all other features.
     image : sequence of two ints, optional
@@ -52,7 +52,7 @@ class Missingness:
             raise ValueError(f"image must be height and width, got {list(self.image)!r}")
 
     def check_fraction(self, fraction: float) -> None:
-        """Raise an error unless a fraction is one that the rounding can count."""
+        """Raise an error unless the rounding can turn the fraction into a number of features."""
         check_fraction(fraction)
         if self.rounding == "fifths" and self.mechanism != "rates" and round(5 * fraction % 1, 9) not in (0, 1):
             raise ValueError(
@@ -61,12 +61,7 @@ class Missingness:
             )
 
     def n_missing(self, n_features: int, fraction: float) -> int:
-        """Return how many features each row loses (but for ``"rates"``).
-
-        Raises
-        ------
-        ValueError
-            When the fraction is not between 0 and 1, or is no fifth and counts in fifths.
+        """Return how many features each row loses, except with ``"rates"``; raises as `check_fraction`.
 
         >>> [Missingness(rounding=rounding).n_missing(13, 0.8) for rounding in ROUNDINGS]
         [10, 10, 8]
@@ -81,26 +76,7 @@ class Missingness:
     def draw(
         self, n_rows: int, features: Sequence[str], fraction: float, rng: np.random.Generator
     ) -> NDArray[np.bool_]:
-        """Draw which features are missing, True where one is.
-
-        Parameters
-        ----------
-        n_rows : int
-        features : sequence of str
-            Names of the features.
-        fraction : float
-            Between 0 and 1.
-        rng : Generator
-
-        Returns
-        -------
-        ndarray of bool, shape (n_rows, n_features)
-
-        Raises
-        ------
-        ValueError
-            When `n_missing` refuses the fraction, `rates` names an unknown feature, or the image has another size.
-        """
+        """Draw which features are missing: an array of shape (n_rows, n_features), True where one is."""
         n_features = len(features)
         n_missing = self.n_missing(n_features, fraction)
         if self.mechanism == "rates":
@@ -135,17 +111,7 @@ class Missingness:
 
 
 def exactly_missing(n_rows: int, n_features: int, n_missing: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Draw for each row `n_missing` of the features, uniformly.
-
-    Parameters
-    ----------
-    n_rows, n_features, n_missing : int
-    rng : Generator
-
-    Returns
-    -------
-    ndarray of bool, shape (n_rows, n_features)
-    """
+    """Draw for each row `n_missing` of the features, uniformly; True where one is missing."""
     if not 0 <= n_missing <= n_features:
         raise ValueError(f"n_missing must be between 0 and {n_features}, got {n_missing}")
     mask = np.zeros((n_rows, n_features), dtype=bool)

@@ -66,15 +66,12 @@ class NetworkDeclaration:
 
     Attributes
     ----------
-    name, format : str
-    files : dict of str to FileDeclaration
+    files : mapping of str to FileDeclaration
         The files by their role; empty where `path` is given.
     path : Path, optional
         A file of the user's own that holds the whole network.
-    target : str, optional
-        Class node; None where the network comes without a class.
-    positive : str, optional
-        State of the class node that counts as positive; given together with `target`.
+    target, positive : str, optional
+        Class node, and the state of it that counts as positive; None where the network comes without a class.
     features : int, optional
         Number of features: of feature nodes in an ACE problem, otherwise of leaves.
     """
@@ -89,13 +86,7 @@ class NetworkDeclaration:
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 over the roles and hashes of the files, whatever their order.
-
-        Raises
-        ------
-        DataUnavailable
-            When the user's own file does not exist.
-        """
+        """SHA-256 over the roles and hashes of the files, whatever their order; reads the user's own file."""
         hashes = {role: file.sha256 for role, file in self.files.items()}
         if self.path is not None:
             hashes["network"] = hashlib.sha256(self.own_file().read_bytes()).hexdigest()
@@ -112,21 +103,11 @@ class NetworkDeclaration:
 
 
 def declare_network(name: str, mapping: Mapping[str, Any]) -> NetworkDeclaration:
-    """Check and freeze the declaration of a Bayesian network.
+    """Check the declaration of a network.
 
-    Parameters
-    ----------
-    name : str
-        Used in every message.
-    mapping : mapping
-        Parsed YAML: ``format``; ``files``, or for a file of your own ``path``; ``target`` and ``positive``; ``facts``
-        with ``features``. An ACE problem needs all of them, and files; other networks may come without a class and
-        without facts.
-
-    Raises
-    ------
-    ConfigurationError
-        A key is unknown, missing or has a value that is not allowed. The message names the network and the key.
+    Its keys are ``format``; ``files``, or ``path`` for a file of the user's own; ``target`` and ``positive``; ``facts``
+    with ``features``. An ACE problem needs all of them, and files; other networks may come without a class and without
+    facts. Raises `ConfigurationError`, which names the network and the key, if a key or its value is wrong.
     """
     keys = validated(cast("type[_AceProblem | _Network]", _AnyNetwork), mapping, f"network {name!r}")
     return NetworkDeclaration(

@@ -19,13 +19,12 @@ class DeclaredNetwork:
 
     Attributes
     ----------
-    model : NaiveBayes or BayesianNetwork
     target : str, optional
         The class; None where the network is declared without one.
     positive : str, optional
         State of the class that counts as positive.
     features : tuple of str
-        In the order of the stated problem; for a network without one, its leaves (but for the class).
+        In the order of the stated problem; for a network without one, its leaves except the class.
     """
 
     model: NaiveBayes | BayesianNetwork
@@ -45,20 +44,7 @@ class DeclaredNetwork:
 
 
 def load_network(declaration: NetworkDeclaration, cache: Cache) -> DeclaredNetwork:
-    """Fetch and read a declared network.
-
-    Parameters
-    ----------
-    declaration : NetworkDeclaration
-    cache : Cache
-
-    Raises
-    ------
-    DataUnavailable
-        When a file is neither cached nor to be had.
-    ValueError
-        When the files do not hold what was declared.
-    """
+    """Fetch and read a declared network; raises ValueError if the files do not hold what was declared."""
     paths = network_paths(declaration, cache)
     return _load_ace(declaration, paths) if declaration.format == "ace" else _load_whole(declaration, paths["network"])
 
@@ -87,7 +73,7 @@ def _load_whole(declaration: NetworkDeclaration, path: Path) -> DeclaredNetwork:
     model = BayesianNetwork.read(path)
     if declaration.target is not None and declaration.target not in model.nodes:
         raise ValueError(
-            f"network {declaration.name!r}: `target` must be one of its nodes, {', '.join(model.nodes[:20])}"
+            f"network {declaration.name!r}: target must be one of its nodes, {', '.join(model.nodes[:20])}"
             f"{', ...' if len(model.nodes) > 20 else ''}, got {declaration.target!r}"
         )
     leaves = tuple(node for node in model.nodes if not model.children(node) and node != declaration.target)

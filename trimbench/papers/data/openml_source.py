@@ -38,15 +38,7 @@ class OpenMLSource(Source):
     target: Text
 
     def load(self, name: str, cache: Cache) -> Dataset:
-        """Load the data set from the cache, or download it, check it, and only then add it to the cache.
-
-        Raises
-        ------
-        DataUnavailable
-            No folder holds a readable copy and the download failed or is not allowed.
-        DeclarationError, FactsMismatch
-            The data is not what was declared. A download of that kind is not kept.
-        """
+        """Load the data set from the cache, or download it, check it, and only then add it to the cache."""
         unreadable: list[Path] = []
         for place in cache.places:
             folder = cache.openml_folder(place, self.id)

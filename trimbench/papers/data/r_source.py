@@ -38,7 +38,6 @@ class RSource(Source):
         The other columns get this name and a number from 1, whatever they are called in the file.
     labels : str
         What the class labels are called in the file.
-    file : UnverifiedFile
     table : CacheOnlyFile, optional
         The same table as text, used where a cache folder holds it.
     """
@@ -58,15 +57,7 @@ class RSource(Source):
             )
 
     def load(self, name: str, cache: Cache) -> Dataset:
-        """Read the table or the R file from the cache, or download the R file, which is kept if its values are right.
-
-        Raises
-        ------
-        DataUnavailable
-            No folder holds a good copy, and the download failed, is not allowed, or is no R file of that layout.
-        FactsMismatch
-            The download holds other values.
-        """
+        """Read the table or the R file from the cache, or download the R file and keep it if its values are right."""
         table = find_file(self.table, cache) if self.table is not None else None
         if table is not None:
             return build_dataset(name, self.facts, read_table(name, self.target, table), self.target)

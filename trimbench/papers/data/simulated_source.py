@@ -37,22 +37,12 @@ class SimulatedSource(Source):
 def simulate_naive_bayes(
     rows: int, features: int, seed: int, prior: float
 ) -> tuple[NDArray[np.int8], NDArray[np.int8], NDArray[np.float64]]:
-    """Draw rows from a random naive Bayes model over binary features.
-
-    Parameters
-    ----------
-    rows, features : int
-    seed : int
-        Determines the model and the rows.
-    prior : float
-        P(class = 1).
+    """Draw rows from a random naive Bayes model over binary features; the seed determines the model and the rows.
 
     Returns
     -------
     features : ndarray of shape (n_rows, n_features)
-        Zeros and ones.
     classes : ndarray of shape (n_rows,)
-        Zeros and ones.
     likelihoods : ndarray of shape (n_features, 2)
         P(x_i = 1 | c), each uniform on [0.1, 0.9).
     """

@@ -18,22 +18,14 @@ def load_dataset(declaration: DatasetDeclaration, cache: Cache) -> Dataset:
     ------
     DataUnavailable
         The data is nowhere on this machine and could not be downloaded.
-    DeclarationError
-        The data has no complete column of the declared name, or is no table.
-    FactsMismatch
-        The data differs from the declared facts.
+    DeclarationError, FactsMismatch
+        The data is no table or has no complete column of the declared name, or differs from the facts.
     """
     return declaration.source.load(declaration.name, cache)
 
 
 def network_paths(declaration: NetworkDeclaration, cache: Cache) -> dict[str, Path]:
-    """Return the files of a declared network by their role, fetched where necessary.
-
-    Raises
-    ------
-    DataUnavailable
-        A file is in no cache and could not be downloaded.
-    """
+    """Return the files of a declared network by their role, fetched where necessary."""
     if declaration.path is not None:
         return {"network": declaration.own_file()}
     return {role: fetch_file(file, cache) for role, file in declaration.files.items()}

@@ -12,26 +12,8 @@ def split_rows(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Split the rows 0, ..., n_rows - 1 into a training and a test part.
 
-    Parameters
-    ----------
-    n_rows : int
-        At least 2.
-    test_fraction : float
-        Between 0 and 1; the test part has ``round(n_rows * test_fraction)`` rows.
-    seed : int
-        Not negative.
-    stratify : sequence of shape (n_rows,), optional
-        Labels. Each label then gets its share of the test rows, to within one row.
-
-    Returns
-    -------
-    train, test : ndarray of int64
-        Row numbers in increasing order.
-
-    Raises
-    ------
-    ValueError
-        An argument is out of range, a part would be empty, or the labels do not fit the rows.
+    The test part has ``round(n_rows * test_fraction)`` rows; each of the labels `stratify` gets its share of them, to
+    within one row. Row numbers are in increasing order.
     """
     if n_rows < 2:
         raise ValueError(f"`n_rows` must be at least 2, got {n_rows!r}")

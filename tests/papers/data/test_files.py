@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.errors import DataUnavailable
+from trimbench.papers.data.errors import WAY_OUT, DataUnavailable
 from trimbench.papers.data.files import FileDeclaration, fetch_file, find_file
 
 from .listing import contents, listing
 from .loopback import FILE_BODY, FILE_PATH, Loopback
 
 SHA256 = hashlib.sha256(FILE_BODY).hexdigest()
-WAY_OUT = "run `trimbench task=fetch` with a network, or set TRIMBENCH_CACHE to a folder that holds it"
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def test_the_hash_is_that_of_the_content(file: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"target": "burglar", "positive": "yes"}, r"`target` must be one of its nodes, .*thief.*, got 'burglar'"),
+        ({"target": "burglar", "positive": "yes"}, r"target must be one of its nodes, .*thief.*, got 'burglar'"),
         ({"facts": {"features": 5}}, r"number of features \(leaves\) must be 5, got 1 in its files"),
         ({"format": "erg"}, r"a file of format 'erg' must end in \.erg \(and \.gz\), got 'alarm\.bif'"),
     ],

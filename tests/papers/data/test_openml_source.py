@@ -8,22 +8,18 @@ import pytest
 from trimbench.papers.data.availability import is_here
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declaration import DatasetDeclaration, declare_dataset
-from trimbench.papers.data.errors import DataUnavailable, DeclarationError, FactsMismatch
+from trimbench.papers.data.errors import WAY_OUT, DataUnavailable, DeclarationError, FactsMismatch
 from trimbench.papers.data.sources import load_dataset
 
 from .listing import contents, listing
 from .loopback import ARFF_PATH, DATASET_ID, PARQUET_PATH, Loopback
-from .toy import DESCRIPTION_PATH, FEATURES_PATH, FOLDER, SHA256, SOURCE, TOY, WAY_OUT, assert_is_toy, folder_of
+from .toy import DESCRIPTION_PATH, FEATURES_PATH, FOLDER, SHA256, SOURCE, TOY, assert_is_toy, folder_of
 
 
 def test_arff_is_downloaded_stored_without_pickles_and_read_again(cache: Cache, loopback: Loopback) -> None:
     assert not is_here(TOY, cache)
     assert_is_toy(load_dataset(TOY, cache))
-    assert {path.name for path in folder_of(cache).iterdir()} == {
-        "description.xml",
-        "features.xml",
-        "dataset.arff",
-    }
+    assert {path.name for path in folder_of(cache).iterdir()} == {"description.xml", "features.xml", "dataset.arff"}
     assert is_here(TOY, cache)
     loopback.requests.clear()
     before = listing(cache.writable)
@@ -176,11 +172,7 @@ def test_incomplete_folder_counts_as_missing_and_is_replaced(cache: Cache) -> No
     (folder_of(cache) / "description.xml").write_text("x")
     assert not is_here(TOY, cache)
     assert_is_toy(load_dataset(TOY, cache))
-    assert {path.name for path in folder_of(cache).iterdir()} == {
-        "description.xml",
-        "features.xml",
-        "dataset.arff",
-    }
+    assert {path.name for path in folder_of(cache).iterdir()} == {"description.xml", "features.xml", "dataset.arff"}
 
 
 def test_wrong_facts_of_a_cached_copy_are_named(cache: Cache) -> None:

@@ -28,7 +28,6 @@ SHA256 = fingerprint(
 SOURCE = {"kind": "openml", "id": DATASET_ID, "version": 3, "target": "selector"}
 FACTS = {"rows": 4, "features": 3, "classes": {"1": 2, "2": 2}, "sha256": SHA256}
 TOY = declare_dataset("toy", SOURCE | {"facts": FACTS})
-WAY_OUT = "run `trimbench task=fetch` with a network, or set TRIMBENCH_CACHE to a folder that holds it"
 
 
 def folder_of(cache: Cache) -> Path:

@@ -9,15 +9,15 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
-from trimbench.papers.configuration import Catalogue, ConfigurationError, configuration_folder
 from trimbench.conformant.conform import conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.statistics import FeatureStatistics
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.sources import is_available
+from trimbench.papers.configuration import Catalogue, ConfigurationError, configuration_folder
 from trimbench.papers.conformant.classifier import distinct_rows, fit_task, fitted
 from trimbench.papers.conformant.protocol import Task, make_task
 from trimbench.papers.conformant.rows import Prepared, encode_task, prepare
+from trimbench.papers.data.availability import is_here
+from trimbench.papers.data.cache import Cache
 
 PROJECT = Catalogue((configuration_folder(),))
 # Training and test rows, columns and features, by protocol and encoding.
@@ -42,7 +42,7 @@ def _kept(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 def task_of(name: str, encoding: str = "paper") -> Task:
     cache = Cache.from_environment(offline=True)
     task = make_task(PROJECT, cache, name, encoding, seed=2018)
-    if not is_available(task.declaration, cache):
+    if not is_here(task.declaration, cache):
         pytest.skip(f"TRIMBENCH_CACHE does not hold {task.declaration.name}")
     return task
 

@@ -10,7 +10,10 @@ import pytest
 
 import trimbench as tb
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data import Cache, categorize, load_dataset, split_rows
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.encoding import categorize
+from trimbench.papers.data.sources import load_dataset
+from trimbench.papers.data.splits import split_rows
 from trimbench.papers.execution.seeds import seed_for
 from trimbench.papers.trimming import quiz_jobs
 from trimbench.papers.trimming.figure5 import Figure5

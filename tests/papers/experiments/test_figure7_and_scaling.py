@@ -13,14 +13,14 @@ import pytest
 import trimbench as tb
 from tests.networks.network_writers import encode_ergo
 from tests.trimming import brute_force
+from trimbench.networks.contraction import ContractionTooLarge
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data import Cache
+from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.job import run_job_function
 from trimbench.papers.trimming import figure7_jobs
 from trimbench.papers.trimming.curves import Curves
 from trimbench.papers.trimming.figure7 import Figure7
 from trimbench.papers.trimming.scaling import Scaling
-from trimbench.networks.contraction import ContractionTooLarge
 
 THRESHOLDS = [0.2, 0.5, 0.8]
 TWO_SIDES = {"digits_1v7": {"dataset": "digits", "positive": ["1"], "negative": ["7"]}}

@@ -46,16 +46,20 @@ _TITLES = {
 # Section 5.1 says how EM and MICE compare with these, for one data set and one share of missing features.
 _CLAIMED_ROW, _CLAIMED_DATASET, _CLAIMED_MISSING = "mnist 1 %", "mnist", 0.01
 _COMPARED = ["mean", "median", "min", "max", "nacl", "normal_draw", "mice"]
-_COLUMNS = {
-    **{"data": "", "missing (%)": ".1f", "method": "", "fitted to": "", "masks": ""},
-    **{"cross entropy": ".4f", "accuracy": ".4f", "weighted F1": ".4f", "fit (s)": ".2f", "ms per row": ".3f"},
-}
 _MEANS = {
     "cross_entropy": "cross entropy",
     "accuracy": "accuracy",
     "f1_weighted": "weighted F1",
     "fit_seconds": "fit (s)",
     "ms_per_row": "ms per row",
+}
+_COLUMNS = {
+    "data": "",
+    "missing (%)": ".1f",
+    **dict.fromkeys(["method", "fitted to", "masks"], ""),
+    **dict.fromkeys(["cross entropy", "accuracy", "weighted F1"], ".4f"),
+    "fit (s)": ".2f",
+    "ms per row": ".3f",
 }
 _EM_NOTE = (
     "What the authors ran under the name of EM draws each missing value from a normal distribution of its column. The "
@@ -81,21 +85,8 @@ class ImputerOptions:
 class EmMice:
     """EM, MICE and nearest neighbours against NaCL and constants (section 5.1).
 
-    Attributes
-    ----------
-    datasets : list of str
-        Protocols.
-    missing : list of float
-    methods : list of str
-        Imputers, and ``nacl``.
-    fit_on : list of {"train", "test"}
-        Complete training rows, or the incomplete test rows themselves.
-    settings : ImputerOptions
-    repetitions : int
-    train_rows, test_rows : int
-        Upper limits: some of these methods take minutes for thousands of rows.
-    encoding : {"paper", "authors"}
-    seed : int
+    Imputers are fitted to complete training rows or to the incomplete test rows themselves. The numbers of rows are
+    upper limits: some of these methods take minutes for thousands of rows.
     """
 
     datasets: list[str]
@@ -220,21 +211,7 @@ def evaluate_imputer(
 ) -> dict[str, Json]:
     """Impute hidden features of some test rows, and measure the predictions of the logistic regression.
 
-    Parameters
-    ----------
-    task : mapping
-        The fields of a `Task`.
-    missing : float
-        Fraction of the features.
-    mask_seed : int
-    method : str
-        An imputer, or ``nacl``, which imputes nothing.
-    fit_on : {"train", "test"}
-        Rows to fit to: complete training rows, or the incomplete test rows themselves.
-    train_rows, test_rows : int
-        Upper limits.
-    settings : mapping
-        The fields of `ImputerOptions`.
+    `task` and `settings` are the fields of a `Task` and of `ImputerOptions`; the method ``nacl`` imputes nothing.
     """
     own = Task.of(task)
     rows, classifier = encoded_rows(own), fitted(own)

@@ -90,17 +90,9 @@ def mask_seed(task: Task, fraction: float, repetition: int, seed: int) -> int:
 def evaluate(
     task: Mapping[str, Json], missing: float, missingness: Mapping[str, Json], mask_seed: int
 ) -> dict[str, Json]:
-    """Hide features of the test rows and measure the predictions of each method.
+    """Hide a fraction of the features of the test rows and measure the predictions of each method.
 
-    Parameters
-    ----------
-    task : mapping
-        The fields of a `Task`.
-    missing : float
-        Fraction of the features.
-    missingness : mapping
-        The fields of a `Missingness`.
-    mask_seed : int
+    `task` and `missingness` are the fields of a `Task` and of a `Missingness`.
     """
     own = Task.of(task)
     rows = encoded_rows(own)

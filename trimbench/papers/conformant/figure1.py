@@ -36,13 +36,8 @@ Probability = Annotated[float, Field(gt=0, lt=1)]
 class Figure1:
     """Two naive Bayes models that classify alike and give features different probabilities (Figure 1).
 
-    Attributes
-    ----------
-    prior : float
-    positive, negative : list of float
-        P(x_i = 1 | c) and P(x_i = 1 | not c) of the first model.
-    other : list of float
-        P(x_i = 1 | c) of the second.
+    `positive` and `negative` are P(x_i = 1 | c) and P(x_i = 1 | not c) of the first model, `other` is P(x_i = 1 | c) of
+    the second.
     """
 
     prior: Probability
@@ -98,14 +93,7 @@ def conforming_models(
 ) -> dict[str, Json]:
     """Compute the weights of a naive Bayes model (Lemma 1), and another model of the same weights (Lemma 2).
 
-    Parameters
-    ----------
-    prior : float
-        P(c) of the first model.
-    positive, negative : list of float
-        P(x_i = 1 | c) and P(x_i = 1 | not c) of the first model.
-    other : list of float
-        P(x_i = 1 | c) of the second model.
+    The parameters are those of `Figure1`.
     """
     bias, weights = weights_of_naive_bayes(prior, positive, negative)
     second_prior, second_negative = naive_bayes_of_weights(bias, weights, other)

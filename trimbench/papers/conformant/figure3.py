@@ -37,16 +37,7 @@ _TRAINING_ROWS, _TEST_ROWS = "training rows", "test rows"
 class Figure3:
     """Fidelity and accuracy under missing pixels (Figure 3).
 
-    Attributes
-    ----------
-    datasets : list of str
-        Protocols.
-    missing : list of float
-        Fractions of the pixels.
-    repetitions : int
-    encodings : list of {"authors", "paper"}
-        Only the authors' is compared with their stored curves.
-    seed : int
+    Only runs with the authors' encoding are compared with their stored curves.
     """
 
     datasets: list[str]

@@ -58,14 +58,7 @@ _NOTES = (
 class Figure6:
     """Sufficient explanations beside support features and those of largest weight (Figure 6).
 
-    Attributes
-    ----------
-    datasets : list of str
-        Protocols with two classes whose features are pixels.
-    rows : list of int
-        Test rows to show, of each data set.
-    encoding : {"paper", "authors"}
-    seed : int
+    The data sets are protocols with two classes whose features are pixels; `rows` are the test rows to show of each.
     """
 
     datasets: list[str]
@@ -154,15 +147,7 @@ def _figure(name: str, title: str, chosen: list[dict[str, Any]], width: int) -> 
 
 @job_function(code=(*CODE, "trimbench.papers.conformant.figure6"))
 def explain_rows(task: Mapping[str, Json], rows: list[int]) -> dict[str, Json]:
-    """Explain the classification of all test rows, and give the pixels of some.
-
-    Parameters
-    ----------
-    task : mapping
-        The fields of a `Task` with two classes.
-    rows : list of int
-        Test rows whose pixels to give.
-    """
+    """Explain the classification of all test rows of a `Task` with two classes, and give the pixels of some."""
     own = Task.of(task)
     found, model = encoded_rows(own), conformant_model(own)
     start = time.perf_counter()

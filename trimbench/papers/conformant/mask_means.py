@@ -25,19 +25,8 @@ def title_of(rows: pd.DataFrame, dataset: str) -> str:
 def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] = METHODS) -> pd.DataFrame:
     """Return mean and 95 % confidence interval over the masks, for each share of missing features and method.
 
-    Fractions that hide the same number of features are one share.
-
-    Parameters
-    ----------
-    done : DataFrame
-        Rows of finished jobs of one data set.
-    measure : str
-    methods : iterable of str
-        Keys of the results.
-
-    Returns
-    -------
-    DataFrame with the columns missing, percent, method, mean, low, high (NaN for a single mask) and n
+    Fractions that hide the same number of features are one share. The columns are missing, percent, method, mean, low,
+    high (NaN for a single mask) and n; `methods` are keys of the results of one data set, `done`.
     """
     import pandas as pd
 

@@ -30,20 +30,8 @@ _NOTES = (
 class MissingFeatures:
     """Every method against the share of missing features, on data sets of the user's choice.
 
-    Attributes
-    ----------
-    datasets : list of str
-        Protocols (of the group ``protocol``) or data sets.
-    missing : list of float
-        Fractions of the features.
-    repetitions : int
-        Random masks for each fraction.
-    encoding : {"paper", "authors"}
-    mechanism, rounding : str
-        As in `trimbench.papers.data.missingness.Missingness`.
-    rates : dict from feature to rate
-        Of the mechanism ``rates``.
-    seed : int
+    Data sets need no protocol. `mechanism`, `rounding` and `rates` are those of a
+    `trimbench.papers.data.missingness.Missingness`; `repetitions` counts the random masks for each fraction.
     """
 
     datasets: list[str]

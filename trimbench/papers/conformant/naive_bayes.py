@@ -35,21 +35,8 @@ _NAIVE_BAYES_LEADS = ("splice",)
 class NaiveBayesCrossing:
     """Accuracy or weighted F1 of NaCL and of maximum-likelihood naive Bayes over the whole range of missingness (Q3).
 
-    Attributes
-    ----------
-    datasets : list of str
-        Protocols.
-    missing : list of float
-        Fractions of the features.
-    repetitions : int
-        Random masks for each fraction.
-    repetitions_of : dict from data set to int
-        The same for single data sets.
-    measure : {"accuracy", "f1_weighted"}
-    measure_of : dict from data set to measure
-        The same for single data sets: the paper has weighted F1 where classes are unbalanced.
-    encoding : {"paper", "authors"}
-    seed : int
+    `repetitions` counts the random masks for each fraction of missing features. Single data sets may have another
+    number and another measure: the paper has weighted F1 where classes are unbalanced.
     """
 
     datasets: list[str]
@@ -153,13 +140,8 @@ def _pairs(curve: pd.DataFrame) -> list[tuple[float, float, float]]:
 def crossing(pairs: list[tuple[float, float, float]]) -> float:
     """Return from which share on the second curve is no lower than the first.
 
-    Parameters
-    ----------
-    pairs : list of (percent, first, second)
-        By increasing percent.
+    Each of the pairs is (percent, first, second), by increasing percent.
 
-    Examples
-    --------
     >>> crossing([(0, 0.9, 0.8), (50, 0.7, 0.7), (100, 0.1, 0.1)]), crossing([(0, 0.9, 0.7), (20, 0.7, 0.8)])
     (50.0, 13.333333333333334)
     """

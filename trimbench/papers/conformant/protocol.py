@@ -88,17 +88,7 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Task:
-    """A data set with its protocol and encoding: the parameter ``task`` of the jobs.
-
-    Attributes
-    ----------
-    name : str
-        Of the protocol.
-    protocol : Protocol
-    data : Input
-    encoding : {"paper", "authors"}
-    split_seed : int
-    """
+    """A data set with its protocol (called `name`) and encoding: the parameter ``task`` of the jobs."""
 
     name: str
     protocol: Protocol
@@ -124,14 +114,7 @@ class Task:
 def make_task(inputs: Inputs, name: str, encoding: Encoding, seed: int) -> Task:
     """Return the task of a protocol, or of a data set without one (80:20, C = 1).
 
-    Parameters
-    ----------
-    inputs : Inputs
-    name : str
-        A protocol, or a data set.
-    encoding : {"paper", "authors"}
-    seed : int
-        Of the random split, where the protocol does not fix it.
+    The seed is that of the random split, where the protocol does not fix it.
 
     Raises
     ------

@@ -73,17 +73,7 @@ _NOTES = (
 class Solvers:
     """Newton on the reduced form, the paper's geometric program, and a cone program.
 
-    Attributes
-    ----------
-    datasets : list of str
-        Protocols, or ``synthetic``.
-    solvers : list of str
-    solvers_of : dict from data set to list of str
-        The same for single data sets.
-    n_features, n_classes : int
-        Of the synthetic data.
-    encoding : {"paper", "authors"}
-    seed : int
+    The data sets are protocols, or ``synthetic``: random weights of `n_features` and `n_classes`.
     """
 
     datasets: list[str]

@@ -15,16 +15,8 @@ if TYPE_CHECKING:
 def stored_curves(dataset: str, measure: str) -> pd.DataFrame:
     """Return the authors' stored results of one data set, with all features observed first.
 
-    Parameters
-    ----------
-    dataset : str
-        Name of a protocol; without stored results the answer is empty.
-    measure : {"cross_entropy", "accuracy", "f1_weighted"}
-        For Adult they stored a micro-averaged F1, which for one label per row is the accuracy.
-
-    Returns
-    -------
-    DataFrame with the columns method, percent, mean, std and runs
+    The columns are method, percent, mean, std and runs; a data set without stored results has no rows. For Adult they
+    stored a micro-averaged F1, which for one label per row is the accuracy.
     """
     import pandas as pd
 

@@ -25,15 +25,7 @@ _TRAINING_ROWS_PRINTED = ("mnist", "fashion")
 
 @settings
 class Table2:
-    """Size, classes and features of the data sets (Table 2), with both encodings and the classifiers.
-
-    Attributes
-    ----------
-    datasets : list of str
-        Protocols.
-    encodings : list of {"paper", "authors"}
-    seed : int
-    """
+    """Size, classes and features of the data sets (Table 2), with both encodings and the classifiers."""
 
     datasets: list[str]
     encodings: list[Encoding]

@@ -36,25 +36,10 @@ _AS_RUN: Rounding = "fifths"
 
 @settings
 class Tables4And5:
-    """Table 4 or 5: every method at four shares of missing features.
+    """Table 4 (cross entropy) or Table 5 (weighted F1): every method at four shares of missing features.
 
-    Attributes
-    ----------
-    measure : {"cross_entropy", "f1_weighted"}
-        Table 4 or Table 5; both print 100 times the number.
-    datasets : list of str
-        Protocols.
-    missing : list of float
-        Fractions of the features: the labels of the columns in the paper.
-    repetitions : int
-        Random masks for each fraction.
-    repetitions_of : dict from data set to int
-        The same for single data sets.
-    encodings : list of {"paper", "authors"}
-        Where both are the same, it is computed once.
-    roundings : list of str
-        ``fifths``, as the authors count, and ``nearest``, which comes closer to the label.
-    seed : int
+    Shares are the paper's labels; the roundings are ``fifths``, as the authors count, and ``nearest``, which comes
+    closer to the label. Encodings that are the same for a data set are computed once.
     """
 
     measure: Literal["cross_entropy", "f1_weighted"]

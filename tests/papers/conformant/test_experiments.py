@@ -19,6 +19,7 @@ from trimbench.papers.conformant.mask_means import summarise
 from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing, crossing
 from trimbench.papers.conformant.solvers import solve_synthetic
 from trimbench.papers.conformant.stored_curves import interpolated, stored_curves
+from trimbench.papers.conformant.table2 import Table2
 from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
 from trimbench.papers.study.numbers import Number
 from trimbench.papers.study.outcome import Outcome
@@ -242,13 +243,38 @@ def test_em_and_mice_are_compared_with_the_text() -> None:
     assert "Of mnist the smallest share hides no feature" in nothing.notes[-1]
 
 
-def test_weighted_f1_where_classes_are_unbalanced() -> None:
-    common = {"dataset": "adult", "title": "Adult", "status": "ok", "missing": 0.0, "missing_percent": 0.0}
+@pytest.mark.parametrize(
+    ("dataset", "claims"),
+    [("adult", {"complete_lead": 5, "crossing_percent": 100}), ("splice", {"complete_lag": 5})],
+)
+def test_weighted_f1_where_classes_are_unbalanced(dataset: str, claims: dict[str, float]) -> None:
+    common = {"dataset": dataset, "title": dataset, "status": "ok", "missing": 0.0, "missing_percent": 0.0}
     both = {"nacl/accuracy": 0.9, "naive_bayes/accuracy": 0.8, "nacl/f1_weighted": 0.7, "naive_bayes/f1_weighted": 0.65}
-    experiment = NaiveBayesCrossing(datasets=["adult"], missing=[0.0], measure_of={"adult": "f1_weighted"})
+    experiment = NaiveBayesCrossing(datasets=[dataset], missing=[0.0], measure_of={dataset: "f1_weighted"})
     found = experiment.outcome(pd.DataFrame([common | both | {"job": "one"}]))
-    assert number_of(found, "adult/complete_lead").value == pytest.approx(5)
-    assert found.tables[0].frame["measure stored"].tolist() == ["accuracy"]
+    assert {number.quantity: number.value for number in found.numbers} == pytest.approx(claims)
+    assert found.tables[0].frame["measure stored"].tolist() == ["accuracy" if dataset == "adult" else "weighted F1"]
+
+
+@pytest.mark.parametrize(("dataset", "claim"), [("mnist", "balanced_percent"), ("adult", "unbalanced_percent")])
+def test_table_2_says_which_data_sets_are_balanced(dataset: str, claim: str) -> None:
+    rows = pd.DataFrame(
+        {
+            "dataset": [dataset] * 2,
+            "encoding": "paper",
+            "part": ["rows", "classifier"],
+            "status": ["ok", "failed"],
+            "job": ["a", "b"],
+            "class_counts": [[30, 10], None],
+            **{name: [8.0, None] for name in ("rows", "n_train", "n_test", "n_columns", "n_features", "features")},
+            "n_classes": [2.0, None],
+        }
+    )
+    found = Table2(datasets=[dataset], encodings=["paper"]).outcome(rows)
+    assert number_of(found, f"{dataset}/{claim}").value == 75
+    assert {number.quantity for number in found.numbers} == {"size_thousands", "classes", "features", claim}
+    assert {number.jobs for number in found.numbers} == {("a",)}
+    assert found.tables[1].frame["accuracy"].isna().all()
 
 
 def test_outperformed_imputations_are_counted() -> None:

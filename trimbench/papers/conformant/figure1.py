@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -52,8 +53,7 @@ class Figure1:
 
     def cells(self, inputs: Inputs) -> list[Cell]:
         """Return the one job."""
-        parameters = {"positive": self.positive, "negative": self.negative, "other": self.other}
-        return [Cell.of({"figure": "1"}, conforming_models, prior=self.prior, **parameters)]
+        return [Cell.of({"figure": "1"}, conforming_models, **dataclasses.asdict(self))]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return weights, parameters and the table of instances."""

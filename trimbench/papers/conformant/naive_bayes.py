@@ -142,8 +142,8 @@ def crossing(pairs: list[tuple[float, float, float]]) -> float:
 
     Each of the pairs is (percent, first, second), by increasing percent.
 
-    >>> crossing([(0, 0.9, 0.8), (50, 0.7, 0.7), (100, 0.1, 0.1)]), crossing([(0, 0.9, 0.7), (20, 0.7, 0.8)])
-    (50.0, 13.333333333333334)
+    >>> crossing([(0, 0.9, 0.8), (50, 0.7, 0.7), (100, 0.1, 0.1)]), crossing([(0, 0.75, 0.5), (20, 0.5, 0.75)])
+    (50.0, 10.0)
     """
     before: tuple[float, float] | None = None
     for percent, first, second in pairs:

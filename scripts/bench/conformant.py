@@ -13,16 +13,17 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.conformant.conform import SolverName, conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.statistics import FeatureStatistics
+from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.conformant.classifier import fitted
+from trimbench.papers.conformant.encoded_rows import EncodedRows, encoded_rows
+from trimbench.papers.conformant.protocol import make_task
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.missingness import exactly_missing
-from trimbench.papers.conformant.classifier import fitted
-from trimbench.papers.conformant.protocol import make_task
-from trimbench.papers.conformant.rows import Prepared, prepare
+from trimbench.papers.study.inputs import Inputs
 
 
 def seconds(call: Callable[[], object], repeat: int) -> float:
@@ -46,20 +47,21 @@ def say(what: str, value: str) -> None:
     print(f"{what:<72} {value}", flush=True)
 
 
-def learner(name: str) -> tuple[Prepared, Callable[[SolverName], ConformantModel]]:
+def learner(name: str) -> tuple[EncodedRows, Callable[[SolverName], ConformantModel]]:
     """Return the rows of a protocol, and what learns from their means."""
-    task = make_task(Catalogue((configuration_folder(),)), Cache.from_environment(), name, "paper", seed=2018)
-    prepared, classifier = prepare(task.parameters), fitted(task.parameters)
-    layout = FeatureLayout.of(prepared.train.shape[1])
-    means = FeatureStatistics.of(prepared.train, layout)
-    classes = np.arange(len(prepared.classes))
+    inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
+    task = make_task(inputs, name, "paper", seed=2018)
+    rows, classifier = encoded_rows(task), fitted(task)
+    layout = FeatureLayout.of(rows.train.shape[1])
+    means = FeatureStatistics.of(rows.train, layout)
+    classes = np.arange(len(rows.classes))
 
     def learn(solver: SolverName) -> ConformantModel:
         return conform_to_statistics(
             classifier.weights, classifier.biases, classes, layout, means, solver, task.protocol.smoothing
         )
 
-    return prepared, learn
+    return rows, learn
 
 
 def synthetic() -> ConformantModel:
@@ -76,12 +78,12 @@ def synthetic() -> ConformantModel:
 
 
 def main() -> None:
-    prepared, learn = learner("mnist")
+    rows, learn = learner("mnist")
     model = learn("newton")
     fit = seconds(lambda: learn("newton"), 15)
     say("MNIST, 784 features, 10 classes: one fit from the feature means", f"{fit * 1e3:9.1f} ms")
     say("    iterations, moment residual", f"{model.solution.iterations:9d}, {model.residual:.1e}")
-    hidden = prepared.hide(prepared.test, exactly_missing(10_000, 784, 392, np.random.default_rng(0)))
+    hidden = rows.hide(rows.test, exactly_missing(10_000, 784, 392, np.random.default_rng(0)))
     predict = seconds(lambda: model.predict_proba(hidden), 5)
     say("    predicting 10,000 rows with half of the pixels missing", f"{predict:9.3f} s")
 

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench.conformant.conform import linear_scores
+from trimbench.conformant.metrics import accuracy, weighted_f1
 from trimbench.conformant.problem import Matrix, Vector
-from trimbench.papers.conformant.rows import CODE as ROWS_CODE
-from trimbench.papers.conformant.rows import Prepared, prepare
-from trimbench.papers.execution.canonical import canonical_json
+from trimbench.papers.conformant.encoded_rows import CODE as ROWS_CODE
+from trimbench.papers.conformant.encoded_rows import EncodedRows, encoded_rows
+from trimbench.papers.conformant.protocol import Task
+from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.derived import Arrays, remember
 from trimbench.papers.execution.functions import job_function
 
+CODE = ("trimbench.conformant", *ROWS_CODE, "trimbench.papers.conformant.classifier")
 # Weights of pixels that are nearly always black come last in L-BFGS, and where much is missing NaCL depends on them:
 # Newton's method with conjugate gradients takes over for the rest.
 _FIRST_ITERATIONS = 100
 _MAX_ITERATIONS = 100
 _TOLERANCE = 1e-5  # of the gradient of the mean loss
-_CODE = (
-    *ROWS_CODE,
-    "trimbench.papers.conformant.classifier",
-    "trimbench.conformant.metrics",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,55 +48,52 @@ class Fitted:
     iterations: int
     seconds: float
 
+    def scores(self, rows: NDArray[np.uint8] | Matrix) -> Matrix:
+        """Return the linear scores of complete rows."""
+        return np.asarray(rows @ self.weights + self.biases)
 
-def fitted(task: Mapping[str, Any]) -> Fitted:
-    """Return the logistic regression of a task.
-
-    Parameters
-    ----------
-    task : mapping
-        `trimbench.papers.conformant.protocol.Task.parameters`.
-    """
-    return _fitted(canonical_json(dict(task), "task"))
+    def probabilities(self, rows: NDArray[np.uint8] | Matrix) -> Matrix:
+        """Return the class probabilities of complete rows."""
+        scores = self.scores(rows)
+        exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))
 
 
 @lru_cache(maxsize=8)
-def _fitted(task_json: str) -> Fitted:
+def fitted(task: Task) -> Fitted:
+    """Return the logistic regression of a task."""
     import sklearn
 
-    task = json.loads(task_json)
-    prepared, inverse_penalty = prepare(task), float(task["protocol"]["inverse_penalty"])
-    # Minutes for the large data sets: the key is all that a fit depends on, and no source text besides.
-    digest = hashlib.sha256(np.packbits(prepared.train, axis=1).tobytes())
-    digest.update(prepared.train_labels.astype("<i8").tobytes())
+    rows, inverse_penalty = encoded_rows(task), task.protocol.inverse_penalty
+    # A fit of the large data sets takes minutes: the key is all that it depends on, and no source text besides.
+    digest = hashlib.sha256(np.packbits(rows.train, axis=1).tobytes())
+    digest.update(rows.train_labels.astype("<i8").tobytes())
     key = {
         "rows": digest.hexdigest(),
-        "shape": list(prepared.train.shape),
+        "shape": list(rows.train.shape),
         "C": inverse_penalty,
         "iterations": [_FIRST_ITERATIONS, _MAX_ITERATIONS],
         "tolerance": _TOLERANCE,
         "sklearn": sklearn.__version__,
     }
-    arrays = remember("logistic", key, lambda: _fit(prepared, inverse_penalty))
+    arrays = remember("logistic", key, lambda: _fit(rows, inverse_penalty))
     iterations, seconds = arrays["run"].tolist()
     return Fitted(arrays["weights"], arrays["biases"], int(iterations), seconds)
 
 
-def _fit(prepared: Prepared, inverse_penalty: float) -> Arrays:
+def _fit(rows: EncodedRows, inverse_penalty: float) -> Arrays:
     from sklearn.linear_model import LogisticRegression
-
-    from trimbench.conformant.conform import linear_scores
 
     classifier = LogisticRegression(C=inverse_penalty, max_iter=_FIRST_ITERATIONS, warm_start=True)
     start = time.perf_counter()
-    places, counts = distinct_rows(prepared.train, prepared.train_labels)
-    rows, labels = prepared.train[places].astype(np.float64), prepared.train_labels[places]
+    places, counts = distinct_rows(rows.train, rows.train_labels)
+    features, labels = rows.train[places].astype(np.float64), rows.train_labels[places]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an unfinished fit shows in the number of iterations
-        classifier.fit(rows, labels, sample_weight=counts.astype(np.float64))
+        classifier.fit(features, labels, sample_weight=counts.astype(np.float64))
         iterations = int(classifier.n_iter_.max())
         classifier.set_params(solver="newton-cg", max_iter=_MAX_ITERATIONS, tol=_TOLERANCE)
-        classifier.fit(rows, labels, sample_weight=counts.astype(np.float64))
+        classifier.fit(features, labels, sample_weight=counts.astype(np.float64))
     iterations += int(classifier.n_iter_.max())
     seconds = time.perf_counter() - start
     weights, biases, _ = linear_scores(classifier)
@@ -107,7 +101,7 @@ def _fit(prepared: Prepared, inverse_penalty: float) -> Arrays:
 
 
 def distinct_rows(rows: NDArray[np.uint8], labels: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return where each row of zeros and ones with its label is first, in order, and how often it is there.
+    """Return where each binary row with its label occurs first, in order, and how often it occurs.
 
     The likelihood of the distinct rows with these weights is that of all rows: CovType has thirty times fewer.
     """
@@ -118,26 +112,17 @@ def distinct_rows(rows: NDArray[np.uint8], labels: NDArray[np.int64]) -> tuple[N
     return places[order], counts[order]
 
 
-@job_function(code=_CODE)
-def fit_task(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Fit the logistic regression of a task and test it with all features.
-
-    Parameters
-    ----------
-    task : mapping
-        `Task.parameters`.
-    """
-    from trimbench.conformant.metrics import accuracy, weighted_f1
-
-    prepared, classifier = prepare(task), fitted(task)
-    scores = prepared.test @ classifier.weights + classifier.biases
-    probabilities = np.exp(scores - scores.max(axis=1, keepdims=True))
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
-    predicted = scores.argmax(axis=1)
+@job_function(code=CODE)
+def fit_task(task: Mapping[str, Json]) -> dict[str, Json]:
+    """Fit the logistic regression of a task and test it with all features."""
+    own = Task.of(task)
+    rows, classifier = encoded_rows(own), fitted(own)
+    probabilities = classifier.probabilities(rows.test)
+    predicted = classifier.scores(rows.test).argmax(axis=1)
     return {
         "iterations": classifier.iterations,
         "fit_seconds": classifier.seconds,
-        "test_accuracy": accuracy(prepared.test_labels, predicted),
-        "test_f1_weighted": weighted_f1(prepared.test_labels, predicted, len(prepared.classes)),
+        "test_accuracy": accuracy(rows.test_labels, predicted),
+        "test_f1_weighted": weighted_f1(rows.test_labels, predicted, len(rows.classes)),
         "test_entropy": float(-(probabilities * np.log(probabilities + 1e-14)).sum(axis=1).mean()),
     }

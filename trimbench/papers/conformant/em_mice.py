@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.conformant.em_mice_jobs import evaluate_imputer
-from trimbench.papers.conformant.protocol import check_encodings, make_task
-from trimbench.papers.conformant.sweep import MEASURES, check_missing, check_repetitions
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.seeds import seed_for
-from trimbench.papers.study.plan import Cell, Outcome, Table, check_axis
+import numpy as np
+from pydantic import PositiveInt
+
+from trimbench.conformant.imputers import ImputerName, fit_imputer
+from trimbench.papers.conformant.classifier import fitted
+from trimbench.papers.conformant.encoded_rows import encoded_rows
+from trimbench.papers.conformant.evaluation import CODE, check_missing, conformant_model, mask_seed, measures
+from trimbench.papers.conformant.protocol import Encoding, Task, make_task
+from trimbench.papers.data.missingness import Missingness
+from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.functions import job_function
+from trimbench.papers.study.cells import Cell, check_axis
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.numbers import Number, numbers_of
+from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.study.tables import Table
+from trimbench.papers.validation import settings, validated
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_FITS = ("train", "test")
+Method = Literal["nacl", ImputerName]
+Part = Literal["train", "test"]
+
 _NACL = "nacl"
-_CONSTANTS = ("mean", "median", "min", "max")
-_SETTINGS = ("n_components", "n_neighbours", "n_nearest_features", "max_iterations")
 _TITLES = {
     "nacl": "NaCL",
     "mean": "mean",
@@ -33,136 +43,132 @@ _TITLES = {
     "mice": "MICE",
     "knn": "nearest neighbours",
 }
+# Section 5.1 says how EM and MICE compare with these, for one data set and one share of missing features.
+_CLAIMED_ROW, _CLAIMED_DATASET, _CLAIMED_MISSING = "mnist 1 %", "mnist", 0.01
+_COMPARED = ["mean", "median", "min", "max", "nacl", "normal_draw", "mice"]
+_MEANS = {
+    "cross_entropy": "cross entropy",
+    "accuracy": "accuracy",
+    "f1_weighted": "weighted F1",
+    "fit_seconds": "fit (s)",
+    "ms_per_row": "ms per row",
+}
+_COLUMNS = {
+    "data": "",
+    "missing (%)": ".1f",
+    **dict.fromkeys(["method", "fitted to", "masks"], ""),
+    **dict.fromkeys(["cross entropy", "accuracy", "weighted F1"], ".4f"),
+    "fit (s)": ".2f",
+    "ms per row": ".3f",
+}
+_EM_NOTE = (
+    "What the authors ran under the name of EM draws each missing value from a normal distribution of its column. The "
+    "EM here fits a mixture of independent binary columns."
+)
+_TRAIN_NOTE = (
+    "Imputers that see complete training rows can be more accurate than NaCL, at far higher cost for each prediction; "
+    "NaCL is deterministic and agrees exactly with the classifier on complete rows."
+)
 
 
-@dataclass(frozen=True)
+@settings
+class ImputerOptions:
+    """Options of the imputers, as in `trimbench.conformant.imputers.fit_imputer`."""
+
+    n_components: PositiveInt
+    n_neighbours: PositiveInt
+    n_nearest_features: PositiveInt | None
+    max_iterations: PositiveInt
+
+
+@settings
 class EmMice:
-    """EM, MICE and nearest neighbours against NaCL and the mean (section 5.1).
+    """EM, MICE and nearest neighbours against NaCL and constants (section 5.1).
 
-    Attributes
-    ----------
-    datasets : list of str
-        Protocols.
-    missing : list of float
-    methods : list of str
-        Imputers, and ``nacl``.
-    fit_on : list of str
-        Of ``train`` and ``test``.
-    repetitions : int
-    train_rows, test_rows : int
-        At most so many: some of these methods take minutes for thousands of rows.
-    settings : dict
-        Options of the imputers.
-    encoding : {"paper", "authors"}
-    seed : int
+    Imputers are fitted to complete training rows or to the incomplete test rows themselves. The numbers of rows are
+    upper limits: some of these methods take minutes for thousands of rows.
     """
 
     datasets: list[str]
     missing: list[float]
-    methods: list[str]
-    fit_on: list[str]
-    settings: dict[str, Any]
-    repetitions: int = 1
-    train_rows: int = 2000
-    test_rows: int = 500
-    encoding: str = "paper"
+    methods: list[Method]
+    fit_on: list[Part]
+    settings: ImputerOptions
+    repetitions: PositiveInt = 1
+    train_rows: PositiveInt = 2000
+    test_rows: PositiveInt = 500
+    encoding: Encoding = "paper"
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_axis("datasets", self.datasets)
-        check_missing(self.missing)
+        check_missing(self.missing, Missingness())
         check_axis("methods", self.methods)
         check_axis("fit_on", self.fit_on)
-        check_repetitions(repetitions=self.repetitions, train_rows=self.train_rows, test_rows=self.test_rows)
-        for method in self.methods:
-            if method not in _TITLES:
-                raise ValueError(f"methods must be of {', '.join(_TITLES)}, got {method!r}")
-        for part in self.fit_on:
-            if part not in _FITS:
-                raise ValueError(f"fit_on must be of {', '.join(_FITS)}, got {part!r}")
-        check_encodings(encoding=self.encoding)
-        _check_settings(self.settings)
 
-    def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
+    def cells(self, inputs: Inputs) -> list[Cell]:
         """Return one job for each data set, fraction, method, rows to fit to, and repetition."""
-        by_dataset: dict[str, list[Cell]] = {}
-        for name in self.datasets:
-            cells = by_dataset.setdefault(name, [])
-            task = make_task(catalogue, cache, name, self.encoding, self.seed)
-            for fraction in self.missing:
-                for repetition in range(self.repetitions):
-                    seed = seed_for(
-                        purpose="mask", dataset=name, missing=float(fraction), repetition=repetition, seed=self.seed
-                    )
-                    for method in self.methods:
-                        for part in self.fit_on if method != _NACL else self.fit_on[:1]:
-                            parameters = {
-                                "task": task.parameters,
-                                "missing": float(fraction),
-                                "mask_seed": seed,
-                                "method": method,
-                                "fit_on": part,
-                                "train_rows": self.train_rows,
-                                "test_rows": self.test_rows,
-                                "settings": self.settings,
-                            }
-                            data = {f"dataset/{task.protocol.dataset}": task.sha256}
-                            job = Job.create(evaluate_imputer, parameters, data)
-                            labels = {"dataset": name, "missing": fraction, "method": method, "fit_on": part}
-                            cells.append(Cell({**labels, "repetition": repetition}, job, (task.declaration,)))
+        tasks = [make_task(inputs, name, self.encoding, self.seed) for name in self.datasets]
+        by_dataset = [self._cells(task) for task in tasks]
         # The first job of a data set fits its logistic regression, which may take long: the others go on meanwhile.
-        first = [cells[0] for cells in by_dataset.values()]
-        return [*first, *(cell for cells in reversed(by_dataset.values()) for cell in cells[1:])]
+        first = [cells[0] for cells in by_dataset]
+        return [*first, *(cell for cells in reversed(by_dataset) for cell in cells[1:])]
+
+    def _cells(self, task: Task) -> list[Cell]:
+        return [
+            Cell.of(
+                {"dataset": task.name, "missing": fraction, "method": method, "fit_on": part, "repetition": repetition},
+                evaluate_imputer,
+                task=task,
+                missing=fraction,
+                mask_seed=mask_seed(task, fraction, repetition, self.seed),
+                method=method,
+                fit_on=part,
+                train_rows=self.train_rows,
+                test_rows=self.test_rows,
+                settings=self.settings,
+            )
+            for fraction in self.missing
+            for repetition in range(self.repetitions)
+            for method in self.methods
+            for part in (self.fit_on if method != _NACL else self.fit_on[:1])
+        ]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the means over the masks."""
-        import pandas as pd
-
-        done = rows[rows["status"] == "ok"]
-        lines: list[dict[str, Any]] = []
-        if len(done):
-            for keys, group in done.groupby(["dataset", "missing", "method", "fit_on"], sort=False):
-                name, _, method, part = map(str, keys)
-                line: dict[str, Any] = {
-                    "data": name,
-                    "missing (%)": group["missing_percent"].mean(),
-                    "method": _TITLES[method],
-                    "fitted to": "training rows" if part == "train" else "incomplete test rows",
-                    "masks": len(group),
-                }
-                means = {title: group[key].mean() for key, title in _COLUMNS.items()}
-                lines.append(line | means)
-        columns = ["data", "missing (%)", "method", "fitted to", "masks", *_COLUMNS.values()]
+        done = successes(rows)
+        groups = done.groupby(["dataset", "missing", "method", "fit_on"], sort=False) if len(done) else ()
+        lines: list[dict[str, Any]] = [
+            {
+                "data": name,
+                "missing (%)": group["missing_percent"].mean(),
+                "method": _TITLES[str(method)],
+                "fitted to": "training rows" if part == "train" else "incomplete test rows",
+                "masks": len(group),
+                **{title: group[key].mean() for key, title in _MEANS.items()},
+            }
+            for (name, _, method, part), group in groups
+        ]
+        lines.sort(key=lambda line: (line["data"], line["missing (%)"], line["cross entropy"]))
         # A hundredth of a dozen features is none of them.
-        nothing = sorted({line["data"] for line in lines if line["missing (%)"] == 0})
-        frame = pd.DataFrame([line for line in lines if line["missing (%)"] > 0], columns=columns)
-        frame = frame.sort_values(["data", "missing (%)", "cross entropy"], kind="stable").reset_index(drop=True)
-        formats = {"missing (%)": ".1f", "fit (s)": ".2f", "ms per row": ".3f"}
-        formats |= dict.fromkeys(["cross entropy", "accuracy", "weighted F1"], ".4f")
-        table = Table("", "Fidelity, accuracy and cost", frame, formats)
-        reproduced, jobs = _claims(done)
-        return Outcome((table,), (), reproduced, self._notes(nothing), jobs=jobs)
+        nothing = dict.fromkeys(line["data"] for line in lines if line["missing (%)"] == 0)
+        shown = [line for line in lines if line["missing (%)"] > 0]
+        table = Table.of("Fidelity, accuracy and cost", shown, _COLUMNS)
+        return Outcome((table,), (), _numbers(done), self._notes(list(nothing)))
 
     def _notes(self, nothing: list[str]) -> list[str]:
-        """Return the notes that hold for these settings; `nothing` are data sets with a share of no feature."""
+        """Return the notes that hold for these settings; in `nothing` are data sets whose smallest share is empty."""
         notes = [
             f"On the first {self.test_rows} test rows, with at most {self.train_rows} training rows for imputers; "
-            "'ms per row' is the time of filling and predicting a row, 'fit (s)' that of fitting the imputer, or of "
-            "the means and the optimisation of NaCL.",
+            "'ms per row' is the time to fill and predict a row, 'fit (s)' that of fitting the imputer, or of the "
+            "means and the optimisation of NaCL."
         ]
         if {"em", "normal_draw"} & set(self.methods):
-            notes.append(
-                "What the authors ran under the name of EM draws each missing value from a normal distribution of its "
-                "column. The EM here fits a mixture of independent binary columns."
-            )
-        few = self.settings.get("n_nearest_features")
-        if "mice" in self.methods and few:
+            notes.append(_EM_NOTE)
+        if "mice" in self.methods and (few := self.settings.n_nearest_features):
             notes.append(f"MICE are chained equations, each column predicted by at most {few} others.")
         if "train" in self.fit_on:
-            notes.append(
-                "Imputers that see complete training rows can be more accurate than NaCL, at far higher cost for each "
-                "prediction; NaCL is deterministic and agrees exactly with the classifier on complete rows."
-            )
+            notes.append(_TRAIN_NOTE)
         if nothing:
             notes.append(
                 f"Of {', '.join(nothing)} the smallest share hides no feature (numbers of features are rounded down): "
@@ -171,40 +177,63 @@ class EmMice:
         return notes
 
 
-def _check_settings(settings: Mapping[str, Any]) -> None:
-    for name, value in settings.items():
-        if name not in _SETTINGS:
-            raise ValueError(f"settings must have the keys {', '.join(_SETTINGS)}, got {name!r}")
-        all_columns = name == "n_nearest_features" and value is None
-        if not all_columns and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise ValueError(f"settings.{name} must be a whole number, 1 or more, got {value!r}")
-
-
-def _claims(done: pd.DataFrame) -> tuple[dict[str, float | None], dict[str, list[str]]]:
+def _numbers(done: pd.DataFrame) -> list[Number]:
     """Return what section 5.1 says of EM and MICE, fitted to the incomplete test rows as the authors did.
 
-    For each data set and share: the place of EM from the worst cross entropy (1 is the worst), the cross entropy of
-    MICE less that of the mean, and how many of EM and MICE have a higher one than NaCL. With them, for each data set
-    and share, the keys of the jobs.
+    The place of EM from the worst cross entropy (1 is the worst), the cross entropy of MICE less that of the mean, and
+    how many of EM and MICE have a higher one than NaCL.
     """
-    claims: dict[str, float | None] = {}
-    jobs: dict[str, list[str]] = {}
     if done.empty:
-        return claims, jobs
-    shown = done[(done["missing_percent"] > 0) & ((done["fit_on"] == "test") | (done["method"] == _NACL))]
-    for (name, missing), group in shown.groupby(["dataset", "missing"]):
-        entropies = group.groupby("method")["cross_entropy"].mean()
-        row = f"{name} {round(100 * float(str(missing)))} %"
-        if {*_CONSTANTS, _NACL, "normal_draw", "mice"} <= set(entropies.index):
-            jobs[row] = list(group["job"])
-            as_run = entropies[[*_CONSTANTS, _NACL, "normal_draw", "mice"]]
-            claims[f"{row}/em_from_worst"] = float((as_run >= as_run["normal_draw"]).sum())
-            claims[f"{row}/mice_less_mean"] = float(as_run["mice"] - as_run["mean"])
-            claims[f"{row}/outperformed"] = float((as_run[["normal_draw", "mice"]] > as_run[_NACL]).sum())
-    return claims, jobs
+        return []
+    claimed = successes(done, dataset=_CLAIMED_DATASET, missing=_CLAIMED_MISSING)
+    claimed = claimed[(claimed["missing_percent"] > 0) & ((claimed["fit_on"] == "test") | (claimed["method"] == _NACL))]
+    entropies = claimed.groupby("method")["cross_entropy"].mean()
+    if not set(_COMPARED) <= set(entropies.index):
+        return []
+    values = {
+        "em_from_worst": float((entropies[_COMPARED] >= entropies["normal_draw"]).sum()),
+        "mice_less_mean": float(entropies["mice"] - entropies["mean"]),
+        "outperformed": float((entropies[["normal_draw", "mice"]] > entropies[_NACL]).sum()),
+    }
+    return numbers_of(_CLAIMED_ROW, values, claimed)
 
 
-_COLUMNS = dict(zip(MEASURES, ["cross entropy", "accuracy", "weighted F1"], strict=True)) | {
-    "fit_seconds": "fit (s)",
-    "ms_per_row": "ms per row",
-}
+@job_function(code=(*CODE, "trimbench.papers.conformant.em_mice"))
+def evaluate_imputer(
+    task: Mapping[str, Json],
+    missing: float,
+    mask_seed: int,
+    method: Method,
+    fit_on: Part,
+    train_rows: int,
+    test_rows: int,
+    settings: Mapping[str, Json],
+) -> dict[str, Json]:
+    """Impute hidden features of some test rows, and measure the predictions of the logistic regression.
+
+    `task` and `settings` are the fields of a `Task` and of `ImputerOptions`; the method ``nacl`` imputes nothing.
+    """
+    own = Task.of(task)
+    rows, classifier = encoded_rows(own), fitted(own)
+    complete = rows.test[:test_rows]
+    mask = Missingness().draw(len(complete), rows.features, missing, np.random.default_rng(mask_seed))
+    gaps = rows.hide(complete, mask)
+    options: dict[str, Any] = dataclasses.asdict(validated(ImputerOptions, settings, "settings"))
+    start = time.perf_counter()
+    if method == "nacl":
+        model = conformant_model(own)
+        middle = time.perf_counter()
+        log_proba = model.predict_log_proba(gaps)
+    else:
+        chosen = np.random.default_rng(mask_seed).permutation(len(rows.train))[:train_rows]
+        fit_to = rows.train[np.sort(chosen)] if fit_on == "train" else gaps
+        impute = fit_imputer(method, fit_to, seed=mask_seed, **options)
+        middle = time.perf_counter()
+        log_proba = np.log(classifier.probabilities(impute(gaps)) + 1e-300)
+    end = time.perf_counter()
+    return {
+        **measures(rows, classifier.probabilities(complete), log_proba),
+        "missing_percent": 100.0 * float(mask.mean()),
+        "fit_seconds": middle - start,
+        "ms_per_row": 1000 * (end - middle) / len(complete),
+    }

@@ -3,112 +3,90 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.conformant.authors import authors_curves, interpolated
-from trimbench.papers.conformant.protocol import check_encodings, make_task
-from trimbench.papers.conformant.sweep import (
-    METHODS,
-    check_missing,
-    check_repetitions,
-    curves,
-    evaluation_cells,
-    formats_of,
-    successes,
-    summarise,
-    title_of,
-    wide,
-)
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.study.plan import Cell, LineFigure, Outcome, Table, check_axis
+from pydantic import PositiveInt
+
+from trimbench.papers.conformant.evaluation import METHODS, check_missing, evaluation_cells
+from trimbench.papers.conformant.mask_means import curves, means_table, summarise, title_of
+from trimbench.papers.conformant.protocol import Encoding, make_task
+from trimbench.papers.conformant.stored_curves import interpolated, stored_curves
+from trimbench.papers.data.missingness import Missingness
+from trimbench.papers.study.cells import Cell, check_axis
+from trimbench.papers.study.figures import LineFigure
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.numbers import Number, numbers_of
+from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.study.tables import Table
+from trimbench.papers.validation import settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # The encoding of the runs that the authors stored.
-_STORED = "authors"
+_STORED: Encoding = "authors"
 _MEASURES = {"cross_entropy": "average cross entropy (nats)", "accuracy": "accuracy"}
 # By cross entropy, maximum imputation is orders of magnitude worse and left out, as in the paper.
 _DRAWN = {"cross_entropy": ["nacl", "mean", "median", "min"], "accuracy": ["nacl", "mean", "median", "min", "max"]}
+_TRAINING_ROWS, _TEST_ROWS = "training rows", "test rows"
 
 
-@dataclass(frozen=True)
+@settings
 class Figure3:
     """Fidelity and accuracy under missing pixels (Figure 3).
 
-    Attributes
-    ----------
-    datasets : list of str
-        Protocols.
-    missing : list of float
-        Fractions of the pixels.
-    repetitions : int
-    encodings : list of str
-        Of ``authors``, whose stored curves are compared with, and ``paper``.
-    seed : int
+    Only runs with the authors' encoding are compared with their stored curves.
     """
 
     datasets: list[str]
     missing: list[float]
-    repetitions: int = 10
-    encodings: list[str] = field(default_factory=lambda: [_STORED, "paper"])
+    repetitions: PositiveInt = 10
+    encodings: list[Encoding] = field(default_factory=lambda: [_STORED, "paper"])
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_axis("datasets", self.datasets)
-        check_missing(self.missing)
-        check_repetitions(repetitions=self.repetitions)
-        check_encodings(encodings=self.encodings)
+        check_missing(self.missing, Missingness())
+        check_axis("encodings", self.encodings)
 
-    def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
+    def cells(self, inputs: Inputs) -> list[Cell]:
         """Return one job for each data set, encoding, fraction and repetition."""
         cells: list[Cell] = []
         for encoding in self.encodings:
-            by_dataset = []
-            for name in self.datasets:
-                task = make_task(catalogue, cache, name, encoding, self.seed)
-                labels = {"encoding": encoding}
-                by_dataset.append(evaluation_cells(task, self.missing, self.repetitions, {}, self.seed, labels))
+            tasks = [make_task(inputs, name, encoding, self.seed) for name in self.datasets]
+            by_dataset = [
+                evaluation_cells(task, self.missing, self.repetitions, Missingness(), self.seed, {"encoding": encoding})
+                for task in tasks
+            ]
             # Data sets take turns, so that two workers do not wait for one logistic regression.
             cells += [cell for turn in zip(*by_dataset, strict=True) for cell in turn]
         return cells
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the curves with the authors' behind them, and the largest distance between both."""
-        import pandas as pd
-
-        tables, figures, distances = [], [], []
-        reproduced: dict[str, float | None] = {}
-        jobs: dict[str, list[str]] = {}
-        for encoding in self.encodings:
-            for name, measure in itertools.product(self.datasets, _MEASURES):
-                done = successes(rows, dataset=name, encoding=encoding)
-                summary = summarise(done, measure, METHODS)
-                if summary.empty:
-                    continue
-                title, stem = f"{title_of(rows, name)}: {_MEASURES[measure]}", f"{name}_{measure}"
-                if encoding != _STORED:
-                    title, stem = f"{title}, encoding of the paper", f"{stem}_{encoding}"
-                tables.append(Table(stem, f"{title}, means", wide(summary), formats_of(summary)))
-                if encoding != _STORED:
-                    continue
-                stored = authors_curves(name, measure)
-                as_run = summarise(done, measure, [key + "@test" for key in _DRAWN[measure] if key != "nacl"])
-                distances += _distances(name, measure, pd.concat([summary, as_run]), stored)
-                jobs[f"{name} {measure}"] = list(done["job"])
-                reproduced[f"{name} {measure}/outperformed"] = _outperformed(measure, summary)
-                if measure == "cross_entropy":
-                    reproduced[f"{name} {measure}/max by worst of the rest"] = _dismissed(summary)
-                figures.append(_figure(stem, measure, title_of(rows, name), summary, stored))
-        for line in distances:
-            # The authors took constants from the complete test rows.
-            if line["constants of"] != "training rows":
-                reproduced[f"{line['data']} {line['measure']}/{line['method']}"] = line["largest distance"]
-        frame = pd.DataFrame(distances, columns=_COLUMNS)
-        main = Table("", "Largest distance to the authors' stored curves, over all fractions", frame, _FORMATS)
-        return Outcome((main, *tables), figures, reproduced, _NOTES, jobs=jobs)
+        tables: list[Table] = []
+        figures: list[LineFigure] = []
+        distances: list[dict[str, Any]] = []
+        numbers: list[Number] = []
+        for encoding, name, measure in itertools.product(self.encodings, self.datasets, _MEASURES):
+            done = successes(rows, dataset=name, encoding=encoding)
+            summary = summarise(done, measure)
+            if summary.empty:
+                continue
+            title, stem = f"{title_of(rows, name)}: {_MEASURES[measure]}", f"{name}_{measure}"
+            if encoding != _STORED:
+                tables.append(means_table(f"{title}, encoding of the paper", summary, f"{stem}_{encoding}"))
+                continue
+            tables.append(means_table(title, summary, stem))
+            stored = stored_curves(name, measure)
+            lines = list(_distances(name, measure, done, stored))
+            distances += lines
+            numbers += numbers_of(f"{name} {measure}", _claims(measure, summary, lines), done)
+            figures.append(_figure(stem, measure, title_of(rows, name), summary, stored))
+        main = Table.of("Largest distance to the authors' stored curves, over all fractions", distances, _COLUMNS)
+        return Outcome((main, *tables), figures, numbers, _NOTES)
 
 
 _NOTES = (
@@ -117,10 +95,24 @@ _NOTES = (
     "The authors cut the test images at their own mean plus 0.05 standard deviations; their curves are compared with "
     "runs of the same encoding. Tables of the encoding of the paper, with the cuts of the training images, stand by "
     "themselves.",
-    "Each point of a curve is compared with the stored curve, linear between its points. The lines drawn have "
-    "constants of the training rows; the table of distances also has those of the complete test rows, as the authors "
-    "had.",
+    "Each point of a curve is compared with the stored curve, linear between its points. The lines drawn use constants "
+    "of the training rows; the table of distances also has those of the complete test rows, as in the authors' runs.",
 )
+_COLUMNS = {
+    **dict.fromkeys(["data", "measure", "method", "constants of"], ""),
+    "largest distance": ".4f",
+    "at missing (%)": ".1f",
+    **dict.fromkeys(["ours", "authors", "interval low", "interval high"], ".4f"),
+}
+
+
+def _claims(measure: str, summary: pd.DataFrame, distances: list[dict[str, Any]]) -> dict[str, float | None]:
+    """Return the numbers of one panel; the authors took constants from the complete test rows."""
+    claims = {line["method"]: line["largest distance"] for line in distances if line["constants of"] != _TRAINING_ROWS}
+    claims["outperformed"] = _outperformed(measure, summary)
+    if measure == "cross_entropy":
+        claims["max by worst of the rest"] = _dismissed(summary)
+    return claims
 
 
 def _outperformed(measure: str, summary: pd.DataFrame) -> float | None:
@@ -128,60 +120,44 @@ def _outperformed(measure: str, summary: pd.DataFrame) -> float | None:
     sign = -1 if measure == "cross_entropy" else 1
     means = summary[(summary["percent"] > 0) & summary["method"].isin(_DRAWN[measure])]
     table = sign * means.pivot_table(index="percent", columns="method", values="mean")
-    if table.empty:
-        return None
-    return float(table.lt(table["nacl"], axis=0).sum(axis=1).min())
+    return None if table.empty else float(table.lt(table["nacl"], axis=0).sum(axis=1).min())
 
 
 def _dismissed(summary: pd.DataFrame) -> float | None:
     """Return the cross entropy of max imputation by that of the worst of the rest, at the share where it is largest."""
-    rest = [method for method in _DRAWN["cross_entropy"] if method != "max"]
     table = summary[summary["percent"] > 0].pivot_table(index="percent", columns="method", values="mean")
     if table.empty or "max" not in table:
         return None
-    return float((table["max"] / table[rest].max(axis=1)).max())
+    return float((table["max"] / table[_DRAWN["cross_entropy"]].max(axis=1)).max())
 
 
-_COLUMNS = [
-    "data",
-    "measure",
-    "method",
-    "constants of",
-    "largest distance",
-    "at missing (%)",
-    "ours",
-    "authors",
-    "interval low",
-    "interval high",
-]
-_FORMATS = {"at missing (%)": ".1f", **dict.fromkeys(["largest distance", *_COLUMNS[6:]], ".4f")}
-
-
-def _distances(name: str, measure: str, summary: pd.DataFrame, stored: pd.DataFrame) -> list[dict[str, Any]]:
-    lines = []
-    fills = [method for method in _DRAWN[measure] if method != "nacl"]
-    for key in ("nacl", *fills, *(method + "@test" for method in fills)):
+def _distances(name: str, measure: str, done: pd.DataFrame, stored: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Give the largest distance of each method to its stored curve, with constants of training and of test rows."""
+    fills = _DRAWN[measure][1:]
+    keys = ["nacl", *fills, *(f"{fill}@test" for fill in fills)]
+    summary = summarise(done, measure, keys)
+    for key in keys:
         method, _, part = key.partition("@")
         curve = stored[stored["method"] == method]
-        worst: dict[str, Any] | None = None
-        for point in summary[summary["method"] == key].to_dict("records"):
-            theirs = interpolated(curve, point["percent"])
-            distance = abs(point["mean"] - theirs) if theirs is not None else -1.0
-            if theirs is not None and (worst is None or distance > worst["largest distance"]):
-                worst = {
-                    "data": name,
-                    "measure": measure,
-                    "method": METHODS[method],
-                    "constants of": "" if method == "nacl" else "test rows" if part else "training rows",
-                    "largest distance": distance,
-                    "at missing (%)": point["percent"],
-                    "ours": point["mean"],
-                    "authors": theirs,
-                    "interval low": point["low"],
-                    "interval high": point["high"],
-                }
-        lines += [worst] if worst else []
-    return lines
+        points = [
+            (abs(point["mean"] - theirs), theirs, point)
+            for point in summary[summary["method"] == key].to_dict("records")
+            if (theirs := interpolated(curve, point["percent"])) is not None
+        ]
+        if points:
+            distance, theirs, point = max(points, key=lambda found: found[0])
+            yield {
+                "data": name,
+                "measure": measure,
+                "method": METHODS[method],
+                "constants of": "" if method == "nacl" else _TEST_ROWS if part else _TRAINING_ROWS,
+                "largest distance": distance,
+                "at missing (%)": point["percent"],
+                "ours": point["mean"],
+                "authors": theirs,
+                "interval low": point["low"],
+                "interval high": point["high"],
+            }
 
 
 def _figure(stem: str, measure: str, title: str, summary: pd.DataFrame, stored: pd.DataFrame) -> LineFigure:

@@ -12,14 +12,17 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.conformant.authors import authors_curves, interpolated
-from trimbench.papers.conformant.em_mice import EmMice
+from trimbench.papers.conformant.em_mice import EmMice, ImputerOptions
 from trimbench.papers.conformant.figure1 import conforming_models
 from trimbench.papers.conformant.figure3 import Figure3
+from trimbench.papers.conformant.mask_means import summarise
 from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing, crossing
 from trimbench.papers.conformant.solvers import solve_synthetic
-from trimbench.papers.conformant.sweep import summarise
-from trimbench.papers.conformant.uci_tables import UciTable
+from trimbench.papers.conformant.stored_curves import interpolated, stored_curves
+from trimbench.papers.conformant.table2 import Table2
+from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
+from trimbench.papers.study.numbers import Number
+from trimbench.papers.study.outcome import Outcome
 
 from ..command_line import Answer
 
@@ -89,16 +92,16 @@ def test_splice_is_within_a_point_and_a_half_of_table_5(command: Command, given_
     assert (order["printed"] == order["ours"]).all()
 
 
-def test_the_authors_curves() -> None:
-    curve = authors_curves("mnist", "accuracy")
+def test_the_stored_curves() -> None:
+    curve = stored_curves("mnist", "accuracy")
     nacl = curve[curve["method"] == "nacl"]
     assert len(nacl) == 40
     assert interpolated(nacl, 0.0) == pytest.approx(0.9172, abs=1e-4)
     assert interpolated(nacl, 101.0) is None
-    assert authors_curves("digits", "accuracy").empty
-    assert not authors_curves("adult", "accuracy").empty, "a micro-averaged F1 is an accuracy"
+    assert stored_curves("digits", "accuracy").empty
+    assert not stored_curves("adult", "accuracy").empty, "a micro-averaged F1 is an accuracy"
     for name in ("mnist", "fashion", "covtype", "adult", "splice"):
-        assert not authors_curves(name, "cross_entropy").empty
+        assert not stored_curves(name, "cross_entropy").empty
 
 
 def test_where_curves_cross() -> None:
@@ -121,7 +124,7 @@ def test_protocols_say_what_they_are(name: str) -> None:
     assert PROJECT.mapping("protocol", name)["dataset"] in PROJECT.names("dataset")
 
 
-def test_fractions_that_hide_as_many_features_are_one_share() -> None:
+def test_fractions_that_hide_equally_many_features_are_one_share() -> None:
     done = pd.DataFrame(
         {
             "missing": [0.0, 0.05, 0.1, 0.1],
@@ -142,6 +145,12 @@ def test_one_mask_has_no_interval() -> None:
     assert np.isnan([line["low"], line["high"]]).all()
 
 
+def number_of(outcome: Outcome, label: str) -> Number:
+    """The one number with this row and quantity."""
+    (found,) = [number for number in outcome.numbers if f"{number.row}/{number.quantity}" == label]
+    return found
+
+
 IMAGES = "digits_3v5"
 NEEDS_NO_DOWNLOAD = ("executor=serial", "offline=true")
 
@@ -156,7 +165,9 @@ def images(tmp_path: Path) -> tuple[str, str]:
     return "--config-dir", str(folder)
 
 
-def test_explanations_of_a_data_set_of_ones_choice(command: Command, tmp_path: Path, images: tuple[str, str]) -> None:
+def test_explanations_of_a_data_set_that_the_user_declares(
+    command: Command, tmp_path: Path, images: tuple[str, str]
+) -> None:
     words = (*images, "experiment=conformant/figure6", f"datasets=[{IMAGES}]", *NEEDS_NO_DOWNLOAD)
     answer = command(*words, "rows=[0,3]")
     assert answer.code == 0, answer.out + answer.err
@@ -182,7 +193,7 @@ def test_figure_3_has_both_encodings_and_compares_one(command: Command, tmp_path
 
 
 def test_distances_are_those_of_the_authors_encoding() -> None:
-    stored = authors_curves("mnist", "accuracy")
+    stored = stored_curves("mnist", "accuracy")
     at = interpolated(stored[stored["method"] == "nacl"], 50.0)
     assert at is not None
     common = {"dataset": "mnist", "title": "MNIST", "status": "ok", "missing": 0.5, "missing_percent": 50.0}
@@ -193,14 +204,14 @@ def test_distances_are_those_of_the_authors_encoding() -> None:
             {**common, **fills, "encoding": "paper", "nacl/accuracy": 0.0, "job": "other"},
         ]
     )
-    found = Figure3(["mnist"], [0.5], 1).outcome(rows)
-    assert found.reproduced["mnist accuracy/NaCL"] == pytest.approx(0.01)
-    assert found.reproduced["mnist accuracy/outperformed"] == 3
-    assert found.jobs_behind("mnist accuracy/NaCL") == ["ours"]
+    found = Figure3(datasets=["mnist"], missing=[0.5], repetitions=1).outcome(rows)
+    assert number_of(found, "mnist accuracy/NaCL").value == pytest.approx(0.01)
+    assert number_of(found, "mnist accuracy/NaCL").jobs == ("ours",)
+    assert number_of(found, "mnist accuracy/outperformed").value == 3
     assert found.tables[0].frame["ours"].iloc[0] == pytest.approx(at + 0.01)
 
 
-def test_max_imputation_is_held_against_the_worst_of_the_rest() -> None:
+def test_max_imputation_is_compared_with_the_worst_of_the_rest() -> None:
     common = {"dataset": "mnist", "title": "MNIST", "status": "ok", "encoding": "authors", "job": "one"}
     entropies = {"nacl": 0.1, "mean": 0.2, "median": 0.3, "min": 0.4, "naive_bayes": 9.0}
     rows = [
@@ -208,47 +219,74 @@ def test_max_imputation_is_held_against_the_worst_of_the_rest() -> None:
         | {f"{method}/cross_entropy": value for method, value in entropies.items()}
         for share, of_max in ((0.0, 50.0), (0.1, 6.0), (0.5, 8.0), (0.9, 2.0))
     ]
-    found = Figure3(["mnist"], [0.0, 0.1, 0.5, 0.9], 1).outcome(pd.DataFrame(rows))
-    assert found.reproduced["mnist cross_entropy/max by worst of the rest"] == pytest.approx(20)
+    found = Figure3(datasets=["mnist"], missing=[0.0, 0.1, 0.5, 0.9]).outcome(pd.DataFrame(rows))
+    assert number_of(found, "mnist cross_entropy/max by worst of the rest").value == pytest.approx(20)
 
 
-def test_em_and_mice_are_held_against_the_text() -> None:
+def test_em_and_mice_are_compared_with_the_text() -> None:
     entropies = {"nacl": 0.1, "mean": 0.2, "median": 0.3, "min": 0.4, "max": 0.9, "normal_draw": 0.8, "mice": 0.25}
     common = {"dataset": "mnist", "missing": 0.01, "missing_percent": 0.9, "status": "ok", "fit_on": "test"}
     rest = {"accuracy": 0.5, "f1_weighted": 0.5, "fit_seconds": 1.0, "ms_per_row": 1.0}
     rows = pd.DataFrame(
         [{**common, **rest, "method": name, "cross_entropy": v, "job": name} for name, v in entropies.items()]
     )
-    experiment = EmMice(["mnist"], [0.01], list(entropies), ["test"], {})
+    options = ImputerOptions(n_components=20, n_neighbours=10, n_nearest_features=20, max_iterations=5)
+    methods: list[Any] = list(entropies)
+    experiment = EmMice(datasets=["mnist"], missing=[0.01], methods=methods, fit_on=["test"], settings=options)
     found = experiment.outcome(rows)
-    assert found.reproduced == {
-        "mnist 1 %/em_from_worst": 2,
-        "mnist 1 %/mice_less_mean": pytest.approx(0.05),
-        "mnist 1 %/outperformed": 2,
-    }
-    assert found.jobs_behind("mnist 1 %/outperformed") == list(entropies)
+    values = {number.quantity: number.value for number in found.numbers}
+    assert values == {"em_from_worst": 2, "mice_less_mean": pytest.approx(0.05), "outperformed": 2}
+    assert {(number.row, number.jobs) for number in found.numbers} == {("mnist 1 %", tuple(entropies))}
+    assert not experiment.outcome(rows.assign(dataset="adult")).numbers, "the text says nothing of others"
     nothing = experiment.outcome(rows.assign(missing_percent=0.0))
     assert nothing.tables[0].frame.empty
     assert "Of mnist the smallest share hides no feature" in nothing.notes[-1]
 
 
-def test_weighted_f1_where_classes_are_unbalanced() -> None:
-    common = {"dataset": "adult", "title": "Adult", "status": "ok", "missing": 0.0, "missing_percent": 0.0}
+@pytest.mark.parametrize(
+    ("dataset", "claims"),
+    [("adult", {"complete_lead": 5, "crossing_percent": 100}), ("splice", {"complete_lag": 5})],
+)
+def test_weighted_f1_where_classes_are_unbalanced(dataset: str, claims: dict[str, float]) -> None:
+    common = {"dataset": dataset, "title": dataset, "status": "ok", "missing": 0.0, "missing_percent": 0.0}
     both = {"nacl/accuracy": 0.9, "naive_bayes/accuracy": 0.8, "nacl/f1_weighted": 0.7, "naive_bayes/f1_weighted": 0.65}
-    experiment = NaiveBayesCrossing(["adult"], [0.0], measure_of={"adult": "f1_weighted"})
+    experiment = NaiveBayesCrossing(datasets=[dataset], missing=[0.0], measure_of={dataset: "f1_weighted"})
     found = experiment.outcome(pd.DataFrame([common | both | {"job": "one"}]))
-    assert found.reproduced["adult/complete_lead"] == pytest.approx(5)
-    assert found.tables[0].frame["measure stored"].tolist() == ["accuracy"]
+    assert {number.quantity: number.value for number in found.numbers} == pytest.approx(claims)
+    assert found.tables[0].frame["measure stored"].tolist() == ["accuracy" if dataset == "adult" else "weighted F1"]
 
 
-def test_imputations_that_are_outperformed_are_counted() -> None:
+@pytest.mark.parametrize(("dataset", "claim"), [("mnist", "balanced_percent"), ("adult", "unbalanced_percent")])
+def test_table_2_says_which_data_sets_are_balanced(dataset: str, claim: str) -> None:
+    rows = pd.DataFrame(
+        {
+            "dataset": [dataset] * 2,
+            "encoding": "paper",
+            "part": ["rows", "classifier"],
+            "status": ["ok", "failed"],
+            "job": ["a", "b"],
+            "class_counts": [[30, 10], None],
+            **{name: [8.0, None] for name in ("rows", "n_train", "n_test", "n_columns", "n_features", "features")},
+            "n_classes": [2.0, None],
+        }
+    )
+    found = Table2(datasets=[dataset], encodings=["paper"]).outcome(rows)
+    assert number_of(found, f"{dataset}/{claim}").value == 75
+    assert {number.quantity for number in found.numbers} == {"size_thousands", "classes", "features", claim}
+    assert {number.jobs for number in found.numbers} == {("a",)}
+    assert found.tables[1].frame["accuracy"].isna().all()
+
+
+def test_outperformed_imputations_are_counted() -> None:
     common = {"dataset": "adult", "status": "ok", "encoding": "authors", "rounding": "fifths", "as_run": True}
     values = {"nacl": 0.7, "min@test": 0.6, "max@test": 0.8, "mean@test": 0.65, "median@test": 0.7}
     common |= {"missing": 0.2, "missing_percent": 15.4, "job": "one"}
     row = {**common, **{f"{k}/f1_weighted": v for k, v in values.items()}}
-    found = UciTable("f1_weighted", ["adult"], [0.2], 1).outcome(pd.DataFrame([row]))
-    assert found.reproduced["adult 20 %/outperformed"] == 2
-    assert found.intervals == {}
+    experiment = Tables4And5(measure="f1_weighted", datasets=["adult"], missing=[0.2], repetitions=1)
+    found = experiment.outcome(pd.DataFrame([row]))
+    assert number_of(found, "adult 20 %/outperformed").value == 2
+    assert all(number.interval is None for number in found.numbers)
+    assert found.tables[0].frame["NaCL ±"].isna().all(), "one mask has no interval"
 
 
 def test_conformity_of_a_geometric_program_is_that_of_its_own_probabilities() -> None:
@@ -259,7 +297,7 @@ def test_conformity_of_a_geometric_program_is_that_of_its_own_probabilities() ->
     assert 0 < found["gpkit"]["conformity_error"] < 1e-4
 
 
-def test_data_of_ones_own_may_have_missing_numbers(command: Command, tmp_path: Path) -> None:
+def test_the_users_own_data_may_have_missing_numbers(command: Command, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"age": rng.normal(size=80), "smokes": rng.choice(["yes", "no"], 80)})
     table["ill"] = np.where(table["age"] + rng.normal(size=80) > 0, "yes", "no")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +10,18 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
-from trimbench.conformant.conform import conform_to_statistics
+from trimbench.conformant.conform import SolverName, conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.statistics import FeatureStatistics
-from trimbench.papers.configuration import Catalogue, ConfigurationError, configuration_folder
+from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.conformant.classifier import distinct_rows, fit_task, fitted
-from trimbench.papers.conformant.protocol import Task, make_task
-from trimbench.papers.conformant.rows import Prepared, encode_task, prepare
-from trimbench.papers.data.availability import is_here
+from trimbench.papers.conformant.encoded_rows import EncodedRows, count_rows, encoded_rows, rows_at_hand
+from trimbench.papers.conformant.protocol import Encoding, Task, make_task
 from trimbench.papers.data.cache import Cache
+from trimbench.papers.execution.functions import JobFunction
+from trimbench.papers.study.cells import Cell
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.validation import ConfigurationError
 
 PROJECT = Catalogue((configuration_folder(),))
 # Training and test rows, columns and features, by protocol and encoding.
@@ -39,24 +43,32 @@ def _kept(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "conformant"))
 
 
-def task_of(name: str, encoding: str = "paper") -> Task:
-    cache = Cache.from_environment(offline=True)
-    task = make_task(PROJECT, cache, name, encoding, seed=2018)
-    if not is_here(task.declaration, cache):
-        pytest.skip(f"TRIMBENCH_CACHE does not hold {task.declaration.name}")
+def declared(name: str, encoding: Encoding = "paper") -> Task:
+    return make_task(Inputs(PROJECT, Cache.from_environment(offline=True)), name, encoding, seed=2018)
+
+
+def task_of(name: str, encoding: Encoding = "paper") -> Task:
+    task = declared(name, encoding)
+    if rows_at_hand(task) is None:
+        pytest.skip(f"TRIMBENCH_CACHE does not hold {task.data.name}")
     return task
 
 
+def result(function: JobFunction, task: Task) -> dict[str, object]:
+    """Run a job as a worker does: with the parameters that the cell wrote."""
+    return dict(function(**json.loads(Cell.of({}, function, task=task).job.parameters_json)))
+
+
 @pytest.mark.parametrize(("name", "encoding"), SHAPES)
-def test_shapes_are_those_of_the_protocol(name: str, encoding: str, given_folder: Path) -> None:
+def test_shapes_are_those_of_the_protocol(name: str, encoding: Encoding, given_folder: Path) -> None:
     task = task_of(name, encoding)
-    found = encode_task(task=task.parameters)
+    found = result(count_rows, task)
     assert (found["n_train"], found["n_test"], found["n_columns"], found["n_features"]) == SHAPES[name, encoding]
-    prepared = prepare(task.parameters)
-    for columns in prepared.columns:
+    rows = encoded_rows(task)
+    for columns in rows.columns:
         if len(columns) > 1:
-            assert (prepared.train[:100, columns].sum(axis=1) == 1).all()
-    assert prepared is prepare(task.parameters)
+            assert (rows.train[:100, columns].sum(axis=1) == 1).all()
+    assert rows is encoded_rows(declared(name, encoding)), "equal tasks are encoded once"
 
 
 def test_splice_has_the_authors_test_rows(given_folder: Path) -> None:
@@ -64,7 +76,7 @@ def test_splice_has_the_authors_test_rows(given_folder: Path) -> None:
     if not path.is_file():
         pytest.skip("TRIMBENCH_CACHE does not hold files/nacl/splice")
     theirs = np.loadtxt(path, delimiter=",")[1:].reshape(634, 60, 4)[:, :, [0, 3, 1, 2]]  # A, G, T, C here A, C, G, T
-    ours = prepare(task_of("splice").parameters).test.reshape(634, 60, 4)
+    ours = encoded_rows(task_of("splice")).test.reshape(634, 60, 4)
     assert sorted(map(bytes, theirs.astype(np.uint8))) == sorted(map(bytes, ours))
 
 
@@ -73,19 +85,19 @@ def test_3_versus_5_has_the_authors_images(given_folder: Path) -> None:
     if not path.is_file():
         pytest.skip("TRIMBENCH_CACHE does not hold files/nacl/binaryizedMNIST-3-5")
     theirs = np.loadtxt(path, delimiter=",").astype(np.uint8).reshape(-1, 784)
-    np.testing.assert_array_equal(prepare(task_of("mnist_5v3").parameters).test, theirs)
+    np.testing.assert_array_equal(encoded_rows(task_of("mnist_5v3")).test, theirs)
 
 
-def learned(task: Task, prepared: Prepared, solver: str) -> tb.ConformantModel:
-    classifier = fitted(task.parameters)
-    layout = FeatureLayout.of(prepared.train.shape[1])
+def learned(task: Task, rows: EncodedRows, solver: SolverName) -> tb.ConformantModel:
+    classifier = fitted(task)
+    layout = FeatureLayout.of(rows.train.shape[1])
     return conform_to_statistics(
         classifier.weights,
         classifier.biases,
-        np.arange(len(prepared.classes)),
+        np.arange(len(rows.classes)),
         layout,
-        FeatureStatistics.of(prepared.train, layout),
-        solver,  # type: ignore[arg-type]
+        FeatureStatistics.of(rows.train, layout),
+        solver,
         task.protocol.smoothing,
     )
 
@@ -93,19 +105,19 @@ def learned(task: Task, prepared: Prepared, solver: str) -> tb.ConformantModel:
 @pytest.mark.parametrize("name", ["splice", "adult"])
 def test_newton_agrees_with_gpkit(name: str, given_folder: Path) -> None:
     task = task_of(name)
-    prepared = prepare(task.parameters)
-    newton, gpkit, cvxpy = (learned(task, prepared, solver) for solver in ("newton", "gpkit", "cvxpy"))
-    check_agreement(newton, gpkit, prepared.train[:2000], prepared.test[:500])
-    check_agreement(newton, cvxpy, prepared.train[:2000], prepared.test[:500])
+    rows = encoded_rows(task)
+    newton, gpkit, cvxpy = (learned(task, rows, solver) for solver in ("newton", "gpkit", "cvxpy"))
+    check_agreement(newton, gpkit, rows.train[:2000], rows.test[:500])
+    check_agreement(newton, cvxpy, rows.train[:2000], rows.test[:500])
 
 
 def test_newton_agrees_with_gpkit_on_a_crop_of_mnist(given_folder: Path) -> None:
-    prepared = prepare(task_of("mnist").parameters)
+    rows = encoded_rows(task_of("mnist"))
     middle = [28 * row + column for row in range(10, 18) for column in range(10, 18)]
-    train, labels = prepared.train[:5000, middle], prepared.train_labels[:5000]
+    train, labels = rows.train[:5000, middle], rows.train_labels[:5000]
     classifier = LogisticRegression(max_iter=1000).fit(train, labels)
     newton, gpkit = (tb.conform(classifier, train, solver) for solver in ("newton", "gpkit"))
-    check_agreement(newton, gpkit, train, prepared.test[:500, middle])
+    check_agreement(newton, gpkit, train, rows.test[:500, middle])
 
 
 def check_agreement(newton: tb.ConformantModel, other: tb.ConformantModel, train: np.ndarray, test: np.ndarray) -> None:
@@ -122,13 +134,13 @@ def check_agreement(newton: tb.ConformantModel, other: tb.ConformantModel, train
 def test_models_conform(name: str, groups: bool, given_folder: Path) -> None:
     """On all training rows; a classifier of some of them is as good a one to conform with."""
     task = task_of(name)
-    prepared = prepare(task.parameters)
+    rows = encoded_rows(task)
     classifier = LogisticRegression(C=task.protocol.inverse_penalty, max_iter=50)
-    classifier.fit(prepared.train[:4000], prepared.train_labels[:4000])
-    categorical = [list(columns) for columns in prepared.columns if len(columns) > 1] if groups else None
-    model = tb.conform(classifier, prepared.train, smoothing=task.protocol.smoothing, categorical=categorical)
+    classifier.fit(rows.train[:4000], rows.train_labels[:4000])
+    categorical = [list(columns) for columns in rows.columns if len(columns) > 1] if groups else None
+    model = tb.conform(classifier, rows.train, smoothing=task.protocol.smoothing, categorical=categorical)
     assert model.residual < 1e-10
-    assert model.conformity_error(prepared.test) < 1e-12
+    assert model.conformity_error(rows.test) < 1e-12
 
 
 def test_a_fit_of_distinct_rows_is_that_of_all_rows() -> None:
@@ -147,20 +159,28 @@ def test_a_fit_of_distinct_rows_is_that_of_all_rows() -> None:
 
 
 def test_the_fit_is_that_of_the_paper(given_folder: Path) -> None:
-    found = fit_task(task=task_of("splice").parameters)
+    found = result(fit_task, task_of("splice"))
     # The authors' stored curve begins at 0.9653.
     assert found["test_f1_weighted"] == pytest.approx(0.9653, abs=0.005)
-    again = fit_task(task=task_of("splice").parameters)
+    again = result(fit_task, task_of("splice"))
     assert again == found
 
 
 def test_a_data_set_without_a_protocol_has_a_default() -> None:
-    cache = Cache.from_environment(offline=True)
-    task = make_task(PROJECT, cache, "breast_cancer", "paper", seed=1)
-    prepared = prepare(task.parameters)
-    assert (prepared.train.shape, len(prepared.features)) == ((455, 30), 30)
-    assert fit_task(task=task.parameters)["test_accuracy"] > 0.9
-    with pytest.raises(ConfigurationError, match="encoding must be one of paper, authors, got 'codes'"):
-        make_task(PROJECT, cache, "digits", "codes", seed=1)
+    task = declared("breast_cancer")
+    rows = encoded_rows(task)
+    assert (rows.train.shape, len(rows.features)) == ((455, 30), 30)
+    accuracy = result(fit_task, task)["test_accuracy"]
+    assert isinstance(accuracy, float)
+    assert accuracy > 0.9
     with pytest.raises(ConfigurationError, match="dataset must be one of adult, "):
-        make_task(PROJECT, cache, "digitz", "paper", seed=1)
+        declared("digitz")
+
+
+@pytest.mark.parametrize("name", [*PROJECT.names("protocol"), "breast_cancer"])
+def test_a_job_reads_back_the_task_that_its_cell_was_given(name: str) -> None:
+    task = declared(name, "authors")
+    cell = Cell.of({}, count_rows, task=task)
+    assert Task.of(json.loads(cell.job.parameters_json)["task"]) == task
+    assert cell.inputs == (task.data,)
+    assert cell.job.data == ((f"dataset/{task.data.name}", task.data.sha256),)

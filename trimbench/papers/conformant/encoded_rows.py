@@ -1,41 +1,42 @@
-"""The encoded rows of a task, made once and remembered."""
+"""The rows of a task as zeros and ones, encoded once and remembered."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.papers.conformant.protocol import Protocol
+from trimbench.papers.conformant.protocol import Protocol, Task
+from trimbench.papers.data.availability import is_here
 from trimbench.papers.data.binary import encode_binary
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declaration import declare_dataset
-from trimbench.papers.data.sources import load_dataset
 from trimbench.papers.data.splits import split_rows
-from trimbench.papers.execution.canonical import canonical_json
+from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.derived import Arrays, remember
 from trimbench.papers.execution.functions import code_version, job_function
-from trimbench.papers.validation import validated
+from trimbench.papers.study.inputs import dataset_of
 
 if TYPE_CHECKING:
     from trimbench.papers.data.dataset import Dataset
 
 CODE = (
     "trimbench.papers.data",
+    "trimbench.papers.study.inputs",
     "trimbench.papers.conformant.protocol",
-    "trimbench.papers.conformant.rows",
+    "trimbench.papers.conformant.encoded_rows",
 )
+_SIZES = ("rows", "features", "dropped")
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """Encoded rows.
+class EncodedRows:
+    """Training and test rows as zeros and ones.
 
     Attributes
     ----------
@@ -45,7 +46,7 @@ class Prepared:
     classes : tuple of str
     features : tuple of str
     columns : tuple of tuple of int
-        Columns of each feature.
+        Columns of each feature, one feature after the other.
     sizes : dict of str to int
         Rows and features of the data as it was loaded, and rows that were dropped.
     """
@@ -59,91 +60,74 @@ class Prepared:
     columns: tuple[tuple[int, ...], ...]
     sizes: dict[str, int]
 
+    @property
+    def owners(self) -> NDArray[np.intp]:
+        """The feature of each column."""
+        return np.repeat(np.arange(len(self.columns)), [len(columns) for columns in self.columns])
+
     def hide(self, rows: NDArray[np.uint8], missing: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return rows as numbers with NaN where a feature is missing."""
+        """Return rows as numbers, with NaN in the columns of missing features."""
         values = rows.astype(np.float64)
-        values[self.spread(missing)] = np.nan
+        values[missing[:, self.owners]] = np.nan
         return values
-
-    def spread(self, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a mask over features as a mask over columns."""
-        owner = np.empty(self.train.shape[1], dtype=np.intp)
-        for place, columns in enumerate(self.columns):
-            owner[list(columns)] = place
-        return missing[:, owner]
-
-
-def prepare(task: Mapping[str, Any]) -> Prepared:
-    """Return the encoded rows of a task: from memory, from the user's cache folder, or from the data.
-
-    Parameters
-    ----------
-    task : mapping
-        `Task.parameters`.
-    """
-    return _prepared(canonical_json(dict(task), "task"))
 
 
 @lru_cache(maxsize=3)
-def _prepared(task_json: str) -> Prepared:
-    task = json.loads(task_json)
-    version = code_version(f"{__name__}:encode_task")
-    arrays = remember("rows", {"task": task, "code": version}, lambda: _pack(_compute(task)))
+def encoded_rows(task: Task) -> EncodedRows:
+    """Return the rows of a task: from memory, from the user's cache folder, or from the data."""
+    key = {"task": dataclasses.asdict(task), "code": code_version(f"{__name__}:count_rows")}
+    arrays = remember("rows", key, lambda: _pack(_encode(task)))
     width = int(arrays["width"])
     train, test = (np.unpackbits(arrays[part], axis=1, count=width) for part in ("train", "test"))
-    edges = arrays["edges"].tolist()
-    return Prepared(
+    return EncodedRows(
         train,
         test,
         arrays["train_labels"],
         arrays["test_labels"],
         tuple(arrays["classes"].tolist()),
         tuple(arrays["features"].tolist()),
-        tuple(tuple(range(a, b)) for a, b in itertools.pairwise(edges)),
+        tuple(tuple(range(a, b)) for a, b in itertools.pairwise(arrays["edges"].tolist())),
         {name: int(value) for name, value in zip(_SIZES, arrays["sizes"], strict=True)},
     )
 
 
-_SIZES = ("rows", "features", "dropped")
+def rows_at_hand(task: Task) -> EncodedRows | None:
+    """Return the rows of a task if its data is on this machine, for checks before any job runs."""
+    here = is_here(task.data.declaration, Cache.from_environment(offline=True))
+    return encoded_rows(task) if here else None
 
 
 @job_function(code=CODE)
-def encode_task(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Encode the rows of a task and tell what became of them.
-
-    Parameters
-    ----------
-    task : mapping
-        `Task.parameters`.
-    """
-    prepared = prepare(task)
-    counts = np.bincount(np.concatenate([prepared.train_labels, prepared.test_labels]), minlength=len(prepared.classes))
+def count_rows(task: Mapping[str, Json]) -> dict[str, Json]:
+    """Encode the rows of a task and count rows, columns, features and classes."""
+    rows = encoded_rows(Task.of(task))
+    counts = np.bincount(np.concatenate([rows.train_labels, rows.test_labels]), minlength=len(rows.classes))
     return {
-        **prepared.sizes,
-        "n_train": len(prepared.train),
-        "n_test": len(prepared.test),
-        "n_columns": prepared.train.shape[1],
-        "n_features": len(prepared.features),
-        "n_classes": len(prepared.classes),
+        **rows.sizes,
+        "n_train": len(rows.train),
+        "n_test": len(rows.test),
+        "n_columns": rows.train.shape[1],
+        "n_features": len(rows.features),
+        "n_classes": len(rows.classes),
         "class_counts": counts.tolist(),
     }
 
 
-def _compute(task: Mapping[str, Any]) -> Prepared:
-    protocol = validated(Protocol, task["protocol"], f"protocol {task['name']}")
-    # What a job reads was fetched before it started: a worker never downloads.
-    cache = Cache.from_environment(offline=True)
-    loaded = load_dataset(declare_dataset(protocol.dataset, task["dataset"]), cache)
+def _encode(task: Task) -> EncodedRows:
+    protocol = task.protocol
+    loaded = dataset_of(dataclasses.asdict(task.data))
     keep = _kept(loaded, protocol)
-    train, test = _split(len(loaded.features), keep, protocol, task["split_seed"])
+    train, test = _split(len(loaded.features), keep, protocol, task.split_seed)
     frame = loaded.features.drop(columns=protocol.drop)
-    table = encode_binary(frame.iloc[train], frame.iloc[test], protocol.encoding(task["encoding"]))
+    table = encode_binary(frame.iloc[train], frame.iloc[test], protocol.encoding(task.encoding))
     classes = tuple(protocol.classes or [str(label) for label in loaded.target.cat.categories])
     position = {label: place for place, label in enumerate(classes)}
     labels = np.array([position.get(str(label), -1) for label in loaded.target.cat.categories])
     codes = labels[loaded.target.cat.codes.to_numpy()].astype(np.int64)
     sizes = {"rows": len(loaded.features), "features": loaded.features.shape[1], "dropped": int((~keep).sum())}
-    return Prepared(table.train, table.test, codes[train], codes[test], classes, table.features, table.columns, sizes)
+    return EncodedRows(
+        table.train, table.test, codes[train], codes[test], classes, table.features, table.columns, sizes
+    )
 
 
 def _kept(loaded: Dataset, protocol: Protocol) -> NDArray[np.bool_]:
@@ -170,15 +154,15 @@ def _split(
     return rows[train], rows[test]
 
 
-def _pack(prepared: Prepared) -> Arrays:
+def _pack(rows: EncodedRows) -> Arrays:
     return {
-        "train": np.packbits(prepared.train, axis=1),
-        "test": np.packbits(prepared.test, axis=1),
-        "width": np.array(prepared.train.shape[1]),
-        "train_labels": prepared.train_labels,
-        "test_labels": prepared.test_labels,
-        "classes": np.array(prepared.classes),
-        "features": np.array(prepared.features),
-        "edges": np.concatenate([[0], np.cumsum([len(columns) for columns in prepared.columns])]),
-        "sizes": np.array([prepared.sizes[name] for name in _SIZES]),
+        "train": np.packbits(rows.train, axis=1),
+        "test": np.packbits(rows.test, axis=1),
+        "width": np.array(rows.train.shape[1]),
+        "train_labels": rows.train_labels,
+        "test_labels": rows.test_labels,
+        "classes": np.array(rows.classes),
+        "features": np.array(rows.features),
+        "edges": np.concatenate([[0], np.cumsum([len(columns) for columns in rows.columns])]),
+        "sizes": np.array([rows.sizes[name] for name in _SIZES]),
     }

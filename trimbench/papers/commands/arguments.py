@@ -1,100 +1,122 @@
-"""Slips in the words of a command line, told before the configuration system reads them."""
+"""Mistakes on the command line, found before Hydra composes the configuration."""
 
 from __future__ import annotations
 
-import re
+import argparse
+import itertools
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
 
-from trimbench.papers.commands.tasks import SHARED_KEYS, TASKS
-from trimbench.papers.configuration import Catalogue
+import hydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ChoiceSweep, Override, OverrideType
+from hydra.errors import HydraException
+from omegaconf import DictConfig, ListConfig
+
+from trimbench.papers.commands.invocation import SHARED_KEYS, TASKS
+from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.validation import ConfigurationError, unknown
 
-# The values that an option can have: None for any, nothing for an option without a value.
-OPTIONS: dict[str, tuple[str, ...] | None] = {
-    **dict.fromkeys(("--help", "-h", "--hydra-help", "--version", "--resolve"), ()),
-    **dict.fromkeys(("--run", "-r", "--multirun", "-m", "--shell-completion", "-sc"), ()),
-    **dict.fromkeys(("--cfg", "-c"), ("job", "hydra", "all")),
-    **dict.fromkeys(("--info", "-i"), ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")),
-    **dict.fromkeys(("--package", "-p", "--config-path", "-cp", "--config-name", "-cn", "--config-dir", "-cd"), None),
-    "--experimental-rerun": None,
-}
-_BARE_OPTIONS = ("--info", "-i")  # their value may be left out
-_KEYS = ("experiment", *SHARED_KEYS)
-_SETTING = re.compile(r"(\+\+|\+|~)?[^\s=:,+~]([^\s=]*[^\s=:])?=(?!=)|~[^\s=]+$", re.DOTALL)
+_GROUPS = ("experiment", "executor", "profile")
+_KEYS = (*SHARED_KEYS, "experiment")
+# Hydra's options that take a value; every other word is a setting or an option without a value.
+_VALUED = ("--cfg -c", "--package -p", "--config-path -cp", "--config-name -cn", "--config-dir -cd")
+_EXAMPLES = "for example experiment=trimming/table4 or task=list; trimbench --help shows more"
 _Names = Mapping[str, Sequence[str]]
-_EXAMPLES = "for example experiment=trimming/table4 or task=list; trimbench --help shows all"
 
 
-def check_arguments(arguments: Sequence[str], catalogue: Catalogue) -> None:
-    """Raise an error that says what to write, if some words are neither settings nor options.
+def check_arguments(arguments: Sequence[str]) -> None:
+    """Raise ConfigurationError, which says what to write instead, if a key or a choice does not exist.
 
-    Parameters
-    ----------
-    arguments : sequence of str
-        The words after the name of the program.
-    catalogue : Catalogue
-        Holds the names of experiments, executors and profiles.
-
-    Raises
-    ------
-    ConfigurationError
+    They are those of the project's configuration and of a folder given with ``--config-dir``. With another root or
+    search path, only Hydra knows them.
     """
-    names = {key: catalogue.names(key) for key in ("experiment", "executor", "profile")} | {"task": list(TASKS)}
-    waiting = list(arguments)
-    before = ""
-    while waiting:
-        word = waiting.pop(0)
-        if word.startswith("-"):
-            _check_option(word, waiting, names)
-        elif not _SETTING.match(word):
-            raise _no_setting(word, before, waiting, names)
-        before = word
-
-
-def _check_option(word: str, following: list[str], names: _Names) -> None:
-    """Check one option, and take its value from the words that follow."""
-    name, equals, value = word.partition("=")
-    key = name.lstrip("-")
-    if name not in OPTIONS:
-        if key in _KEYS:
-            got = value if equals else next((one for one in following if not one.startswith("-")), "")
-            raise ConfigurationError(f"settings are written without dashes, got {word!r}; {_advice(key, got, names)}")
-        raise ConfigurationError(f"{unknown('an option', list(OPTIONS), name)}; settings are written key=value")
-    allowed = OPTIONS[name]
-    if allowed == ():
+    parser = argparse.ArgumentParser("trimbench", "trimbench [key=value ...]", add_help=False, allow_abbrev=False)
+    for option in (*_VALUED, "--experimental-rerun"):
+        parser.add_argument(*option.split())
+    parser.add_argument("--info", "-i", nargs="?")
+    options, words = parser.parse_known_args(arguments)
+    own = [Path(options.config_dir).absolute()] if options.config_dir else []
+    catalogue = Catalogue((*own, configuration_folder()))
+    names = {group: catalogue.names(group) for group in _GROUPS}
+    overrides = _parsed(words, names | {"task": list(TASKS)})
+    if options.config_path or options.config_name or any(one.key_or_group == "hydra.searchpath" for one in overrides):
         return
-    if not equals:
-        if name in _BARE_OPTIONS and (not following or following[0] not in (allowed or ())):
-            return
-        value = following.pop(0) if following else ""
-    if not value:
-        raise ConfigurationError(f"{name} must have a value, got none; write {name} {'|'.join(allowed or ['...'])}")
-    if allowed and value not in allowed:
-        raise unknown(name, allowed, value)
+    changes = [override for override in overrides if override.type is OverrideType.CHANGE]
+    chosen = [_choices(override, names) for override in changes if override.key_or_group in _GROUPS]
+    keys = [one.key_or_group for one in changes if one.key_or_group not in _KEYS]
+    keys = [key for key in keys if not key.startswith("hydra")]
+    search = [f"hydra.searchpath=['file://{folder}']" for folder in own if folder.is_dir()]
+    # The keys that exist depend on the experiment: each point of a sweep has its own.
+    for point in itertools.product(*chosen) if keys else ():
+        with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
+            config = hydra.compose("config", overrides=[*point, *search])
+        for key in keys:
+            _check_key(key, config)
 
 
-def _no_setting(word: str, before: str, following: Sequence[str], names: _Names) -> ConfigurationError:
-    """Return the error for a word that is no setting, with what was probably meant."""
-    key, _, value = (part.strip() for part in re.sub(r"\s*(==|:)\s*", "=", word, count=1).partition("="))
-    if key in _KEYS and not value and following and not following[0].startswith("-"):
-        value = following[0].lstrip("=")  # experiment trimming/table4
-    elif before.endswith("="):
-        key, value = before.rstrip("="), word  # experiment= trimming/table4
-    if key in _KEYS:
-        advice = _advice(key, value, names)
+def _parsed(words: Sequence[str], names: _Names) -> list[Override]:
+    """Parse the settings among the words; options without a value remain for Hydra."""
+    overrides = []
+    for word, following in itertools.pairwise([*words, ""]):
+        key, equals, value = word.partition("=")
+        if word.startswith("-"):
+            key = key.lstrip("-")
+            if key in _KEYS:
+                meant = f"{key}={value or following or '...'}"
+                raise ConfigurationError(f"settings are written without dashes, got {word!r}; write {meant}")
+        elif not equals and not word.startswith("~"):
+            raise _no_setting(word, following, names)
+        else:
+            try:
+                overrides.append(OverridesParser.create().parse_override(word))
+            except HydraException as error:
+                raise ConfigurationError(
+                    f"a setting must be key=value, with a number, a word, a list [a,b] or a quoted text as its value, "
+                    f"got {word!r}; quote a text once for the shell and once for Hydra: '{key}=\"...\"'"
+                ) from error
+    return overrides
+
+
+def _no_setting(word: str, following: str, names: _Names) -> ConfigurationError:
+    if word in _KEYS:
+        meant = [f"{word}={following.lstrip('=') or '...'}"]
     else:
-        meant = [f"{group}={word}" for group, known in names.items() if word in known]
-        meant = meant or [f"experiment={name}" for name in names["experiment"] if word and name.endswith(f"/{word}")]
-        meant = meant or [
-            f"{group}={name}" for group, found in names.items() for name in get_close_matches(word, found)
-        ]
-        advice = f"write {' or '.join(meant)}" if meant else _EXAMPLES
+        ends = [(group, name) for group, known in names.items() for name in known if f"/{name}".endswith(f"/{word}")]
+        close = [(group, name) for group, known in names.items() for name in get_close_matches(word, known)]
+        meant = ["=".join(pair) for pair in ends or close]
+    advice = f"write {' or '.join(meant)}" if meant else _EXAMPLES
     return ConfigurationError(f"a setting must be key=value, without spaces, got {word!r}; {advice}")
 
 
-def _advice(key: str, value: str, names: _Names) -> str:
-    """Return how a setting is written; if its value does not exist, which ones do."""
-    if key not in names or value in names[key]:
-        return f"write {key}={value or '...'}"
-    return f"write {key}=..., where {unknown(key, names[key], value)}"
+def _choices(override: Override, names: _Names) -> list[str]:
+    """Return the settings of a group, several in a sweep, after checking that each choice exists."""
+    group = override.key_or_group
+    if not override.is_sweep_override():
+        values = [override.get_value_element_as_str()]
+    else:
+        values = list(override.sweep_string_iterator()) if isinstance(override.value(), ChoiceSweep) else []
+    values = [value.strip("'\"") for value in values]
+    for value in values:
+        if value not in names[group]:
+            raise unknown(group, names[group], value)
+    return [f"{group}={value}" for value in values]
+
+
+def _check_key(key: str, config: DictConfig) -> None:
+    """Raise an error unless a key with dots leads to a value, or into a list."""
+    node: Any = config
+    above: list[str] = []
+    rest = key.split(".")
+    while len(rest) > 1 and isinstance(node.get(rest[0]), DictConfig):
+        node = node[rest[0]]
+        above.append(rest.pop(0))
+    if rest[0] in node and (len(rest) == 1 or isinstance(node[rest[0]], ListConfig)):
+        return
+    allowed = [str(name) for name in node if not str(name).startswith("_")]
+    if above:
+        raise unknown(f"{'.'.join(above)}.key", allowed, ".".join(rest))
+    hint = "" if "runner" in config else "; add experiment=... for a key of an experiment"
+    raise ConfigurationError(f"{unknown('key', [*allowed, 'experiment'], key)}{hint}")

@@ -12,18 +12,7 @@ GROUP = "cost"
 
 
 def measured(catalogue: Catalogue, profile: str) -> Mapping[str, float]:
-    """Return the seconds of one job of each experiment, as an earlier run of the profile measured them.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
-    profile : str
-
-    Returns
-    -------
-    mapping from the name of an experiment to the mean seconds of its jobs
-        Empty for a profile that was never measured.
-    """
+    """Return the mean seconds of one job of each experiment, measured by an earlier run of the profile, if any."""
     if profile not in catalogue.names(GROUP):
         return {}
     return {name: float(seconds) for name, seconds in catalogue.mapping(GROUP, profile).items()}
@@ -37,7 +26,7 @@ def estimate(records: Sequence[Record | None], typical: float | None) -> float |
     records : sequence of Record or None
         What is stored of each job.
     typical : float or None
-        Seconds of one job in an earlier run; the stored jobs of this one, where there are any, say it better.
+        Seconds of one job in an earlier run; used only while no job of this run is stored.
 
     Returns
     -------
@@ -53,7 +42,7 @@ def estimate(records: Sequence[Record | None], typical: float | None) -> float |
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time as a reader would say it: seconds, minutes or hours, in two digits; a dash if it is not known."""
+    """Return a time in seconds, minutes or hours, with two digits; a dash if it is unknown."""
     if seconds is None:
         return "–"
     for unit, size in (("h", 3600.0), ("min", 60.0)):

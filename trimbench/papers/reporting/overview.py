@@ -10,9 +10,9 @@ from typing import Any
 
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.errors import WAY_OUT
-from trimbench.papers.reporting.earlier import profile_of
 from trimbench.papers.reporting.files import unattempted, write_findings, write_summary
 from trimbench.papers.reporting.page import Entry, render_page
+from trimbench.papers.reporting.profiles import profile_of
 from trimbench.papers.reporting.tables import markdown, side_by_side
 from trimbench.papers.reporting.verdicts import VERDICTS, Judgement, compare
 from trimbench.papers.study.reported import Literature, Paper, Reported

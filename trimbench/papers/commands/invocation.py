@@ -1,0 +1,135 @@
+"""What a command line asks for: common settings, experiments, and what they run with."""
+
+from __future__ import annotations
+
+import os
+import sys
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from trimbench.papers.configuration import Catalogue
+from trimbench.papers.validation import ConfigurationError, settings, unknown, validated
+
+if TYPE_CHECKING:
+    from trimbench.papers.data.cache import Cache
+    from trimbench.papers.execution.canonical import Json
+    from trimbench.papers.execution.executors import Executor
+    from trimbench.papers.execution.store import JobStore
+    from trimbench.papers.study.outcome import Experiment
+
+Task = Literal["run", "report", "list", "fetch"]
+TASKS: tuple[Task, ...] = typing.get_args(Task)
+# Keys that every command has; the others belong to the experiment.
+SHARED_KEYS = ("task", "seed", "results", "cache_mode", "offline", "executor", "profile")
+
+
+@settings
+class CommonSettings:
+    """The keys that every command has, apart from groups."""
+
+    task: Task
+    seed: int
+    results: str
+    cache_mode: Literal["default", "ignore", "only"]
+    offline: bool
+
+    def __post_init__(self) -> None:
+        if not self.results:
+            raise ConfigurationError("results must be a folder, got ''; write results=. for the current one")
+
+    @classmethod
+    def of(cls, values: Mapping[str, Json]) -> CommonSettings:
+        """Return the common settings in a composed configuration; raise ConfigurationError if one is not valid."""
+        names = [field.name for field in fields(cls)]
+        return validated(cls, {key: values[key] for key in names if key in values}, "configuration")
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """What a command line asks for.
+
+    Attributes
+    ----------
+    settings : CommonSettings
+    executor : mapping
+        The kind of executor and its options.
+    executor_name : str
+        The executor's name on the command line.
+    experiments : mapping from name to composed configuration
+        The chosen experiment, or all of them.
+    chosen : bool
+        Whether one experiment was chosen.
+    catalogue : Catalogue
+    results : Path
+        Where tables and figures go.
+    altered : tuple of str
+        Keys of the experiments that were set on the command line.
+    """
+
+    settings: CommonSettings
+    executor: Mapping[str, Any]
+    executor_name: str
+    experiments: Mapping[str, Mapping[str, Json]]
+    chosen: bool
+    catalogue: Catalogue
+    results: Path
+    altered: tuple[str, ...] = ()
+
+    @property
+    def profile(self) -> str:
+        """Name of the profile, if the experiments have one."""
+        profiles = [settings.get("profile") for settings in self.experiments.values()]
+        return str(next((profile.get("name") for profile in profiles if isinstance(profile, Mapping)), "unknown"))
+
+    def cache(self) -> Cache:
+        """Return the data cache of this machine."""
+        from trimbench.papers.data.cache import Cache
+        from trimbench.papers.execution.temporary import remove_abandoned
+
+        named = os.environ.get("TRIMBENCH_CACHE", "")
+        if named and not Path(named).expanduser().exists():
+            sys.stderr.write(f"TRIMBENCH_CACHE names a folder that does not exist, {named!r}; creating an empty one.\n")
+        try:
+            cache = Cache.from_environment(offline=self.settings.offline)
+        except ValueError as error:  # TRIMBENCH_CACHE names something that is not a folder
+            raise ConfigurationError(str(error)) from error
+        # Left by downloads that were killed.
+        remove_abandoned(cache.writable.glob(".partial-*"))
+        return cache
+
+    def store(self) -> JobStore:
+        """Return the store of finished jobs."""
+        from trimbench.papers.execution.store import JobStore
+
+        return JobStore(Path(self.settings.results) / "jobs")
+
+    def make_executor(self) -> Executor:
+        """Return the executor of the configuration."""
+        from trimbench.papers.execution.executors import executor_options, make_executor
+
+        try:
+            known = ["kind", *executor_options(str(self.executor.get("kind")))]
+            for key in self.executor:
+                if key not in known:
+                    raise unknown("executor: a key", known, key)
+            return make_executor(**self.executor)
+        except ConfigurationError:
+            raise
+        except ValueError as error:
+            raise ConfigurationError(f"executor: {error}") from error
+
+    def make(self, name: str) -> Experiment:
+        """Return one of the experiments."""
+        from trimbench.papers.study.running import make_experiment
+
+        return make_experiment(name, self.experiments[name], SHARED_KEYS)
+
+    def check(self) -> None:
+        """Raise ConfigurationError if the executor or an experiment cannot be made from the settings."""
+        if self.settings.task in ("run", "report"):
+            self.make_executor()
+        for name in self.experiments:
+            self.make(name)

@@ -1,4 +1,4 @@
-"""Names beside what they name, in the margins of a picture, where they do not overlap."""
+"""Titles, and names in the margins of a picture, placed so that they do not overlap."""
 
 from __future__ import annotations
 
@@ -12,35 +12,36 @@ from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
     from matplotlib.text import Annotation
 
 _FONT_SIZE = 8.0
-# Longer names are broken.
+# Longer names are wrapped.
 _MOST_CHARACTERS = 22
-# Points between the axes and the names, and between two names: one beside and one above the other.
+_TITLE_CHARACTERS_PER_INCH = 11
+# Space in points between the axes and the names, and between two names: side by side, and one above the other.
 _PAD, _GAPS = 9.0, (6.0, 1.5)
-# A name has a leader if it is moved by more than this, or if what it names is further than that from the margin.
+# A name has a leader if it was moved by more points than this, or if its place is further than that from the margin.
 _MOVED, _INSIDE = 6.0, 16.0
-# What text on white must have at least, by the Web Content Accessibility Guidelines.
+# For text on white, from the Web Content Accessibility Guidelines.
 _LEAST_CONTRAST = 4.5
 
 
 @dataclass(frozen=True)
 class Label:
-    """A name and what it names.
+    """A name, and the place in the picture that it names.
 
     Attributes
     ----------
     text : str
     colour : str
-        That of what it names; the text is darker where that is too light to be read on white.
+        The colour of what it names; the text is darkened where this is too light to read on white.
     at : (x, y), optional
-        What is named, in the units of the data. Without it the name belongs to no one place (a key, a note) and
-        stands where there is most room.
+        The named place, in the units of the data. A name without a place (a key, a note) goes where there is most room.
     height : float
-        Where most of what it names is, in the units of the data: of two names at the same place, the higher is above.
+        Typical height of what it names, in the units of the data: it orders names of the same place.
     above : bool
-        The name is above the axes instead of right of them.
+        The name stands above the axes instead of to their right.
     """
 
     text: str
@@ -51,19 +52,15 @@ class Label:
 
 
 def spread(wanted: ArrayLike, sizes: ArrayLike, low: float, high: float) -> NDArray[np.float64]:
-    """Return centres for intervals that do not overlap, with the smallest sum of squared moves.
+    """Move intervals so that they do not overlap, with the smallest sum of squared moves, and return their centres.
 
     Parameters
     ----------
     wanted : array of float, shape (n,)
-        Wanted centres. The order of the intervals is kept, also where the wanted centres are in another.
+        Wanted centres. The intervals stay in this order even if the centres are not sorted.
     sizes : array of float, shape (n,)
     low, high : float
-        The range that the intervals must lie in.
-
-    Returns
-    -------
-    array of float, shape (n,)
+        The range that must contain the intervals.
 
     Raises
     ------
@@ -77,27 +74,22 @@ def spread(wanted: ArrayLike, sizes: ArrayLike, low: float, high: float) -> NDAr
         raise ValueError(f"high - low must be at least the sum of sizes, {sizes.sum():g}, got {high - low!r}")
     if not len(sizes):
         return np.empty(0)
-    # Less what lies before each, intervals that touch have the same place: what remains is a regression by a
-    # sequence that never falls, and bounds only cut that off.
+    # After subtracting the sizes before each interval, intervals that touch have equal values: what remains is an
+    # isotonic regression, and the range only clips its solution.
     before = np.cumsum(sizes) - sizes / 2
     return np.clip(isotonic_regression(wanted - before).x, low, high - sizes.sum()) + before
 
 
 def place(axes: Axes, labels: Sequence[Label]) -> None:
-    """Write names beside the axes, and lines from them to what they name where it is not at their side.
+    """Write names beside the axes, with leaders to named places that are not next to them.
 
-    The picture grows where they have not room enough. What is drawn already, and the limits of the axes, are final.
-
-    Parameters
-    ----------
-    axes : Axes
-        The only one of its figure, which has a constrained layout.
-    labels : sequence of Label
+    The picture grows if it has too little room. `axes` must be the only axes of a figure with a constrained layout;
+    nothing may be drawn into them afterwards.
     """
     canvas: Any = axes.figure
     written = [(label, _write(axes, label)) for label in labels]
     sides = [[pair for pair in written if pair[0].above == above] for above in (False, True)]
-    for _ in range(5):  # what grows changes the ticks, and so the axes
+    for _ in range(5):  # growing changes the ticks, and so the axes
         canvas.draw_without_rendering()
         box = axes.get_window_extent()
         lack = [
@@ -108,14 +100,14 @@ def place(axes: Axes, labels: Sequence[Label]) -> None:
             break
         width, height = canvas.get_size_inches()
         canvas.set_size_inches(width + (max(lack[1], 0) + 1) / canvas.dpi, height + (max(lack[0], 0) + 1) / canvas.dpi)
-    # From here on nothing may move: the names are where the axes are now.
+    # From here on nothing may move: the names are placed relative to the axes as they are now.
     canvas.set_layout_engine("none")
     for along, side in ((1, sides[0]), (0, sides[1])):
         _arrange(axes, side, along)
 
 
 def readable(colour: str) -> str:
-    """Return a colour, darkened until text of it can be read on white."""
+    """Darken a colour until text in it is readable on white."""
     from matplotlib.colors import to_hex, to_rgb
 
     while contrast_on_white(colour) < _LEAST_CONTRAST:
@@ -125,7 +117,7 @@ def readable(colour: str) -> str:
 
 
 def contrast_on_white(colour: str) -> float:
-    """Return the contrast ratio of a colour and white (1 to 21), by the Web Content Accessibility Guidelines."""
+    """Return the contrast ratio (1 to 21) of a colour and white, by the Web Content Accessibility Guidelines."""
     from matplotlib.colors import to_rgb
 
     light = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
@@ -133,13 +125,19 @@ def contrast_on_white(colour: str) -> float:
 
 
 def wrapped(text: str, most: int = _MOST_CHARACTERS) -> str:
-    """Return a text in as few lines of at most so many characters as it can be, of about the same length."""
+    """Wrap text into the fewest lines, of similar length."""
     lines = textwrap.wrap(text, most, break_on_hyphens=False)
     shorter = lines
     while lines and len(shorter) == len(lines):
         lines, most = shorter, most - 1
         shorter = textwrap.wrap(text, most, break_on_hyphens=False) if most else []
     return "\n".join(lines)
+
+
+def set_title(canvas: Canvas, title: str) -> None:
+    """Write the title of a picture, wrapped to its width."""
+    text = wrapped(title, int(_TITLE_CHARACTERS_PER_INCH * canvas.get_figwidth()))
+    canvas.suptitle(text, x=0.015, ha="left", fontsize=10, parse_math=False)
 
 
 def _write(axes: Axes, label: Label) -> Annotation:
@@ -173,21 +171,21 @@ def _write(axes: Axes, label: Label) -> Annotation:
 
 
 def _sizes(side: Sequence[tuple[Label, Annotation]], along: int) -> list[float]:
-    """Return the heights (along 1) or widths (along 0) of names in pixels, with the gaps between them."""
+    """Return the heights (along 1) or widths (along 0) of names in pixels, each with the gap that follows it."""
     from matplotlib.text import Text
 
-    # An annotation's own extent would count its leader.
+    # An annotation's own extent would include its leader.
     return [float(Text.get_window_extent(text).size[along]) + _GAPS[along] * _dots(text) for _, text in side]
 
 
 def _dots(text: Annotation) -> float:
-    """Return how many pixels a point has."""
+    """Return the number of pixels per point."""
     figure: Any = text.figure
     return float(figure.dpi) / 72
 
 
 def _arrange(axes: Axes, side: Sequence[tuple[Label, Annotation]], along: int) -> None:
-    """Move the names of one side along it (0: x, 1: y) to their places, and hide the leaders that are not needed."""
+    """Move the names of one side along it (0: x, 1: y) to their places, and hide unnecessary leaders."""
     box = axes.get_window_extent()
     low, high, edge = (box.y0, box.y1, box.x1) if along else (box.x0, box.x1, box.y1)
     named = [None if label.at is None else axes.transData.transform(label.at) for label, _ in side]
@@ -213,7 +211,7 @@ def _arrange(axes: Axes, side: Sequence[tuple[Label, Annotation]], along: int) -
 
 
 def _largest_gap(known: Sequence[float], low: float, high: float) -> float:
-    """Return where in a range most room is: one of its ends, or the middle between two known places."""
+    """Return the middle of the largest gap between known places, or an end of the range if the gap is there."""
     places = [low, *sorted(np.clip(known, low, high)), high]
     gaps = np.diff(places)
     largest = len(gaps) - 1 - int(np.argmax(gaps[::-1]))

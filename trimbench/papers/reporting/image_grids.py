@@ -1,24 +1,19 @@
-"""A grid of small images."""
+"""Grids of small images."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trimbench.papers.reporting.labels import set_title
 from trimbench.papers.study.figures import ImageFigure
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Canvas
 
 
-def draw_images(canvas: Figure, figure: ImageFigure) -> None:
-    """Draw the images into a picture of one's own, whose size follows from their number.
-
-    Parameters
-    ----------
-    canvas : matplotlib.figure.Figure
-    figure : ImageFigure
-    """
+def draw_images(canvas: Canvas, figure: ImageFigure) -> None:
+    """Draw a grid of images; the size of the picture follows from their number."""
     rows, columns = (list(dict.fromkeys(figure.points[axis])) for axis in ("row", "column"))
     canvas.set_size_inches(1.5 * len(columns) + 0.4, 1.55 * len(rows) + 0.4)
     grid = canvas.subplots(len(rows), len(columns), squeeze=False)
@@ -33,6 +28,7 @@ def draw_images(canvas: Figure, figure: ImageFigure) -> None:
             axes.set_title(column, fontsize=8)
         if columns.index(column) == 0:
             axes.set_ylabel(row, fontsize=8)
+    set_title(canvas, figure.title)
 
 
 def _grey_scale() -> Colormap:

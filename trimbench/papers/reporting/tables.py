@@ -1,10 +1,10 @@
-"""Tables as CSV, Markdown and LaTeX."""
+"""Tables in Markdown and LaTeX, and tables of verdicts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
@@ -14,15 +14,14 @@ from trimbench.papers.study.tables import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-
-# What LaTeX does not know or, as a bar, prints as another sign in its default encoding.
+# Signs that LaTeX lacks, or, for the bar, prints as another sign in its default encoding.
 _IN_LATEX = str.maketrans({"→": r"\ensuremath{\to}", "±": r"\ensuremath{\pm}", "–": "--", "|": r"\ensuremath{|}"})
 
 
 def printable(table: Table) -> pd.DataFrame:
     """Return the table's frame as text, each column in its format; a missing value is a dash."""
 
-    def text(value: Any, spec: str) -> str:
+    def text(value: object, spec: str) -> str:
         if value is None or (isinstance(value, float) and math.isnan(value)):
             return "–"
         return format(value, spec) if spec and not isinstance(value, str) else str(value)
@@ -39,18 +38,18 @@ def markdown(table: Table) -> str:
     return _tabulated(frame.rename(columns=_markdown_cell), table, "github")
 
 
-def heading(column: object) -> str:
-    """Return how a column is headed for a reader; the CSV keeps its name."""
-    return str(column).replace("_", " ")
-
-
 def latex(table: Table) -> str:
     """Return the table in LaTeX, for the package booktabs."""
     return _tabulated(printable(table), table, "latex_booktabs").translate(_IN_LATEX)
 
 
+def heading(column: object) -> str:
+    """Return the heading of a column in words; the CSV keeps its name."""
+    return str(column).replace("_", " ")
+
+
 def _markdown_cell(text: object) -> str:
-    """Return text that stays in its cell: bars and line ends would start another one."""
+    """Return text that stays in its cell: bars and line breaks would end it."""
     return " ".join(str(text).split()).replace("|", r"\|")
 
 
@@ -67,27 +66,30 @@ def _tabulated(frame: pd.DataFrame, table: Table, style: str) -> str:
     )
 
 
+_COMPARISON = {"source": "", "cell": "", "reported": "", "reproduced": ".6g", "verdict": "", "reason": ""}
+_DIFFERENCES = ("cell", "reported", "reproduced", "reason")
+
+
 def comparison(judgements: Sequence[Judgement]) -> Table:
     """Return reported beside reproduced numbers, one row each, with verdict and reason."""
-    lines = [
-        {
-            "source": one.reported.source,
-            "cell": one.reported.label,
-            "reported": one.reported.printed,
-            "reproduced": one.value,
-            "verdict": one.verdict,
-            "reason": one.reason,
-        }
-        for one in judgements
-    ]
-    return Table.of("Reported beside reproduced", lines, _COMPARISON)
+    return Table.of("Reported beside reproduced", map(_line, judgements), _COMPARISON)
 
 
-_COMPARISON = {"source": "", "cell": "", "reported": "", "reproduced": ".6g", "verdict": "", "reason": ""}
+def differences(judgements: Sequence[Judgement]) -> Table:
+    """Return the reproduced numbers that differ, with the reasons."""
+    lines = [_line(one) for one in judgements if one.verdict == "differs"]
+    columns = {column: _COMPARISON[column] for column in _DIFFERENCES}
+    chosen = [{column: line[column] for column in columns} for line in lines]
+    return Table.of("What differs, and why", chosen, columns, name="differences")
+
+
+def _line(one: Judgement) -> dict[str, object]:
+    reported = {"source": one.reported.source, "cell": one.reported.label, "reported": one.reported.printed}
+    return {**reported, "reproduced": one.value, "verdict": one.verdict, "reason": one.reason}
 
 
 def side_by_side(judgements: Sequence[Judgement]) -> Table:
-    """Return a comparison in the shape of the paper's table: a row for each row, a column for each quantity."""
+    """Return a comparison in the shape of the paper's table: a line for each row, a column for each quantity."""
     cells: dict[str, dict[str, str]] = {}
     for one in judgements:
         remark = " (differs)" if one.verdict == "differs" else ""
@@ -98,15 +100,8 @@ def side_by_side(judgements: Sequence[Judgement]) -> Table:
 
 
 def shown(judgement: Judgement) -> str:
-    """Return the reproduced number in few digits, four unless it is whole; a dash where there is none."""
+    """Return the reproduced number with four digits, or all digits of a whole number; a dash if there is none."""
     if judgement.verdict == "not attempted" or judgement.value is None:
         return "–"
     value = float(judgement.value)
     return f"{value:.0f}" if value.is_integer() else f"{value:.4g}"
-
-
-def differences(judgements: Sequence[Judgement]) -> Table:
-    """Return the part of a comparison that differs, with the reasons."""
-    frame = comparison([one for one in judgements if one.verdict == "differs"]).frame
-    columns = ["cell", "reported", "reproduced", "reason"]
-    return Table("What differs, and why", frame[columns], {"reproduced": _COMPARISON["reproduced"]}, "differences")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,20 +12,14 @@ from trimbench.papers.study.numbers import Number
 from trimbench.papers.study.reported import Reported
 
 Verdict = Literal["exact", "within", "trend", "differs", "not attempted"]
-VERDICTS: tuple[Verdict, ...] = ("exact", "within", "trend", "differs", "not attempted")
+VERDICTS: tuple[Verdict, ...] = typing.get_args(Verdict)
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A reported number, its reproduced counterpart, and what becomes of the two.
+    """A reported number, its reproduced counterpart, and the verdict on them.
 
-    Attributes
-    ----------
-    reported : Reported
-    number : Number or None
-        None where the experiment could not run, or not in the paper's settings.
-    verdict : str
-    reason : str
+    The counterpart is None where the experiment could not run, or ran with settings that are not the paper's.
     """
 
     reported: Reported
@@ -39,33 +34,18 @@ class Judgement:
 
 
 def compare(reported: Sequence[Reported], numbers: Sequence[Number], absent: str = "") -> list[Judgement]:
-    """Return the judgement on each reported number, in their order.
-
-    Parameters
-    ----------
-    reported : sequence of Reported
-    numbers : sequence of Number
-    absent : str
-        Why numbers are absent, where that is known.
-    """
+    """Return the judgement on each reported number, in order; `absent` says why numbers are absent, if known."""
     found = {(number.row, number.quantity): number for number in numbers}
     return [judge(one, found.get((one.row, one.quantity)), absent) for one in reported]
 
 
 def judge(reported: Reported, number: Number | None, absent: str = "") -> Judgement:
-    """Return the judgement on one number.
-
-    Parameters
-    ----------
-    reported : Reported
-    number : Number or None
-    absent : str
-        Why there is none, where that is known.
+    """Return the judgement on one number; `absent` says why there is none, if known.
 
     Raises
     ------
     ValueError
-        When the rule asks for a prediction interval and the number has one of another kind.
+        If the rule needs a prediction interval and the number has one of another kind.
     """
     if number is None or number.value is None or math.isnan(number.value):
         reason = absent or (number.reason if number is not None else "") or "not computed in this run"
@@ -74,14 +54,14 @@ def judge(reported: Reported, number: Number | None, absent: str = "") -> Judgem
 
 
 def _verdict(reported: Reported, number: Number, ours: float) -> tuple[Verdict, str]:
-    rule, value, interval = reported.rule, reported.value, number.interval
+    rule, value = reported.rule, reported.value
+    interval = number.interval if rule.kind == "interval" else None
+    if interval is not None and interval.kind != "prediction":
+        raise ValueError(f"the interval of {reported.label} must be a prediction interval, got {interval.kind!r}")
     if reported.is_printed_form_of(ours):
         return "exact", "rounds to the printed digits"
-    if rule.kind == "interval" and interval is not None:
-        if interval.kind != "prediction":
-            raise ValueError(f"the interval of {reported.label} must be a prediction interval, got {interval.kind}")
-        if interval.low <= value <= interval.high:
-            return "within", f"inside the interval {interval.low:.4g} to {interval.high:.4g} over the repetitions"
+    if interval is not None and interval.low <= value <= interval.high:
+        return "within", f"inside the interval {interval.low:.4g} to {interval.high:.4g} over the repetitions"
     if rule.kind == "within" and abs(ours - value) <= rule.tolerance:
         return "within", f"within {rule.tolerance:g} of the printed number"
     if rule.kind == "at_most" and ours <= value:

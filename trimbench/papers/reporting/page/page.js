@@ -30,7 +30,7 @@ const makeSortable = (head) => {
     }
   });
 };
-// Tables of jobs of which only some rows are asked for: those behind one number.
+// Lists of jobs that show only the rows behind one number.
 const chosen = new Map();
 const filter = (name) => {
   const controls = [...document.querySelectorAll("input[data-filters]")].filter((c) => c.dataset.filters === name);
@@ -49,7 +49,7 @@ const filter = (name) => {
     if (count.dataset.counts === name) count.textContent = `${shown} of ${rows.length} ${rows.length === 1 ? "row" : "rows"}`;
   }
 };
-// There may be thousands of jobs: a list of them is made when it is first opened.
+// There may be thousands of jobs: their list is built when it is first opened.
 const fill = (details) => {
   const table = details.querySelector("table");
   if (table.tBodies[0].rows.length) return;
@@ -109,7 +109,7 @@ for (const link of document.querySelectorAll("a[data-jobs]")) {
     details.open = true;
   });
 }
-// A link to folded jobs opens them.
+// A link to a closed list of jobs opens it.
 const unfold = () => {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (target instanceof HTMLDetailsElement) target.open = true;

@@ -2,56 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import Record
-from trimbench.papers.study.plan import LineFigure, Outcome, Table
+from trimbench.papers.reporting.verdicts import Judgement, compare
+from trimbench.papers.study.figures import Figure, LineFigure
+from trimbench.papers.study.numbers import Number
+from trimbench.papers.study.outcome import Outcome
+from trimbench.papers.study.reported import Reported, Rule
 from trimbench.papers.study.running import Findings
-from trimbench.papers.trimming import jobs
+from trimbench.papers.study.tables import Table
+from trimbench.papers.trimming import table4
 
 POINTS = pd.DataFrame({"series": ["s", "s"], "x": [1, 2], "y": [0.1 + 0.2, 1 / 3]})
+MAIN = Table.of("Main table", [{"row": "a", "value": 0.1 + 0.2}, {"row": "b"}], {"row": "", "value": ".3f"})
 
 
 def record(number: int, status: str = "ok", error: str | None = None) -> Record:
     parameters = {"instances": [[0.5, 0.1, number / 100]], "threshold": 0.5}
-    job = Job.create(jobs.achievable_agreement_of_table, parameters, {f"dataset/{number}": "0" * 64})
+    job = Job.create(table4.best_threshold, parameters, {f"dataset/{number}": "0" * 64})
     return Record(job, status, {"value": number} if status == "ok" else None, error, 0.5, {"python": "3"})
+
+
+def reported(row: str, printed: str, kind: Any = "exact", **rule: Any) -> Reported:
+    return Reported("A paper", row, "value", printed, Rule(kind=kind, **rule))
+
+
+def judged(numbers: Sequence[Reported], values: dict[str, float | None]) -> list[Judgement]:
+    return compare(numbers, [Number(row, "value", value) for row, value in values.items()])
+
+
+def line_figure(points: pd.DataFrame = POINTS, title: str = "A title", **settings: Any) -> LineFigure:
+    return LineFigure(**{"title": title, "x_label": "x", "y_label": "y", "points": points} | settings)
 
 
 def findings(
     name: str = "family/one",
     *,
-    records: list[Record] | None = None,
-    figures: tuple[LineFigure, ...] = (LineFigure("", "A title", "x", "y", POINTS),),
-    tables: tuple[Table, ...] | None = None,
+    records: Sequence[Record] | None = None,
+    figures: tuple[Figure, ...] = (line_figure(),),
+    tables: tuple[Table, ...] = (MAIN,),
     missing: dict[str, str] | None = None,
-    reproduced: dict[str, float | None] | None = None,
-    rows: pd.DataFrame | None = None,
-    jobs: dict[str, list[str]] | None = None,
+    values: dict[str, float | None] | None = None,
 ) -> Findings:
     records = [record(1), record(2)] if records is None else records
-    if rows is None:
-        found: list[dict[str, Any]] = [
-            {
-                "cell": place,
-                "status": one.status,
-                "error": one.error,
-                "features": ["a", "é|"],
-                "job": one.job.key,
-            }
-            for place, one in enumerate(records)
-        ]
-        found += [
-            {"cell": len(found), "status": "data not available", "error": why, "job": "f" * 64}
-            for why in (missing or {}).values()
-        ]
-        rows = pd.DataFrame(found)
-    if tables is None:
-        tables = (
-            Table("", "Main table", pd.DataFrame({"row": ["a", "b"], "value": [0.1 + 0.2, None]}), {"value": ".3f"}),
-        )
-    outcome = Outcome(tables, figures, reproduced or {}, ("A note.",), jobs=jobs or {})
-    return Findings(name, {"seed": 1, "runner": "m:C"}, rows, outcome, records, missing or {}, labels=("cell",))
+    rows: list[dict[str, object]] = [
+        {"cell": place, "status": one.status, "error": one.error, "features": ["a", "é|"], "job": one.job.key}
+        for place, one in enumerate(records)
+    ]
+    rows += [
+        {"cell": len(rows), "status": "data not available", "error": why, "job": "f" * 64}
+        for why in (missing or {}).values()
+    ]
+    numbers = [Number(row, "value", value) for row, value in (values or {}).items()]
+    outcome = Outcome(tables, figures, numbers, ("A note.",))
+    settings = {"seed": 1, "runner": "m:C"}
+    return Findings(name, settings, pd.DataFrame(rows), outcome, records, missing or {}, labels=("cell",))

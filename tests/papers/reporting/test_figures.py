@@ -10,8 +10,8 @@ import matplotlib.figure
 import numpy as np
 import pandas as pd
 import pytest
-
 from trimbench.papers.study.plan import ImageFigure, LineFigure
+
 from trimbench.papers.reporting.figures import _STYLE, _coincide, _draw_lines, _picture, draw
 
 POINTS = pd.DataFrame(

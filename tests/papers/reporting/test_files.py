@@ -1,8 +1,9 @@
-"""What an experiment found, in files that are whole or not there."""
+"""Findings in files, each written whole or not at all."""
 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import os
 import subprocess
@@ -13,16 +14,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.temporary import temporary_name
-from trimbench.papers.study.plan import LineFigure, Table
 from trimbench.papers.reporting import files
-from trimbench.papers.reporting.files import write_findings, write_summary
-from trimbench.papers.reporting.verdicts import Reported, Rule
+from trimbench.papers.reporting.files import unattempted, write_findings, write_summary
+from trimbench.papers.reporting.verdicts import compare
+from trimbench.papers.study.tables import Table
 
 from ..command_line import results
-from .builders import POINTS, findings, record
+from .builders import POINTS, findings, judged, line_figure, record, reported
 
-NUMBERS = [Reported("A paper", "a/value", "0.3", Rule("exact")), Reported("A paper", "b/value", "7", Rule("exact"))]
+NUMBERS = [reported("a", "0.3"), reported("b", "7")]
 
 
 def names(paths: list[Path], folder: Path) -> list[str]:
@@ -34,7 +36,7 @@ def names(paths: list[Path], folder: Path) -> list[str]:
 
 
 def test_files_with_reported_numbers(tmp_path: Path) -> None:
-    written = write_findings(findings(reproduced={"a/value": 0.1 + 0.2}), NUMBERS, tmp_path)
+    written = write_findings(findings(), judged(NUMBERS, {"a": 0.1 + 0.2}), tmp_path)
     assert names(written, tmp_path) == [
         "family/one.csv",
         "family/one_rows.csv",
@@ -65,8 +67,8 @@ def test_files_without_reported_numbers(tmp_path: Path) -> None:
 
 
 def test_further_tables_and_figures_have_names_of_their_own(tmp_path: Path) -> None:
-    tables = (Table("", "One", pd.DataFrame({"a": [1]})), Table("more", "Two", pd.DataFrame({"a": [2]})))
-    figures = (LineFigure("deep/vote", "A title", "x", "y", POINTS), LineFigure("none", "", "x", "y", POINTS[:0]))
+    tables = (Table.of("One", [{"a": 1}], ["a"]), Table.of("Two", [{"a": 2}], ["a"], name="more"))
+    figures = (line_figure(name="deep/vote"), line_figure(POINTS[:0], name="none"))
     written = write_findings(findings(tables=tables, figures=figures), [], tmp_path)
     assert {"family/one_more.csv", "family/one_deep_vote.png", "family/one_deep_vote_points.csv"} <= set(
         names(written, tmp_path)
@@ -75,9 +77,8 @@ def test_further_tables_and_figures_have_names_of_their_own(tmp_path: Path) -> N
 
 
 def test_files_of_an_earlier_setting_are_removed(tmp_path: Path) -> None:
-    further = Table("more", "More", pd.DataFrame({"a": [1]}))
-    figure = LineFigure("other", "Another", "x", "y", POINTS)
-    written = write_findings(findings(tables=(further,), figures=(figure,)), [], tmp_path)
+    further = Table.of("More", [{"a": 1}], ["a"], name="more")
+    written = write_findings(findings(tables=(further,), figures=(line_figure(name="other"),)), [], tmp_path)
     mine = tmp_path / "family/one_mine.csv"
     mine.write_text("not ours")
     now = write_findings(findings(), [], tmp_path)
@@ -120,50 +121,45 @@ def test_provenance(tmp_path: Path) -> None:
         ([record(1)], {}, "not computed in this run"),
     ],
 )
-def test_why_a_number_was_not_attempted(tmp_path: Path, records: list, missing: dict[str, str], reason: str) -> None:
-    written = write_findings(findings(records=records, missing=missing), NUMBERS, tmp_path)
-    assert set(pd.read_csv(written[0])["reason"]) == {reason}
+def test_why_a_number_was_not_attempted(records: list[Record], missing: dict[str, str], reason: str) -> None:
+    found = findings(records=records, missing=missing)
+    assert {one.reason for one in compare(NUMBERS, (), unattempted(found))} == {reason}
 
 
-def test_the_page_tells_what_went_wrong(tmp_path: Path) -> None:
+def test_no_number_of_altered_settings_is_compared() -> None:
+    found = dataclasses.replace(findings(values={"a": 0.3}), altered=("splits", "seeds"))
+    assert unattempted(found) == "not the paper's settings: splits, seeds was set"
+    assert found.numbers == ()
+
+
+def test_the_page_reports_what_went_wrong(tmp_path: Path) -> None:
     records = [record(1), record(2, "failed", "Traceback\n  line\nValueError: Boom\n")]
-    write_findings(findings(records=records, missing={"vote": "is away"}, tables=()), NUMBERS, tmp_path)
+    write_findings(findings(records=records, missing={"vote": "is away"}, tables=()), judged(NUMBERS, {}), tmp_path)
     page = (tmp_path / "family/one.md").read_text(encoding="utf-8")
     assert "- Data not available: is away\n- 1 of 3 jobs failed, the first with: ValueError: Boom\n" in page
 
 
-def test_an_empty_table_is_named_as_such(tmp_path: Path) -> None:
-    empty = Table("", "Main table", pd.DataFrame(columns=["row", "value"]))
+def test_an_empty_table_is_called_so(tmp_path: Path) -> None:
+    empty = Table.of("Main table", [], ["row", "value"])
     write_findings(findings(tables=(empty,)), [], tmp_path)
     assert "## Main table\n\nNo row could be computed." in (tmp_path / "family/one.md").read_text(encoding="utf-8")
     assert list(pd.read_csv(tmp_path / "family/one.csv").columns) == ["row", "value"]
 
 
-def test_a_failure_while_drawing_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("owner", "name"), [(files, "draw"), (pd.DataFrame, "to_csv")])
+def test_a_failed_write_leaves_the_old_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
+) -> None:
     write_findings(findings(), [], tmp_path)
     before = results(tmp_path)
 
-    def half(figure: LineFigure, paths: Sequence[Path]) -> None:
-        paths[0].write_bytes(b"half a picture")
+    def half(_: object, where: Path | Sequence[Path], **__: object) -> None:
+        path = where if isinstance(where, Path) else where[0]
+        path.write_bytes(b"half a file")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files, "draw", half)
-    with pytest.raises(OSError, match="No space left"):
-        write_findings(findings(), [], tmp_path)
-    assert results(tmp_path) == before
-    assert not list(tmp_path.rglob(".*")), "no temporary file stays"
-
-
-def test_a_failure_while_writing_a_table_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_findings(findings(), [], tmp_path)
-    before = results(tmp_path)
-
-    def half(self: pd.DataFrame, path: Path, **_: object) -> None:
-        Path(path).write_text("half a table")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(pd.DataFrame, "to_csv", half)
-    with pytest.raises(OSError, match="No space left"):
+    monkeypatch.setattr(owner, name, half)
+    with pytest.raises(OSError, match=r"cannot write .*family/one.*: No space left"):
         write_findings(findings(), [], tmp_path)
     assert results(tmp_path) == before
     assert not list(tmp_path.rglob("*.tmp"))

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.text import Text
 from numpy.typing import NDArray
-
 from trimbench.papers.study.plan import LineFigure
+
 from trimbench.papers.reporting.figures import _COLOURS, _STYLE, _picture
 from trimbench.papers.reporting.labels import _largest_gap, contrast_on_white, readable, spread, wrapped
 

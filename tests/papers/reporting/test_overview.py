@@ -1,4 +1,4 @@
-"""What a command prints, and the summary at its end."""
+"""What a command prints about its experiments, and the summary at its end."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from trimbench.papers.configuration import Catalogue, ConfigurationError
+from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.errors import WAY_OUT
 from trimbench.papers.reporting.overview import Overview
+from trimbench.papers.validation import ConfigurationError
 
 from .builders import findings, record
 
@@ -34,7 +35,7 @@ def summary(tmp_path: Path) -> pd.DataFrame:
 
 
 def test_a_complete_experiment(overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    overview.note(findings(reproduced={"a/value": 0.3, "b/value": 8.0}))
+    overview.note(findings(values={"a": 0.3, "b": 8.0}))
     assert overview.close(summary=False) == 0
     out = capsys.readouterr().out
     assert out.startswith("\n## family/one: complete\n\nMain table\n\n| row   |   value |\n")
@@ -43,7 +44,7 @@ def test_a_complete_experiment(overview: Overview, tmp_path: Path, capsys: pytes
     assert not (tmp_path / "results/summary.csv").exists()
 
 
-def test_failed_jobs_are_told_and_give_exit_code_1(overview: Overview, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_jobs_are_reported_and_give_exit_code_1(overview: Overview, capsys: pytest.CaptureFixture[str]) -> None:
     overview.note(findings(records=[record(1), record(2, "crashed", "the worker process died")]))
     assert overview.close(summary=False) == 1
     out = capsys.readouterr().out
@@ -51,7 +52,9 @@ def test_failed_jobs_are_told_and_give_exit_code_1(overview: Overview, capsys: p
     assert "1 jobs failed, the first with: the worker process died\n" in out
 
 
-def test_missing_data_is_no_failure_and_is_told_once(overview: Overview, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_data_is_reported_once_and_is_no_failure(
+    overview: Overview, capsys: pytest.CaptureFixture[str]
+) -> None:
     missing = {"vote": f"file 'v' is not available from https://x: offline; {WAY_OUT}"}
     for name in ("family/one", "family/two"):
         overview.note(findings(name, records=[], missing=missing))
@@ -59,12 +62,12 @@ def test_missing_data_is_no_failure_and_is_told_once(overview: Overview, capsys:
     out = capsys.readouterr().out
     assert "## family/two: data not available\n" in out
     assert "reproduced: 2 not attempted." in out
-    end = f"\nData that could not be had ({WAY_OUT}):\n  vote: file 'v' is not available from https://x: offline\n"
+    end = f"\nData that is not available ({WAY_OUT}):\n  vote: file 'v' is not available from https://x: offline\n"
     assert out.endswith(end)
 
 
 def test_summary(overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    overview.note(findings(reproduced={"a/value": 0.3}))
+    overview.note(findings(values={"a": 0.3}))
     overview.note(findings("family/two"))
     overview.note_failure("family/three", ValueError("Boom"))
     assert overview.close(summary=True) == 1
@@ -91,5 +94,8 @@ def test_numbers_of_an_experiment_that_could_not_run_were_not_attempted(overview
 def test_mistakes_in_reported_numbers_come_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "reported").mkdir()
     (tmp_path / "reported/paper.yaml").write_text(REPORTED.replace('"7"', "7"))
-    with pytest.raises(ConfigurationError, match="b/value must be quoted, got 7"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"reported numbers of family/one: numbers\.b\.value must be a text \(in quotes\), got 7",
+    ):
         Overview(tmp_path / "results", Catalogue((tmp_path,)))

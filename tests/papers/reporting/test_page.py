@@ -9,43 +9,43 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
-from trimbench.papers.study.plan import Table
 from trimbench.papers.reporting.files import write_findings
-from trimbench.papers.reporting.page import Entry, Paper, render_page
-from trimbench.papers.reporting.tables import comparison
-from trimbench.papers.reporting.verdicts import Reported, Rule
+from trimbench.papers.reporting.page import Entry, render_page
+from trimbench.papers.reporting.verdicts import compare
+from trimbench.papers.study.numbers import Number
+from trimbench.papers.study.reported import Paper
+from trimbench.papers.study.tables import Table
 
-from .builders import findings, record
+from .builders import findings, record, reported
 
 REPORTED = [
-    Reported("Paper, Table 1", "a/value", "0.3", Rule("exact")),
-    Reported("Paper, Table 1", "b/value", "7", Rule("within", 2.0)),
-    Reported("Paper, Table 1", "c/value", "12", Rule("exact", reason="another <machine>")),
-    Reported("Paper, Table 1", "d/value", "1", Rule("exact")),
+    reported("a", "0.3"),
+    reported("b", "7", "within", tolerance=2.0),
+    reported("c", "12", reason="another <machine>"),
+    reported("d", "1"),
 ]
-REPRODUCED: dict[str, float | None] = {"a/value": 0.3, "b/value": 8.0, "c/value": 100.0}
-PAPER = Paper("family", "A family", "Author (2000): A paper", {"Scope": "Everything & more."})
+PAPER = Paper(title="A family", citation="Author (2000): A paper", review={"Scope": "Everything & more."})
+OTHER = Paper(title="Another family", citation="")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 def page(folder: Path) -> str:
-    long = Table("long", "A long table", pd.DataFrame({"name": list("zyxwvutsrqp"), "size": [*range(10), None]}))
+    sizes = [{"name": name, "size": size} for size, name in enumerate("zyxwvutsrq")]
+    long = Table.of("A long table", [*sizes, {"name": "p"}], ["name", "size"], name="long")
     records = [record(number) for number in range(5)]
-    found = findings(
-        tables=(Table("", "Main table", pd.DataFrame({"row": ["<b>"], "a_value": [0.25]})), long),
-        records=records,
-        jobs={"a": [one.job.key for one in records[1:3]] + [records[4].job.key], "b/value": [records[0].job.key]},
-    )
+    keys = [one.job.key for one in records]
+    main = Table.of("Main table", [{"row": "<b>", "a_value": 0.25}], ["row", "a_value"])
+    found = findings(tables=(main, long), records=records)
     write_findings(found, [], folder)
-    compared = comparison(REPORTED, REPRODUCED, "")
+    behind = {"a": (0.3, [*keys[1:3], keys[4]]), "b": (8.0, keys[:1]), "c": (100.0, keys)}
+    numbers = [Number(row, "value", value, tuple(jobs)) for row, (value, jobs) in behind.items()]
     entries = [
-        Entry("family/one", "complete", "What `code </script>` is about", compared, found),
-        Entry("family/two", "failed", "", comparison([], {}, ""), None),
+        Entry("family/one", "complete", "What `code </script>` is about", compare(REPORTED, numbers), found),
+        Entry("family/two", "failed", "", (), None),
     ]
-    return render_page(entries, [PAPER, Paper("other", "Another family", "")], folder, profile="quick")
+    return render_page(entries, {"family": PAPER, "other": OTHER}, folder, profile="quick")
 
 
 def test_everything_is_on_the_page_and_escaped(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_everything_is_on_the_page_and_escaped(tmp_path: Path) -> None:
     assert base64.b64decode(picture) == (tmp_path / "family/one.png").read_bytes()
 
 
-def test_it_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
+def test_it_links_to_nothing_outside(tmp_path: Path) -> None:
     text = page(tmp_path)
     links = re.findall(r'(?:src|href)="([^"]*)"', text)
     assert links
@@ -95,16 +95,16 @@ def browser() -> Iterator[Any]:
 def test_in_a_browser(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
     (tmp_path / "index.html").write_text(page(tmp_path), encoding="utf-8")
     view = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    said: list[str] = []
-    view.on("console", lambda message: said.append(message.text))
-    view.on("pageerror", lambda error: said.append(str(error)))
+    messages: list[str] = []
+    view.on("console", lambda message: messages.append(message.text))
+    view.on("pageerror", lambda error: messages.append(str(error)))
     view.goto((tmp_path / "index.html").as_uri())
 
     def column(table: str, place: int) -> list[str]:
         rows = f"#{table} tbody tr:not([hidden]) td:nth-child({place})"
         return [text.strip() for text in view.locator(rows).all_inner_texts()]
 
-    # Sorting: by number, both ways, what is missing last; by the keyboard too.
+    # Sorting: by number, both ways, missing values last; with the keyboard too.
     head = view.locator("#family-one-table-1 th").nth(1)
     head.click()
     assert column("family-one-table-1", 2) == [*map(str, map(float, range(10))), "–"]
@@ -121,12 +121,12 @@ def test_in_a_browser(browser: Any, tmp_path: Path, width: int, scheme: str) -> 
     view.locator("#numbers input[type=search]").fill("")
     view.locator("#numbers input[data-verdict=differs]").uncheck()
     assert column("all-numbers", 5) == ["exact", "within", "not attempted"]
-    # The summary sorts and filters too.
+    # The summary can be sorted and filtered too.
     view.locator("#by-paper th").nth(1).click()
     assert column("by-paper", 2) == ["0", "4"]
     view.locator("#summary input[type=search]").fill("another")
     assert column("by-paper", 1) == ["Another family"]
-    # A number leads to its own jobs, which are then unfolded; from there to all of them, and on to those of the next.
+    # A number leads to its own jobs, which opens their list; from there to all jobs, and to those of the next number.
     jobs = view.locator("#family-one-jobs")
     assert not jobs.evaluate("e => e.open")
     links = view.locator("#all-numbers a[data-jobs]")
@@ -146,5 +146,5 @@ def test_in_a_browser(browser: Any, tmp_path: Path, width: int, scheme: str) -> 
     assert view.evaluate("document.documentElement.scrollWidth") <= width
     background = view.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(15, 20, 25)")
-    assert said == []
+    assert messages == []
     view.close()

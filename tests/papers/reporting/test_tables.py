@@ -1,4 +1,4 @@
-"""Tables in Markdown and LaTeX."""
+"""Tables in Markdown and LaTeX, and tables of verdicts."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.study.plan import Table
-from trimbench.papers.reporting.tables import comparison, latex, markdown, printable
-from trimbench.papers.reporting.verdicts import Reported, Rule
+from trimbench.papers.reporting.tables import comparison, differences, latex, markdown, printable, side_by_side
+from trimbench.papers.reporting.verdicts import compare
+from trimbench.papers.study.tables import Table
+
+from .builders import judged, reported
 
 FRAME = pd.DataFrame({"name": ["a|b", "x_y & 50%"], "share": [0.25, math.nan], "n": [3, 4]})
 
 
 def table(frame: pd.DataFrame, **formats: str) -> Table:
-    return Table("", "", frame, formats)
+    return Table("", frame, formats)
 
 
 def cells(line: str) -> list[str]:
-    """Return what a reader of Markdown sees in a line of a table."""
+    """Return the cells of a line as a reader of Markdown sees them."""
     return [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 
@@ -41,7 +43,7 @@ def test_markdown() -> None:
     ]
 
 
-def test_latex_of_signs_is_ascii() -> None:
+def test_latex_has_ascii_for_other_signs() -> None:
     text = latex(table(pd.DataFrame({"P(x | c) ±": ["0.5 → 0.4", None]})))
     assert text.isascii()
     assert r"P(x \ensuremath{|} c) \ensuremath{\pm}" in text
@@ -67,12 +69,12 @@ text = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="
 
 
 @given(st.lists(st.tuples(text, text), min_size=1, max_size=4))
-def test_what_stands_in_a_markdown_cell_stays_there(rows: list[tuple[str, str]]) -> None:
+def test_text_stays_in_its_markdown_cell(rows: list[tuple[str, str]]) -> None:
     lines = markdown(table(pd.DataFrame(rows, columns=["a|b", "c"]))).splitlines()
     assert [cells(line) for line in lines[:1] + lines[2:]] == [["a|b", "c"], *map(list, rows)]
 
 
-def test_line_ends_do_not_break_a_markdown_row() -> None:
+def test_line_breaks_do_not_end_a_markdown_row() -> None:
     lines = markdown(table(pd.DataFrame({"error": ["first\n\n  second", "x"]}))).splitlines()
     assert lines[2:] == ["| first second |", "| x            |"]
 
@@ -84,25 +86,29 @@ def test_empty_frames() -> None:
     assert markdown(table(pd.DataFrame())) == latex(table(pd.DataFrame())) == ""
 
 
-def number(key: str, printed: str = "0.50", kind: str = "exact") -> Reported:
-    return Reported("A paper", key, printed, Rule(kind))
+NUMBERS = [reported("a", "0.50"), reported("b", "0.50"), reported("c", "0.50"), reported("d", "timeout", "at_most")]
+JUDGEMENTS = judged(NUMBERS, {"a": 0.5, "b": 0.7, "c": None, "d": 12.0})
 
 
 def test_comparison() -> None:
-    compared = comparison(
-        [number("a/x"), number("b/x"), number("c/x"), number("d/x", "timeout", "at_most")],
-        {"a/x": 0.5, "b/x": 0.7, "d/x": 12.0, "z/x": 1.0},
-        "data not available: heart",
-    )
-    assert compared.frame["cell"].tolist() == ["a/x", "b/x", "c/x", "d/x"]
-    assert compared.frame["verdict"].tolist() == ["exact", "differs", "not attempted", "trend"]
-    assert compared.frame["reason"].tolist()[1:3] == ["no reason is known", "data not available: heart"]
-    assert compared.frame["reported"].tolist() == ["0.50", "0.50", "0.50", "timeout"], "digits as printed"
+    compared = comparison(JUDGEMENTS).frame
+    assert compared["cell"].tolist() == ["a/value", "b/value", "c/value", "d/value"]
+    assert compared["verdict"].tolist() == ["exact", "differs", "not attempted", "trend"]
+    assert compared["reason"].tolist()[1:3] == ["no reason is known", "not computed in this run"]
+    assert compared["reported"].tolist() == ["0.50", "0.50", "0.50", "timeout"], "digits as printed"
+    assert list(comparison([]).frame) == ["source", "cell", "reported", "reproduced", "verdict", "reason"]
+    assert comparison(compare(NUMBERS[:1], (), "no data")).frame["reason"].tolist() == ["no data"]
 
 
-def test_comparison_without_a_known_reason() -> None:
-    assert comparison([number("c/x")], {}, "").frame["reason"].tolist() == ["not computed in this run"]
-    assert comparison([number("c/x")], {"c/x": None}, "").frame["verdict"].tolist() == ["not attempted"]
-    assert list(comparison([], {}, "").frame.columns) == [
-        *("source", "cell", "reported", "reproduced", "verdict", "reason")
+def test_differences_are_listed_with_their_reasons() -> None:
+    assert differences(JUDGEMENTS).frame.to_dict("records") == [
+        {"cell": "b/value", "reported": "0.50", "reproduced": 0.7, "reason": "no reason is known"}
     ]
+    assert differences([]).frame.empty
+
+
+def test_side_by_side_has_the_shape_of_the_papers_table() -> None:
+    beside = side_by_side(JUDGEMENTS)
+    assert list(beside.frame) == ["row", "value"]
+    assert beside.frame["row"].tolist() == ["a", "b", "c", "d"]
+    assert beside.frame["value"].tolist() == ["0.50 → 0.5", "0.50 → 0.7 (differs)", "0.50 → –", "timeout → 12"]

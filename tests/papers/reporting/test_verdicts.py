@@ -1,16 +1,17 @@
-"""Reported numbers and the verdicts on them."""
+"""Verdicts on reported and reproduced numbers."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from trimbench.papers.configuration import Catalogue, ConfigurationError, configuration_folder
-from trimbench.papers.reporting.verdicts import VERDICTS, Reported, Rule, judge, read_reported
+from trimbench.papers.reporting.verdicts import VERDICTS, Verdict, compare, judge
+from trimbench.papers.study.numbers import Interval, IntervalKind, Number
+
+from .builders import reported
 
 CASES = [
     # printed, rule, reproduced, verdict
@@ -56,26 +57,62 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("printed", "kind", "reproduced", "verdict"), CASES)
-def test_verdicts(printed: str, kind: str, reproduced: float | None, verdict: str) -> None:
-    reported = Reported("a paper", "row/number", printed, Rule(kind, tolerance=0.125, reason="known"))
-    found, reason = judge(reported, reproduced)
+def verdict_on(printed: str, kind: str, ours: float | None) -> tuple[Verdict, str]:
+    number = Number("row", "value", ours)
+    found = judge(reported("row", printed, kind, tolerance=0.125, reason="known"), number)
+    assert (found.number, found.value) == (number, ours)
+    return found.verdict, found.reason
+
+
+@pytest.mark.parametrize(("printed", "kind", "ours", "verdict"), CASES)
+def test_verdicts(printed: str, kind: str, ours: float | None, verdict: str) -> None:
+    found, reason = verdict_on(printed, kind, ours)
     assert found == verdict
     assert found in VERDICTS
+    trends = {"at_most": "below the printed number", "at_least": "above the printed number"}
     assert reason == {
         "exact": "rounds to the printed digits",
         "within": "within 0.125 of the printed number",
         "differs": "known",
         "not attempted": "not computed in this run",
-        "trend": {
-            "timeout": "finished where the printed run did not",
-            "0.5": "below the printed number" if kind == "at_most" else "above the printed number",
-        }.get(printed),
+        "trend": "finished where the printed run did not" if printed == "timeout" else trends.get(kind),
     }.get(verdict)
 
 
-def test_a_difference_without_a_reason_says_so() -> None:
-    assert judge(Reported("", "a/b", "1", Rule("exact")), 2.0) == ("differs", "no reason is known")
+def test_a_difference_without_a_known_reason() -> None:
+    found = judge(reported("a", "1"), Number("a", "value", 2.0))
+    assert (found.verdict, found.reason) == ("differs", "no reason is known")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"), [(0.4, 0.5, "within"), (0.5, 0.6, "within"), (0.51, 0.6, "differs")]
+)
+def test_a_prediction_interval_decides_under_its_rule_alone(low: float, high: float, verdict: str) -> None:
+    number = Number("a", "value", 0.58, interval=Interval(low, high, "prediction"))
+    found = judge(reported("a", "0.5", "interval"), number)
+    assert found.verdict == verdict
+    assert found.reason in (f"inside the interval {low:g} to {high:g} over the repetitions", "no reason is known")
+    assert judge(reported("a", "0.5", "exact"), number).verdict == "differs"
+    assert judge(reported("a", "0.5", "interval"), Number("a", "value", 0.58)).verdict == "differs"
+
+
+@pytest.mark.parametrize("ours", [0.5, 0.58])
+@pytest.mark.parametrize("kind", ["confidence", "certified"])
+def test_the_rule_of_intervals_needs_a_prediction_interval(kind: IntervalKind, ours: float) -> None:
+    number = Number("a", "value", ours, interval=Interval(0.4, 0.6, kind))
+    with pytest.raises(ValueError, match=f"the interval of a/value must be a prediction interval, got '{kind}'"):
+        judge(reported("a", "0.5", "interval"), number)
+    assert judge(reported("a", "0.5", "at_least"), number).verdict in ("exact", "trend")
+
+
+def test_numbers_are_matched_by_row_and_quantity() -> None:
+    numbers = [Number("b", "value", None, reason="no proof"), Number("a", "other", 1.0), Number("c", "value", 3.0)]
+    found = compare([reported(row, "3") for row in "abc"], numbers, "")
+    assert [(one.reported.row, one.verdict, one.value) for one in found] == [
+        *(("a", "not attempted", None), ("b", "not attempted", None), ("c", "exact", 3.0))
+    ]
+    assert [one.reason for one in found[:2]] == ["not computed in this run", "no proof"]
+    assert [one.reason for one in compare([reported("b", "3")], numbers, "no data")] == ["no data"]
 
 
 finite = st.floats(-1e9, 1e9, allow_nan=False)
@@ -84,92 +121,19 @@ finite = st.floats(-1e9, 1e9, allow_nan=False)
 @given(st.integers(-(10**7), 10**7), st.integers(0, 6), st.floats(-1.5, 1.5))
 def test_exact_is_within_half_of_the_last_printed_digit(digits: int, decimals: int, off: float) -> None:
     assume(abs(abs(off) - 0.5) > 1e-3)
-    reported = Reported("", "a/b", f"{digits / 10**decimals:.{decimals}f}", Rule("exact"))
-    verdict, _ = judge(reported, (digits + off) / 10**decimals)
+    printed = f"{digits / 10**decimals:.{decimals}f}"
+    verdict, _ = verdict_on(printed, "exact", (digits + off) / 10**decimals)
     assert verdict == ("exact" if abs(off) < 0.5 else "differs")
 
 
 @given(finite, finite, st.integers(0, 6), st.sampled_from(["exact", "within", "at_most", "at_least"]))
 def test_exact_means_that_the_printed_forms_are_equal(value: float, other: float, decimals: int, kind: str) -> None:
-    for reproduced in (value, other):
-        printed = f"{value:.{decimals}f}"
-        verdict, _ = judge(Reported("", "a/b", printed, Rule(kind)), reproduced)
-        assert (verdict == "exact") == (float(f"{reproduced:.{decimals}f}") == float(printed))
+    for ours in (value, other):
+        verdict, _ = verdict_on(f"{value:.{decimals}f}", kind, ours)
+        assert (verdict == "exact") == (float(f"{ours:.{decimals}f}") == float(f"{value:.{decimals}f}"))
 
 
 @given(finite, finite)
-def test_one_of_both_sides_holds(value: float, reproduced: float) -> None:
-    verdicts = {
-        judge(Reported("", "a/b", f"{value:.3f}", Rule(kind)), reproduced)[0] for kind in ("at_most", "at_least")
-    }
+def test_a_number_is_on_one_side_of_the_printed_one(value: float, ours: float) -> None:
+    verdicts = {verdict_on(f"{value:.3f}", kind, ours)[0] for kind in ("at_most", "at_least")}
     assert verdicts in ({"exact"}, {"trend", "differs"})
-
-
-ENTRY: dict[str, Any] = {
-    "source": "A paper, Table 1",
-    "rules": {"error": {"kind": "within", "tolerance": 0.1, "reason": "seeds"}, "seconds": {"kind": "at_most"}},
-    "numbers": {"vote": {"error": "0.50", "seconds": "timeout"}, "heart": {"error": "0.25"}},
-}
-
-
-def test_reported_numbers_are_read() -> None:
-    read = read_reported({"a/b": ENTRY}, "a/b")
-    assert [(number.key, number.printed, number.value) for number in read] == [
-        ("vote/error", "0.50", 0.5),
-        ("vote/seconds", "timeout", math.inf),
-        ("heart/error", "0.25", 0.25),
-    ]
-    assert read[0].rule == Rule("within", 0.1, "seeds")
-    assert {number.source for number in read} == {"A paper, Table 1"}
-    assert read_reported({"a/b": ENTRY}, "a/c") == []
-
-
-def test_reasons_of_single_rows_stand_where_a_rule_has_none() -> None:
-    numbers = {"vote 5": {"error": "0.50", "seconds": "1"}, "heart 5": {"seconds": "2"}}
-    read = read_reported({"a/b": ENTRY | {"numbers": numbers, "reasons": {"vote": "votes"}}}, "a/b")
-    assert [number.rule.reason for number in read] == ["seeds", "votes", ""]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"numbers": {"vote": {"error": 0.5}}}, r"a/b: vote/error must be quoted, got 0\.5; quotes keep the printed"),
-        ({"numbers": {"vote": {"eror": "0.5"}}}, r"a/b: a quantity must be one of error, seconds, got 'eror'"),
-        ({"numbers": {"vote": {"error": "1,234"}}}, r"vote/error must be digits as printed, .* got '1,234'"),
-        ({"numbers": {"vote": {"error": "12%"}}}, r"vote/error must be digits as printed, .* got '12%'"),
-        ({"numbers": {"vote": {"error": "nan"}}}, r"vote/error must be digits as printed, .* got 'nan'"),
-        ({"numbers": {"vote": {"error": "inf"}}}, r"vote/error must be digits as printed, .* got 'inf'"),
-        ({"numbers": {"vote": {"error": ""}}}, r"vote/error must be digits as printed, .* got ''"),
-        ({"numbers": {"vote": "0.5"}}, r"a/b must have source \(text\), rules .* and numbers"),
-        ({"numbers": None}, r"a/b must have source \(text\), rules .* and numbers"),
-        ({"reasons": "seeds"}, r"a/b: reasons must be a text for each first word of a row, got 'seeds'"),
-        ({"source": 2018}, r"a/b must have source \(text\), rules .* and numbers"),
-        ({"rules": {"error": {"kind": "near"}}}, r"a/b: rule of error: rule must be one of at_least, .*, got 'near'"),
-        ({"rules": {"error": {"knd": "exact"}}}, r"a/b: rule of error: a key must be one of kind, reason, tolerance"),
-        ({"rules": {"error": {"tolerance": 1}}}, r"a/b: rule of error: kind has no valid value: .*missing"),
-        ({"rules": {"error": {"kind": "within", "tolerance": "x"}}}, r"rule of error: tolerance has no valid value"),
-        ({"rules": {"error": "exact"}}, r"a/b: rule of error must be keys and values, got 'exact'"),
-    ],
-)  # fmt: skip
-def test_mistakes_in_reported_numbers_are_told(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        read_reported({"a/b": ENTRY | change}, "a/b")
-
-
-def test_an_entry_that_is_no_mapping() -> None:
-    with pytest.raises(ConfigurationError, match="must have source"):
-        read_reported({"a/b": ["0.5"]}, "a/b")
-
-
-def test_the_projects_reported_numbers_belong_to_its_experiments() -> None:
-    catalogue = Catalogue((configuration_folder(),))
-    found = 0
-    for group in catalogue.names("reported"):
-        numbers = catalogue.mapping("reported", group)
-        assert {"title", "citation", "review"} == set(numbers.pop("paper"))
-        assert set(numbers) <= set(catalogue.names("experiment"))
-        for experiment in numbers:
-            read = read_reported(numbers, experiment)
-            assert len({number.key for number in read}) == len(read)
-            found += len(read)
-    assert found >= 46

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.figure
 import numpy as np
 import pandas as pd
 import pytest
-from trimbench.papers.study.plan import ImageFigure, LineFigure
 
-from trimbench.papers.reporting.figures import _STYLE, _coincide, _draw_lines, _picture, draw
+from trimbench.papers.reporting.figures import STYLE, draw, drawn
+from trimbench.papers.reporting.line_figures import _coincide, _draw_axes
+from trimbench.papers.study.figures import Figure, ImageFigure, LineFigure
+
+from .builders import line_figure
 
 POINTS = pd.DataFrame(
     [
@@ -24,25 +28,25 @@ POINTS = pd.DataFrame(
 
 
 def figure(points: pd.DataFrame = POINTS, title: str = "A title", y_label: str = "probability") -> LineFigure:
-    return LineFigure("", title, "budget", y_label, points, {"all features": 0.4})
+    return line_figure(points, title, x_label="budget", y_label=y_label, levels={"all features": 0.4})
 
 
-def drawn(folder: Path, line_figure: LineFigure | ImageFigure) -> tuple[bytes, bytes]:
+def files_of(folder: Path, shown: Figure) -> tuple[bytes, bytes]:
     folder.mkdir()
     paths = [folder / "f.png", folder / "f.pdf"]
-    draw(line_figure, paths)
+    draw(shown, paths)
     return paths[0].read_bytes(), paths[1].read_bytes()
 
 
 def test_the_same_points_give_the_same_bytes(tmp_path: Path) -> None:
-    png, pdf = drawn(tmp_path / "a", figure())
+    png, pdf = files_of(tmp_path / "a", figure())
     assert (png[:8], pdf[:5]) == (b"\x89PNG\r\n\x1a\n", b"%PDF-")
-    assert (png, pdf) == drawn(tmp_path / "b", figure())
+    assert (png, pdf) == files_of(tmp_path / "b", figure())
 
 
 def test_the_order_of_points_on_a_line_does_not_matter(tmp_path: Path) -> None:
     ordered = POINTS.sort_values(["series", "x"], ascending=[False, True])
-    assert drawn(tmp_path / "a", figure(ordered)) == drawn(tmp_path / "b", figure())
+    assert files_of(tmp_path / "a", figure(ordered)) == files_of(tmp_path / "b", figure())
 
 
 @pytest.mark.parametrize(
@@ -50,47 +54,38 @@ def test_the_order_of_points_on_a_line_does_not_matter(tmp_path: Path) -> None:
     [figure(POINTS.assign(y=POINTS["y"] * 1.5)), figure(POINTS.drop(columns=["low", "high"])), figure(title="B title")],
     ids=["points", "without an interval", "title"],
 )
-def test_what_differs_is_seen(tmp_path: Path, other: LineFigure) -> None:
-    assert drawn(tmp_path / "a", other)[0] != drawn(tmp_path / "b", figure())[0]
+def test_differences_are_visible(tmp_path: Path, other: LineFigure) -> None:
+    assert files_of(tmp_path / "a", other)[0] != files_of(tmp_path / "b", figure())[0]
 
 
-def test_scales_lines_to_compare_with_and_guides_are_seen(tmp_path: Path) -> None:
+def test_scales_marks_and_lines_to_compare_with_are_visible(tmp_path: Path) -> None:
     plain = figure()
-    others = {
+    others: dict[str, dict[str, Any]] = {
         "x_scale": {"x_scale": "log"},
         "y_scale": {"y_scale": "log"},
         "verticals": {"verticals": {"truth": 2.0}},
         "levels": {"levels": {"low": 0.2, "high": 0.4}},
-        "guide": {"marks": {"accuracy": "guide"}},
-        "points": {"marks": {"accuracy": "points"}},
-        "highlight": {"marks": {"accuracy": "highlight"}},
-        "cloud": {"marks": {"accuracy": "cloud"}},
-        "density": {"marks": {"accuracy": "density"}},
         "interval": {"interval": "range"},
     }
+    marks = ("guide", "reference", "points", "highlight", "cloud", "density")
+    others |= {mark: {"marks": {"accuracy": mark}} for mark in marks}
     pictures = {
-        name: drawn(tmp_path / name, dataclasses.replace(plain, **change))[0] for name, change in others.items()
+        name: files_of(tmp_path / name, dataclasses.replace(plain, **change))[0] for name, change in others.items()
     }
-    pictures["plain"] = drawn(tmp_path / "plain", plain)[0]
+    pictures["plain"] = files_of(tmp_path / "plain", plain)[0]
     assert len(set(pictures.values())) == len(pictures)
 
 
 def test_drawing_leaves_the_style_of_others_alone(tmp_path: Path) -> None:
     before = dict(mpl.rcParams)
-    drawn(tmp_path / "a", figure())
+    files_of(tmp_path / "a", figure())
     assert dict(mpl.rcParams) == before
 
 
-def test_axes_that_are_no_whole_numbers_and_odd_names(tmp_path: Path) -> None:
+def test_fractions_on_the_axis_and_odd_names(tmp_path: Path) -> None:
     points = POINTS.assign(x=POINTS["x"] / 3, series=POINTS["series"] + " 50% a_b {x}")
-    png, _ = drawn(tmp_path / "a", figure(points, y_label="100% a_b"))
+    png, _ = files_of(tmp_path / "a", figure(points, y_label="100% a_b"))
     assert len(png) > 10_000
-
-
-def test_a_reference_is_drawn_otherwise(tmp_path: Path) -> None:
-    plain = figure()
-    marked = LineFigure("", plain.title, "budget", "probability", POINTS, plain.levels, {"accuracy": "reference"})
-    assert drawn(tmp_path / "a", marked)[0] != drawn(tmp_path / "b", plain)[0]
 
 
 def test_images(tmp_path: Path) -> None:
@@ -101,32 +96,40 @@ def test_images(tmp_path: Path) -> None:
         for y in range(4)
         for x in range(5)
     ]
-    image = ImageFigure("", "Explanations", pd.DataFrame(pixels))
-    png, pdf = drawn(tmp_path / "a", image)
-    assert (png, pdf) == drawn(tmp_path / "b", image)
+    image = ImageFigure("Explanations", pd.DataFrame(pixels))
+    png, pdf = files_of(tmp_path / "a", image)
+    assert (png, pdf) == files_of(tmp_path / "b", image)
     grey = mpl.image.imread(tmp_path / "a/f.png")[:, :, 0]
     assert {0.0, 1.0} <= set(np.unique(grey))
-    assert np.isclose(grey, 0x8A / 255, atol=0.01).mean() > 0.02, "what is not chosen is grey"
+    assert np.isclose(grey, 0x8A / 255, atol=0.01).mean() > 0.02, "missing values are grey"
 
 
-def test_a_logarithmic_axis_of_few_values_has_its_ticks_there() -> None:
+def test_an_unregistered_kind_of_figure_is_an_error() -> None:
+    class Pie(LineFigure):
+        pass
+
+    with pytest.raises(TypeError, match="figure must be one of LineFigure, ImageFigure, got Pie; register a function"):
+        drawn(Pie("t", "x", "y", POINTS))
+
+
+def test_a_logarithmic_axis_with_few_values_has_its_ticks_at_them() -> None:
     points = pd.DataFrame({"series": "a", "x": [5, 50, 700], "y": [1.0, 10.0, 100.0]})
     axes = mpl.figure.Figure().add_subplot()
-    _draw_lines(axes, dataclasses.replace(figure(points), levels={}, x_scale="log"))
+    _draw_axes(axes, dataclasses.replace(figure(points), levels={}, x_scale="log"))
     assert axes.get_xticks().tolist() == [5, 50, 700]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["5", "50", "700"]
     assert axes.xaxis.get_minorticklocs().tolist() == []
 
 
-def test_lines_coincide_on_the_scale_on_which_they_are_drawn() -> None:
+def test_lines_coincide_on_the_scale_of_the_axis() -> None:
     points = pd.DataFrame({"series": list("aabbcc"), "x": [1, 2] * 3, "y": [1.0, 2.0, 1.5, 3.0, 1e6, 2e6]})
     both = [dataclasses.replace(figure(points), y_scale=scale) for scale in ("linear", "log")]
-    assert [_coincide(drawn_figure, "a", "b") for drawn_figure in both] == [True, False]
+    assert [_coincide(shown, "a", "b") for shown in both] == [True, False]
 
 
-def names_in(line_figure: LineFigure) -> list[str]:
-    with mpl.rc_context(_STYLE):
-        (axes,) = _picture(line_figure).axes
+def names_in(shown: LineFigure) -> list[str]:
+    with mpl.rc_context(STYLE):
+        (axes,) = drawn(shown).axes
     return [text.get_text().replace("\n", " ") for text in axes.texts]
 
 
@@ -135,12 +138,12 @@ def test_each_series_is_named_once_in_its_colour_and_nothing_has_a_legend() -> N
     points = pd.concat([POINTS[POINTS["series"] == "accuracy"].assign(series=name) for name in names])
     marks = dict(zip(names, ("line", "reference", "line", "reference", "guide", "cloud", "highlight"), strict=True))
     both = {"levels": {"k = 1": 0.3, "k = 1 ": 0.1}, "verticals": {"truth": 1.5}, "interval": "range"}
-    line_figure = dataclasses.replace(figure(points), marks=marks, **both)
-    assert sorted(names_in(line_figure)) == sorted(
+    shown = dataclasses.replace(figure(points), marks=marks, **both)
+    assert sorted(names_in(shown)) == sorted(
         ["line", "other", "equal", "● cloud", "best", "dashed: authors", "k = 1", "k = 1", "truth", "bars: range"]
     )
-    with mpl.rc_context(_STYLE):
-        canvas = _picture(line_figure)
+    with mpl.rc_context(STYLE):
+        canvas = drawn(shown)
     assert canvas.legends == []
     assert canvas.axes[0].get_legend() is None
     colours = {text.get_text(): text.get_color() for text in canvas.axes[0].texts}
@@ -150,8 +153,8 @@ def test_each_series_is_named_once_in_its_colour_and_nothing_has_a_legend() -> N
 
 def test_a_density_is_named_at_its_peak() -> None:
     points = pd.DataFrame({"series": "posterior", "x": [0, 1, 2, 3], "y": [0.0, 5.0, 1.0, 0.0]})
-    with mpl.rc_context(_STYLE):
-        (axes,) = _picture(LineFigure("", "t", "x", "y", points, marks={"posterior": "density"})).axes
+    with mpl.rc_context(STYLE):
+        (axes,) = drawn(line_figure(points, marks={"posterior": "density"})).axes
     (name,) = axes.texts
     assert (name.get_text(), name.xy) == ("posterior", (1, 5))
 
@@ -159,7 +162,7 @@ def test_a_density_is_named_at_its_peak() -> None:
 def intervals_drawn(points: pd.DataFrame) -> tuple[list[float], list[float]]:
     """Return where bars and where the ends of intervals are drawn."""
     axes = mpl.figure.Figure().add_subplot()
-    _draw_lines(axes, dataclasses.replace(figure(points), levels={}))
+    _draw_axes(axes, dataclasses.replace(figure(points), levels={}))
     bars = [
         float(x)
         for collection in axes.collections
@@ -167,7 +170,7 @@ def intervals_drawn(points: pd.DataFrame) -> tuple[list[float], list[float]]:
         for segment in collection.get_segments()
         for x in segment[:, 1]
     ]
-    # The ends of intervals are darker than, or before, the line itself.
+    # The ends of intervals are in front of the line itself.
     ends = [float(y) for line in axes.lines if line.get_zorder() > 3 for y in line.get_ydata()]
     return bars, ends
 
@@ -203,8 +206,8 @@ def test_lines_that_differ_by_rounding_coincide() -> None:
 
 
 def test_a_long_title_is_not_cut_off() -> None:
-    with mpl.rc_context(_STYLE):
-        canvas = _picture(figure(title="Average minus log probability on subsets of the features " * 3))
+    with mpl.rc_context(STYLE):
+        canvas = drawn(figure(title="Average minus log probability on subsets of the features " * 3))
     canvas.draw_without_rendering()
     box = canvas._suptitle.get_window_extent()
     assert all(canvas.bbox.contains(*corner) for corner in box.corners())

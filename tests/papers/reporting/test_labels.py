@@ -1,4 +1,4 @@
-"""Names in the margins do not overlap, are not cut off, and stand where they belong."""
+"""Names in the margins do not overlap, are not cut off, and are next to what they name."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.text import Text
 from numpy.typing import NDArray
-from trimbench.papers.study.plan import LineFigure
 
-from trimbench.papers.reporting.figures import _COLOURS, _STYLE, _picture
+from trimbench.papers.reporting.figures import STYLE, drawn
 from trimbench.papers.reporting.labels import _largest_gap, contrast_on_white, readable, spread, wrapped
+from trimbench.papers.reporting.line_figures import _COLOURS
+from trimbench.papers.study.figures import LineFigure
+
+from .builders import line_figure
 
 PLACES = st.lists(st.tuples(st.floats(-20, 120), st.integers(1, 12)), min_size=1, max_size=8)
 
 
 def picture(figure: LineFigure) -> Any:
-    with mpl.rc_context(_STYLE):
-        return _picture(figure)
+    with mpl.rc_context(STYLE):
+        return drawn(figure)
 
 
 def names_of(canvas: Any) -> Iterator[Any]:
@@ -57,7 +60,7 @@ def assert_tidy(canvas: Any) -> None:
 
 def lines(ends: dict[str, float], **settings: Any) -> LineFigure:
     rows = [{"series": name, "x": x, "y": 1 + x * (end - 1)} for name, end in ends.items() for x in (0.1, 0.5, 1)]
-    return LineFigure("", "A title", "x", "y", pd.DataFrame(rows), **settings)
+    return line_figure(pd.DataFrame(rows), **settings)
 
 
 def leaders(canvas: Any) -> list[str]:
@@ -97,11 +100,11 @@ def test_spread_is_as_good_as_the_best_of_a_grid(places: list[tuple[int, int]]) 
         and centres[0] >= sizes[0] / 2
         and centres[-1] <= 12 - sizes[-1] / 2
     ]
-    # A third of a unit is where the best of three may lie off the grid.
+    # The best of three may lie a quarter of a unit off the grid.
     assert min(costs) - 3 * 0.25**2 - 1e-9 <= cost <= min(costs) + 1e-9
 
 
-def test_spread_says_when_there_is_no_room() -> None:
+def test_spread_needs_enough_room() -> None:
     assert spread([], [], 0, 0).tolist() == []
     assert spread([5], [10], 0, 10).tolist() == [5]
     with pytest.raises(ValueError, match="high - low must be at least the sum of sizes, 12, got 10"):
@@ -112,30 +115,30 @@ def test_spread_says_when_there_is_no_room() -> None:
     ("known", "expected"),
     [([], 10), ([2], 10), ([8], 0), ([1, 9], 5), ([0, 10], 5), ([5], 10), ([-3], 10), ([12, 14], 0)],
 )
-def test_notes_stand_in_the_largest_gap(known: list[float], expected: float) -> None:
+def test_notes_go_into_the_largest_gap(known: list[float], expected: float) -> None:
     assert _largest_gap(known, 0, 10) == expected
 
 
 @pytest.mark.parametrize("colour", [*_COLOURS, "#9a9a9a", "#ffffff", "#F0E442"])
-def test_names_can_be_read_on_white(colour: str) -> None:
+def test_names_are_readable_on_white(colour: str) -> None:
     assert contrast_on_white(readable(colour)) >= 4.5
     if contrast_on_white(colour) >= 4.5:
         assert readable(colour) == colour
 
 
-def test_contrast_is_that_of_the_guidelines() -> None:
+def test_contrast_follows_the_guidelines() -> None:
     assert contrast_on_white("#000000") == pytest.approx(21)
     assert contrast_on_white("#ffffff") == pytest.approx(1)
     assert contrast_on_white("#777777") == pytest.approx(4.48, abs=0.005)
 
 
-def test_names_of_lines_are_told_apart() -> None:
+def test_names_of_lines_have_distinct_colours() -> None:
     colours = [readable(colour) for colour in _COLOURS]
     values = [np.array([int(c[i : i + 2], 16) for i in (1, 3, 5)]) for c in colours]
     assert min(np.linalg.norm(one - two) for one, two in itertools.combinations(values, 2)) > 40
 
 
-def test_wrapped_lines_are_short_and_alike() -> None:
+def test_wrapped_lines_are_few_and_of_similar_length() -> None:
     assert wrapped("information gain, best T'", 22) == "information\ngain, best T'"
     assert wrapped("trimming", 22) == "trimming"
     assert wrapped("x" * 30, 22) == "x" * 15 + "\n" + "x" * 15
@@ -160,21 +163,21 @@ def test_names_of_lines_that_end_together_have_leaders_to_their_end() -> None:
     assert_tidy(canvas)
     assert len(leaders(canvas)) >= 2
     heights = {text.get_text(): Text.get_window_extent(text).y0 for text in names_of(canvas)}
-    assert heights["a"] > heights["b"] > heights["c"], "in their order, as in a key"
+    assert heights["a"] > heights["b"] > heights["c"], "in order, as in a key"
     for text in names_of(canvas):
         assert tuple(text.xy)[1] == 4.0
 
 
-def test_of_lines_that_end_together_the_higher_is_named_above() -> None:
+def test_names_of_lines_that_end_together_are_ordered_by_height() -> None:
     points = pd.DataFrame({"series": list("aabb"), "x": [0, 1] * 2, "y": [0.0, 5.0, 3.0, 5.0]})
-    canvas = picture(LineFigure("", "t", "x", "y", points))
+    canvas = picture(line_figure(points))
     heights = {text.get_text(): Text.get_window_extent(text).y0 for text in names_of(canvas)}
     assert heights["b"] > heights["a"]
 
 
 def test_a_line_that_ends_early_has_a_leader_from_there() -> None:
     points = pd.DataFrame({"series": list("aabb"), "x": [0, 10, 0, 4], "y": [0.0, 5.0, 3.0, 1.0]})
-    canvas = picture(LineFigure("", "t", "x", "y", points))
+    canvas = picture(line_figure(points))
     assert leaders(canvas) == ["b"]
     assert [tuple(text.xy) for text in names_of(canvas)] == [(10, 5), (4, 1)]
 

@@ -90,7 +90,7 @@ def test_ctrl_c_at_any_moment_ends_with_one_line(tmp_path: Path) -> None:
         os.killpg(program.pid, signal.SIGINT)
         out, _ = program.communicate(timeout=60)
         assert program.returncode in (130, -signal.SIGINT), out  # a shell calls both 130
-        assert out.endswith("\nStopped. Finished jobs are stored; the same command goes on from there.\n")
+        assert out.endswith("\nStopped. Finished jobs are stored; run the same command again to continue.\n")
         assert "Traceback" not in out
 
 
@@ -113,7 +113,7 @@ def test_a_full_disk_is_told_and_what_is_stored_stays(tmp_path: Path, small_disk
     out, _ = program.communicate(timeout=300)
     assert program.returncode == 1
     assert re.search(r"cannot write to the folder of results '.*/jobs': No space left on device; make it writable", out)
-    assert "What is stored is whole. Mend this and run the same command again." in out
+    assert "Stored results are intact. Fix this, then run the same command again." in out
     assert "Traceback" not in out
     stored = records_in(small_disk)
     assert 0 < len(stored) < N_JOBS

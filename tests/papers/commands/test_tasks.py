@@ -1,0 +1,200 @@
+"""The tasks of the command line: report, list and fetch."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.data.availability import is_here, obstacle
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.declaration import declare_dataset
+from trimbench.papers.data.errors import DataUnavailable
+from trimbench.papers.data.network_declaration import declare_network
+from trimbench.papers.study.running import fetch
+
+from ..command_line import Answer, results
+
+Command = Callable[..., Answer]
+
+PROJECT = Catalogue((configuration_folder(),))
+T4, T6, CURVE = "experiment=trimming/table4", "experiment=trimming/table6", "experiment=trimming/breast_cancer"
+SMALL = (CURVE, "budgets=[1,2]", "splits=1", "evaluation_limit=10", "executor=serial")
+
+
+def test_report_gives_the_same_bytes(command: Command, tmp_path: Path) -> None:
+    assert command(*SMALL).code == 0
+    before = results(tmp_path / "results")
+    assert {Path(name).suffix for name in before} == {".csv", ".md", ".tex", ".png", ".pdf"}
+    shutil.rmtree(tmp_path / "results/trimming")
+    answer = command("task=report", *SMALL)
+    assert (answer.code, answer.err) == (0, "")
+    assert results(tmp_path / "results") == before
+
+
+def test_report_without_stored_results_leaves_files_alone(command: Command, tmp_path: Path) -> None:
+    command(T4, "executor=serial")
+    before = results(tmp_path)
+    assert "results/trimming/table4.csv" in before
+    shutil.rmtree(tmp_path / "results/jobs")
+    for name, n_jobs in ((T4, 1), (T6, 126), (CURVE, 30)):
+        answer = command("task=report", name)
+        assert answer.code == 1
+        assert f": {n_jobs} of {n_jobs} jobs missing\n" in answer.out
+        assert "No results are stored for this command, so nothing was written" in answer.out
+    assert command("task=report").code == 1
+    assert results(tmp_path) == before
+
+
+def test_report_names_the_profile_that_is_stored(command: Command) -> None:
+    few = (CURVE, "budgets=[1]", "evaluation_limit=10", "executor=serial")
+    paper = ("profile=paper", "profile.splits=1", "seed=7")
+    hint = (
+        "\nThis is profile=quick, but jobs of trimming/breast_cancer are stored for profile=paper: add profile=paper to"
+    )
+    assert "are stored for profile" not in command(*few, *paper).out
+    absent = command("task=report", *few)
+    assert "No job is stored for profile=quick. The files " in absent.out
+    assert hint in absent.out
+    assert "add profile" not in command("task=report", *few, *paper).out
+    part = command("task=report", *few, "seed=7")
+    assert "jobs missing, 1 of " in part.out
+    assert hint in part.out
+    again = command("task=report", *few, "seed=7")
+    assert (
+        "\nJobs are missing for profile=quick; if they ran with another profile, add it: profile=paper.\n" in again.out
+    )
+
+
+def test_report_of_a_part(command: Command, tmp_path: Path) -> None:
+    command(T4, "executor=serial")
+    assert command("task=report").code == 0
+    summary = pd.read_csv(tmp_path / "results/summary.csv").set_index("experiment")
+    assert summary.loc["trimming/table4", "status"] == "complete"
+    assert summary.loc["trimming/table6", "not attempted"] == 45
+
+
+def test_report_of_failed_jobs_shows_the_failure(command: Command) -> None:
+    assert command(*SMALL, "positive=nonsense").code == 1
+    answer = command("task=report", *SMALL, "positive=nonsense")
+    assert answer.code == 1
+    assert "2 jobs failed, the first with: " in answer.out
+
+
+def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> None:
+    assert re.search(r"\| trimming/table4 +\| +1 \| +0 \| +0 \| +1 \|.*\| none needed", command("task=list").out)
+    command(T4, "executor=serial")
+    command(*SMALL, "positive=nonsense")
+    listed = command("task=list", "offline=true")
+    assert listed.code == 0
+    assert re.search(r"\| trimming/table4 +\| +1 \| +1 \| +0 \| +0 \| 0 s +\| none needed", listed.out)
+    assert re.search(
+        r"\| trimming/table6 +\| +126 \| +0 \| +0 \| +126 \|.*\| 7 of 7 to be fetched \(trimbench task=fetch\): bupa,",
+        listed.out,
+    )
+    assert re.search(r"\| trimming/breast_cancer +\| +30 \| +0 \| +0 \| +30 \|.*\| here", listed.out)
+    failed = command("task=list", *SMALL, "positive=nonsense")
+    assert re.search(r"\| trimming/breast_cancer +\| +2 \| +0 \| +2 \| +0 \|.*\| here", failed.out)
+
+
+def test_list_continues_after_an_experiment_that_cannot_be_planned(command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "mine/experiment"
+    folder.mkdir(parents=True)
+    curve = (configuration_folder() / "experiment/trimming/breast_cancer.yaml").read_text()
+    (folder / "odd.yaml").write_text(curve.replace("[breast_cancer]", "[nowhere]"))
+    listed = command("--config-dir", "mine", "task=list")
+    assert listed.code == 0
+    assert re.search(r"\| odd +\| +– \| +– \| +– \| +– \| – +\| cannot be planned: dataset must be one of", listed.out)
+    assert re.search(r"\| trimming/table4 +\| +1 \| +0 \| +0 \| +1 \|", listed.out)
+    assert command("--config-dir", "mine", "task=list", "experiment=odd").code == 2
+
+
+def test_fetch_without_a_network(command: Command) -> None:
+    answer = command("task=fetch", "offline=true")
+    assert answer.code == 1
+    for name in ("breast_cancer", "digits", "example_simulated"):
+        assert f"{name}: here, verified\n" in answer.out
+    for name in PROJECT.names("network"):
+        assert f"\n{name}: FAILED: file '" in answer.out
+    assert len(answer.out.splitlines()) == len(PROJECT.names("dataset")) + len(PROJECT.names("network"))
+    assert "run `trimbench task=fetch` with a network, or set TRIMBENCH_CACHE" in answer.out
+
+
+def test_fetch_of_one_experiment(command: Command) -> None:
+    assert command("task=fetch", CURVE).out == "breast_cancer: here, verified\n"
+    assert command("task=fetch", T4).out == ""
+    answer = command("task=fetch", T6, "networks=[pima]", "offline=true")
+    assert (answer.code, answer.out[:14]) == (1, "pima: FAILED: ")
+
+
+@pytest.mark.parametrize("trouble", ["folder", "link"])
+def test_a_file_that_cannot_be_read_is_one_missing_data_set(command: Command, tmp_path: Path, trouble: str) -> None:
+    path = tmp_path / "xdg/trimbench/files/trimbn/pima.net.cnf"
+    if trouble == "folder":
+        path.mkdir(parents=True)
+        reason = f"{path} cannot be read (Is a directory)"
+    else:
+        path.parent.mkdir(parents=True)
+        path.symlink_to(tmp_path / "nowhere")
+        reason = f"{path} is a link to a file that does not exist"
+    reason += "; make it readable, or remove it and run `trimbench task=fetch`"
+    small = (T6, "networks=[pima,bupa]", "offline=true")
+    listed = command("task=list", *small)
+    assert listed.code == 0
+    assert f"| pima: {reason}; 1 of 2 to be fetched (trimbench task=fetch): bupa |" in listed.out
+    assert command(*small, "executor=serial").out.count(f"  pima: {reason}\n") == 1
+    assert f"pima: FAILED: {reason}\n" in command("task=fetch", *small).out
+
+
+def test_a_folder_that_cannot_be_searched_is_missing_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    need = declare_network("pima", PROJECT.network_mapping("pima"))
+
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    cache = Cache((Path("closed"),), Path("closed"), offline=True)
+    assert not is_here(need, cache)
+    with pytest.raises(DataUnavailable, match=r"Permission denied: 'closed/files/trimbn/pima\.net\.cnf'"):
+        fetch(need, cache)
+
+
+def test_a_data_set_that_cannot_be_read(tmp_path: Path) -> None:
+    cache = Cache((tmp_path,), tmp_path, offline=True)
+    for name, path in (
+        ("adult", "openml/org/openml/www/datasets/1590/dataset_1590.pq"),
+        ("colon", "files/colon/colon.csv.gz"),
+    ):
+        need = declare_dataset(name, PROJECT.dataset_mapping(name))
+        assert obstacle(need, cache) == ""
+        (tmp_path / path).mkdir(parents=True)
+        assert f"{tmp_path / path} cannot be read" in obstacle(need, cache)
+    other = tmp_path / "other"
+    (other / path).parent.mkdir(parents=True)
+    (other / path).touch()
+    assert obstacle(need, Cache((tmp_path, other), other)) == "", "there is a good copy"
+
+
+def test_fetch_reads_what_is_there(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declaration = (configuration_folder() / "network/pima.yaml").read_text()
+    files = tmp_path / "cache/files/trimbn"
+    files.mkdir(parents=True)
+    for end in ("cnf", "lmap", "search"):
+        (files / f"pima.net.{end}").write_text(end)
+        declared = re.search(rf"pima\.net\.{end}\n    sha256: \"(\w+)\"", declaration)
+        assert declared
+        declaration = declaration.replace(declared[1], sha256(end.encode()).hexdigest())
+    (tmp_path / "mine/network").mkdir(parents=True)
+    (tmp_path / "mine/network/pima.yaml").write_text(declaration)
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "cache"))
+    words = ("--config-dir", "mine", "task=fetch", T6, "networks=[pima]", "offline=true")
+    assert command(*words).out == "pima: here, verified\n"
+    (files / "pima.net.lmap").write_text("damaged")
+    answer = command(*words)
+    assert (answer.code, answer.out[:38]) == (1, "pima: FAILED: file 'trimbn/pima.net.lm")

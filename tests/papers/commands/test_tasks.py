@@ -12,12 +12,6 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data.availability import is_here, obstacle
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declaration import declare_dataset
-from trimbench.papers.data.errors import DataUnavailable
-from trimbench.papers.data.network_declaration import declare_network
-from trimbench.papers.study.running import fetch
 
 from ..command_line import Answer, results
 
@@ -150,35 +144,6 @@ def test_a_file_that_cannot_be_read_is_one_missing_data_set(command: Command, tm
     assert f"| pima: {reason}; 1 of 2 to be fetched (trimbench task=fetch): bupa |" in listed.out
     assert command(*small, "executor=serial").out.count(f"  pima: {reason}\n") == 1
     assert f"pima: FAILED: {reason}\n" in command("task=fetch", *small).out
-
-
-def test_a_folder_that_cannot_be_searched_is_missing_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    need = declare_network("pima", PROJECT.network_mapping("pima"))
-
-    def refuse(path: Path) -> bool:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    monkeypatch.setattr(Path, "is_file", refuse)
-    cache = Cache((Path("closed"),), Path("closed"), offline=True)
-    assert not is_here(need, cache)
-    with pytest.raises(DataUnavailable, match=r"Permission denied: 'closed/files/trimbn/pima\.net\.cnf'"):
-        fetch(need, cache)
-
-
-def test_a_data_set_that_cannot_be_read(tmp_path: Path) -> None:
-    cache = Cache((tmp_path,), tmp_path, offline=True)
-    for name, path in (
-        ("adult", "openml/org/openml/www/datasets/1590/dataset_1590.pq"),
-        ("colon", "files/colon/colon.csv.gz"),
-    ):
-        need = declare_dataset(name, PROJECT.dataset_mapping(name))
-        assert obstacle(need, cache) == ""
-        (tmp_path / path).mkdir(parents=True)
-        assert f"{tmp_path / path} cannot be read" in obstacle(need, cache)
-    other = tmp_path / "other"
-    (other / path).parent.mkdir(parents=True)
-    (other / path).touch()
-    assert obstacle(need, Cache((tmp_path, other), other)) == "", "there is a good copy"
 
 
 def test_fetch_reads_what_is_there(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

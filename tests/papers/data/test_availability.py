@@ -11,8 +11,10 @@ from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.availability import is_here, obstacle
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declaration import declare_dataset
+from trimbench.papers.data.errors import DataUnavailable
 from trimbench.papers.data.network_declaration import declare_network
 from trimbench.papers.data.sources import Declaration
+from trimbench.papers.study.running import fetch
 
 PROJECT = Catalogue((configuration_folder(),))
 OPENML = "openml/org/openml/www/datasets/1590"
@@ -56,3 +58,16 @@ def test_a_link_to_nothing_is_an_obstacle(tmp_path: Path) -> None:
     path.symlink_to(tmp_path / "nowhere")
     cache = Cache((tmp_path,), tmp_path)
     assert obstacle(NEEDS["r"][0], cache).startswith(f"{path} is a link to a file that does not exist; make it")
+
+
+def test_a_folder_that_cannot_be_searched_is_missing_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    need, _ = NEEDS["network"]
+
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    cache = Cache((Path("closed"),), Path("closed"), offline=True)
+    assert not is_here(need, cache)
+    with pytest.raises(DataUnavailable, match=r"Permission denied: 'closed/files/trimbn/pima\.net\.cnf'"):
+        fetch(need, cache)

@@ -46,8 +46,8 @@ def check_arguments(arguments: Sequence[str]) -> None:
         return
     changes = [override for override in overrides if override.type is OverrideType.CHANGE]
     chosen = [_choices(override, names) for override in changes if override.key_or_group in _GROUPS]
-    keys = [one.key_or_group for one in changes if one.key_or_group not in _KEYS]
-    keys = [key for key in keys if not key.startswith("hydra")]
+    changed = [override.key_or_group for override in changes]
+    keys = [key for key in changed if key not in _KEYS and not key.startswith(("hydra.", "hydra/"))]
     search = [f"hydra.searchpath=['file://{folder}']" for folder in own if folder.is_dir()]
     # The keys that exist depend on the experiment: each point of a sweep has its own.
     for point in itertools.product(*chosen) if keys else ():

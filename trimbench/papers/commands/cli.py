@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import hydra
 import yaml
@@ -68,12 +68,8 @@ def _exit_on(*errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        _exit_with(str(error))
-
-
-def _exit_with(message: str) -> NoReturn:
-    sys.stderr.write(f"{message.strip()}\n")
-    sys.exit(2)
+        sys.stderr.write(f"{str(error).strip()}\n")
+        sys.exit(2)
 
 
 def _compose() -> list[Invocation]:

@@ -51,22 +51,8 @@ class CommonSettings:
 class Invocation:
     """What a command line asks for.
 
-    Attributes
-    ----------
-    settings : CommonSettings
-    executor : mapping
-        The kind of executor and its options.
-    executor_name : str
-        The executor's name on the command line.
-    experiments : mapping from name to composed configuration
-        The chosen experiment, or all of them.
-    chosen : bool
-        Whether one experiment was chosen.
-    catalogue : Catalogue
-    results : Path
-        Where tables and figures go.
-    altered : tuple of str
-        Keys of the experiments that were set on the command line.
+    `experiments` maps names to composed configurations: of the chosen experiment, or of all if none was `chosen`.
+    `results` is the folder of tables and figures; `altered` has the experiments' keys that the command line sets.
     """
 
     settings: CommonSettings
@@ -80,9 +66,10 @@ class Invocation:
 
     @property
     def profile(self) -> str:
-        """Name of the profile, if the experiments have one."""
-        profiles = [settings.get("profile") for settings in self.experiments.values()]
-        return str(next((profile.get("name") for profile in profiles if isinstance(profile, Mapping)), "unknown"))
+        """Name of the experiments' profile."""
+        from trimbench.papers.reporting.profiles import profile_of
+
+        return next(filter(None, map(profile_of, self.experiments.values())), "unknown")
 
     def cache(self) -> Cache:
         """Return the data cache of this machine."""

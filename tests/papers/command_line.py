@@ -1,4 +1,4 @@
-"""Runs the program: in this process, or in one of its own."""
+"""Run the program, in this process or in a new one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trimbench.papers.commands import cli
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command gave back."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -27,12 +27,12 @@ class Answer:
 
     @property
     def files(self) -> list[Path]:
-        """The files that the output names."""
+        """The files named in the output."""
         return [Path(path) for path in re.findall(r"^  (\S.*\.(?:csv|md|tex|png|pdf|json))$", self.out, re.MULTILINE)]
 
 
 def run_here(*words: str) -> Answer:
-    """Run a command in this process and the current folder."""
+    """Run a command in this process, in the current folder."""
     out, err = io.StringIO(), io.StringIO()
     code = 0
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
@@ -67,7 +67,7 @@ def results(folder: Path) -> dict[str, bytes]:
 
 
 def tables(folder: Path) -> dict[str, str]:
-    """Return every table below a folder, without the columns that tell how long the jobs took."""
+    """Return every table below a folder, without columns of run times."""
     found = {}
     for path in sorted(folder.rglob("*.csv")):
         frame = pd.read_csv(path)

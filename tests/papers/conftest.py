@@ -1,4 +1,4 @@
-"""What the tests of the papers floor share: data from a cache folder, and commands."""
+"""Fixtures for the tests of the papers floor: data from a cache folder, and commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def given_folder() -> Path:
 
 @pytest.fixture
 def given_networks(given_folder: Path) -> Path:
-    """The folder that TRIMBENCH_CACHE names, with the networks of the trimming paper in it."""
+    """The folder that TRIMBENCH_CACHE names, if it holds the networks of the trimming paper."""
     return command_line.given_networks(given_folder)
 
 

@@ -30,7 +30,7 @@ def test_the_version_is_the_projects(command: Command) -> None:
 
 
 def test_help_and_configuration_are_shown(command: Command) -> None:
-    assert "trimbench experiment=trimming/table6       one table or figure" in command("--help").out
+    assert "trimbench experiment=trimming/table6       run one table or figure" in command("--help").out
     shown = command(T6, "thresholds=[0.2]", "--cfg", "job")
     assert shown.code == 0
     assert "thresholds:\n- 0.2\n" in shown.out

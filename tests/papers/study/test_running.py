@@ -47,7 +47,7 @@ def test_table_6_without_data(command: Command, tmp_path: Path) -> None:
     assert answer.code == 0
     assert "## trimming/table6: data not available\n" in answer.out
     assert "Reported numbers: 45; reproduced: 45 not attempted.\n" in answer.out
-    assert f"Data that could not be had ({WAY_OUT}):\n  bupa: file 'trimbn/bupa.net.cnf' is not available" in answer.out
+    assert f"Data that is not available ({WAY_OUT}):\n  bupa: file 'trimbn/bupa.net.cnf' is not available" in answer.out
     compared = pd.read_csv(tmp_path / "results/trimming/table6.csv")
     assert set(compared["verdict"]) == {"not attempted"}
     assert set(compared["reason"]) == {

@@ -10,9 +10,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from trimbench.papers.execution.executors import Executor, ProcessExecutor, SerialExecutor
+from trimbench.papers.execution.executors import Executor, SerialExecutor
 from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.ray_executor import RayExecutor
+from trimbench.papers.execution.process_pool import ProcessExecutor
+from trimbench.papers.execution.ray_cluster import RayExecutor
 from trimbench.papers.execution.run import run_jobs
 from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.trimming.jobs import achievable_agreement_of_table

@@ -98,7 +98,7 @@ def _run(invocation: Invocation) -> int:
     try:
         return TASKS[invocation.settings.task](invocation)
     except ExecutorError as error:
-        sys.stderr.write(f"executor={invocation.executor.get('kind')}: {error}\n")
+        sys.stderr.write(f"executor: {error}\n")
         return 1
     except (ConfigurationError, DataUnavailable, DeclarationError, FactsMismatch) as error:
         _exit_with(str(error))

@@ -76,7 +76,7 @@ class Invocation:
     ----------
     settings : CommonSettings
     executor : mapping
-        How jobs run: ``kind`` and the options of that kind.
+        How jobs run: the class as ``_target_``, and its options.
     experiments : mapping from name to composed configuration
         The chosen experiment, or all there are.
     chosen : bool
@@ -126,18 +126,9 @@ class Invocation:
 
     def make_executor(self) -> Executor:
         """Return the executor of the configuration."""
-        from trimbench.papers.execution.executors import executor_options, make_executor
+        from trimbench.papers.execution.executors import executor_of
 
-        try:
-            known = ["kind", *executor_options(str(self.executor.get("kind")))]
-            for key in self.executor:
-                if key not in known:
-                    raise unknown("executor: a key", known, key)
-            return make_executor(**self.executor)
-        except ConfigurationError:
-            raise
-        except ValueError as error:
-            raise ConfigurationError(f"executor: {error}") from error
+        return executor_of(self.executor)
 
     def make(self, name: str) -> Experiment:
         """Return one of the experiments."""

@@ -18,7 +18,7 @@ from trimbench.conformant.problem import Matrix, Vector
 from trimbench.papers.conformant.rows import CODE as ROWS_CODE
 from trimbench.papers.conformant.rows import Prepared, prepare
 from trimbench.papers.execution.canonical import canonical_json
-from trimbench.papers.execution.derived import Arrays, remember
+from trimbench.papers.execution.remembered_arrays import Arrays, remember
 from trimbench.papers.execution.functions import job_function
 
 # Weights of pixels that are nearly always black come last in L-BFGS, and where much is missing NaCL depends on them:

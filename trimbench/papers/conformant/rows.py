@@ -19,7 +19,7 @@ from trimbench.papers.data.declaration import declare_dataset
 from trimbench.papers.data.sources import load_dataset
 from trimbench.papers.data.splits import split_rows
 from trimbench.papers.execution.canonical import canonical_json
-from trimbench.papers.execution.derived import Arrays, remember
+from trimbench.papers.execution.remembered_arrays import Arrays, remember
 from trimbench.papers.execution.functions import code_version, job_function
 from trimbench.papers.validation import validated
 

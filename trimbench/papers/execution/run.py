@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -11,7 +11,6 @@ from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import JobStore, Record, Stamp
 
 CACHE_MODES = ("default", "ignore", "only")
-_LOOK_SECONDS = 0.5
 
 
 def run_jobs(
@@ -23,18 +22,17 @@ def run_jobs(
     progress: bool = True,
     label: str = "",
 ) -> list[Record]:
-    """Bring a set of jobs to an end, using what is stored.
+    """Return one record for each job, in order, after running those that are not stored.
 
     Parameters
     ----------
     jobs : sequence of Job
-        What is wanted; a job that occurs twice runs once.
+        A job that occurs twice runs once.
     store : JobStore
         Where records come from and go to. Each is written the moment it arrives, so that stopping the program
-        at any time loses only the jobs that were running. A job that another program has at work for the same store
-        is left to it, and its record taken, success or failure.
+        at any time loses only the jobs that were running. Programs that run jobs for the same store take turns; a
+        record that another one wrote meanwhile is taken, success or failure.
     executor : Executor
-        How to run them.
     cache_mode : {"default", "ignore", "only"}
         "default": stored successes are taken and the rest runs, earlier failures too. "ignore": all run
         again. "only": nothing runs; a job gives its stored record, be it a success or a failure, or one with
@@ -43,11 +41,6 @@ def run_jobs(
         Whether to report on stderr: a bar on a terminal, else one line at the start and one at the end.
     label : str
         What the report calls the set.
-
-    Returns
-    -------
-    list of Record
-        One per element of `jobs`, in their order; `Record.cached` tells which came from the store.
 
     Raises
     ------
@@ -65,61 +58,34 @@ def run_jobs(
     with _report(label or "jobs", len(records), len(to_run), progress and cache_mode != "only") as report:
         if to_run:
             store.ensure_writable()
-            for record in _run(to_run, before, store, executor, report):
-                records[record.job.key] = record
-        elif cache_mode != "only":
-            # A program may be killed behind its last job.
-            store.claims.remove_void()
+            with store.turn(report.wait):
+                records |= _run(to_run, before, store, executor, report)
     return [records[job.key] for job in jobs]
 
 
 def _run(
     to_run: Sequence[Job], before: Mapping[str, Stamp], store: JobStore, executor: Executor, report: "_Report"
-) -> Iterable[Record]:
-    """Run jobs, but leave those to another program that it has at work on the same store; wait for these.
-
-    Parameters
-    ----------
-    to_run : sequence of Job
-    before : mapping from key to Stamp
-        Of the records as they were when it was decided what has to run.
-    store : JobStore
-    executor : Executor
-    report : _Report
-
-    Returns
-    -------
-    iterable of Record
-        One per job.
-    """
+) -> dict[str, Record]:
+    """Run jobs, except those whose record has changed since `before`: another program ran them."""
     records: dict[str, Record] = {}
-    waiting = {job.key: job for job in to_run}
-
-    def take(record: Record) -> None:
-        records[record.job.key] = record
-        del waiting[record.job.key]
-        report.tell(record)
 
     def on_record(record: Record) -> None:
-        store.put(record)
-        take(record)
+        if not record.cached:
+            store.put(record)
+        records[record.job.key] = record
+        report.tell(record)
 
-    while waiting:
-        with store.claims.hold(waiting) as claimed:
-            for key, job in list(waiting.items()):
-                found = store.get(job) if store.stamp(job) != before[key] else None
-                if found:
-                    take(replace(found, cached=True))
-            mine = [job for key, job in waiting.items() if key in claimed]
-            if mine:
-                executor.run(mine, on_record)
-        lost = [job.key for job in mine if job.key in waiting]
-        if lost:
-            raise RuntimeError(f"executor must give a record for every job, got none for {len(lost)}: {lost[0]} ...")
-        if waiting:
-            report.wait(len(waiting))
-            time.sleep(_LOOK_SECONDS)
-    return records.values()
+    for job in to_run:
+        found = store.get(job) if store.stamp(job) != before[job.key] else None
+        if found:
+            on_record(replace(found, cached=True))
+    mine = [job for job in to_run if job.key not in records]
+    if mine:
+        executor.run(mine, on_record)
+    lost = [job.key for job in mine if job.key not in records]
+    if lost:
+        raise RuntimeError(f"executor must give a record for every job, got none for {len(lost)}: {lost[0]} ...")
+    return records
 
 
 def _without_running(wanted: Mapping[str, Job], store: JobStore, cache_mode: str) -> dict[str, Record]:
@@ -138,10 +104,10 @@ def _without_running(wanted: Mapping[str, Job], store: JobStore, cache_mode: str
 
 @dataclass(frozen=True)
 class _Report:
-    """What to call with each record, and with the number of jobs that another program has at work."""
+    """What to call with each record, and when another program has its turn."""
 
     tell: Callable[[Record], None]
-    wait: Callable[[int], None]
+    wait: Callable[[], None]
 
 
 @contextmanager
@@ -151,7 +117,6 @@ def _report(label: str, n_stored: int, n_to_run: int, wanted: bool) -> Iterator[
 
     on_terminal = sys.stderr.isatty()
     n_done = n_failed = 0
-    waits = False
     started = time.perf_counter()
 
     def say(text: str) -> None:
@@ -173,15 +138,13 @@ def _report(label: str, n_stored: int, n_to_run: int, wanted: bool) -> Iterator[
             nonlocal n_done, n_failed
             n_done += not record.cached  # what another program ran is no run of this one
             n_failed += not record.ok
+            bar.set_description(label, refresh=False)
             bar.set_postfix(failed=n_failed, refresh=False)
             bar.update()
 
-        def wait(n_elsewhere: int) -> None:
-            nonlocal waits
-            if not waits:
-                say(f"waiting for another program, which runs {n_elsewhere} of these jobs")
-            waits = True
-            bar.set_description(f"{label} (another program runs {n_elsewhere})")
+        def wait() -> None:
+            say("waiting for another program that runs jobs for this folder of results")
+            bar.set_description(f"{label} (waiting for another program)")
 
         try:
             yield _Report(tell, wait)

@@ -89,6 +89,18 @@ def sleep(seconds: float, token: int = 0) -> dict[str, Any]:
 
 
 @job_function(code=CODE)
+def meet(folder: str, token: int, n: int) -> dict[str, Any]:
+    """Wait until so many of these jobs run at the same time."""
+    Path(folder, f"met-{token}").touch()
+    limit = time.monotonic() + 60
+    while len(list(Path(folder).glob("met-*"))) < n:
+        if time.monotonic() > limit:
+            raise TimeoutError("nobody came")
+        time.sleep(0.01)
+    return {"pid": os.getpid()}
+
+
+@job_function(code=CODE)
 def announce(folder: str, token: int) -> dict[str, Any]:
     Path(folder, f"{token}.{os.getpid()}").touch()
     time.sleep(60)

@@ -120,7 +120,9 @@ class _Pool:
         self._free = list(range(_JOBS_PER_WORKER * n_workers))
         self._suspects: set[Future[Record]] = set()
         self._starts = context.RawArray("d", 2 * len(self._free))
-        self._pool = ProcessPool(n_workers, initializer=prepare_worker, initargs=(self._starts, logs), context=context)
+        self._pool = ProcessPool(
+            max_workers=n_workers, initializer=prepare_worker, initargs=(self._starts, logs), context=context
+        )
         with _no_interrupts():
             self.broken = not self._pool.active  # starts it
 

@@ -22,6 +22,7 @@ from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.errors import DataUnavailable
 from trimbench.papers.data.availability import is_here, obstacle
+from trimbench.papers.execution.executors import TARGETS
 from trimbench.papers.study.running import fetch
 
 from .command_line import Answer, results
@@ -51,13 +52,13 @@ MISTAKES = [
     ("sed=3", f"key must be one of {SHARED}, got 'sed'; did you mean 'seed'?; keys of an experiment need experiment="),
     ("splits=3", f"key must be one of {SHARED}, got 'splits'"),
     (f"{T6} threshold=0.3", "key must be one of budget_divisor, cache_mode, "),
-    ("executor.wrkers=2", "executor.key must be one of kind, timeout, workers, got 'wrkers'; did you mean 'workers'?"),
-    ("executor.workers.most=2", "executor.key must be one of kind, timeout, workers, got 'workers.most'"),
+    ("executor.wrkers=2", "executor.key must be one of _target_, timeout, workers, got 'wrkers'; did you mean 'workers'?"),
+    ("executor.workers.most=2", "executor.key must be one of _target_, timeout, workers, got 'workers.most'"),
     ("profile.split=2", f"profile.key must be one of {PROFILE}, got 'split'"),
     ("cache_mode.more=1", f"key must be one of {SHARED}, got 'cache_mode.more'"),
     ("+foo=3", f"experiment {FIRST}: a key must be one of "),
     (f"{T6} +foo=3", "experiment trimming/table6: a key must be one of budget_divisor, engine, networks, thresholds, "),
-    ("+executor.foo=3", "executor: a key must be one of kind, timeout, workers, got 'foo'"),
+    ("+executor.foo=3", "executor: a key must be one of timeout, workers, got 'foo'"),
     ("executor=proceses", f"executor must be one of {EXECUTORS}, got 'proceses'; did you mean 'processes'?"),
     ("executor=null", f"executor must be one of {EXECUTORS}, got 'null'"),
     ("~executor", f"executor must be one of {EXECUTORS}, got 'None'"),
@@ -70,7 +71,7 @@ MISTAKES = [
     ("results=null", "configuration: results has no valid value: "),
     ("results=", "configuration: results must be a folder, got ''"),
     ("executor.workers=0", "executor: workers must be a positive int or None, got 0"),
-    ("executor.kind=thread", "executor: kind of executor must be one of serial, processes, ray, slurm, got 'thread'"),
+    ("executor._target_=os.system", f"executor: _target_ must be one of {', '.join(sorted(TARGETS))}, got 'os.system'"),
     ("executor=serial executor.timeout=3", "executor: timeout must be None for the serial executor"),
     (f"{T6} networks=pima", "experiment trimming/table6: networks must be a list, got 'pima'; write networks=[pima]"),
     (f"{T6} networks=[pim]", f"network must be one of {NETWORKS}, got 'pim'"),
@@ -214,7 +215,7 @@ def test_an_executor_that_cannot_run_here_ends_the_run(
     answer = command("executor=slurm", "offline=true", *words)
     assert answer.code == 1
     last = answer.err.splitlines()[-1]
-    assert last.startswith("executor=slurm: the tasks could not be given to 'slurm': ")
+    assert last.startswith("executor: the tasks could not be given to 'slurm': ")
     assert last.endswith("; run where sbatch is, or use executor=processes")
     assert "Traceback" not in answer.out + answer.err
 

@@ -9,10 +9,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from multiprocessing import resource_tracker
 from pathlib import Path
-from types import TracebackType
 
 from trimbench.papers.execution.executors import ExecutorError, OnRecord, WorkerSettings
 from trimbench.papers.execution.job import Job
@@ -40,12 +39,12 @@ class ProcessExecutor(WorkerSettings):
 
     def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
         """Run all jobs, as `Executor.run`, with records in the order in which the jobs end."""
-        with Workers(min(self.workers or usable_cpus(), len(jobs)), self.timeout) as workers:
+        with closing(Workers(min(self.workers or usable_cpus(), len(jobs)), self.timeout)) as workers:
             workers.run(jobs, on_record)
 
 
 class Workers:
-    """Worker processes that start with the first job and stay until `stop`.
+    """Worker processes that start with the first job and stay until `close`.
 
     A new worker takes the place of a dead one. Workers are started afresh ("spawn"), leave Ctrl-C to this process, and
     end with it, however it ends.
@@ -83,7 +82,7 @@ class Workers:
                     "their messages above, or run with executor=serial, which needs no workers"
                 )
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Kill the workers and remove the temporary folder."""
         self._stop_pool()
         if self._own_logs:
@@ -94,21 +93,13 @@ class Workers:
             self._pool.stop()
             self._pool = None
 
-    def __enter__(self) -> "Workers":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
 
 class _Pool:
     """A pool of pebble and the jobs that it has in hand, each with a place in shared memory.
 
     There the worker writes when it took the job, and its process number. pebble by itself would wait for ever
     for the job of a worker that ended with exit code 0 (``os._exit(0)``, or C code that calls ``exit``), and
-    when a whole pool breaks it does not tell which job was lost.
+    does not say which job was lost when a whole pool breaks.
     """
 
     def __init__(self, n_workers: int, timeout: float | None, logs: Path) -> None:
@@ -169,7 +160,7 @@ class _Pool:
         return landed
 
     def _find_lost(self) -> set[Future[Record]]:
-        """Jobs whose worker is gone though pebble has not noticed for two looks in a row."""
+        """Return the jobs whose worker was gone at two looks in a row, though pebble has not noticed."""
         alive = _children()
         gone = {future for future, (_, place) in self._jobs.items() if self._pid(place) not in alive | {0}}
         lost = {future for future in gone & self._suspects if not future.done()}
@@ -205,7 +196,7 @@ def _children() -> set[int | None]:
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Start threads and processes that Ctrl-C does not reach, not even while they import what they need."""
+    """Keep Ctrl-C from the threads and processes that start meanwhile, even while these import what they need."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -12,7 +12,6 @@ import tempfile
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +25,9 @@ from trimbench.papers.validation import settings
 _IDLE_SECONDS = 0.5
 _REACH_SECONDS = 10.0
 _END_SECONDS = 10.0
-# Enough to show a growing cluster that it is needed.
+# Enough to make a cluster grow that can.
 _MAX_TASKS = 500
-# What a worker on another machine must know of this one.
+# Variables that a worker on another machine needs as well.
 _PASSED_ON = ("TRIMBENCH_CACHE", "XDG_CACHE_HOME")
 # The name of a Unix socket has at most 107 bytes (103 on macOS), and Ray's are up to 66 below this folder.
 _LONGEST_FOLDER = 36
@@ -78,13 +77,10 @@ class RayExecutor(RemoteExecutor):
         return ray
 
 
-@dataclass(init=False)
 class RayCluster:
     """Tasks of Ray, which itself repeats those that it loses."""
 
-    logs: Path
     jobs_per_task = 1
-    room: int
     attempts = 1
 
     def __init__(self, ray: Any, options: RayExecutor, logs: Path) -> None:

@@ -18,9 +18,9 @@ from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.workers import describe, failure
 from trimbench.papers.validation import settings
 
-# Of so many tasks in a row that could not run, with none that could before, no other will.
+# When this many tasks could not run and none could, no other will.
 _MAX_USELESS_TASKS = 5
-Task = Any  # what a cluster knows a task by
+Task = Any  # how a cluster identifies a task
 
 
 class TaskLost(Exception):  # noqa: N818 - an event of the cluster, not a mistake
@@ -36,9 +36,9 @@ class Cluster(Protocol):
         Folder for what jobs write while they run.
     jobs_per_task : int
     room : int
-        Number of tasks that may be submitted and not have ended.
+        How many tasks may be queued or running at a time.
     attempts : int
-        How often a lost task is to be submitted.
+        How often a job is submitted, at most, if its tasks are lost.
     """
 
     logs: Path
@@ -110,7 +110,7 @@ class RemoteExecutor(WorkerSettings, ABC):
 
 
 class _Sweep:
-    """Tasks that a cluster has in hand."""
+    """The tasks of one run."""
 
     def __init__(self, cluster: Cluster, on_record: OnRecord) -> None:
         self._cluster = cluster
@@ -185,4 +185,4 @@ def run_task(
 def _stop_kept() -> None:
     while _kept:
         with contextlib.suppress(OSError):
-            _kept.popitem()[1].stop()
+            _kept.popitem()[1].close()

@@ -2,9 +2,9 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 
 from trimbench.papers.execution.executors import Executor
 from trimbench.papers.execution.job import Job
@@ -55,7 +55,7 @@ def run_jobs(
     before = {key: store.stamp(job) for key, job in wanted.items()}
     records = _without_running(wanted, store, cache_mode)
     to_run = [job for key, job in wanted.items() if key not in records]
-    with _report(label or "jobs", len(records), len(to_run), progress and cache_mode != "only") as report:
+    with closing(_Report(label or "jobs", len(records), len(to_run), progress and cache_mode != "only")) as report:
         if to_run:
             store.ensure_writable()
             with store.turn(report.wait):
@@ -102,53 +102,41 @@ def _without_running(wanted: Mapping[str, Job], store: JobStore, cache_mode: str
     }
 
 
-@dataclass(frozen=True)
 class _Report:
-    """What to call with each record, and when another program has its turn."""
+    """What a run says on stderr: a bar on a terminal, else lines."""
 
-    tell: Callable[[Record], None]
-    wait: Callable[[], None]
+    def __init__(self, label: str, n_stored: int, n_to_run: int, wanted: bool) -> None:
+        from tqdm import tqdm
 
+        on_terminal = sys.stderr.isatty()
+        self._label, self._n_to_run, self._in_lines = label, n_to_run, wanted and not on_terminal
+        self._n_done = self._n_failed = 0
+        self._started = time.perf_counter()
+        self._say(f"{n_stored} stored, {n_to_run} to run")
+        shown = wanted and on_terminal and n_to_run
+        self._bar = tqdm(total=n_to_run, desc=label, unit="job", file=sys.stderr, dynamic_ncols=True, disable=not shown)
 
-@contextmanager
-def _report(label: str, n_stored: int, n_to_run: int, wanted: bool) -> Iterator[_Report]:
-    """Report on stderr while jobs run."""
-    from tqdm import tqdm
+    def tell(self, record: Record) -> None:
+        """Count a record."""
+        self._n_done += not record.cached  # another program ran those
+        self._n_failed += not record.ok
+        self._bar.set_description(self._label, refresh=False)
+        self._bar.set_postfix(failed=self._n_failed, refresh=False)
+        self._bar.update()
 
-    on_terminal = sys.stderr.isatty()
-    n_done = n_failed = 0
-    started = time.perf_counter()
+    def wait(self) -> None:
+        """Say that another program has its turn."""
+        self._say("waiting for another program that runs jobs for this folder of results")
+        self._bar.set_description(f"{self._label} (waiting for another program)")
 
-    def say(text: str) -> None:
-        if wanted and not on_terminal:
-            sys.stderr.write(f"{label}: {text}\n")
+    def close(self) -> None:
+        """End the bar, or say how the run went."""
+        self._bar.close()
+        if self._n_to_run:
+            seconds = time.perf_counter() - self._started
+            self._say(f"{self._n_done} of {self._n_to_run} run in {seconds:.1f} s, {self._n_failed} failed")
+
+    def _say(self, text: str) -> None:
+        if self._in_lines:
+            sys.stderr.write(f"{self._label}: {text}\n")
             sys.stderr.flush()
-
-    say(f"{n_stored} stored, {n_to_run} to run")
-    with tqdm(
-        total=n_to_run,
-        desc=label,
-        unit="job",
-        file=sys.stderr,
-        dynamic_ncols=True,
-        disable=not (wanted and on_terminal and n_to_run),
-    ) as bar:
-
-        def tell(record: Record) -> None:
-            nonlocal n_done, n_failed
-            n_done += not record.cached  # what another program ran is no run of this one
-            n_failed += not record.ok
-            bar.set_description(label, refresh=False)
-            bar.set_postfix(failed=n_failed, refresh=False)
-            bar.update()
-
-        def wait() -> None:
-            say("waiting for another program that runs jobs for this folder of results")
-            bar.set_description(f"{label} (waiting for another program)")
-
-        try:
-            yield _Report(tell, wait)
-        finally:
-            if n_to_run:
-                seconds = time.perf_counter() - started
-                say(f"{n_done} of {n_to_run} run in {seconds:.1f} s, {n_failed} failed")

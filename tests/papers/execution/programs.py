@@ -49,7 +49,7 @@ def start_program(
 def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     limit = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < limit, "waited in vain"
+        assert time.monotonic() < limit, "it did not happen in time"
         time.sleep(0.01)
 
 

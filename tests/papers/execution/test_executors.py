@@ -2,13 +2,11 @@ import multiprocessing
 import os
 import signal
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trimbench.papers.execution import Job, JobStore, ProcessExecutor, Record, SerialExecutor
-from trimbench.papers.execution.executors import Executor
+from trimbench.papers.execution import Job, ProcessExecutor, Record, SerialExecutor
 
 from . import sample_jobs
 from .programs import run
@@ -194,21 +192,3 @@ def test_overhead_per_job_is_small() -> None:
     ProcessExecutor(workers=2).run(jobs, lambda record: stamps.append(time.perf_counter()))
     # From the first record on, so that the start of the workers does not count; generous for a busy machine.
     assert (stamps[-1] - stamps[0]) / len(jobs) < 0.02
-
-
-@pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(workers=1)])
-def test_what_a_job_writes_is_kept_beside_its_record(
-    executor: Executor, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    jobs = [Job.create(sample_jobs.talk, {"fail": fail}) for fail in (False, True)]
-    store = JobStore(tmp_path)
-    for record in run(executor, [*jobs, *squares(1)]).values():
-        store.put(record)
-    for job in jobs:
-        text = store.path(job).with_suffix(".log").read_text(encoding="utf-8")
-        assert text == "half way \\ud800\na warning\n"
-        found = store.get(job)
-        assert found is not None
-        assert "half way" not in found.to_json()
-    assert len(list(tmp_path.rglob("*.log"))) == 2, "a job that writes nothing has none"
-    assert capfd.readouterr().out == ""

@@ -22,7 +22,7 @@ SPOKEN = re.compile(
     r"a log message\n"
     r"from C\n"
     r"a child\n"
-    r"half a line",
+    r"half a line \\ud800",
     re.DOTALL,
 )
 
@@ -32,7 +32,7 @@ def _show(message: Warning | str, category: type[Warning], filename: str, lineno
     sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
 
 
-def test_in_a_worker_all_is_kept_until_its_end(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_worker_keeps_all_that_a_job_writes_until_its_end(capfd: pytest.CaptureFixture[str]) -> None:
     ends = {"ok": "ok", "failed": "failed", "rude": "failed", "timeout": "timeout", "killed": "crashed"}
     jobs = {end: Job.create(sample_jobs.speak, {"end": end}) for end in ends}
     found = run(ProcessExecutor(workers=1, timeout=3.0), list(jobs.values()))
@@ -58,7 +58,7 @@ def test_each_job_has_its_own_text_with_all_its_warnings(executor: Executor, mon
         assert log.count("UserWarning: a warning") == 1
 
 
-def test_a_log_handler_that_a_job_leaves_behind_writes_to_the_job_at_work() -> None:
+def test_a_log_handler_that_a_job_leaves_behind_writes_to_the_next_log() -> None:
     jobs = [Job.create(sample_jobs.log_with_a_handler, {"token": token}) for token in range(3)]
     found = run(ProcessExecutor(workers=1), jobs)
     assert [found[job.key].log for job in jobs] == [f"token {token}\n" for token in range(3)]
@@ -67,7 +67,8 @@ def test_a_log_handler_that_a_job_leaves_behind_writes_to_the_job_at_work() -> N
 def test_a_log_belongs_to_the_record_beside_it(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     job = Job.create(sample_jobs.square, {"x": 1})
-    store.put(Record(job, "failed", None, "no", 0.1, {}, log="of the first attempt"))
-    assert store.path(job).with_suffix(".log").read_text() == "of the first attempt"
+    store.put(Record(job, "failed", None, "no", 0.1, {}, log="of the first \ud800 attempt"))
+    assert store.path(job).with_suffix(".log").read_text() == "of the first \\ud800 attempt"
+    assert "attempt" not in store.path(job).read_text()
     store.put(Record(job, "ok", {}, None, 0.1, {}))
     assert not store.path(job).with_suffix(".log").exists()

@@ -33,7 +33,8 @@ class Executor(Protocol):
         """Run all jobs and call `on_record` in this thread with each record as soon as there is one.
 
         Whatever a job does, nothing is raised here, except ExecutorError when no job can run. What `on_record` raises
-        ends the run, and so does Ctrl-C; by then all workers have ended, and finished jobs have had their records.
+        ends the run, and so does Ctrl-C: the workers are killed, and the records of finished jobs are already handed
+        over.
         """
         ...
 

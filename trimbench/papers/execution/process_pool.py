@@ -72,9 +72,11 @@ class Workers:
         while waiting:
             n_before = len(waiting)
             self._pool = self._pool or _Pool(self._n_workers, self._timeout, self._logs)
-            self._pool.run(waiting, on_record)
-            if self._pool.broken:
-                self._stop_pool()
+            try:
+                self._pool.run(waiting, on_record)
+            finally:
+                if not self._pool.is_idle:
+                    self._stop_pool()
             n_useless = 0 if len(waiting) < n_before else n_useless + 1
             if n_useless == _MAX_USELESS_POOLS:
                 raise ExecutorError(
@@ -127,6 +129,11 @@ class _Pool:
                     waiting.append(job)
                 else:
                     on_record(record)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the pool is fit for another run."""
+        return not self.broken and not self._jobs
 
     def stop(self) -> None:
         """Kill the workers, whatever they do."""

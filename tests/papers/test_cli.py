@@ -52,7 +52,7 @@ MISTAKES = [
     ("sed=3", f"key must be one of {SHARED}, got 'sed'; did you mean 'seed'?; keys of an experiment need experiment="),
     ("splits=3", f"key must be one of {SHARED}, got 'splits'"),
     (f"{T6} threshold=0.3", "key must be one of budget_divisor, cache_mode, "),
-    ("executor.wrkers=2", "executor.key must be one of _target_, timeout, workers, got 'wrkers'; did you mean 'workers'?"),
+    ("executor.wrkers=2", "executor.key must be one of _target_, timeout, workers, got 'wrkers'; did you mean"),
     ("executor.workers.most=2", "executor.key must be one of _target_, timeout, workers, got 'workers.most'"),
     ("profile.split=2", f"profile.key must be one of {PROFILE}, got 'split'"),
     ("cache_mode.more=1", f"key must be one of {SHARED}, got 'cache_mode.more'"),

@@ -13,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.commands.cost import GROUP, measured
+from trimbench.papers.configuration import Catalogue, configuration_folder
 
 HEAD = "# Mean processor seconds of one job, as `scripts/bench/run cost` found them in stored results.\n"
 

@@ -10,12 +10,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from trimbench.papers.execution.executors import Executor, ProcessExecutor, SerialExecutor
+from trimbench.papers.execution.executors import Executor, SerialExecutor
 from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.ray_executor import RayExecutor
+from trimbench.papers.execution.process_pool import ProcessExecutor
+from trimbench.papers.execution.ray_cluster import RayExecutor
 from trimbench.papers.execution.run import run_jobs
 from trimbench.papers.execution.store import JobStore, Record
-from trimbench.papers.trimming.jobs import achievable_agreement_of_table
+from trimbench.papers.trimming.table4 import best_threshold
 
 N_JOBS = 5000
 
@@ -24,8 +25,7 @@ def small_jobs(n_jobs: int) -> list[Job]:
     """Return jobs that each search the threshold of a table of two instances."""
     table = [[0.7, 0.4, 0.1], [0.2, 0.1, 0.4]]
     return [
-        Job.create(achievable_agreement_of_table, {"instances": table, "threshold": (n + 1) / (n_jobs + 2)})
-        for n in range(n_jobs)
+        Job.create(best_threshold, {"instances": table, "threshold": (n + 1) / (n_jobs + 2)}) for n in range(n_jobs)
     ]
 
 

@@ -17,6 +17,8 @@ import pytest
 
 from .command_line import start, tables
 
+pytestmark = pytest.mark.cluster
+
 SWEEP = (
     "experiment=selection_bias/simulation",
     *("n_features=300", "ks=[2,60]", "class_sizes=[[20,20]]", "test_sizes=[50,50]", "replicates=30"),
@@ -33,7 +35,7 @@ def run_to_the_end(folder: Path, *words: str) -> str:
 
 
 def records(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Inode and content of each stored record; one that is computed again has another inode."""
+    """Return the inode and content of each stored record; one that is computed again has another inode."""
     return {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.glob("results/jobs/??/*.json")}
 
 
@@ -108,7 +110,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_full_disk_is_told_and_what_is_stored_stays(tmp_path: Path, small_disk: Path) -> None:
+def test_a_full_disk_is_reported_and_stored_records_stay(tmp_path: Path, small_disk: Path) -> None:
     program = start(*SWEEP, f"results={small_disk}", folder=tmp_path)
     out, _ = program.communicate(timeout=300)
     assert program.returncode == 1

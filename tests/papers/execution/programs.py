@@ -1,10 +1,13 @@
-"""Sweeps in programs of their own, which tests may kill."""
+"""Sweeps, in this process and in programs that tests may kill."""
 
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from trimbench.papers.execution import Executor, Job, Record
+from trimbench.papers.execution.executors import TARGETS
 
 from . import sample_jobs
 
@@ -13,32 +16,40 @@ import sys
 from importlib import import_module
 from pathlib import Path
 sys.path[:0] = {paths!r}
-from trimbench.papers.execution import Job, JobStore, make_executor, run_jobs
+from trimbench.papers.execution import Job, JobStore, run_jobs
+from trimbench.papers.execution.executors import executor_of
 if __name__ == "__main__":
     jobs = import_module({module!r})
     sweep = [Job.create(getattr(jobs, {function!r}), {{**{shared!r}, {axis!r}: n}}) for n in range({n})]
-    run_jobs(sweep, JobStore(Path({folder!r})), make_executor({kind!r}, **{options!r}))
+    run_jobs(sweep, JobStore(Path({folder!r})), executor_of({options!r}))
 """
+
+
+def run(executor: Executor, jobs: Sequence[Job]) -> dict[str, Record]:
+    """Run jobs, each of which must give exactly one record; return these by key."""
+    records: list[Record] = []
+    executor.run(jobs, records.append)
+    assert sorted(record.job.key for record in records) == sorted(job.key for job in jobs)
+    return {record.job.key: record for record in records}
 
 
 def start_program(
     folder: Path, kind: str, function: str, axis: str, n: int, shared: dict[str, object], **options: object
 ) -> "subprocess.Popen[str]":
-    """A sweep in a program of its own, as a script that spawned workers can import."""
+    """Start a sweep in its own program, a script that spawned workers can import."""
     script = folder.parent / "program.py"
     if kind == "processes":
         options = {"workers": 2, **options}
+    options["_target_"] = TARGETS[("serial", "processes", "ray", "slurm").index(kind)]
     names = {"paths": sys.path, "module": sample_jobs.__name__, "folder": str(folder)}
-    script.write_text(
-        PROGRAM.format(kind=kind, options=options, function=function, axis=axis, n=n, shared=shared, **names)
-    )
+    script.write_text(PROGRAM.format(options=options, function=function, axis=axis, n=n, shared=shared, **names))
     return subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     limit = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < limit, "waited in vain"
+        assert time.monotonic() < limit, "it did not happen in time"
         time.sleep(0.01)
 
 

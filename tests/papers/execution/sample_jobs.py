@@ -89,6 +89,18 @@ def sleep(seconds: float, token: int = 0) -> dict[str, Any]:
 
 
 @job_function(code=CODE)
+def meet(folder: str, token: int, n: int) -> dict[str, Any]:
+    """Wait until n of these jobs run at the same time."""
+    Path(folder, f"met-{token}").touch()
+    limit = time.monotonic() + 60
+    while len(list(Path(folder).glob("met-*"))) < n:
+        if time.monotonic() > limit:
+            raise TimeoutError("nobody came")
+        time.sleep(0.01)
+    return {"pid": os.getpid()}
+
+
+@job_function(code=CODE)
 def announce(folder: str, token: int) -> dict[str, Any]:
     Path(folder, f"{token}.{os.getpid()}").touch()
     time.sleep(60)
@@ -130,15 +142,6 @@ def end_the_task(folder: str, times: int) -> dict[str, Any]:
 
 
 @job_function(code=CODE)
-def talk(fail: bool) -> dict[str, Any]:
-    sys.stdout.write("half way \ud800\n")
-    sys.stderr.write("a warning\n")
-    if fail:
-        raise ValueError("then it failed")
-    return {}
-
-
-@job_function(code=CODE)
 def speak(end: str, token: int = 0, deep: bool = True) -> dict[str, Any]:
     """Write in every way there is, then end in one of several."""
     sys.stdout.write(f"printed {token}; ")
@@ -148,7 +151,7 @@ def speak(end: str, token: int = 0, deep: bool = True) -> dict[str, Any]:
     if deep:
         os.write(1, b"from C\n")
         subprocess.run([sys.executable, "-c", "print('a child')"], check=True)
-    sys.stdout.write("half a line")
+    sys.stdout.write("half a line \ud800")
     if end == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if end == "rude":

@@ -2,24 +2,14 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trimbench.papers.execution import Job, JobStore, ProcessExecutor, Record, SerialExecutor, make_executor
-from trimbench.papers.execution.executors import Executor
+from trimbench.papers.execution import Job, ProcessExecutor, Record, SerialExecutor
 
 from . import sample_jobs
-
-
-def run(executor: Executor, jobs: Sequence[Job]) -> dict[str, Record]:
-    """Records by key; every job has exactly one."""
-    records: list[Record] = []
-    executor.run(jobs, records.append)
-    assert sorted(record.job.key for record in records) == sorted(job.key for job in jobs)
-    return {record.job.key: record for record in records}
+from .programs import run
 
 
 def squares(n: int) -> list[Job]:
@@ -32,7 +22,7 @@ def workers_alive() -> list[int | None]:
 
 def test_both_executors_give_the_same_results() -> None:
     jobs = [Job.create(sample_jobs.draw, {"repetition": n}) for n in range(6)]
-    serial, processes = run(SerialExecutor(), jobs), run(ProcessExecutor(2), jobs)
+    serial, processes = run(SerialExecutor(), jobs), run(ProcessExecutor(workers=2), jobs)
     assert {key: record.result for key, record in serial.items()} == {
         key: record.result for key, record in processes.items()
     }
@@ -45,9 +35,9 @@ def test_nothing_to_run_starts_no_worker(monkeypatch: pytest.MonkeyPatch) -> Non
         raise AssertionError("a pool was made")
 
     monkeypatch.setattr("pebble.ProcessPool", refuse)
-    assert run(ProcessExecutor(2), []) == {}
+    assert run(ProcessExecutor(workers=2), []) == {}
     with pytest.raises(AssertionError, match="a pool was made"):
-        run(ProcessExecutor(2), squares(1))
+        run(ProcessExecutor(workers=2), squares(1))
 
 
 FAILURES = {
@@ -63,7 +53,7 @@ def test_exceptions_are_failures_with_short_tracebacks() -> None:
     jobs = {kind: Job.create(sample_jobs.fail, {"kind": kind}) for kind in (*FAILURES, "rude", "interrupt")}
     expected = FAILURES | {"rude": "RudeError: onetwo", "interrupt": "KeyboardInterrupt"}
     ok = squares(3)
-    records = run(ProcessExecutor(2, timeout=30), [*jobs.values(), *ok])
+    records = run(ProcessExecutor(workers=2, timeout=30), [*jobs.values(), *ok])
     for kind, text in expected.items():
         record = records[jobs[kind].key]
         assert record.status == "failed"
@@ -98,7 +88,7 @@ def test_a_result_without_json_form_is_a_failure() -> None:
 def test_a_dead_worker_costs_one_job() -> None:
     deaths = {how: Job.create(sample_jobs.die, {"how": how}) for how in ("7", "kill", "0")}
     ok = squares(8)
-    records = run(ProcessExecutor(2), [*ok[:3], *deaths.values(), *ok[3:]])
+    records = run(ProcessExecutor(workers=2), [*ok[:3], *deaths.values(), *ok[3:]])
     assert [records[job.key].status for job in deaths.values()] == ["crashed"] * 3
     assert "exit code 7" in str(records[deaths["7"].key].error)
     assert "exit code -9" in str(records[deaths["kill"].key].error)
@@ -112,7 +102,7 @@ def test_a_job_over_the_limit_is_stopped_and_waiting_does_not_count() -> None:
     # With one worker these wait for each other longer than the limit of one.
     ok = [Job.create(sample_jobs.sleep, {"seconds": 0.4, "token": n}) for n in range(4)]
     started = time.perf_counter()
-    records = run(ProcessExecutor(1, timeout=1.2), [ok[0], ok[1], slow, ok[2], ok[3]])
+    records = run(ProcessExecutor(workers=1, timeout=1.2), [ok[0], ok[1], slow, ok[2], ok[3]])
     assert time.perf_counter() - started < 15
     assert records[slow.key].status == "timeout"
     assert "stopped at the limit of 1.2 seconds" in str(records[slow.key].error)
@@ -125,7 +115,7 @@ def test_records_come_as_jobs_end() -> None:
     slow = Job.create(sample_jobs.sleep, {"seconds": 0.8})
     quick = [Job.create(sample_jobs.sleep, {"seconds": 0.0, "token": n}) for n in range(10)]
     order: list[Record] = []
-    ProcessExecutor(2).run([slow, *quick], order.append)
+    ProcessExecutor(workers=2).run([slow, *quick], order.append)
     assert order[-1].job == slow
     assert len(order) == 11
 
@@ -133,7 +123,7 @@ def test_records_come_as_jobs_end() -> None:
 def test_workers_use_one_thread_for_linear_algebra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
     job = Job.create(sample_jobs.linear_algebra_threads, {})
-    result = run(ProcessExecutor(1), [job])[job.key].result
+    result = run(ProcessExecutor(workers=1), [job])[job.key].result
     assert result is not None
     assert set(result["threads"]) == {1}
     assert os.environ["OPENBLAS_NUM_THREADS"] == "2"
@@ -149,7 +139,7 @@ def test_an_idle_pool_that_is_killed_is_replaced() -> None:
             for process in multiprocessing.active_children():
                 process.kill()
 
-    ProcessExecutor(2).run(jobs, kill_all_once)
+    ProcessExecutor(workers=2).run(jobs, kill_all_once)
     assert sorted(record.job.key for record in records) == sorted(job.key for job in jobs)
     statuses = [record.status for record in records]
     assert statuses.count("ok") >= 38
@@ -162,9 +152,9 @@ def fail_to_start(starts: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_workers_that_never_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.papers.execution.executors.prepare_worker", fail_to_start)
+    monkeypatch.setattr("trimbench.papers.execution.process_pool.prepare_worker", fail_to_start)
     with pytest.raises(RuntimeError, match=r"died in 3 pools in a row .* run with executor=serial"):
-        ProcessExecutor(1).run(squares(2), lambda record: None)
+        ProcessExecutor(workers=1).run(squares(2), lambda record: None)
     assert workers_alive() == []
 
 
@@ -175,7 +165,7 @@ def test_an_error_of_the_caller_stops_the_workers() -> None:
     jobs = [*squares(1), Job.create(sample_jobs.sleep, {"seconds": 60.0})]
     started = time.perf_counter()
     with pytest.raises(OSError, match="disk full"):
-        ProcessExecutor(2).run(jobs, refuse)
+        ProcessExecutor(workers=2).run(jobs, refuse)
     assert time.perf_counter() - started < 15
     assert workers_alive() == []
 
@@ -191,7 +181,7 @@ def test_interrupt_stops_workers_and_keeps_what_is_done() -> None:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        ProcessExecutor(2).run(jobs, interrupt_after_four)
+        ProcessExecutor(workers=2).run(jobs, interrupt_after_four)
     assert sorted(record.job.key for record in records) == sorted(job.key for job in quick)
     assert workers_alive() == []
 
@@ -199,54 +189,6 @@ def test_interrupt_stops_workers_and_keeps_what_is_done() -> None:
 def test_overhead_per_job_is_small() -> None:
     jobs = squares(300)
     stamps: list[float] = []
-    ProcessExecutor(2).run(jobs, lambda record: stamps.append(time.perf_counter()))
+    ProcessExecutor(workers=2).run(jobs, lambda record: stamps.append(time.perf_counter()))
     # From the first record on, so that the start of the workers does not count; generous for a busy machine.
     assert (stamps[-1] - stamps[0]) / len(jobs) < 0.02
-
-
-def test_make_executor() -> None:
-    assert make_executor("serial", workers=None, timeout=None) == SerialExecutor()
-    assert make_executor("processes", workers=3, timeout=2.5) == ProcessExecutor(3, 2.5)
-
-
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (lambda: make_executor("threads"), "must be one of serial, processes, ray, slurm, got 'threads'"),
-        (
-            lambda: make_executor("serial", workers=2),
-            "workers must be None or 1 for the serial .*, got 2; use kind",
-        ),
-        (
-            lambda: make_executor("serial", timeout=5.0),
-            "timeout must be None for the serial .*, got 5.0; use kind",
-        ),
-        (lambda: ProcessExecutor(0), "workers must be a positive int or None, got 0; None takes"),
-        (lambda: ProcessExecutor(1.5), "workers must be a positive int or None, got 1.5"),  # type: ignore[arg-type]
-        (lambda: ProcessExecutor(True), "workers must be a positive int or None, got True"),
-        (lambda: ProcessExecutor(1, 0), "timeout must be positive seconds or None, got 0; None sets"),
-        (lambda: ProcessExecutor(1, float("nan")), "timeout must be positive seconds or None, got nan"),
-        (lambda: ProcessExecutor(1, float("inf")), "timeout must be positive seconds or None, got inf"),
-    ],
-)
-def test_unusable_settings_are_refused(make: Callable[[], Executor], text: str) -> None:
-    with pytest.raises(ValueError, match=text):
-        make()
-
-
-@pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(1)])
-def test_what_a_job_writes_is_kept_beside_its_record(
-    executor: Executor, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    jobs = [Job.create(sample_jobs.talk, {"fail": fail}) for fail in (False, True)]
-    store = JobStore(tmp_path)
-    for record in run(executor, [*jobs, *squares(1)]).values():
-        store.put(record)
-    for job in jobs:
-        text = store.path(job).with_suffix(".log").read_text(encoding="utf-8")
-        assert text == "half way \\ud800\na warning\n"
-        found = store.get(job)
-        assert found is not None
-        assert "half way" not in found.to_json()
-    assert len(list(tmp_path.rglob("*.log"))) == 2, "a job that writes nothing has none"
-    assert capfd.readouterr().out == ""

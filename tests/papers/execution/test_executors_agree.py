@@ -29,6 +29,7 @@ def run(folder: Path, *words: str) -> dict[str, str]:
     return tables(folder)
 
 
+@pytest.mark.cluster
 @pytest.mark.xdist_group("ray")
 def test_tables_are_those_of_the_serial_executor(tmp_path: Path) -> None:
     expected = run(tmp_path / "serial", "executor=serial")

@@ -6,7 +6,6 @@ import logging
 import re
 import sys
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from trimbench.papers.execution import Job, JobStore, ProcessExecutor, Record, S
 from trimbench.papers.execution.executors import Executor
 
 from . import sample_jobs
+from .programs import run
 
 SPOKEN = re.compile(
     r"printed \d; to stderr\n"
@@ -22,17 +22,9 @@ SPOKEN = re.compile(
     r"a log message\n"
     r"from C\n"
     r"a child\n"
-    r"half a line",
+    r"half a line \\ud800",
     re.DOTALL,
 )
-
-
-def run(executor: Executor, jobs: Sequence[Job]) -> dict[str, Record]:
-    """Records by key; every job has exactly one."""
-    records: list[Record] = []
-    executor.run(jobs, records.append)
-    assert sorted(record.job.key for record in records) == sorted(job.key for job in jobs)
-    return {record.job.key: record for record in records}
 
 
 def _show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
@@ -40,17 +32,17 @@ def _show(message: Warning | str, category: type[Warning], filename: str, lineno
     sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
 
 
-def test_in_a_worker_all_is_kept_until_its_end(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_worker_keeps_all_that_a_job_writes_until_its_end(capfd: pytest.CaptureFixture[str]) -> None:
     ends = {"ok": "ok", "failed": "failed", "rude": "failed", "timeout": "timeout", "killed": "crashed"}
     jobs = {end: Job.create(sample_jobs.speak, {"end": end}) for end in ends}
-    found = run(ProcessExecutor(1, 3.0), list(jobs.values()))
+    found = run(ProcessExecutor(workers=1, timeout=3.0), list(jobs.values()))
     assert {end: found[job.key].status for end, job in jobs.items()} == ends
     for job in jobs.values():
         assert SPOKEN.fullmatch(found[job.key].log), found[job.key].log
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(1)])
+@pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(workers=1)])
 def test_each_job_has_its_own_text_with_all_its_warnings(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own
     jobs = [Job.create(sample_jobs.speak, {"end": "ok", "token": token, "deep": False}) for token in range(3)]
@@ -66,16 +58,17 @@ def test_each_job_has_its_own_text_with_all_its_warnings(executor: Executor, mon
         assert log.count("UserWarning: a warning") == 1
 
 
-def test_a_log_handler_that_a_job_leaves_behind_writes_to_the_job_at_work() -> None:
+def test_a_log_handler_that_a_job_leaves_behind_writes_to_the_next_log() -> None:
     jobs = [Job.create(sample_jobs.log_with_a_handler, {"token": token}) for token in range(3)]
-    found = run(ProcessExecutor(1), jobs)
+    found = run(ProcessExecutor(workers=1), jobs)
     assert [found[job.key].log for job in jobs] == [f"token {token}\n" for token in range(3)]
 
 
 def test_a_log_belongs_to_the_record_beside_it(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     job = Job.create(sample_jobs.square, {"x": 1})
-    store.put(Record(job, "failed", None, "no", 0.1, {}, log="of the first attempt"))
-    assert store.path(job).with_suffix(".log").read_text() == "of the first attempt"
+    store.put(Record(job, "failed", None, "no", 0.1, {}, log="of the first \ud800 attempt"))
+    assert store.path(job).with_suffix(".log").read_text() == "of the first \\ud800 attempt"
+    assert "attempt" not in store.path(job).read_text()
     store.put(Record(job, "ok", {}, None, 0.1, {}))
     assert not store.path(job).with_suffix(".log").exists()

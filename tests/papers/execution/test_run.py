@@ -9,17 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-import yaml
 
-from trimbench.papers.execution import Job, JobStore, Record, SerialExecutor, make_executor, run_jobs
-from trimbench.papers.execution.executors import Executor, ProcessExecutor, executor_options
-from trimbench.papers.execution.ray_executor import RayExecutor
-from trimbench.papers.execution.slurm_executor import SlurmExecutor
+from trimbench.papers.execution import Executor, Job, JobStore, ProcessExecutor, Record, SerialExecutor, run_jobs
 
 from . import sample_jobs
 from .programs import is_alive, start_program, wait_for
-
-REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 class CountingExecutor:
@@ -41,11 +35,6 @@ class NoExecutor:
 class LosingExecutor:
     def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None]) -> None:
         SerialExecutor().run(jobs[1:], on_record)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> JobStore:
-    return JobStore(tmp_path / "records")
 
 
 def sweep(n: int, seconds: float = 0.0) -> list[Job]:
@@ -128,7 +117,7 @@ def test_no_jobs_no_records(store: JobStore) -> None:
     assert run_jobs([], store, NoExecutor(), progress=False) == []
 
 
-@pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(2)])
+@pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(workers=2)])
 def test_each_record_is_stored_as_it_arrives(store: JobStore, executor: Executor) -> None:
     jobs = sweep(4)
     n_stored: list[int] = []
@@ -200,10 +189,8 @@ def test_after_a_kill_exactly_the_rest_runs(
 @needs_proc
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_workers_end_with_the_program(
-    store: JobStore, tmp_path: Path, programs: list["subprocess.Popen[str]"], how: signal.Signals
+    store: JobStore, marks: Path, programs: list["subprocess.Popen[str]"], how: signal.Signals
 ) -> None:
-    marks = tmp_path / "marks"
-    marks.mkdir()
     programs.append(start_program(store.folder, "processes", "announce", "token", 4, {"folder": str(marks)}))
     wait_for(lambda: len(list(marks.iterdir())) == 2)
     workers = [int(mark.name.split(".")[1]) for mark in marks.iterdir()]
@@ -216,17 +203,3 @@ def test_workers_end_with_the_program(
         error = programs[0].stderr.read()
         assert "KeyboardInterrupt" in error
         assert "jobs: 0 of 4 run in" in error
-
-
-@pytest.mark.parametrize("kind", ["serial", "processes", "ray", "slurm"])
-def test_the_configuration_files_make_their_executor(kind: str) -> None:
-    settings = yaml.safe_load((REPOSITORY / "conf" / "executor" / f"{kind}.yaml").read_text(encoding="utf-8"))
-    settings.pop("folder", None)  # names another key
-    expected = {
-        "serial": SerialExecutor(),
-        "processes": ProcessExecutor(),
-        "ray": RayExecutor(),
-        "slurm": SlurmExecutor(),
-    }
-    assert make_executor(**settings) == expected[kind]
-    assert {"kind", *executor_options(kind)} == {*settings, *({"folder"} if kind == "slurm" else ())}

@@ -23,13 +23,8 @@ OK = Record(JOB, "ok", {"square": 9.0, "text": "朴素 naïve"}, None, 0.25, {"p
 FAILED = Record(JOB, "failed", None, "ValueError: é", 0.5, {})
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> JobStore:
-    return JobStore(tmp_path / "records")
-
-
 def files(store: JobStore) -> list[str]:
-    return sorted(path.name for path in store.folder.rglob("*") if path.is_file() and path.name != "door")
+    return sorted(path.name for path in store.folder.rglob("*") if path.is_file() and path.name != "lock")
 
 
 results = st.dictionaries(

@@ -9,20 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.execution.executors import ProcessExecutor
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.store import Record
+from trimbench.papers.execution import Job, ProcessExecutor
 from trimbench.papers.execution.temporary import remove_abandoned, temporary_folder
 
 from . import sample_jobs
+from .programs import run
 
 
 def test_what_a_job_leaves_behind_goes_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    records: list[Record] = []
-    ProcessExecutor(workers=1).run([Job.create(sample_jobs.leave_a_file, {})], records.append)
-    (result,) = [record.result for record in records]
+    job = Job.create(sample_jobs.leave_a_file, {})
+    result = run(ProcessExecutor(workers=1), [job])[job.key].result
     assert result is not None
     assert Path(str(result["path"])).parent.parent == tmp_path
     assert not list(tmp_path.glob("trimbench*"))

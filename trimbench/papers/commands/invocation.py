@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from trimbench.papers.configuration import Catalogue
-from trimbench.papers.validation import ConfigurationError, settings, unknown, validated
+from trimbench.papers.validation import ConfigurationError, settings, validated
 
 if TYPE_CHECKING:
     from trimbench.papers.data.cache import Cache
@@ -95,18 +95,9 @@ class Invocation:
 
     def make_executor(self) -> Executor:
         """Return the executor of the configuration."""
-        from trimbench.papers.execution.executors import executor_options, make_executor
+        from trimbench.papers.execution.executors import executor_of
 
-        try:
-            known = ["kind", *executor_options(str(self.executor.get("kind")))]
-            for key in self.executor:
-                if key not in known:
-                    raise unknown("executor: a key", known, key)
-            return make_executor(**self.executor)
-        except ConfigurationError:
-            raise
-        except ValueError as error:
-            raise ConfigurationError(f"executor: {error}") from error
+        return executor_of(self.executor)
 
     def make(self, name: str) -> Experiment:
         """Return one of the experiments."""

@@ -19,8 +19,8 @@ from trimbench.papers.conformant.encoded_rows import CODE as ROWS_CODE
 from trimbench.papers.conformant.encoded_rows import EncodedRows, encoded_rows
 from trimbench.papers.conformant.protocol import Task
 from trimbench.papers.execution.canonical import Json
-from trimbench.papers.execution.derived import Arrays, remember
 from trimbench.papers.execution.functions import job_function
+from trimbench.papers.execution.remembered_arrays import Arrays, remember
 
 CODE = ("trimbench.conformant", *ROWS_CODE, "trimbench.papers.conformant.classifier")
 # Weights of pixels that are nearly always black come last in L-BFGS, and where much is missing NaCL depends on them:

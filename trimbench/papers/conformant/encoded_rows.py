@@ -18,8 +18,8 @@ from trimbench.papers.data.binary import encode_binary
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.splits import split_rows
 from trimbench.papers.execution.canonical import Json
-from trimbench.papers.execution.derived import Arrays, remember
 from trimbench.papers.execution.functions import code_version, job_function
+from trimbench.papers.execution.remembered_arrays import Arrays, remember
 from trimbench.papers.study.inputs import dataset_of
 
 if TYPE_CHECKING:

@@ -18,23 +18,14 @@ _ALLOWED = (
 )
 
 
-def to_plain(value: Any, name: str) -> Any:
-    """Reduce a value to JSON's types.
-
-    Tuples become lists and NumPy scalars become Python numbers, so that a value reads back from a file
-    exactly as it was before it was written.
+def to_plain(value: object, name: str) -> Any:
+    """Copy a value as JSON reads it back: tuples become lists and NumPy scalars become Python numbers.
 
     Parameters
     ----------
     value : object
-        What to reduce.
     name : str
-        How an error calls the value, for example ``"parameters['threshold']"``.
-
-    Returns
-    -------
-    None, bool, int, float, str, list or dict
-        A copy that shares nothing mutable with `value`.
+        How an error names the value, for example ``"parameters['threshold']"``.
 
     Raises
     ------
@@ -63,37 +54,18 @@ def to_plain(value: Any, name: str) -> Any:
     raise TypeError(f"{name} cannot be written as JSON: {_ALLOWED}, got {_shorten(value)}")
 
 
-def canonical_json(value: Any, name: str) -> str:
-    """Write a value in its one canonical form.
-
-    Parameters
-    ----------
-    value : object
-        Anything that `to_plain` accepts.
-    name : str
-        How an error calls the value.
-
-    Returns
-    -------
-    str
-        JSON with sorted keys and no spaces, in ASCII. The same value always gives the same text; ``1``,
-        ``1.0`` and ``True`` are three values.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `to_plain`.
-    """
+def canonical_json(value: object, name: str) -> str:
+    """Write a value in its one canonical form, or raise as `to_plain`; ``1``, ``1.0`` and ``True`` are three values."""
     return json.dumps(to_plain(value, name), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _plain_key(key: Any, name: str) -> str:
+def _plain_key(key: object, name: str) -> str:
     if not isinstance(key, str):
         raise TypeError(f"keys of {name} must be str, got {key!r}; write it as text")
     return str.__str__(key)
 
 
-def _shorten(value: Any) -> str:
+def _shorten(value: object) -> str:
     text = " ".join(repr(value).split())
     shortened = text if len(text) <= 80 else f"{text[:77]}..."
     return f"{shortened} ({type(value).__module__}.{type(value).__qualname__})"

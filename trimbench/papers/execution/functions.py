@@ -8,9 +8,11 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-JobFunction = Callable[..., Mapping[str, Any]]
+from trimbench.papers.execution.canonical import Json
+
+JobFunction = Callable[..., Mapping[str, Json]]
 _F = TypeVar("_F", bound=JobFunction)
 
 _CODE_ATTRIBUTE = "__job_code__"
@@ -25,16 +27,6 @@ def job_function(code: Iterable[str]) -> Callable[[_F], _F]:
     code : iterable of str
         Modules and packages whose source decides the result, besides the text of the function itself. Helpers
         in the function's own module count only if that module is named here.
-
-    Returns
-    -------
-    callable
-        A decorator that returns the function unchanged but for the mark.
-
-    Raises
-    ------
-    TypeError
-        If `code` is a single string or has something else than strings in it.
 
     Examples
     --------
@@ -58,20 +50,10 @@ def job_function(code: Iterable[str]) -> Callable[[_F], _F]:
 
 @functools.cache
 def code_version(function: str) -> str:
-    """Version of the source that decides what a job function returns.
+    """Return the version of the source that decides what a job function, ``"package.module:name"``, returns.
 
-    It is computed once per process: the source on disk may change later, but the imported code does not.
-
-    Parameters
-    ----------
-    function : str
-        ``"package.module:name"``.
-
-    Returns
-    -------
-    str
-        SHA-256 over the text of the function and the bytes of every ``.py`` file of the packages that its
-        `job_function` mark names.
+    It is the SHA-256 of the text of the function and of every ``.py`` file of the packages that its `job_function` mark
+    names, computed once per process: the source on disk may change later, but the imported code does not.
 
     Raises
     ------
@@ -88,17 +70,7 @@ def code_version(function: str) -> str:
 
 
 def resolve(function: str) -> JobFunction:
-    """Find a marked job function by its name.
-
-    Parameters
-    ----------
-    function : str
-        ``"package.module:name"``.
-
-    Returns
-    -------
-    callable
-        The function itself.
+    """Find a marked job function by its name, ``"package.module:name"``.
 
     Raises
     ------
@@ -126,7 +98,7 @@ def resolve(function: str) -> JobFunction:
 
 
 def name_of(function: JobFunction) -> str:
-    """Name of a marked top-level function as ``"package.module:name"``; `resolve` goes the other way."""
+    """Return the name of a marked top-level function, from which `resolve` finds it."""
     name = f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', repr(function))}"
     check_function_name(name)
     if resolve(name) is not function:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trimbench.papers.execution.canonical import canonical_json, to_plain
+from trimbench.papers.execution.canonical import Json, canonical_json, to_plain
 from trimbench.papers.execution.functions import JobFunction, check_function_name, code_version, name_of, resolve
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -31,11 +31,6 @@ class Job:
         Name and SHA-256 of every data set that the function reads, sorted by name.
     code : str
         Version of the source that decides the result, from `code_version`.
-
-    Raises
-    ------
-    ValueError
-        If a field is not in the form above.
     """
 
     function: str
@@ -64,25 +59,20 @@ class Job:
     def create(
         cls,
         function: str | JobFunction,
-        parameters: Mapping[str, Any],
+        parameters: Mapping[str, object],
         data: Mapping[str, str] | None = None,
     ) -> "Job":
-        """Make a job of a function and its arguments.
+        """Make a job, with the present code version, of a function and its arguments.
 
         Parameters
         ----------
         function : str or callable
             A function marked with `job_function`, or its name as ``"package.module:name"``.
-        parameters : mapping of str to JSON value
-            Keyword arguments. NumPy scalars become numbers and tuples become lists.
+        parameters : mapping
+            Keyword arguments: anything that `to_plain` takes.
         data : mapping of str to str, optional
             SHA-256 of every data set that the function reads, by name. It enters the key only; the function
             finds the data itself.
-
-        Returns
-        -------
-        Job
-            With the code version of this moment.
 
         Raises
         ------
@@ -96,9 +86,9 @@ class Job:
         return cls(name, parameters_json, tuple(sorted((data or {}).items())), code_version(name))
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Json]:
         """Keyword arguments of the call, decoded anew at every access."""
-        decoded: dict[str, Any] = json.loads(self.parameters_json)
+        decoded: dict[str, Json] = json.loads(self.parameters_json)
         return decoded
 
     @functools.cached_property
@@ -106,7 +96,7 @@ class Job:
         """SHA-256 (64 hexadecimal digits) of the canonical JSON of all four fields."""
         return hashlib.sha256(canonical_json(self.to_dict(), "job").encode()).hexdigest()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """Return the four fields as JSON values, with the parameters decoded."""
         return {
             "function": self.function,
@@ -117,29 +107,13 @@ class Job:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "Job":
-        """Rebuild a job from `to_dict`, without looking at the code of today.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If `fields` was not written by `to_dict`.
-        """
+        """Rebuild a job from `to_dict`, whatever the code is now."""
         parameters_json = canonical_json(fields["parameters"], "parameters")
         return cls(fields["function"], parameters_json, tuple(sorted(fields["data"].items())), fields["code"])
 
 
-def run_job_function(job: Job) -> dict[str, Any]:
-    """Call the function of a job with its parameters.
-
-    Parameters
-    ----------
-    job : Job
-        What to call.
-
-    Returns
-    -------
-    dict
-        The function's result, reduced to JSON values: exactly what a stored copy would read back as.
+def run_job_function(job: Job) -> dict[str, Json]:
+    """Call the function of a job, and return its result exactly as it will be read back from the store.
 
     Raises
     ------
@@ -158,7 +132,7 @@ def run_job_function(job: Job) -> dict[str, Any]:
     result = function(**job.parameters)
     if not isinstance(result, Mapping):
         raise TypeError(f"the result of {job.function!r} must be a mapping, got {result!r}; return a dict")
-    plain: dict[str, Any] = to_plain(result, "result")
+    plain: dict[str, Json] = to_plain(result, "result")
     return plain
 
 
@@ -170,7 +144,7 @@ def _is_canonical_object(text: str) -> bool:
         return False
 
 
-def _check_signature(function: str, parameters: Mapping[str, Any]) -> None:
+def _check_signature(function: str, parameters: Mapping[str, Json]) -> None:
     signature = inspect.signature(resolve(function))
     try:
         signature.bind(**parameters)

@@ -1,4 +1,4 @@
-"""What a job writes, kept in a file from the first word on: it outlives a worker that is killed."""
+"""What a job writes, kept in a file as it is written, so that it outlives a worker that is killed."""
 
 import contextlib
 import io
@@ -13,20 +13,10 @@ _OUT, _ERR = 1, 2
 
 @contextmanager
 def written_to(path: Path) -> Iterator[None]:
-    """Lead what this process and its children write to standard output and error into a file.
+    """Send what this process and its children write to standard output and error into a file, without a buffer.
 
-    File descriptors are led there, and not the streams of Python alone, so that C code and child processes are
-    caught too, and log handlers that hold a stream from before. Nothing waits in a buffer.
-
-    Parameters
-    ----------
-    path : Path
-        An earlier file is written over.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
+    The file descriptors are redirected, not only the streams of Python, so that C code, child processes and log
+    handlers that hold an earlier stream are caught too.
     """
     target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
     streams = sys.stdout, sys.stderr
@@ -64,5 +54,5 @@ def _unbuffered(descriptor: int) -> io.TextIOWrapper:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, ValueError, OSError):  # None, closed, or leading nowhere
+        with contextlib.suppress(AttributeError, ValueError, OSError):  # None, closed, or connected to nothing
             stream.flush()

@@ -9,7 +9,8 @@ import tomllib
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+
+from trimbench.papers.execution.canonical import Json
 
 _PACKAGES = (
     "hydra-core",
@@ -27,35 +28,22 @@ _PACKAGES = (
 _GIT_SECONDS = 5.0
 
 
-def provenance() -> dict[str, Any]:
-    """Describe the program and the machine, once per process.
+def provenance() -> dict[str, Json]:
+    """Describe the program and the machine, once per process: versions, commit, platform, processors, time in UTC.
 
-    Returns
-    -------
-    dict
-        JSON values: ``trimbench`` (version), ``python``, ``packages`` (version by name, only what is
-        installed), ``commit`` and ``dirty`` (of the source tree; None without git), ``platform``, ``cpus``
-        (that this process may use) and ``time`` (UTC, when this process first asked). The caller may change
-        the copy.
+    ``commit`` and ``dirty`` speak of the source tree and are None without git; the caller may change the copy.
     """
     return copy.deepcopy(_collect())
 
 
 def usable_cpus() -> int:
-    """Count the processors that this process may use, at least 1.
-
-    Returns
-    -------
-    int
-        The size of the affinity mask where the system has one (a container or a batch system may allow fewer
-        processors than the machine has), else the number of processors.
-    """
+    """Count the processors that this process may use: a container or batch system may allow fewer than there are."""
     affinity = getattr(os, "sched_getaffinity", None)
     return max(1, len(affinity(0)) if affinity is not None else os.cpu_count() or 1)
 
 
 @functools.cache
-def _collect() -> dict[str, Any]:
+def _collect() -> dict[str, Json]:
     commit, dirty = _git_state(_root())
     return {
         "trimbench": own_version(),
@@ -81,7 +69,7 @@ def _version(package: str) -> str | None:
 
 
 def own_version() -> str | None:
-    """Return the version of this package; None where it cannot be told."""
+    """Return the version of this package; None where it is unknown."""
     installed = _version("trimbench")
     if installed is not None:
         return installed
@@ -93,7 +81,7 @@ def own_version() -> str | None:
 
 
 def _git_state(root: Path) -> tuple[str | None, bool | None]:
-    """Commit and whether files differ from it; (None, None) when `root` is not the top of a git tree."""
+    """Return the commit and whether files differ from it; (None, None) when `root` is not the top of a git tree."""
     # Looking for .git first keeps an installation inside somebody else's repository from reporting that one.
     if not (root / ".git").exists():
         return None, None

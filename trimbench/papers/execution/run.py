@@ -2,16 +2,15 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 
 from trimbench.papers.execution.executors import Executor
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import JobStore, Record, Stamp
 
 CACHE_MODES = ("default", "ignore", "only")
-_LOOK_SECONDS = 0.5
 
 
 def run_jobs(
@@ -23,18 +22,17 @@ def run_jobs(
     progress: bool = True,
     label: str = "",
 ) -> list[Record]:
-    """Bring a set of jobs to an end, using what is stored.
+    """Return one record for each job, in order, after running those that are not stored.
 
     Parameters
     ----------
     jobs : sequence of Job
-        What is wanted; a job that occurs twice runs once.
+        A job that occurs twice runs once.
     store : JobStore
         Where records come from and go to. Each is written the moment it arrives, so that stopping the program
-        at any time loses only the jobs that were running. A job that another program has at work for the same store
-        is left to it, and its record taken, success or failure.
+        at any time loses only the jobs that were running. Programs that run jobs for the same store take turns; a
+        record that another one wrote meanwhile is taken, success or failure.
     executor : Executor
-        How to run them.
     cache_mode : {"default", "ignore", "only"}
         "default": stored successes are taken and the rest runs, earlier failures too. "ignore": all run
         again. "only": nothing runs; a job gives its stored record, be it a success or a failure, or one with
@@ -43,11 +41,6 @@ def run_jobs(
         Whether to report on stderr: a bar on a terminal, else one line at the start and one at the end.
     label : str
         What the report calls the set.
-
-    Returns
-    -------
-    list of Record
-        One per element of `jobs`, in their order; `Record.cached` tells which came from the store.
 
     Raises
     ------
@@ -62,64 +55,37 @@ def run_jobs(
     before = {key: store.stamp(job) for key, job in wanted.items()}
     records = _without_running(wanted, store, cache_mode)
     to_run = [job for key, job in wanted.items() if key not in records]
-    with _report(label or "jobs", len(records), len(to_run), progress and cache_mode != "only") as report:
+    with closing(_Report(label or "jobs", len(records), len(to_run), progress and cache_mode != "only")) as report:
         if to_run:
             store.ensure_writable()
-            for record in _run(to_run, before, store, executor, report):
-                records[record.job.key] = record
-        elif cache_mode != "only":
-            # A program may be killed behind its last job.
-            store.claims.remove_void()
+            with store.turn(report.wait):
+                records |= _run(to_run, before, store, executor, report)
     return [records[job.key] for job in jobs]
 
 
 def _run(
     to_run: Sequence[Job], before: Mapping[str, Stamp], store: JobStore, executor: Executor, report: "_Report"
-) -> Iterable[Record]:
-    """Run jobs, but leave those to another program that it has at work on the same store; wait for these.
-
-    Parameters
-    ----------
-    to_run : sequence of Job
-    before : mapping from key to Stamp
-        Of the records as they were when it was decided what has to run.
-    store : JobStore
-    executor : Executor
-    report : _Report
-
-    Returns
-    -------
-    iterable of Record
-        One per job.
-    """
+) -> dict[str, Record]:
+    """Run jobs, except those whose record has changed since `before`: another program ran them."""
     records: dict[str, Record] = {}
-    waiting = {job.key: job for job in to_run}
-
-    def take(record: Record) -> None:
-        records[record.job.key] = record
-        del waiting[record.job.key]
-        report.tell(record)
 
     def on_record(record: Record) -> None:
-        store.put(record)
-        take(record)
+        if not record.cached:
+            store.put(record)
+        records[record.job.key] = record
+        report.tell(record)
 
-    while waiting:
-        with store.claims.hold(waiting) as claimed:
-            for key, job in list(waiting.items()):
-                found = store.get(job) if store.stamp(job) != before[key] else None
-                if found:
-                    take(replace(found, cached=True))
-            mine = [job for key, job in waiting.items() if key in claimed]
-            if mine:
-                executor.run(mine, on_record)
-        lost = [job.key for job in mine if job.key in waiting]
-        if lost:
-            raise RuntimeError(f"executor must give a record for every job, got none for {len(lost)}: {lost[0]} ...")
-        if waiting:
-            report.wait(len(waiting))
-            time.sleep(_LOOK_SECONDS)
-    return records.values()
+    for job in to_run:
+        found = store.get(job) if store.stamp(job) != before[job.key] else None
+        if found:
+            on_record(replace(found, cached=True))
+    mine = [job for job in to_run if job.key not in records]
+    if mine:
+        executor.run(mine, on_record)
+    lost = [job.key for job in mine if job.key not in records]
+    if lost:
+        raise RuntimeError(f"executor must give a record for every job, got none for {len(lost)}: {lost[0]} ...")
+    return records
 
 
 def _without_running(wanted: Mapping[str, Job], store: JobStore, cache_mode: str) -> dict[str, Record]:
@@ -136,56 +102,41 @@ def _without_running(wanted: Mapping[str, Job], store: JobStore, cache_mode: str
     }
 
 
-@dataclass(frozen=True)
 class _Report:
-    """What to call with each record, and with the number of jobs that another program has at work."""
+    """What a run says on stderr: a bar on a terminal, else lines."""
 
-    tell: Callable[[Record], None]
-    wait: Callable[[int], None]
+    def __init__(self, label: str, n_stored: int, n_to_run: int, wanted: bool) -> None:
+        from tqdm import tqdm
 
+        on_terminal = sys.stderr.isatty()
+        self._label, self._n_to_run, self._in_lines = label, n_to_run, wanted and not on_terminal
+        self._n_done = self._n_failed = 0
+        self._started = time.perf_counter()
+        self._say(f"{n_stored} stored, {n_to_run} to run")
+        shown = wanted and on_terminal and n_to_run
+        self._bar = tqdm(total=n_to_run, desc=label, unit="job", file=sys.stderr, dynamic_ncols=True, disable=not shown)
 
-@contextmanager
-def _report(label: str, n_stored: int, n_to_run: int, wanted: bool) -> Iterator[_Report]:
-    """Report on stderr while jobs run."""
-    from tqdm import tqdm
+    def tell(self, record: Record) -> None:
+        """Count a record."""
+        self._n_done += not record.cached  # another program ran those
+        self._n_failed += not record.ok
+        self._bar.set_description(self._label, refresh=False)
+        self._bar.set_postfix(failed=self._n_failed, refresh=False)
+        self._bar.update()
 
-    on_terminal = sys.stderr.isatty()
-    n_done = n_failed = 0
-    waits = False
-    started = time.perf_counter()
+    def wait(self) -> None:
+        """Say that another program has its turn."""
+        self._say("waiting for another program that runs jobs for this folder of results")
+        self._bar.set_description(f"{self._label} (waiting for another program)")
 
-    def say(text: str) -> None:
-        if wanted and not on_terminal:
-            sys.stderr.write(f"{label}: {text}\n")
+    def close(self) -> None:
+        """End the bar, or say how the run went."""
+        self._bar.close()
+        if self._n_to_run:
+            seconds = time.perf_counter() - self._started
+            self._say(f"{self._n_done} of {self._n_to_run} run in {seconds:.1f} s, {self._n_failed} failed")
+
+    def _say(self, text: str) -> None:
+        if self._in_lines:
+            sys.stderr.write(f"{self._label}: {text}\n")
             sys.stderr.flush()
-
-    say(f"{n_stored} stored, {n_to_run} to run")
-    with tqdm(
-        total=n_to_run,
-        desc=label,
-        unit="job",
-        file=sys.stderr,
-        dynamic_ncols=True,
-        disable=not (wanted and on_terminal and n_to_run),
-    ) as bar:
-
-        def tell(record: Record) -> None:
-            nonlocal n_done, n_failed
-            n_done += not record.cached  # what another program ran is no run of this one
-            n_failed += not record.ok
-            bar.set_postfix(failed=n_failed, refresh=False)
-            bar.update()
-
-        def wait(n_elsewhere: int) -> None:
-            nonlocal waits
-            if not waits:
-                say(f"waiting for another program, which runs {n_elsewhere} of these jobs")
-            waits = True
-            bar.set_description(f"{label} (another program runs {n_elsewhere})")
-
-        try:
-            yield _Report(tell, wait)
-        finally:
-            if n_to_run:
-                seconds = time.perf_counter() - started
-                say(f"{n_done} of {n_to_run} run in {seconds:.1f} s, {n_failed} failed")

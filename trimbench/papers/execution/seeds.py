@@ -12,19 +12,9 @@ Axis = str | int | float | bool | None
 
 
 def seed_for(**axes: Axis) -> int:
-    """Seed that depends on the named axes and on nothing else.
+    """Return a seed in [0, 2**63) that depends on the named axes and on nothing else, on every machine.
 
-    Parameters
-    ----------
-    **axes : str, int, float, bool or None
-        For example ``dataset="vote", repetition=3, use="split"``. The order does not matter; the types do:
-        ``1``, ``1.0`` and ``True`` are three values.
-
-    Returns
-    -------
-    int
-        In [0, 2**63): the first 63 bits of the SHA-256 of the axes in canonical JSON. The same on every
-        machine.
+    The order of the axes does not matter; the types do: ``1``, ``1.0`` and ``True`` are three values.
 
     Raises
     ------
@@ -50,19 +40,8 @@ def seed_for(**axes: Axis) -> int:
 
 
 def generator_for(**axes: Axis) -> "np.random.Generator":
-    """Random generator of the named axes.
-
-    Parameters
-    ----------
-    **axes : str, int, float, bool or None
-        As for `seed_for`.
-
-    Returns
-    -------
-    numpy.random.Generator
-        A new one at every call, always at the start of its stream. PCG64 is named here because NumPy may
-        change what ``default_rng`` means.
-    """
+    """Return a new random generator for the named axes, at the start of its stream."""
     import numpy as np
 
+    # PCG64 is named here because NumPy may change what ``default_rng`` means.
     return np.random.Generator(np.random.PCG64(seed_for(**axes)))

@@ -2,13 +2,14 @@
 
 import contextlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from trimbench.papers.execution.canonical import to_plain
-from trimbench.papers.execution.claims import Claims
+from filelock import FileLock, Timeout
+
+from trimbench.papers.execution.canonical import Json, to_plain
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.temporary import remove_stale, temporary_name
 
@@ -23,7 +24,6 @@ class Record:
     Parameters
     ----------
     job : Job
-        The job.
     status : {"ok", "failed", "timeout", "crashed", "missing"}
         "failed" is an exception, "crashed" a dead worker, "missing" a job that is neither stored nor run.
     result : dict or None
@@ -38,19 +38,14 @@ class Record:
         What the job wrote while it ran. The store keeps it beside the record; it does not enter comparisons.
     cached : bool
         Whether the record came from a store in this run. It is not written and does not enter comparisons.
-
-    Raises
-    ------
-    ValueError
-        If the status is unknown, or there is a result without success or success without a result.
     """
 
     job: Job
     status: str
-    result: dict[str, Any] | None
+    result: dict[str, Json] | None
     error: str | None
     seconds: float
-    provenance: dict[str, Any]
+    provenance: dict[str, Json]
     log: str = field(default="", compare=False)
     cached: bool = field(default=False, compare=False)
 
@@ -66,13 +61,7 @@ class Record:
         return self.status == "ok"
 
     def to_json(self) -> str:
-        """Write the record as one line of JSON, with the key of the job to recognise damage.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the result has no JSON form.
-        """
+        """Write the record as one line of JSON, with the key of the job to recognise damage."""
         fields = {
             "key": self.job.key,
             "job": self.job.to_dict(),
@@ -86,13 +75,7 @@ class Record:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Record":
-        """Read a record that `to_json` wrote.
-
-        Raises
-        ------
-        ValueError
-            If the text is damaged, or its key is not that of the job in it.
-        """
+        """Read a record that `to_json` wrote; raise ValueError if it is damaged."""
         try:
             fields = json.loads(text)
             job = Job.from_dict(fields["job"])
@@ -107,7 +90,7 @@ class Record:
 
 
 Stamp = tuple[int, int] | None
-"""What tells one version of a record's file from the next; None if there is no file."""
+"""What tells one version of a record's file from another; None if there is no file."""
 
 
 class JobStore:
@@ -115,8 +98,7 @@ class JobStore:
 
     A record is written under a temporary name and then renamed, so that a reader sees the old file or the new
     one and a killed program leaves no half of one. Several processes may use the same folder; of two writers
-    of one job the last wins. The folder is created by the first write: reading works where writing is
-    forbidden.
+    of one job the last wins. The first write makes the folder: reading works where writing is forbidden.
 
     Parameters
     ----------
@@ -142,10 +124,24 @@ class JobStore:
         """Tell whether there is a record of the job with this key, without reading it."""
         return self._path(key).is_file()
 
-    @property
-    def claims(self) -> Claims:
-        """Which jobs are at work for this store."""
-        return Claims(self.folder / "claims")
+    @contextmanager
+    def turn(self, on_wait: Callable[[], None]) -> Iterator[None]:
+        """Hold the store, which is writable, against other programs that run jobs; readers need no turn.
+
+        The system frees the lock when its program ends, even by ``kill -9``. `on_wait` is called if another program
+        holds it now.
+        """
+        # The file stays: removing one that others wait for could let two of them in.
+        lock = FileLock(self.folder / "lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            on_wait()
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
 
     def stamp(self, job: Job) -> Stamp:
         """Return what changes whenever the record of a job is written."""
@@ -158,16 +154,7 @@ class JobStore:
     def get(self, job: Job) -> Record | None:
         """Read the record of a job, of any status.
 
-        Parameters
-        ----------
-        job : Job
-            Which one.
-
-        Returns
-        -------
-        Record or None
-            None if there is none, or if the file is damaged or cannot be read: running the job again repairs
-            it.
+        A file that is damaged or cannot be read gives None, like none at all: running the job again repairs it.
         """
         try:
             record = Record.from_json(self.path(job).read_bytes())
@@ -181,17 +168,10 @@ class JobStore:
         return {key: record for key, record in found if record is not None and record.ok}
 
     def put(self, record: Record) -> None:
-        """Store a record in place of any earlier one of its job.
-
-        Parameters
-        ----------
-        record : Record
-            Of any status but "missing".
+        """Store a record, of any status except "missing", in place of any earlier one of its job.
 
         Raises
         ------
-        ValueError
-            If the status is "missing".
         OSError
             If the folder cannot be written (read-only, full, a file in the way); what was stored before is
             intact.
@@ -213,13 +193,7 @@ class JobStore:
         self._replace(path, record.to_json().encode() + b"\n")
 
     def ensure_writable(self) -> None:
-        """Write and remove a small file, to find a read-only or full folder before the work and not after it.
-
-        Raises
-        ------
-        OSError
-            As `put`.
-        """
+        """Write and remove a small file, to find a read-only or full folder before the work; raises as `put`."""
         probe = self.folder / temporary_name("probe")
         self._write(probe, b"probe\n")
         probe.unlink(missing_ok=True)

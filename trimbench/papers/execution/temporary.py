@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# No write takes so long.
+# No write takes this long.
 _DAY_SECONDS = 24 * 3600.0
 
 
@@ -26,7 +26,7 @@ def remove_stale(temporaries: Iterable[Path]) -> None:
 
 
 def remove_abandoned(temporaries: Iterable[Path]) -> None:
-    """Remove those of some temporary files and folders, whose names do not tell their writer, that are a day old."""
+    """Remove temporary files and folders that are a day old, for names that do not tell the writer."""
     for temporary in temporaries:
         with contextlib.suppress(OSError):
             if _is_old(temporary):
@@ -35,7 +35,7 @@ def remove_abandoned(temporaries: Iterable[Path]) -> None:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Give a folder of this process among the temporary files of the machine, and remove it at the end."""
+    """Give a temporary folder of this process, and remove it at the end."""
     folder = make_temporary_folder()
     try:
         yield folder
@@ -44,7 +44,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def make_temporary_folder() -> Path:
-    """Make a folder of this process among the temporary files of the machine, and remove those of dead processes."""
+    """Make a temporary folder of this process, and remove those of dead ones."""
     room = Path(tempfile.gettempdir())
     remove_stale(room.glob("trimbench.*.tmp"))
     folder = room / temporary_name("trimbench")
@@ -53,17 +53,17 @@ def make_temporary_folder() -> Path:
 
 
 def temporary_name(stem: str) -> str:
-    """Return a name that tells who writes it, and that nobody else chooses."""
+    """Return a name that tells who writes the file, and that nobody else chooses."""
     return f"{stem}.{host()}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
 
 
 def host() -> str:
-    """Return the name of this machine, fit for a file name."""
+    """Return the name of this machine in the characters of a file name."""
     return re.sub(r"[^A-Za-z0-9_-]", "-", platform.node())[:64] or "unknown"
 
 
 def _is_stale(temporary: Path) -> bool:
-    """Whether the writer that the name of a temporary file tells is gone."""
+    """Whether the writer in the name of a temporary file is gone."""
     parts = temporary.name.split(".")
     if len(parts) != 5 or not parts[2].isdigit():
         return False  # not one of ours

@@ -32,30 +32,12 @@ _THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 
-# Set once by `prepare_worker`; shared memory can only be handed over when a process starts, not with each
-# job.
+# Set once by `prepare_worker`: shared memory can only be handed over when a process starts, not with each job.
 _starts: ContextVar[MutableSequence[float]] = ContextVar("_starts")
 
 
 def execute(job: Job) -> Record:
-    """Run one job in this process and tell what became of it.
-
-    Parameters
-    ----------
-    job : Job
-        What to run.
-
-    Returns
-    -------
-    Record
-        With status "ok" or "failed". `seconds` is the wall time of the function, without the import of its
-        module; `log` is what it wrote to standard output and error, warnings and log messages among it.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        On Ctrl-C: the user means the program and not the job.
-    """
+    """Run one job in this process; its record is "ok" or "failed". Ctrl-C is raised: it is meant for the program."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         record = _attempt(job, (Exception, SystemExit))
@@ -63,7 +45,7 @@ def execute(job: Job) -> Record:
 
 
 def _attempt(job: Job, caught: tuple[type[BaseException], ...]) -> Record:
-    """Run one job; an exception of these types is its failure."""
+    """Run one job; an exception of these types is its failure. The import of its module does not count as its time."""
     started = time.perf_counter()
     try:
         # Python shows a warning once for each place in the code: within this block, once in each job.
@@ -83,7 +65,7 @@ def failure(job: Job, status: str, error: str, seconds: float, log: str = "") ->
 
 
 def describe(error: BaseException) -> str:
-    """Traceback of an exception, cut to its last frames and to a length that a table can hold.
+    """Write the traceback of an exception, cut to its last frames and to a length that fits a table.
 
     Text survives where the exception itself does not: many exceptions cannot be pickled or unpickled.
     """
@@ -92,77 +74,43 @@ def describe(error: BaseException) -> str:
 
 
 def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
-    """Set up a new worker process: one thread for linear algebra, temporary files that go, and an end with the parent.
+    """Set up a new worker process: one thread for linear algebra, its temporary files, and an end with its parent.
 
     Parameters
     ----------
     starts : shared array of float
-        Two numbers for each job in flight, which `work` fills in.
+        Two numbers for each job in hand, which `work` fills in.
     temporary : Path
-        Folder for the temporary files of jobs: it is removed for a worker that was killed, too.
+        Folder for the temporary files of jobs: its owner removes it, even if the worker is killed.
     """
+    import threadpoolctl
+
     _starts.set(starts)
-    limit_threads()
-    keep_temporary_files_in(temporary)
+    # With a thread for each processor, several workers would be slower than one. The variables reach the libraries that
+    # a job loads later, threadpoolctl those that are loaded already.
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    threadpoolctl.threadpool_limits(1)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
     threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
 
 
-def limit_threads() -> None:
-    """Use one thread for linear algebra: several workers with one for each processor would be slower than one."""
-    import threadpoolctl
-
-    # The variables reach the libraries that a job loads later, threadpoolctl those that are loaded already.
-    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
-    threadpoolctl.threadpool_limits(1)
-
-
-def keep_temporary_files_in(folder: Path) -> None:
-    """Lead the temporary files of this process and its children into a folder."""
-    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
-
-
 def work(job: Job, place: int, log: Path) -> Record:
-    """Run one job in a worker that `prepare_worker` set up.
+    """Run one job in a worker that `prepare_worker` set up. Nothing is raised.
 
     Parameters
     ----------
     job : Job
-        What to run.
     place : int
         Where in the shared array to write when the job was taken (monotonic clock) and by which process.
     log : Path
-        File that keeps what the job writes until there is a record.
-
-    Returns
-    -------
-    Record
-        As `execute`. Nothing is raised.
+        File that keeps what the job, C code and child processes write, until there is a record.
     """
     starts = _starts.get()
-    starts[2 * place] = time.monotonic()
+    starts[2 * place] = started = time.monotonic()
     starts[2 * place + 1] = os.getpid()  # last: a reader takes a process number as the sign that both are there
-    return execute_safely(job, log)
-
-
-def execute_safely(job: Job, log: Path) -> Record:
-    """Run one job in a worker that is never interrupted itself. Nothing is raised.
-
-    Parameters
-    ----------
-    job : Job
-        What to run.
-    log : Path
-        File that keeps what the job, C code and child processes write, until there is a record.
-
-    Returns
-    -------
-    Record
-        As `execute`.
-    """
-    started = time.monotonic()
     try:
         with written_to(log):
-            record = _attempt(job, (BaseException,))  # workers ignore Ctrl-C, so it would be the job's own doing
+            record = _attempt(job, (BaseException,))  # workers ignore Ctrl-C, so the job itself must have raised it
         return replace(record, log=take(log))
     except BaseException as error:  # noqa: BLE001  (a log that cannot be written, or a job that broke its streams)
         return failure(job, "failed", describe(error), time.monotonic() - started)

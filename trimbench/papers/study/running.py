@@ -218,7 +218,7 @@ def _rows(cells: Sequence[Cell], records: Mapping[str, Record], missing: Mapping
 
     rows = []
     for cell in cells:
-        row = dict(cell.labels)
+        row: dict[str, Json] = dict(cell.labels)
         record = records.get(cell.job.key)
         if record is None:
             row |= {"status": NO_DATA, "error": next(missing[i.name] for i in cell.inputs if i.name in missing)}

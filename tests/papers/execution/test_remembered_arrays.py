@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trimbench.papers.execution.derived import Arrays, remember
+from trimbench.papers.execution.remembered_arrays import Arrays, remember
 
 
 class Counter:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trimbench.papers.execution.canonical import canonical_json
+from trimbench.papers.execution.canonical import Json, canonical_json
 from trimbench.papers.execution.temporary import remove_stale, temporary_name
 
 if TYPE_CHECKING:
@@ -18,26 +18,23 @@ if TYPE_CHECKING:
 Arrays = dict[str, "np.ndarray[Any, Any]"]
 
 
-def remember(kind: str, key: Mapping[str, Any], compute: Callable[[], Arrays]) -> Arrays:
-    """Return arrays that were computed before under the same key, or compute and keep them.
+def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) -> Arrays:
+    """Return the arrays that were computed before under the same key, or compute and keep them.
 
-    A pure function of its key may be remembered: a job that uses it stays a pure function of its parameters. Where
-    nothing can be written the arrays are computed and not kept. Of several processes that ask at once, one computes.
+    Where nothing can be written, the arrays are computed and not kept. Of several processes that ask at the same time,
+    one computes.
 
     Parameters
     ----------
     kind : str
-        What the arrays are, part of the key and of the file's name.
+        What the arrays are: part of the key and of the file's name.
     key : mapping
-        JSON values: everything that decides the arrays, the version of the code among it.
+        Everything that decides the arrays, including the version of the code. A job that remembers a pure function of
+        its key stays a pure function of its parameters.
     compute : callable
         Returns arrays by name.
-
-    Returns
-    -------
-    dict of str to ndarray
     """
-    digest = hashlib.sha256(canonical_json({"kind": kind, "key": dict(key)}, "key").encode()).hexdigest()
+    digest = hashlib.sha256(canonical_json({"kind": kind, "key": key}, "key").encode()).hexdigest()
     path = _folder() / f"{kind}-{digest[:32]}.npz"
     found = _read(path)
     if found is not None:

@@ -1,0 +1,67 @@
+"""Executors from configurations, and what is wrong with those that cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from trimbench.papers.configuration import configuration_folder
+from trimbench.papers.execution import ProcessExecutor, SerialExecutor
+from trimbench.papers.execution.executors import TARGETS, executor_of
+from trimbench.papers.execution.ray_cluster import RayExecutor
+from trimbench.papers.execution.slurm_cluster import SlurmExecutor
+from trimbench.papers.validation import ConfigurationError
+
+SERIAL, PROCESSES, RAY, SLURM = TARGETS
+EXECUTORS = {
+    "serial": SerialExecutor(),
+    "processes": ProcessExecutor(),
+    "ray": RayExecutor(),
+    "slurm": SlurmExecutor(folder="results/slurm"),
+}
+
+
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_the_configuration_files_make_their_executor_and_name_all_options(name: str) -> None:
+    path = configuration_folder() / "executor" / f"{name}.yaml"
+    values = yaml.safe_load(path.read_text(encoding="utf-8").replace("${results}", "results"))
+    assert executor_of(values) == EXECUTORS[name]
+    assert {"_target_", *vars(EXECUTORS[name])} == set(values)
+
+
+def test_options_have_values() -> None:
+    assert executor_of({"_target_": PROCESSES, "workers": 3, "timeout": 2}) == ProcessExecutor(workers=3, timeout=2.0)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "text"),
+    [
+        ("os.system", {}, f"executor: _target_ must be one of {', '.join(sorted(TARGETS))}, got 'os.system'"),
+        ("trimbench.papers.execution.store.JobStore", {}, "executor: _target_ must be one of "),
+        (None, {}, "executor: _target_ must be one of .*, got 'None'"),
+        (PROCESSES, {"wrkers": 2}, "executor: a key must be one of timeout, workers, got 'wrkers'; did you mean"),
+        (SERIAL, {"workers": 2}, "workers must be None or 1 for the serial executor, got 2; use executor=processes"),
+        (SERIAL, {"timeout": 5.0}, "timeout must be None for the serial .*, got 5.0; use executor=processes"),
+        (PROCESSES, {"workers": 0}, "executor: workers must be a positive int or None, got 0; None takes"),
+        (PROCESSES, {"workers": 1.5}, "executor: workers must be a whole number, got 1.5"),
+        (PROCESSES, {"workers": True}, "executor: workers must be a whole number, got True"),
+        (PROCESSES, {"timeout": 0}, "executor: timeout must be positive seconds or None, got 0.0; None sets"),
+        (PROCESSES, {"timeout": float("nan")}, "timeout must be positive seconds or None, got nan"),
+        (PROCESSES, {"timeout": float("inf")}, "timeout must be positive seconds or None, got inf"),
+        (RAY, {"workers": -1}, "workers must be a positive int or None, got -1"),
+        (RAY, {"address": 3}, r"executor: address must be a text \(in quotes\), got 3"),
+        (RAY, {"retries": -1}, "retries must be a whole number, 0 or more, got -1"),
+        (SLURM, {"jobs_per_task": 0}, "jobs_per_task must be a whole number, 1 or more, got 0"),
+        (SLURM, {"minutes": 0.5}, "minutes must be a whole number, got 0.5"),
+        (SLURM, {"memory_gb": 0}, "memory_gb must be a positive number of GiB, got 0"),
+        (SLURM, {"memory_gb": "big"}, "memory_gb must be a number, got 'big'"),
+        (SLURM, {"folder": ""}, "folder must be the name of a folder, got ''"),
+        (SLURM, {"partition": 3}, r"partition must be a text \(in quotes\), got 3"),
+        (SLURM, {"cluster": "pbs"}, "cluster must be one of local, slurm, got 'pbs'"),
+    ],
+)
+def test_what_cannot_be_is_reported(target: str | None, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigurationError, match=text):
+        executor_of({"_target_": target, **options})

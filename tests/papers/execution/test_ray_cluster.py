@@ -1,0 +1,165 @@
+"""A Ray cluster of two nodes on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trimbench.papers.execution import Job, JobStore, Record, SerialExecutor
+from trimbench.papers.execution.ray_cluster import RayExecutor, ray_folder
+
+from . import sample_jobs
+from .programs import run, start_program, wait_for
+from .test_job_log import SPOKEN
+
+# One cluster serves all tests of this file; Ray's own code warns of what it will change.
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.xdist_group("ray"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    import ray
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    made.add_node(num_cpus=1)
+    yield made
+    ray.shutdown()
+    made.shutdown()
+
+
+def sleeps(seconds: float, n: int, first: int = 0) -> list[Job]:
+    return [Job.create(sample_jobs.sleep, {"seconds": seconds, "token": first + k}) for k in range(n)]
+
+
+def test_rows_are_those_of_the_serial_executor_on_both_nodes(cluster: Any, tmp_path: Path) -> None:
+    jobs = [Job.create(sample_jobs.draw, {"repetition": n}) for n in range(6)]
+    threads = Job.create(sample_jobs.linear_algebra_threads, {})
+    together = [Job.create(sample_jobs.meet, {"folder": str(tmp_path), "token": n, "n": 2}) for n in range(2)]
+    found = run(RayExecutor(address=cluster.address), [*together, *jobs, threads])
+    expected = run(SerialExecutor(), jobs)
+    assert {job.key: found[job.key].result for job in jobs} == {key: record.result for key, record in expected.items()}
+    assert set(found[threads.key].result["threads"]) == {1}  # type: ignore[index]
+    assert {found[job.key].status for job in together} == {"ok"}, "each has a node for itself"
+    naps = sleeps(0.1, 6)
+    found = run(RayExecutor(address=cluster.address), naps)
+    assert len({str(found[job.key].result) for job in naps}) <= 2, "workers are used again and again"
+    started = time.perf_counter()
+    run(RayExecutor(address=cluster.address, workers=1), naps)
+    assert time.perf_counter() - started > 6 * 0.1, "one after another"
+
+
+def test_a_job_that_fails_hangs_or_kills_its_process_costs_one_row(cluster: Any, tmp_path: Path) -> None:
+    ends = {"ok": "ok", "failed": "failed", "timeout": "timeout", "killed": "crashed"}
+    speaking = {end: Job.create(sample_jobs.speak, {"end": end}) for end in ends}
+    failing = [Job.create(sample_jobs.fail, {"kind": kind}) for kind in ("plain", "exit", "unpicklable", "rude")]
+    once = Job.create(sample_jobs.end_the_task, {"folder": str(tmp_path), "times": 1})
+    always = Job.create(sample_jobs.end_the_task, {"folder": str(tmp_path), "times": 99})
+    jobs = [always, once, *speaking.values(), *failing]
+    found = run(RayExecutor(address=cluster.address, timeout=5.0, retries=1), jobs)
+    assert {end: found[job.key].status for end, job in speaking.items()} == ends
+    assert {found[job.key].status for job in failing} == {"failed"}
+    assert "stopped at the limit of 5 seconds per job" in str(found[speaking["timeout"].key].error)
+    for job in speaking.values():
+        assert SPOKEN.fullmatch(found[job.key].log), found[job.key].log
+    assert found[once.key].ok, "Ray itself repeats a task that it lost"
+    assert found[always.key].status == "crashed"
+    assert "the task ended without a result: " in str(found[always.key].error)
+    assert len(list((tmp_path / "ended-99").iterdir())) == 2
+
+
+def parent(pid: int) -> int:
+    found = re.search(r"PPid:\t(\d+)", Path(f"/proc/{pid}/status").read_text())
+    assert found
+    return int(found[1])
+
+
+def test_kills_of_node_process_and_program_repeat_no_finished_job(
+    cluster: Any, store: JobStore, marks: Path, programs: list[subprocess.Popen[str]]
+) -> None:
+    jobs = [Job.create(sample_jobs.leave_a_mark, {"folder": str(marks), "token": n}) for n in range(60)]
+    node = cluster.add_node(num_cpus=1)
+
+    def go_on_to(n_stored: int) -> subprocess.Popen[str]:
+        shared: dict[str, object] = {"folder": str(marks)}
+        programs.append(
+            start_program(store.folder, "ray", "leave_a_mark", "token", 60, shared, address=cluster.address)
+        )
+        wait_for(lambda: len(store.successes(jobs)) >= n_stored, seconds=60)
+        return programs[-1]
+
+    program = go_on_to(8)
+    cluster.remove_node(node, allow_graceful=False)
+    wait_for(lambda: len(store.successes(jobs)) >= 16, seconds=60)
+    worker = int(max(marks.iterdir(), key=lambda mark: mark.stat().st_mtime).name.split(".")[1])
+    os.kill(parent(worker), signal.SIGKILL)
+    wait_for(lambda: len(store.successes(jobs)) >= 24, seconds=60)
+    program.kill()
+    program.wait()
+    stored = store.successes(jobs)
+    assert len(list(store.folder.glob("*/*.json"))) == len(stored), "no job has failed"
+    marked = Counter(int(mark.name.split(".")[0]) for mark in marks.iterdir())
+    assert go_on_to(60).wait(timeout=60) == 0
+    again = Counter(int(mark.name.split(".")[0]) for mark in marks.iterdir()) - marked
+    assert {jobs[token].key for token in again}.isdisjoint(stored)
+    assert {key: store.successes(jobs)[key] for key in stored} == stored
+    assert [record.result for record in store.successes(jobs).values()] == [{"token": n} for n in range(60)]
+
+
+def test_what_the_caller_raises_ends_the_run_and_the_tasks(cluster: Any) -> None:
+    def interrupt(_: Record) -> None:
+        raise KeyboardInterrupt
+
+    long = sleeps(60.0, 4)
+    with pytest.raises(KeyboardInterrupt):
+        RayExecutor(address=cluster.address).run([*sleeps(0.0, 1), *long], interrupt)
+    started = time.perf_counter()
+    assert all(record.ok for record in run(RayExecutor(address=cluster.address), sleeps(0.0, 4, first=9)).values())
+    assert time.perf_counter() - started < 30, "the processors are free again"
+
+
+def test_a_cluster_of_a_killed_program_leaves_no_files(
+    store: JobStore, marks: Path, programs: list[subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [Job.create(sample_jobs.leave_a_mark, {"folder": str(marks), "token": n}) for n in range(8)]
+    with tempfile.TemporaryDirectory() as room:
+        monkeypatch.setenv("RAY_TMPDIR", room)
+        for is_killed in (True, False):
+            shared: dict[str, object] = {"folder": str(marks)}
+            programs.append(start_program(store.folder, "ray", "leave_a_mark", "token", 8, shared, workers=1))
+            if is_killed:
+                wait_for(lambda: len(store.successes(jobs)) >= 2, seconds=60)
+                assert list(Path(room).glob("*/session_*"))
+                programs[-1].kill()
+            programs[-1].wait(timeout=60)
+        assert len(store.successes(jobs)) == len(jobs)
+        assert list(Path(room).iterdir()) == []
+
+
+def test_files_of_a_cluster_whose_folder_has_too_long_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / ("long" * 10)))
+    assert ray_folder() is None
+
+
+def test_no_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    with pytest.raises(RuntimeError, match=r"address must be that of a running Ray cluster, got '127\.0\.0\.1:1'"):
+        RayExecutor(address="127.0.0.1:1").run(sleeps(0.0, 1), print)

@@ -1,0 +1,101 @@
+"""The Slurm executor on submitit's local cluster, which runs its tasks as processes of this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trimbench.papers.execution import Job, Record, SerialExecutor
+from trimbench.papers.execution.slurm_cluster import SlurmExecutor
+
+from . import sample_jobs
+from .programs import run
+from .test_job_log import SPOKEN
+
+# submitit leaves the processes of its local cluster to the garbage collector.
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    # A task is a new interpreter; it must find the job functions of the tests.
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    return {"folder": str(tmp_path / "slurm"), "cluster": "local", "workers": 2}
+
+
+def test_rows_are_those_of_the_serial_executor_and_a_bad_job_costs_one(local: dict[str, Any]) -> None:
+    jobs = [Job.create(sample_jobs.draw, {"repetition": n}) for n in range(5)]
+    failing = Job.create(sample_jobs.fail, {"kind": "plain"})
+    deadly = Job.create(sample_jobs.die, {"how": "7"})
+    ends = {"ok": "ok", "failed": "failed", "timeout": "timeout", "killed": "crashed"}
+    speaking = {end: Job.create(sample_jobs.speak, {"end": end}) for end in ends}
+    executor = SlurmExecutor(**local, jobs_per_task=6, timeout=3.0)
+    found = run(executor, [failing, deadly, *speaking.values(), *jobs])
+    expected = run(SerialExecutor(), jobs)
+    assert {job.key: found[job.key].result for job in jobs} == {key: record.result for key, record in expected.items()}
+    assert found[failing.key].status == "failed"
+    assert found[deadly.key].status == "crashed"
+    assert {end: found[job.key].status for end, job in speaking.items()} == ends
+    for job in speaking.values():
+        assert SPOKEN.fullmatch(found[job.key].log), found[job.key].log
+    assert not Path(local["folder"]).exists(), "no task was lost, so nothing of them is kept"
+
+
+def test_jobs_of_a_lost_task_run_again_and_its_logs_stay(local: dict[str, Any], tmp_path: Path) -> None:
+    folder = Path(local["folder"])
+    left = folder / "tasks.elsewhere.1.0.tmp"
+    left.mkdir(parents=True)
+    os.utime(left, (0, 0))
+    once = Job.create(sample_jobs.end_the_task, {"folder": str(tmp_path), "times": 1})
+    hopeless = Job.create(sample_jobs.speak_and_end_the_task, {"folder": str(tmp_path)})
+    fine = Job.create(sample_jobs.square, {"x": 1})
+    found = run(SlurmExecutor(**local, jobs_per_task=1, retries=1), [once, hopeless, fine])
+    assert found[fine.key].ok
+    assert found[once.key].ok
+    assert (found[hopeless.key].status, found[hopeless.key].log) == ("crashed", "last words")
+    assert "the task ended without a result: " in str(found[hopeless.key].error)
+    assert sorted(path.suffix for path in folder.iterdir()) == [".err"] * 3 + [".out"] * 3
+
+
+def test_a_task_that_cannot_run_gives_the_reason(
+    local: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [Job.create(sample_jobs.square, {"x": x}) for x in range(2)]
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "pebble.py").write_text("raise ImportError('no pebble here')")
+    found = run(SlurmExecutor(**local, retries=0), jobs)
+    assert [record.error for record in found.values()] == [
+        "the task ended without a result: RuntimeError: ImportError: no pebble here"
+    ] * 2
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(RuntimeError, match=r"the tasks could not be given to 'slurm': .*taken"):
+        SlurmExecutor(folder=str(tmp_path / "taken")).run([Job.create(sample_jobs.square, {"x": 1})], print)
+
+
+def test_an_end_of_the_run_cancels_the_tasks(local: dict[str, Any], tmp_path: Path) -> None:
+    def interrupt(_: Record) -> None:
+        raise KeyboardInterrupt
+
+    jobs = [
+        Job.create(sample_jobs.square, {"x": 1}),
+        Job.create(sample_jobs.announce, {"folder": str(tmp_path), "token": 5}),
+    ]
+    with pytest.raises(KeyboardInterrupt):
+        SlurmExecutor(**local, jobs_per_task=1).run(jobs, interrupt)
+    assert not list(tmp_path.rglob("*.pkl"))
+
+
+def test_without_slurm_the_error_gives_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.devnull)
+    with pytest.raises(RuntimeError, match=r"the tasks could not be given to 'slurm'.*use executor=processes"):
+        SlurmExecutor(folder=str(tmp_path)).run([Job.create(sample_jobs.square, {"x": 1})], print)

@@ -1,0 +1,216 @@
+"""Worker processes of this machine: a job that fails, hangs or kills its process costs one job."""
+
+import concurrent.futures
+import multiprocessing
+import shutil
+import signal
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager
+from multiprocessing import resource_tracker
+from pathlib import Path
+
+from trimbench.papers.execution.executors import ExecutorError, OnRecord, WorkerSettings
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.job_log import take
+from trimbench.papers.execution.provenance import usable_cpus
+from trimbench.papers.execution.store import Record
+from trimbench.papers.execution.temporary import make_temporary_folder
+from trimbench.papers.execution.workers import describe, failure, prepare_worker, work
+from trimbench.papers.validation import settings
+
+# One job runs and one waits in the pipe, so that no worker idles while the parent stores a record. pebble counts the
+# time of a job from the moment when a worker takes it, so the one that waits loses nothing.
+_JOBS_PER_WORKER = 2
+_IDLE_SECONDS = 0.5
+_MAX_USELESS_POOLS = 3
+
+
+@settings
+class ProcessExecutor(WorkerSettings):
+    """Runs the jobs in worker processes, each with one thread for linear algebra.
+
+    An exception, a job over its limit and a worker that dies each cost one job. Limits are checked about ten times per
+    second, and the first job of a worker includes the import of its module.
+    """
+
+    def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
+        """Run all jobs, as `Executor.run`, with records in the order in which the jobs end."""
+        with closing(Workers(min(self.workers or usable_cpus(), len(jobs)), self.timeout)) as workers:
+            workers.run(jobs, on_record)
+
+
+class Workers:
+    """Worker processes that start with the first job and stay until `close`.
+
+    A new worker takes the place of a dead one. Workers are started afresh ("spawn"), leave Ctrl-C to this process, and
+    end with it, however it ends.
+
+    Parameters
+    ----------
+    n_workers : int
+    timeout : float, optional
+        Seconds that one job may run.
+    logs : Path, optional
+        Folder that keeps what a job writes, in a file named by its key, until there is its record, and the temporary
+        files of jobs; by default, and where it does not exist, a temporary one of this machine.
+    """
+
+    def __init__(self, n_workers: int, timeout: float | None, logs: Path | None = None) -> None:
+        self._n_workers, self._timeout = n_workers, timeout
+        self._own_logs = None if logs and logs.is_dir() else make_temporary_folder()
+        self._logs = self._own_logs or Path(str(logs))
+        self._pool: _Pool | None = None
+
+    def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
+        """Run all jobs; raise ExecutorError if workers die again and again before they finish one."""
+        waiting = deque(jobs)
+        n_useless = 0
+        while waiting:
+            n_before = len(waiting)
+            self._pool = self._pool or _Pool(self._n_workers, self._timeout, self._logs)
+            try:
+                self._pool.run(waiting, on_record)
+            finally:
+                if not self._pool.is_idle:
+                    self._stop_pool()
+            n_useless = 0 if len(waiting) < n_before else n_useless + 1
+            if n_useless == _MAX_USELESS_POOLS:
+                raise ExecutorError(
+                    f"worker processes died in {n_useless} pools in a row before they finished a job; see "
+                    "their messages above, or run with executor=serial, which needs no workers"
+                )
+
+    def close(self) -> None:
+        """Kill the workers and remove the temporary folder."""
+        self._stop_pool()
+        if self._own_logs:
+            shutil.rmtree(self._own_logs, ignore_errors=True)
+
+    def _stop_pool(self) -> None:
+        if self._pool:
+            self._pool.stop()
+            self._pool = None
+
+
+class _Pool:
+    """A pool of pebble and the jobs that it has in hand, each with a place in shared memory.
+
+    There the worker writes when it took the job, and its process number. pebble by itself would wait for ever
+    for the job of a worker that ended with exit code 0 (``os._exit(0)``, or C code that calls ``exit``), and
+    does not say which job was lost when a whole pool breaks.
+    """
+
+    def __init__(self, n_workers: int, timeout: float | None, logs: Path) -> None:
+        from pebble import ProcessPool
+
+        context = multiprocessing.get_context("spawn")
+        self._timeout, self._logs = timeout, logs
+        self._jobs: dict[Future[Record], tuple[Job, int]] = {}
+        self._free = list(range(_JOBS_PER_WORKER * n_workers))
+        self._suspects: set[Future[Record]] = set()
+        self._starts = context.RawArray("d", 2 * len(self._free))
+        self._pool = ProcessPool(
+            max_workers=n_workers, initializer=prepare_worker, initargs=(self._starts, logs), context=context
+        )
+        with _no_interrupts():
+            self.broken = not self._pool.active  # starts it
+
+    def run(self, waiting: deque[Job], on_record: OnRecord) -> None:
+        """Run the waiting jobs; if the pool breaks, those without a record are waiting again."""
+        while (waiting or self._jobs) and not self.broken:
+            while waiting and self._launch(waiting[0]):
+                waiting.popleft()
+            for job, record in self._land():
+                if record is None:
+                    waiting.append(job)
+                else:
+                    on_record(record)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the pool is fit for another run."""
+        return not self.broken and not self._jobs
+
+    def stop(self) -> None:
+        """Kill the workers, whatever they do."""
+        self._pool.stop()  # type: ignore[no-untyped-call]
+        self._pool.join()
+
+    def _launch(self, job: Job) -> bool:
+        """Give a job to the pool; False if all places are taken or the pool just broke."""
+        if not self._free:
+            return False
+        place = self._free[-1]
+        self._starts[2 * place] = self._starts[2 * place + 1] = 0.0
+        try:
+            future = self._pool.schedule(work, args=(job, place, self._logs / job.key), timeout=self._timeout)
+        except RuntimeError:
+            self.broken = True
+            return False
+        self._jobs[future] = (job, self._free.pop())
+        return True
+
+    def _land(self) -> list[tuple[Job, Record | None]]:
+        """Wait a moment for jobs to end and take them out; None as a record asks to run the job again."""
+        done, _ = concurrent.futures.wait(self._jobs, _IDLE_SECONDS, concurrent.futures.FIRST_COMPLETED)
+        self.broken = self.broken or not self._pool.active
+        landed = []
+        for future in list(self._jobs) if self.broken else done or self._find_lost():
+            job, place = self._jobs.pop(future)
+            self._free.append(place)
+            landed.append((job, self._outcome(future, job, place)))
+            future.cancel()  # tells pebble to forget a lost job; nothing happens to one that is done
+        return landed
+
+    def _find_lost(self) -> set[Future[Record]]:
+        """Return the jobs whose worker was gone at two looks in a row, though pebble has not noticed."""
+        alive = _children()
+        gone = {future for future, (_, place) in self._jobs.items() if self._pid(place) not in alive | {0}}
+        lost = {future for future in gone & self._suspects if not future.done()}
+        self._suspects = gone
+        return lost
+
+    def _outcome(self, future: Future[Record], job: Job, place: int) -> Record | None:
+        from pebble import ProcessExpired
+
+        pid = self._pid(place)
+        seconds = time.monotonic() - self._starts[2 * place] if pid else 0.0
+        error = future.exception() if future.done() else BrokenProcessPool()
+        if error is None:
+            return future.result()
+        log = take(self._logs / job.key)
+        if isinstance(error, BrokenProcessPool):
+            if pid and pid not in _children():
+                return failure(job, "crashed", "the worker process ended without a result", seconds, log)
+            return None
+        if isinstance(error, TimeoutError):
+            return failure(job, "timeout", f"stopped at the limit of {self._timeout:g} seconds per job", seconds, log)
+        if isinstance(error, ProcessExpired):
+            return failure(job, "crashed", f"the worker process died with exit code {error.exitcode}", seconds, log)
+        return failure(job, "failed", describe(error), seconds, log)
+
+    def _pid(self, place: int) -> int:
+        return int(self._starts[2 * place + 1])
+
+
+def _children() -> set[int | None]:
+    return {process.pid for process in multiprocessing.active_children()}
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Keep Ctrl-C from the threads and processes that start meanwhile, even while these import what they need."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # Its start would let signals through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -88,7 +88,7 @@ class Figure7:
                 **shared,
             )
             for name, network in ((name, inputs.network(name)) for name in self.networks)
-            # A network that is declared with its class has no other.
+            # A network that is declared with its class keeps it.
             for draw in range(1 if network.declared.get("target") else self.classes)
         ]
         learned = [

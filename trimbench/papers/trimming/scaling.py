@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from trimbench.papers.execution.functions import JobFunction
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Inputs
@@ -78,34 +79,23 @@ class Scaling(LearnedOnSplits):
 
     def cells(self, inputs: Inputs) -> list[Cell]:
         """Return one job for each data set and budget, and one for each data set and baseline."""
-        cells = []
-        for name in self.datasets:
-            problem = self.problems[name]
-            learning = self.learning(problem.dataset, 0, inputs)
-            sides = {"positive": problem.positive, "negative": problem.negative, "one_hot": problem.one_hot}
-            shared = {"learning": learning, "sides": sides}
-            cells += [
-                Cell.of(
-                    {"data": name, "method": "trimming", "budget": budget},
-                    trim_many_features,
-                    budget=budget,
-                    evaluation_limit=self.evaluation_limit,
-                    **shared,
-                )
-                for budget in self.budgets
-            ]
-            cells += [
-                Cell.of(
-                    {"data": name, "method": method, "budget": 0},
-                    select_many_features,
-                    budgets=self.budgets,
-                    method=method,
-                    n_folds=self.n_folds,
-                    **shared,
-                )
-                for method in _BASELINES
-            ]
-        return cells
+        calls: list[tuple[str, int, JobFunction, dict[str, object]]] = [
+            ("trimming", budget, trim_many_features, {"budget": budget, "evaluation_limit": self.evaluation_limit})
+            for budget in self.budgets
+        ]
+        baseline = {"budgets": self.budgets, "n_folds": self.n_folds}
+        calls += [(method, 0, select_many_features, {"method": method, **baseline}) for method in _BASELINES]
+        return [
+            Cell.of(
+                {"data": name, "method": method, "budget": budget},
+                function,
+                learning=self.learning(problem.dataset, 0, inputs),
+                sides={"positive": problem.positive, "negative": problem.negative, "one_hot": problem.one_hot},
+                **own,
+            )
+            for name, problem in ((name, self.problems[name]) for name in self.datasets)
+            for method, budget, function, own in calls
+        ]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the certified agreement of all methods, their test results, and time and gap against the features."""
@@ -160,7 +150,7 @@ def _line(row: Mapping[Any, Any], selections: _Selections) -> dict[str, object]:
 
 
 def _shared(row: Mapping[Any, Any], selections: _Selections) -> str:
-    """Return how many of the kept features information gain selects, too."""
+    """Return how many of the kept features information gain selects too."""
     point = selections.get((row["data"], "information_gain", row["budget"]))
     return f"{len(set(row['features']) & set(point['features']))} of {len(row['features'])}" if point else ""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trimbench.papers.execution.canonical import Json
@@ -70,47 +71,44 @@ class Table6:
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the table, averaged over the thresholds, and the share of strictly better trimmings."""
+        lines: list[dict[str, object]] = []
+        numbers: list[Number] = []
+        for name in self.networks:
+            if len(ours := successes(rows, network=name)):
+                found = self._numbers(name, ours)
+                known = {number.quantity: number.value for number in found}
+                lines.append({"network": name, "budget": int(ours["budget"].iloc[0]), **known})
+                numbers += found
         done = successes(rows)
-        lines = [self._line(name, ours) for name in self.networks if len(ours := done[done["network"] == name])]
         shares = _strictly_better(done)
         better = [{"FS-SDD's features": reading, "percent": share} for reading, share in shares.items()]
         main = Table.of("Table 6: seconds and evaluations, mean over the thresholds", lines, _COLUMNS)
         claim = Table.of(_CLAIM, better, {"FS-SDD's features": "", "percent": ".1f"}, name="strictly_better")
-        numbers = list(_numbers(main, done))
+        whole = main.frame.dropna(subset=[_TRIM_EVALUATIONS])
+        largest = whole.sort_values("n_features")["network"].tail(1).tolist()
+        numbers += [
+            replace(one, row="largest network")
+            for one in numbers
+            if one.row in largest and one.quantity == _TRIM_EVALUATIONS
+        ]
         for row, reading in _REPORTED_READINGS.items():
             numbers += numbers_of(row, {"strictly_better_percent": shares.get(reading)}, done)
         return Outcome((main, claim), (), numbers, _NOTES)
 
-    def _line(self, network: str, done: pd.DataFrame) -> dict[str, object]:
+    def _numbers(self, network: str, done: pd.DataFrame) -> list[Number]:
+        """Return the numbers of one network, each from the jobs of its own method."""
         n_features, budget = int(done["n_features"].iloc[0]), int(done["budget"].iloc[0])
-        line: dict[str, object] = {
-            "network": network,
-            "n_features": n_features,
-            "budget": budget,
-            "subsets": math.comb(n_features, budget),
-        }
+        numbers = numbers_of(network, {"n_features": n_features, "subsets": math.comb(n_features, budget)}, done)
         for method in _METHODS:
             ours = done[done["method"] == method]
             # A mean over fewer thresholds would not be the number that is asked for.
             whole = len(ours) == len(self.thresholds)
-            line[f"{method}_seconds"] = float(ours["method_seconds"].mean()) if whole else math.nan
-            line[f"{method}_evaluations"] = float(ours["n_evaluations"].mean()) if whole else math.nan
-        return line
-
-
-def _numbers(table: Table, done: pd.DataFrame) -> Iterator[Number]:
-    """Give the numbers of each network, each from the jobs of its own method."""
-    for line in table.frame.to_dict("records"):
-        ours = done[done["network"] == line["network"]]
-        yield from numbers_of(line["network"], {q: line[q] for q in ("n_features", "subsets")}, ours)
-        for method in _METHODS:
-            measured = (f"{method}_seconds", f"{method}_evaluations")
-            yield from numbers_of(line["network"], {q: line[q] for q in measured}, ours[ours["method"] == method])
-    whole = table.frame.dropna(subset=[_TRIM_EVALUATIONS])
-    if len(whole):
-        largest = whole.sort_values("n_features").iloc[-1]
-        ours = successes(done, network=largest["network"], method="eca_trim")
-        yield from numbers_of("largest network", {_TRIM_EVALUATIONS: float(largest[_TRIM_EVALUATIONS])}, ours)
+            means = {
+                f"{method}_{quantity}": float(ours[column].mean()) if whole else math.nan
+                for quantity, column in (("seconds", "method_seconds"), ("evaluations", "n_evaluations"))
+            }
+            numbers += numbers_of(network, means, ours)
+        return numbers
 
 
 # Three ways to read the claim that the trimming is strictly better than what FS-SDD selects.

@@ -89,6 +89,17 @@ def test_a_network_that_is_too_large_is_a_row_with_the_reason(
     assert outcome.figures == outcome.numbers == []
 
 
+def test_refused_networks_are_not_behind_the_numbers_of_figure_7(catalogue: Catalogue) -> None:
+    experiment = Figure7(networks=["small"], thresholds=[0.5], classes=2)
+    solved = rows_of(experiment, catalogue)
+    refused = solved[:1].assign(job="refused", refused="needs a table of 2**40 entries; use fewer", points=None)
+    failed = solved[:1].assign(job="failed", status="failed")
+    outcome = experiment.outcome(pd.concat([refused, solved, failed], ignore_index=True))
+    assert len(outcome.numbers) == 2
+    assert {number.jobs for number in outcome.numbers} == {tuple(solved["job"])}
+    assert outcome.tables[3].frame["reason"].tolist() == ["needs a table of 2**40 entries"]
+
+
 def test_a_substitute_is_learned_on_data() -> None:
     experiment = Figure7(networks=[], thresholds=[0.5], substitutes=["toy"], problems=TOY, budget_divisor=5)
     (row,) = rows_of(experiment).to_dict("records")

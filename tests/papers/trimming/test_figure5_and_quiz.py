@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 import trimbench as tb
-from trimbench.papers.data import Cache, categorize, split_rows
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.encoding import categorize
+from trimbench.papers.data.splits import split_rows
 from trimbench.papers.execution.seeds import seed_for
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.reported import Literature, check_numbers

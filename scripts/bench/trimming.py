@@ -5,6 +5,7 @@ Needs the networks and MNIST in the data cache (`trimbench task=fetch`, or TRIMB
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import resource
 import statistics
@@ -21,15 +22,15 @@ import trimbench as tb
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.encoding import categorize
-from trimbench.papers.data.networks import load_network
-from trimbench.papers.data.sources import load_dataset
-from trimbench.papers.trimming.scaling_jobs import select_many_features, trim_many_features
+from trimbench.papers.study.inputs import Inputs, network_of
+from trimbench.papers.trimming.classifiers import Learning
+from trimbench.papers.trimming.many_features import Sides, select_many_features, trim_many_features
 from trimbench.trimming.engines import make_engine
 
 
 def classifier(name: str, threshold: float) -> tb.BayesianClassifier:
-    declaration = Catalogue((configuration_folder(),)).network(name)
-    network = load_network(declaration, Cache.from_environment())
+    inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
+    network = network_of(dataclasses.asdict(inputs.network(name)))
     if network.positive is None:
         sys.exit(f"network {name} comes without a class")
     return tb.BayesianClassifier(
@@ -39,7 +40,7 @@ def classifier(name: str, threshold: float) -> tb.BayesianClassifier:
 
 def breast_cancer() -> tb.BayesianClassifier:
     """Return a naive Bayes classifier on the bundled data, numbers cut at their medians."""
-    data = load_dataset(Catalogue((configuration_folder(),)).dataset("breast_cancer"), Cache.from_environment())
+    data = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment()).loaded("breast_cancer")
     (rows,) = categorize(data.features)
     return tb.BayesianClassifier(tb.learn_naive_bayes(rows, data.target), positive="malignant")
 
@@ -69,24 +70,22 @@ def exhaustive(original: tb.BayesianClassifier, size: int) -> float:
 
 def digits() -> None:
     """Trim the 784 pixels of MNIST, 3 against 5, and hold it against the baselines."""
-    problem: dict[str, Any] = {
-        "dataset": Catalogue((configuration_folder(),)).dataset_mapping("mnist_784"),
-        "name": "mnist_784",
-        "positive": ["3"],
-        "negative": ["5"],
-        "one_hot": [],
+    inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
+    inputs.loaded("mnist_784")  # downloads it where it is missing
+    learning: Learning = {
+        "dataset": dataclasses.asdict(inputs.dataset("mnist_784")),
         "threshold": 0.5,
         "smoothing": 1.0,
         "test_fraction": 0.2,
         "split_seed": 0,
     }
-    load_dataset(Catalogue((configuration_folder(),)).dataset("mnist_784"), Cache.from_environment())
-    found = trim_many_features(**problem, budget=50, evaluation_limit=None)
+    sides: Sides = {"positive": ["3"], "negative": ["5"], "one_hot": []}
+    found: Any = trim_many_features(learning, sides, budget=50, evaluation_limit=None)
     say("MNIST 3 v 5, 784 pixels, budget 50: one trim", f"{found['method_seconds']:8.1f} s")
     say("    width of the certified interval", f"{found['agreement_high'] - found['agreement_low']:8.1e}")
     say("    optimality gap", f"{found['upper_bound'] - found['agreement_low']:8.1e}")
     for method in ("information_gain", "accuracy"):
-        other = select_many_features(**problem, budgets=[50], method=method, n_folds=10)
+        other: Any = select_many_features(learning, sides, budgets=[50], method=method, n_folds=10)
         lead = found["agreement_low"] - other["points"][0]["best_threshold_high"]
         say(f"    lower end above the upper end of {method}, best threshold", f"{lead:8.1e}")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

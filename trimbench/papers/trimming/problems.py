@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+from trimbench.papers.validation import settings
+
+_ENTRIES = "dataset: ..., positive: ..."
 
 
-def chosen_problems(
-    key: str, names: Sequence[str], problems: Mapping[str, Any], required: Sequence[str]
-) -> dict[str, Mapping[str, Any]]:
-    """Return the problems of some names.
+@settings
+class Problem:
+    """A declared data set and its positive class."""
 
-    Parameters
-    ----------
-    key : str
-        The setting that holds the names, for messages.
-    names : sequence of str
-    problems : mapping from name to problem
-    required : sequence of str
-        Keys that each problem must have.
+    dataset: str
+    positive: str
 
-    Raises
-    ------
-    ValueError
-        When a name is not among the problems, or its problem lacks a key.
-    """
-    chosen = {}
+
+def check_problems(key: str, names: Sequence[str], problems: Mapping[str, object], entries: str = _ENTRIES) -> None:
+    """Raise ValueError if a name in the setting `key` is not among the problems; each of them has these entries."""
     for name in names:
         if name not in problems:
             raise ValueError(
                 f"{key} must be among the names in problems, {list(problems)}, got {name!r}; define it with "
-                f"+problems.{name}={{{', '.join(f'{entry}: ...' for entry in required)}}}"
+                f"+problems.{name}={{{entries}}}"
             )
-        problem = problems[name]
-        if not isinstance(problem, Mapping) or not set(required) <= set(problem):
-            raise ValueError(f"problems.{name} must have the keys {', '.join(required)}, got {problem!r}")
-        chosen[name] = problem
-    return chosen

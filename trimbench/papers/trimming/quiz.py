@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from trimbench.papers.configuration import Catalogue
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.seeds import seed_for
-from trimbench.papers.study.plan import Cell, Outcome, Table
-from trimbench.papers.trimming import quiz_jobs
+from trimbench.papers.study.cells import Cell
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.numbers import numbers_of
+from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.study.tables import Table
+from trimbench.papers.trimming.checks import check_shares
+from trimbench.papers.trimming.quiz_consistency import PARAMETERS, nearest_quiz, smallest_deviation
+from trimbench.papers.validation import settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +30,7 @@ _POSTERIORS = {
 }
 
 
-@dataclass(frozen=True)
+@settings
 class Quiz:
     """Whether any quiz has the numbers of section 2, and the quiz that comes nearest.
 
@@ -46,82 +49,77 @@ class Quiz:
 
     knowing: float
     hard: float
-    posteriors: list[Any]
+    posteriors: list[list[float]]
     thresholds: dict[str, float]
     agreements: dict[str, float]
     n_grid: int = 5
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("thresholds", "agreements"):
-            if set(getattr(self, name)) != set(_QUANTITIES):
-                raise ValueError(f"{name} must have the keys {list(_QUANTITIES)}, got {list(getattr(self, name))}")
-            for key, value in getattr(self, name).items():
+        for name, values in (("thresholds", self.thresholds), ("agreements", self.agreements)):
+            if set(values) != set(_QUANTITIES):
+                raise ValueError(f"{name} must have the keys {list(_QUANTITIES)}, got {list(values)}")
+            for key, value in values.items():
                 if not 0 <= value <= 1:
                     raise ValueError(f"{name}.{key} must be a probability in [0, 1], got {value}")
-        for name in ("knowing", "hard"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} must be a probability strictly between 0 and 1, got {getattr(self, name)}")
+        if [len(ends) for ends in self.posteriors] != [2, 2]:
+            raise ValueError(f"posteriors must be two ranges [low, high], got {self.posteriors}")
+        check_shares(knowing=self.knowing, hard=self.hard)
         if self.n_grid < 2:
             raise ValueError(f"n_grid must be 2 or more, got {self.n_grid}")
 
-    def cells(self, catalogue: Catalogue, cache: Cache) -> list[Cell]:
+    def cells(self, inputs: Inputs) -> list[Cell]:
         """Return the two jobs."""
-        shared = {"knowing": self.knowing, "hard": self.hard, "agreements": self.agreements}
-        bound = Job.create(
-            quiz_jobs.smallest_deviation, {**shared, "posteriors": self.posteriors, "n_grid": self.n_grid}
-        )
+        printed = {"knowing": self.knowing, "hard": self.hard, "agreements": self.agreements}
         seed = seed_for(purpose="nearest quiz", seed=self.seed) % 2**32
-        nearest = Job.create(quiz_jobs.nearest_quiz, {**shared, "thresholds": self.thresholds, "seed": seed})
-        return [Cell({"question": "bound"}, bound), Cell({"question": "nearest"}, nearest)]
+        bound = {"posteriors": self.posteriors, "n_grid": self.n_grid}
+        nearest = {"thresholds": self.thresholds, "seed": seed}
+        return [
+            Cell.of({"question": "bound"}, smallest_deviation, **printed, **bound),
+            Cell.of({"question": "nearest"}, nearest_quiz, **printed, **nearest),
+        ]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
-        """Return the contradiction, and printed beside nearest numbers."""
-        import pandas as pd
-
-        results = {row["question"]: row for row in rows.to_dict("records") if row["status"] == "ok"}
-        notes: list[str] = []
-        lines: list[dict[str, Any]] = []
-        reproduced: dict[str, float | None] = {}
-        if "bound" in results:
-            bound = results["bound"]
-            notes.append(
-                f"How near a quiz can come to the given numbers: the two posteriors require Pr(Q3 = + | C = -) in "
-                f"[{bound['guess_low']:.4f}, {bound['guess_high']:.4f}]; at each of {self.n_grid} values in that range "
-                f"one of the four percentages is off by at least {100 * bound['deviation']:.1f} points, even if Q1 and "
-                "Q2 may depend on each other and the trimmed classifiers may pass any answers (the least of "
-                f"{bound['n_programs']:.0f} linear programs)."
-            )
-        if "nearest" in results:
-            nearest = results["nearest"]
-            for name, title in _QUANTITIES.items():
-                lines.append({"quantity": title, "given": self.agreements[name], "nearest quiz": nearest[name]})
-                reproduced[f"quiz/{name}"] = 100 * float(nearest[name])
-            for (name, title), (low, high), posterior in zip(
-                _POSTERIORS.items(), self.posteriors, self._posteriors(float(nearest["q3_given_not"])), strict=True
-            ):
-                lines.append({"quantity": title, "given": (low + high) / 2, "nearest quiz": posterior})
-                reproduced[f"quiz/{name}"] = posterior
-            parameters = ", ".join(
-                f"{name} {nearest[name]:.3f}"
-                for name in ("q1_given_knowing", "q1_given_not", "q2_given_knowing", "q2_given_not", "q3_given_not")
-            )
-            notes.append(
-                "Whatever its posteriors, the nearest quiz that passes the three stated outcomes "
-                f"({nearest['wrong_outcomes']:.0f} on the wrong side) is off by {100 * nearest['deviation']:.1f} "
-                f"points: Pr(correct | class) of {parameters}."
-            )
-        table = Table(
-            "",
-            "The quiz of section 2",
-            pd.DataFrame(lines, columns=["quantity", "given", "nearest quiz"]),
-            {"given": ".2f", "nearest quiz": ".4f"},
-        )
-        jobs = {"quiz": [results["nearest"]["job"]]} if "nearest" in results else {}
-        return Outcome((table,), (), reproduced, notes, jobs=jobs)
+        """Return the contradiction, and the printed numbers beside those of the nearest quiz."""
+        notes = [self._bound_note(bound) for bound in successes(rows, question="bound").to_dict("records")]
+        done = successes(rows, question="nearest")
+        lines, numbers = [], []
+        for nearest in done.to_dict("records"):
+            posteriors = dict(zip(_POSTERIORS, self._posteriors(nearest["q3_given_not"]), strict=True))
+            lines += [
+                {"quantity": title, "given": self.agreements[name], "nearest quiz": nearest[name]}
+                for name, title in _QUANTITIES.items()
+            ]
+            lines += [
+                {"quantity": _POSTERIORS[name], "given": (low + high) / 2, "nearest quiz": posterior}
+                for (name, posterior), (low, high) in zip(posteriors.items(), self.posteriors, strict=True)
+            ]
+            percentages = {name: 100 * float(nearest[name]) for name in _QUANTITIES}
+            numbers += numbers_of("quiz", {**percentages, **posteriors}, done)
+            notes.append(_nearest_note(nearest))
+        table = Table.of("The quiz of section 2", lines, {"quantity": "", "given": ".2f", "nearest quiz": ".4f"})
+        return Outcome((table,), (), numbers, notes)
 
     def _posteriors(self, guessed: float) -> tuple[float, float]:
         """Return Pr(C = + | Q3) for a right and a wrong answer, where others answer right with this probability."""
         right, wrong = self.knowing * self.hard, self.knowing * (1 - self.hard)
         others = 1 - self.knowing
         return right / (right + others * guessed), wrong / (wrong + others * (1 - guessed))
+
+    def _bound_note(self, bound: Mapping[Any, Any]) -> str:
+        return (
+            "How near a quiz can come to the given numbers: the two posteriors require Pr(Q3 = + | C = -) in "
+            f"[{bound['guess_low']:.4f}, {bound['guess_high']:.4f}]; at each of {self.n_grid} values in that range "
+            f"one of the four percentages is off by at least {100 * bound['deviation']:.1f} points, even if Q1 and "
+            "Q2 may depend on each other and the trimmed classifiers may pass any answers (the least of "
+            f"{bound['n_programs']:.0f} linear programs)."
+        )
+
+
+def _nearest_note(nearest: Mapping[Any, Any]) -> str:
+    parameters = ", ".join(f"{name} {nearest[name]:.3f}" for name in PARAMETERS)
+    return (
+        "Whatever its posteriors, the nearest quiz that passes the three stated outcomes "
+        f"({nearest['wrong_outcomes']:.0f} on the wrong side) is off by {100 * nearest['deviation']:.1f} points: "
+        f"Pr(correct | class) of {parameters}."
+    )

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trimbench.papers.execution.functions import JobFunction
+from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.functions import JobFunction, job_function
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.numbers import Number, numbers_of
 from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
-from trimbench.papers.trimming import jobs
+from trimbench.papers.trimming.checks import check_counts, check_thresholds
+from trimbench.papers.trimming.classifiers import CODE, network_classifier
 from trimbench.papers.validation import settings
-from trimbench.trimming.classifier import checked_threshold
-from trimbench.trimming.engines import check_engine
+from trimbench.trimming.agreement import maximum_achievable_agreement
+from trimbench.trimming.engines import EngineName
+from trimbench.trimming.same_decision import select_by_same_decision
+from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_METHODS: dict[str, JobFunction] = {"eca_trim": jobs.trim_network, "fs_sdd": jobs.select_from_network}
 # Agreements that differ by less are equal: both are exact up to rounding.
 _STRICTLY = 1e-9
 
@@ -41,16 +46,12 @@ class Table6:
     networks: list[str]
     thresholds: list[float]
     budget_divisor: int = 3
-    engine: str = "dense"
+    engine: EngineName = "dense"
 
     def __post_init__(self) -> None:
         check_axis("networks", self.networks)
-        check_axis("thresholds", self.thresholds)
-        for threshold in self.thresholds:
-            checked_threshold(threshold)
-        check_engine(self.engine)
-        if self.budget_divisor < 1:
-            raise ValueError(f"budget_divisor must be 1 or more, got {self.budget_divisor}")
+        check_thresholds(self.thresholds)
+        check_counts(budget_divisor=self.budget_divisor)
 
     def cells(self, inputs: Inputs) -> list[Cell]:
         """Return one job for each network, threshold and method."""
@@ -70,47 +71,44 @@ class Table6:
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the table, averaged over the thresholds, and the share of strictly better trimmings."""
+        lines: list[dict[str, object]] = []
+        numbers: list[Number] = []
+        for name in self.networks:
+            if len(ours := successes(rows, network=name)):
+                found = self._numbers(name, ours)
+                known = {number.quantity: number.value for number in found}
+                lines.append({"network": name, "budget": int(ours["budget"].iloc[0]), **known})
+                numbers += found
         done = successes(rows)
-        lines = [self._line(name, ours) for name in self.networks if len(ours := done[done["network"] == name])]
         shares = _strictly_better(done)
         better = [{"FS-SDD's features": reading, "percent": share} for reading, share in shares.items()]
         main = Table.of("Table 6: seconds and evaluations, mean over the thresholds", lines, _COLUMNS)
         claim = Table.of(_CLAIM, better, {"FS-SDD's features": "", "percent": ".1f"}, name="strictly_better")
-        numbers = list(_numbers(main, done))
+        whole = main.frame.dropna(subset=[_TRIM_EVALUATIONS])
+        largest = whole.sort_values("n_features")["network"].tail(1).tolist()
+        numbers += [
+            replace(one, row="largest network")
+            for one in numbers
+            if one.row in largest and one.quantity == _TRIM_EVALUATIONS
+        ]
         for row, reading in _REPORTED_READINGS.items():
             numbers += numbers_of(row, {"strictly_better_percent": shares.get(reading)}, done)
         return Outcome((main, claim), (), numbers, _NOTES)
 
-    def _line(self, network: str, done: pd.DataFrame) -> dict[str, object]:
+    def _numbers(self, network: str, done: pd.DataFrame) -> list[Number]:
+        """Return the numbers of one network, each from the jobs of its own method."""
         n_features, budget = int(done["n_features"].iloc[0]), int(done["budget"].iloc[0])
-        line: dict[str, object] = {
-            "network": network,
-            "n_features": n_features,
-            "budget": budget,
-            "subsets": math.comb(n_features, budget),
-        }
+        numbers = numbers_of(network, {"n_features": n_features, "subsets": math.comb(n_features, budget)}, done)
         for method in _METHODS:
             ours = done[done["method"] == method]
             # A mean over fewer thresholds would not be the number that is asked for.
             whole = len(ours) == len(self.thresholds)
-            line[f"{method}_seconds"] = float(ours["method_seconds"].mean()) if whole else math.nan
-            line[f"{method}_evaluations"] = float(ours["n_evaluations"].mean()) if whole else math.nan
-        return line
-
-
-def _numbers(table: Table, done: pd.DataFrame) -> Iterator[Number]:
-    """Give the numbers of each network, each from the jobs of its own method."""
-    for line in table.frame.to_dict("records"):
-        ours = done[done["network"] == line["network"]]
-        yield from numbers_of(line["network"], {q: line[q] for q in ("n_features", "subsets")}, ours)
-        for method in _METHODS:
-            measured = (f"{method}_seconds", f"{method}_evaluations")
-            yield from numbers_of(line["network"], {q: line[q] for q in measured}, ours[ours["method"] == method])
-    whole = table.frame.dropna(subset=[_TRIM_EVALUATIONS])
-    if len(whole):
-        largest = whole.sort_values("n_features").iloc[-1]
-        ours = successes(done, network=largest["network"], method="eca_trim")
-        yield from numbers_of("largest network", {_TRIM_EVALUATIONS: float(largest[_TRIM_EVALUATIONS])}, ours)
+            means = {
+                f"{method}_{quantity}": float(ours[column].mean()) if whole else math.nan
+                for quantity, column in (("seconds", "method_seconds"), ("evaluations", "n_evaluations"))
+            }
+            numbers += numbers_of(network, means, ours)
+        return numbers
 
 
 # Three ways to read the claim that the trimming is strictly better than what FS-SDD selects.
@@ -159,3 +157,52 @@ def _strictly_better(done: pd.DataFrame) -> dict[str, float]:
         if len(difference):
             shares[reading] = 100.0 * float((difference > _STRICTLY).mean())
     return shares
+
+
+@job_function(code=CODE)
+def trim_network(
+    network: Mapping[str, Json], threshold: float, budget_divisor: int, engine: EngineName
+) -> dict[str, Json]:
+    """Trim the classifier of a network input at unit costs."""
+    classifier = network_classifier(network, threshold)
+    budget = classifier.n_features // budget_divisor
+    start = time.perf_counter()
+    trimming = trim(classifier, budget, engine=engine)
+    seconds = time.perf_counter() - start
+    return {
+        "n_features": classifier.n_features,
+        "budget": budget,
+        "features": list(trimming.features),
+        "agreement": trimming.agreement,
+        "new_threshold": trimming.threshold,
+        "threshold_low": trimming.threshold_interval[0],
+        "threshold_high": trimming.threshold_interval[1],
+        "optimal": trimming.optimal,
+        "n_evaluations": trimming.n_evaluations,
+        "method_seconds": seconds,
+    }
+
+
+@job_function(code=CODE)
+def select_from_network(network: Mapping[str, Json], threshold: float, budget_divisor: int) -> dict[str, Json]:
+    """Select features of a network input by expected same-decision probability (FS-SDD), at unit costs."""
+    classifier = network_classifier(network, threshold)
+    budget = classifier.n_features // budget_divisor
+    start = time.perf_counter()
+    selection = select_by_same_decision(classifier, budget)
+    seconds = time.perf_counter() - start
+    at_best_threshold = [maximum_achievable_agreement(classifier, features)[0] for features in selection.tied]
+    return {
+        "n_features": classifier.n_features,
+        "budget": budget,
+        "features": list(selection.features),
+        "agreement": selection.agreement,
+        "agreement_at_best_threshold": at_best_threshold[0],
+        "agreement_of_best_tie": max(at_best_threshold),
+        "n_tied": len(selection.tied),
+        "n_evaluations": selection.n_evaluations,
+        "method_seconds": seconds,
+    }
+
+
+_METHODS: dict[str, JobFunction] = {"eca_trim": trim_network, "fs_sdd": select_from_network}

@@ -1,60 +1,44 @@
-"""The jobs of Figure 7: trimming of general networks against selection by information gain."""
+"""Trimmings of general networks, and how far selections by information gain agree with the same original."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import cast
 
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.contraction import ContractionTooLarge
 from trimbench.networks.tree_augmented import learn_tree_augmented
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declaration import declare_dataset
 from trimbench.papers.data.encoding import categorize
-from trimbench.papers.data.network_declaration import declare_network
-from trimbench.papers.data.networks import load_network
-from trimbench.papers.data.sources import load_dataset
+from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
+from trimbench.papers.study.inputs import dataset_of, network_of
 from trimbench.trimming.classifier import BayesianClassifier, feature_indices
 from trimbench.trimming.engines import Engine, EngineName, make_engine
 from trimbench.trimming.information_gain import select_by_information_gain
 from trimbench.trimming.sdd_compiler import CircuitError
 from trimbench.trimming.trim import trim
 
-_CODE = ("trimbench.papers.data", "trimbench.networks", "trimbench.trimming", "trimbench.papers.trimming.figure7_jobs")
+_CODE = (
+    "trimbench.papers.data",
+    "trimbench.networks",
+    "trimbench.trimming",
+    "trimbench.papers.study.inputs",
+    __name__,
+)
 
 
 @job_function(code=_CODE)
 def trim_drawn_class(
-    network: Mapping[str, Any],
-    name: str,
-    draw: int,
-    seed: int,
-    thresholds: list[float],
-    budget_divisor: int,
-    engine: EngineName,
-) -> dict[str, Any]:
-    """Trim a declared network whose class is drawn from its binary roots and whose features are its leaves.
+    network: Mapping[str, Json], draw: int, seed: int, thresholds: list[float], budget_divisor: int, engine: EngineName
+) -> dict[str, Json]:
+    """Trim a network input whose features are its leaves and whose class is drawn from its binary roots.
 
-    Parameters
-    ----------
-    network : mapping
-        Declaration of the network.
-    name : str
-    draw : int
-        Which of the drawn classes, from 0; a network that is declared with its class keeps that.
-    seed : int
-        Shuffles the roots.
-    thresholds : list of float
-    budget_divisor : int
-        The budget is the number of features divided by this, rounded down.
-    engine : str
+    A network that is declared with its class keeps it. Draws count from 0; the seed shuffles the roots.
     """
-    # What a job reads was fetched before it started: a worker never downloads.
-    loaded = load_network(declare_network(name, network), Cache.from_environment(offline=True))
+    loaded = network_of(network)
     model = loaded.model if isinstance(loaded.model, BayesianNetwork) else loaded.model.to_network()
-    target = loaded.target or draw_class(model, name, draw, seed)
+    target = loaded.target or draw_class(model, str(network["name"]), draw, seed)
     positive = loaded.positive or model.states(target)[-1]
     classifier = BayesianClassifier(model, target, positive=positive, features=loaded.features_without(target))
     return _against_information_gain(classifier, thresholds, budget_divisor, engine)
@@ -62,28 +46,18 @@ def trim_drawn_class(
 
 @job_function(code=_CODE)
 def trim_tree_augmented(
-    dataset: Mapping[str, Any],
-    name: str,
+    dataset: Mapping[str, Json],
     positive: str,
     smoothing: float,
     thresholds: list[float],
     budget_divisor: int,
     engine: EngineName,
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Learn a tree-augmented naive Bayes classifier on all rows of a data set, and trim it.
 
-    Parameters
-    ----------
-    dataset : mapping
-        Declaration of the data set. Numbers are cut at their median; missing values are left out of the counts.
-    name : str
-    positive : str
-    smoothing : float
-    thresholds : list of float
-    budget_divisor : int
-    engine : str
+    Numbers are cut at their median; missing values are left out of the counts.
     """
-    loaded = load_dataset(declare_dataset(name, dataset), Cache.from_environment(offline=True))
+    loaded = dataset_of(dataset)
     (rows,) = categorize(loaded.features, keep_missing=True)
     model = learn_tree_augmented(rows, loaded.target, smoothing=smoothing, missing="ignore")
     features = [str(label) for label in rows.columns]
@@ -92,12 +66,12 @@ def trim_tree_augmented(
 
 
 def draw_class(network: BayesianNetwork, name: str, draw: int, seed: int) -> str:
-    """Return one of the binary roots that have children, drawn at random without repetition.
+    """Draw one of the binary roots that have children, without repetition.
 
     Raises
     ------
     ValueError
-        When there are not so many of them.
+        If the network has too few of them.
     """
     import numpy as np
 
@@ -113,17 +87,17 @@ def draw_class(network: BayesianNetwork, name: str, draw: int, seed: int) -> str
 
 def _against_information_gain(
     classifier: BayesianClassifier, thresholds: Sequence[float], budget_divisor: int, name: EngineName
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Return the trimming at each threshold, and how far selections by information gain agree there.
 
-    A network that exact methods cannot handle gives the reason instead.
+    For a network that exact methods cannot handle, the reason takes their place.
     """
     budget = classifier.n_features // budget_divisor
-    facts = {"target": classifier.target, "n_features": classifier.n_features, "budget": budget}
+    facts: dict[str, Json] = {"target": classifier.target, "n_features": classifier.n_features, "budget": budget}
     start = time.perf_counter()
     try:
         engine = make_engine(classifier, name)
-        # Building an engine may leave the table to be made later: one value makes it.
+        # An engine may put off making its table until a value is asked for.
         engine.agreement((), 0.5)
     except (ContractionTooLarge, CircuitError) as error:
         return facts | {"refused": str(error)}
@@ -138,7 +112,7 @@ def _against_information_gain(
     return facts | {
         "engine": type(engine).__name__,
         "engine_seconds": built,
-        "method_seconds": sum(point["seconds"] for point in points),
+        "method_seconds": sum(cast(float, point["seconds"]) for point in points),
         "gain_features": list(selections["gain"]),
         "joint_gain_features": list(selections["joint_gain"]),
         "points": points,
@@ -151,10 +125,10 @@ def _point(
     threshold: float,
     engine: Engine,
     selections: Mapping[str, Sequence[str]],
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     start = time.perf_counter()
     trimming = trim(classifier.with_threshold(threshold), budget, engine=engine)
-    point: dict[str, Any] = {
+    point: dict[str, Json] = {
         "threshold": threshold,
         "features": list(trimming.features),
         "agreement": trimming.agreement,

@@ -1,4 +1,4 @@
-"""The experiments on trimming against numbers that were obtained in other ways."""
+"""Tables 4 and 6 against numbers that were obtained in other ways."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import trimbench as tb
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.trimming.budget_curve import BudgetCurve
 from trimbench.papers.trimming.table6 import Table6
 
 from ..command_line import Answer
-from .brute_force import best, potential_agreements
+from .every_subset import best, potential_agreements
+from .experiments import PROJECT, values_of
 
 N_FEATURES = {"bupa": 6, "pima": 8, "ident": 9, "anatomy": 12, "heart": 13, "voting": 16, "hepatitis": 19}
 THRESHOLDS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
@@ -96,13 +94,13 @@ def test_no_subset_is_better(table6: Path, given_networks: Path, network: str) -
 def test_every_reported_number_has_a_counterpart(table6: Path, command: Callable[..., Answer], tmp_path: Path) -> None:
     for name in ("table4", "quiz"):
         assert command(f"experiment=trimming/{name}", "executor=serial").code == 0
-    reported = Catalogue((configuration_folder(),)).mapping("reported", "trimming")
+    reported = PROJECT.mapping("reported", "trimming")
     del reported["paper"]
     here = tmp_path / "results"
     folders = {"trimming/table4": here, "trimming/quiz": here, "trimming/table6": table6}
-    # Figures 5 and 7 need other data; test_figure5_and_quiz.py and test_figure7_and_scaling.py look at their keys.
+    # Figures 5 and 7 need other data; test_figure5.py and test_figure7.py check theirs.
     known = {*folders, "trimming/figure5", "trimming/figure7"}
-    assert known == set(reported), "an experiment with reported numbers that this test does not know"
+    assert known == set(reported), "this test does not know an experiment with reported numbers"
     for experiment, folder in folders.items():
         compared = pd.read_csv(folder / f"{experiment}.csv")
         numbers = reported[experiment]["numbers"]
@@ -141,18 +139,21 @@ def test_table_6_takes_no_mean_over_fewer_thresholds() -> None:
         made_up("a", 0.7, "fs_sdd", status="failed", agreement=math.nan),
         made_up("b", 0.3, "eca_trim", status="failed"),
     ]
-    outcome = Table6(["a", "b", "c"], [0.3, 0.7]).outcome(pd.DataFrame(rows))
+    outcome = Table6(networks=["a", "b", "c"], thresholds=[0.3, 0.7]).outcome(pd.DataFrame(rows))
+    values = {key: value for key, value in values_of(outcome).items() if value is not None and not math.isnan(value)}
+    jobs = {f"{number.row}/{number.quantity}": number.jobs for number in outcome.numbers}
     assert outcome.tables[0].frame["network"].tolist() == ["a"]
-    assert outcome.reproduced["a/eca_trim_evaluations"] == 15
-    assert outcome.reproduced["a/subsets"] == 15
-    assert outcome.jobs_behind("a/eca_trim_evaluations") == ["a 0.3 eca_trim", "a 0.7 eca_trim"]
-    assert outcome.reproduced["largest network/eca_trim_evaluations"] == 15
-    assert outcome.jobs_behind("largest network/eca_trim_evaluations") == ["a 0.3 eca_trim", "a 0.7 eca_trim"]
-    assert outcome.jobs_behind("a/subsets") == ["a 0.3 eca_trim", "a 0.7 eca_trim", "a 0.3 fs_sdd"]
-    assert outcome.jobs_behind("all/strictly_better_percent") is None
-    assert "a/fs_sdd_evaluations" not in outcome.reproduced
-    assert not [key for key in outcome.reproduced if key.startswith(("b/", "c/"))]
-    assert outcome.reproduced["all/strictly_better_percent"] == 0.0, "equal up to rounding is not better"
+    trimmed = ("a 0.3 eca_trim", "a 0.7 eca_trim")
+    assert set(values) == {
+        *(f"a/{quantity}" for quantity in ("n_features", "subsets", "eca_trim_seconds", "eca_trim_evaluations")),
+        "largest network/eca_trim_evaluations",
+        *(f"{row}/strictly_better_percent" for row in ("all", "all, threshold kept")),
+    }, "no mean over fewer thresholds, and nothing of networks without results"
+    assert values["a/eca_trim_evaluations"] == values["largest network/eca_trim_evaluations"] == 15
+    assert values["a/subsets"] == 15
+    assert values["all/strictly_better_percent"] == 0.0, "equal up to rounding is not better"
+    assert jobs["a/eca_trim_evaluations"] == jobs["largest network/eca_trim_evaluations"] == trimmed
+    assert jobs["a/subsets"] == jobs["all/strictly_better_percent"] == (*trimmed, "a 0.3 fs_sdd")
 
 
 def test_table_6_counts_strictly_better_trimmings_in_all_readings() -> None:
@@ -162,67 +163,7 @@ def test_table_6_counts_strictly_better_trimmings_in_all_readings() -> None:
         rows.append(made_up("a", place / 10, "eca_trim", agreement=ours))
         selected = {"agreement": kept, "agreement_at_best_threshold": moved, "agreement_of_best_tie": tied}
         rows.append(made_up("a", place / 10, "fs_sdd", **selected))
-    outcome = Table6(["a"], [0.0, 0.1, 0.2, 0.3]).outcome(pd.DataFrame(rows))
+    outcome = Table6(networks=["a"], thresholds=[0.0, 0.1, 0.2, 0.3]).outcome(pd.DataFrame(rows))
     assert outcome.tables[1].frame["percent"].tolist() == [75.0, 50.0, 25.0]
-    assert outcome.reproduced["all/strictly_better_percent"] == 25.0
-    assert outcome.reproduced["all, threshold kept/strictly_better_percent"] == 75.0
-
-
-def curve_rows(splits: int, budgets: list[int]) -> pd.DataFrame:
-    random = np.random.default_rng(7)
-    return pd.DataFrame(
-        {
-            "dataset": "d",
-            "split": split,
-            "budget": budget,
-            "status": "ok",
-            "agreement": 0.9,
-            "upper_bound": 0.9 + 0.01 * split - 1e-15,
-            "optimal": split == 0,
-            "test_agreement": random.random(),
-            "test_accuracy": 0.5 + 0.1 * split,
-            "full_test_accuracy": 0.75,
-            "n_evaluations": 10 + split,
-            "method_seconds": 0.1,
-        }
-        for budget in budgets
-        for split in range(splits)
-    )
-
-
-def test_the_curve_averages_over_splits_and_spans_them() -> None:
-    outcome = BudgetCurve(["d"], [1, 2], splits=3).outcome(curve_rows(3, [1, 2]))
-    line = outcome.tables[0].frame.iloc[0]
-    assert (line["splits"], line["proven"], line["evaluations"]) == (3, 1, 11)
-    assert line["largest gap"] == pytest.approx(0.02)
-    assert line["test accuracy"] == pytest.approx(0.6)
-    points = outcome.figures[0].points
-    accuracy = points[(points["series"] == "accuracy on test rows") & (points["x"] == 1)].iloc[0]
-    assert (accuracy["low"], accuracy["y"], accuracy["high"]) == pytest.approx((0.5, 0.6, 0.7))
-    assert outcome.figures[0].levels == {"accuracy with all features": 0.75}
-
-
-def test_a_curve_without_results_has_its_columns_all_the_same() -> None:
-    failed = curve_rows(2, [1]).assign(status="failed")
-    outcome = BudgetCurve(["d"], [1], splits=2).outcome(failed)
-    whole = BudgetCurve(["d"], [1], splits=2).outcome(curve_rows(2, [1]))
-    assert list(outcome.tables[0].frame.columns) == list(whole.tables[0].frame.columns)
-    assert len(outcome.tables[0].frame) == len(outcome.figures) == 0
-
-
-def test_curves_of_several_data_sets_are_several_figures(command: Callable[..., Answer], tmp_path: Path) -> None:
-    answer = command(
-        *("experiment=trimming/breast_cancer", "datasets=[breast_cancer,example_simulated]", "budgets=[1,2]"),
-        *("splits=2", "evaluation_limit=30", "executor=serial"),
-    )
-    assert answer.code == 0
-    for dataset in ("breast_cancer", "example_simulated"):
-        assert (tmp_path / f"results/trimming/breast_cancer_{dataset}.png").is_file()
-        points = pd.read_csv(tmp_path / f"results/trimming/breast_cancer_{dataset}_points.csv")
-        assert len(points) == 4
-        assert (points["low"] <= points["y"]).all()
-    rows = pd.read_csv(tmp_path / "results/trimming/breast_cancer_rows.csv")
-    assert (rows["agreement"] <= rows["upper_bound"] + 1e-12).all()
-    # More features never agree less often.
-    wide = rows.pivot_table(index=["dataset", "split"], columns="budget", values="agreement")
-    assert (wide[1] <= wide[2] + 1e-12).all()
+    assert values_of(outcome)["all/strictly_better_percent"] == 25.0
+    assert values_of(outcome)["all, threshold kept/strictly_better_percent"] == 75.0

@@ -1,25 +1,26 @@
-"""The quiz of section 2: whether the printed numbers fit together, and which parameters come nearest.
+"""Whether the printed numbers of the quiz of section 2 fit together, and which parameters come nearest.
 
-Two questions are asked. A linear program forgets that Q1 and Q2 are independent given the class, and lets the trimmed
-classifiers answer anything: if even then no distribution comes near the printed agreements, no quiz does. And a direct
-search finds the parameters of a real quiz whose numbers are nearest.
+Two questions are asked. A relaxation to linear programs drops the independence of Q1 and Q2 given the class, and lets
+the trimmed classifiers pass any answers: if even then no distribution comes near the printed agreements, no quiz does.
+A direct search finds the parameters of a real quiz whose numbers are nearest.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
 from trimbench.trimming.agreement import expected_agreement
 from trimbench.trimming.classifier import BayesianClassifier
 
-_CODE = ("trimbench.networks", "trimbench.trimming", "trimbench.papers.trimming.quiz_jobs")
+PARAMETERS = ("q1_given_knowing", "q1_given_not", "q2_given_knowing", "q2_given_not", "q3_given_not")
+_CODE = ("trimbench.networks", "trimbench.trimming", __name__)
 # Outcomes (Q1, Q2, Q3) that pass, as section 2.1 lists them; 1 is a correct answer.
 _PASSING = frozenset({(1, 1, 1), (1, 1, 0), (1, 0, 1)})
 _PAIRS = tuple(itertools.product((1, 0), repeat=2))
@@ -29,21 +30,10 @@ _Answers = tuple[int, int, int]
 @job_function(code=_CODE)
 def smallest_deviation(
     knowing: float, hard: float, posteriors: list[list[float]], agreements: dict[str, float], n_grid: int
-) -> dict[str, Any]:
-    """Bound from below how far the printed percentages are from those of any quiz.
+) -> dict[str, Json]:
+    """Bound from below how far the printed agreements are from those of any quiz.
 
-    Parameters
-    ----------
-    knowing : float
-        Pr(C = +).
-    hard : float
-        Pr(Q3 = + | C = +).
-    posteriors : list of [low, high]
-        Ranges of Pr(C = + | Q3 = +) and Pr(C = + | Q3 = -) that round to the printed digits.
-    agreements : dict
-        ``pass``, ``q3``, ``q1q3`` and ``q2q3``: the printed probabilities.
-    n_grid : int
-        Number of values of Pr(Q3 = + | C = -) to try, over the range that the posteriors allow.
+    The parameters are settings of `Quiz`; `n_grid` values of Pr(Q3 = + | C = -) span what the posteriors allow.
     """
     low, high = _guess_range(knowing, hard, posteriors)
     patterns = [frozenset(cells) for size in range(5) for cells in itertools.combinations(_PAIRS, size)]
@@ -59,40 +49,31 @@ def smallest_deviation(
 @job_function(code=_CODE)
 def nearest_quiz(
     knowing: float, hard: float, thresholds: dict[str, float], agreements: dict[str, float], seed: int
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Find the quiz that passes the stated outcomes and whose agreements deviate least from the printed ones.
 
-    Parameters
-    ----------
-    knowing, hard : float
-        Pr(C = +) and Pr(Q3 = + | C = +).
-    thresholds : dict
-        Of the classifiers ``pass``, ``q3``, ``q1q3`` and ``q2q3``.
-    agreements : dict
-        The printed probabilities of the same.
-    seed : int
+    The parameters are settings of `Quiz`.
     """
     from scipy.optimize import Bounds, differential_evolution
 
     def deviation(parameters: NDArray[np.float64]) -> float:
         found = _numbers(_quiz(knowing, hard, parameters, thresholds["pass"]), thresholds)
-        # One unit for each outcome on the wrong side of the threshold, so that those are mended first.
+        # One unit for each outcome on the wrong side of the threshold, so that those are corrected first.
         return float(found["wrong"]) + max(abs(found[name] - value) for name, value in agreements.items())
 
     bounds = Bounds(np.full(5, 0.01), np.full(5, 0.99))
     result = differential_evolution(deviation, bounds, seed=seed, maxiter=80, popsize=12, tol=1e-8, polish=False)
     found = _numbers(_quiz(knowing, hard, result.x, thresholds["pass"]), thresholds)
-    names = ("q1_given_knowing", "q1_given_not", "q2_given_knowing", "q2_given_not", "q3_given_not")
     return {
         "deviation": float(max(abs(found[name] - value) for name, value in agreements.items())),
         "wrong_outcomes": int(found["wrong"]),
         **{name: found[name] for name in agreements},
-        **{name: float(value) for name, value in zip(names, result.x, strict=True)},
+        **{name: float(value) for name, value in zip(PARAMETERS, result.x, strict=True)},
     }
 
 
 def _guess_range(knowing: float, hard: float, posteriors: list[list[float]]) -> tuple[float, float]:
-    """Return which Pr(Q3 = + | C = -) give both posteriors, by Bayes' rule."""
+    """Return the range of Pr(Q3 = + | C = -) that gives both posteriors, by Bayes' rule."""
     (correct_low, correct_high), (wrong_low, wrong_high) = posteriors
     odds = knowing / (1 - knowing)
     correct = sorted(odds * hard * (1 / p - 1) for p in (correct_low, correct_high))
@@ -168,19 +149,14 @@ def _quiz(knowing: float, hard: float, parameters: NDArray[np.float64], threshol
 
 
 def _numbers(quiz: BayesianClassifier, thresholds: dict[str, float]) -> dict[str, float]:
-    """Return the four printed quantities of a quiz, and how many outcomes it puts on the wrong side."""
+    """Return the four printed quantities of a quiz, and the number of outcomes on the wrong side."""
     positive, negative = quiz.joint(range(3))
-    passing = dict(zip(itertools.product((0, 1), repeat=3), _passes(positive, negative, quiz.threshold), strict=True))
-    mass = dict(zip(passing, positive + negative, strict=True))
+    passes = positive * (1 - quiz.threshold) >= negative * quiz.threshold
+    stated = [answers in _PASSING for answers in itertools.product((0, 1), repeat=3)]
     return {
-        "wrong": float(sum(passes != (answers in _PASSING) for answers, passes in passing.items())),
-        "pass": float(sum(mass[answers] for answers, passes in passing.items() if passes)),
+        "wrong": float((passes != stated).sum()),
+        "pass": float(sum((positive + negative)[passes].tolist())),
         "q3": expected_agreement(quiz, ["Q3"], thresholds["q3"]),
         "q1q3": expected_agreement(quiz, ["Q1", "Q3"], thresholds["q1q3"]),
         "q2q3": expected_agreement(quiz, ["Q2", "Q3"], thresholds["q2q3"]),
     }
-
-
-def _passes(positive: NDArray[np.float64], negative: NDArray[np.float64], threshold: float) -> Iterator[bool]:
-    for yes, no in zip(positive.tolist(), negative.tolist(), strict=True):
-        yield yes * (1 - threshold) >= no * threshold

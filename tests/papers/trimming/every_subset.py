@@ -1,4 +1,4 @@
-"""Every subset of the features of a network, from its joint distribution: a route of its own to the best trimming."""
+"""Every subset of the features of a network, from its joint distribution: another way to the best trimming."""
 
 from __future__ import annotations
 

@@ -1,0 +1,108 @@
+"""Agreement and accuracy against the budget, on small networks and data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import trimbench as tb
+from trimbench.papers.configuration import Catalogue
+from trimbench.papers.trimming.accuracy_by_budget import AccuracyByBudget
+from trimbench.papers.trimming.agreement_by_budget import AgreementByBudget
+
+from ..command_line import Answer
+from .experiments import rows_of
+
+
+def curve_rows(splits: int, budgets: list[int]) -> pd.DataFrame:
+    random = np.random.default_rng(7)
+    return pd.DataFrame(
+        {
+            "dataset": "d",
+            "split": split,
+            "budget": budget,
+            "status": "ok",
+            "agreement": 0.9,
+            "upper_bound": 0.9 + 0.01 * split - 1e-15,
+            "optimal": split == 0,
+            "test_agreement": random.random(),
+            "test_accuracy": 0.5 + 0.1 * split,
+            "full_test_accuracy": 0.75,
+            "n_evaluations": 10 + split,
+            "method_seconds": 0.1,
+        }
+        for budget in budgets
+        for split in range(splits)
+    )
+
+
+def test_the_curve_averages_over_splits_and_spans_them() -> None:
+    outcome = AccuracyByBudget(datasets=["d"], budgets=[1, 2], splits=3).outcome(curve_rows(3, [1, 2]))
+    line = outcome.tables[0].frame.iloc[0]
+    assert (line["splits"], line["proven"], line["evaluations"]) == (3, 1, 11)
+    assert line["largest gap"] == pytest.approx(0.02)
+    assert line["test accuracy"] == pytest.approx(0.6)
+    points = outcome.figures[0].points
+    accuracy = points[(points["series"] == "accuracy on test rows") & (points["x"] == 1)].iloc[0]
+    assert (accuracy["low"], accuracy["y"], accuracy["high"]) == pytest.approx((0.5, 0.6, 0.7))
+    assert outcome.figures[0].levels == {"accuracy with all features": 0.75}
+
+
+def test_a_curve_without_results_still_has_its_columns() -> None:
+    failed = curve_rows(2, [1]).assign(status="failed")
+    outcome = AccuracyByBudget(datasets=["d"], budgets=[1], splits=2).outcome(failed)
+    whole = AccuracyByBudget(datasets=["d"], budgets=[1], splits=2).outcome(curve_rows(2, [1]))
+    assert list(outcome.tables[0].frame.columns) == list(whole.tables[0].frame.columns)
+    assert len(outcome.tables[0].frame) == len(outcome.figures) == 0
+
+
+def test_each_data_set_has_a_figure(command: Callable[..., Answer], tmp_path: Path) -> None:
+    answer = command(
+        *("experiment=trimming/breast_cancer", "datasets=[breast_cancer,example_simulated]", "budgets=[1,2]"),
+        *("splits=2", "evaluation_limit=30", "executor=serial"),
+    )
+    assert answer.code == 0
+    for dataset in ("breast_cancer", "example_simulated"):
+        assert (tmp_path / f"results/trimming/breast_cancer_{dataset}.png").is_file()
+        points = pd.read_csv(tmp_path / f"results/trimming/breast_cancer_{dataset}_points.csv")
+        assert len(points) == 4
+        assert (points["low"] <= points["y"]).all()
+    rows = pd.read_csv(tmp_path / "results/trimming/breast_cancer_rows.csv")
+    assert (rows["agreement"] <= rows["upper_bound"] + 1e-12).all()
+    # More features never agree less often.
+    wide = rows.pivot_table(index=["dataset", "split"], columns="budget", values="agreement")
+    assert (wide[1] <= wide[2] + 1e-12).all()
+
+
+def test_curves_are_the_best_trimmings_of_every_budget(catalogue: Catalogue) -> None:
+    own = Path(catalogue.folders[0]) / "network/small.yaml"
+    own.write_text('format: erg\npath: small.erg\ntarget: r0\npositive: "1"\n')
+    experiment = AgreementByBudget(networks=["small"], thresholds=[0.3, 0.5])
+    rows = rows_of(experiment, catalogue)
+    outcome = experiment.outcome(rows)
+    smallest, lines = (table.frame for table in outcome.tables)
+    network = tb.BayesianNetwork.read(catalogue.network_mapping("small")["path"])
+    for line in lines.to_dict("records"):
+        classifier = tb.BayesianClassifier(network, "r0", positive="1", threshold=line["T"])
+        assert line["ECA"] == pytest.approx(tb.trim(classifier, line["budget"]).agreement, abs=1e-10)
+    assert lines["budget"].tolist() == [*range(7)] * 2
+    for line in smallest.to_dict("records"):
+        ours = lines[lines["T"] == line["T"]]
+        assert ours[ours["budget"] == line["ECA >= 0.9"]]["ECA"].item() >= 0.9
+        assert (ours[ours["budget"] < line["ECA >= 0.9"]]["ECA"] < 0.9).all()
+    assert len(outcome.figures[0].points) == 14
+
+
+def test_a_network_without_a_class_has_no_curve(catalogue: Catalogue) -> None:
+    with pytest.raises(ValueError, match=r"network 'small': `target` and `positive` must be declared, or set.*r0, r1"):
+        rows_of(AgreementByBudget(networks=["small"], thresholds=[0.5]), catalogue)
+    (row,) = rows_of(
+        AgreementByBudget(networks=["small"], thresholds=[0.5], target="r1", positive="0"), catalogue
+    ).to_dict("records")
+    assert row["n_features"] == 6
+    with pytest.raises(ValueError, match="target and positive must be given together, got 'r1' and None"):
+        AgreementByBudget(networks=["small"], thresholds=[0.5], target="r1")

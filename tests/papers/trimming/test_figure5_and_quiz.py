@@ -1,0 +1,183 @@
+"""Figure 5 on simulated data against direct computation, and the contradiction in the quiz."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import trimbench as tb
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.encoding import categorize
+from trimbench.papers.data.splits import split_rows
+from trimbench.papers.execution.seeds import seed_for
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.reported import Literature, check_numbers
+from trimbench.papers.trimming import quiz_consistency
+from trimbench.papers.trimming.figure5 import Figure5
+from trimbench.papers.trimming.quiz import Quiz
+from trimbench.papers.validation import ConfigurationError, validated
+
+from .experiments import PROJECT, TOY, rows_of, values_of
+
+
+def test_figure_5_is_what_its_definition_says() -> None:
+    experiment = Figure5(datasets=["toy"], problems=TOY, splits=2, n_folds=4, budget_divisor=4)
+    rows = rows_of(experiment)
+    outcome = experiment.outcome(rows)
+    first = rows.iloc[0]
+    assert first["n_subsets"] == 1 + 10 + 45
+    # The same classifier by hand.
+    data = Inputs(PROJECT, Cache.from_environment(offline=True)).loaded("example_simulated")
+    seed = seed_for(purpose="split", dataset="example_simulated", split=0, seed=0)
+    train, test = split_rows(len(data.features), 0.2, seed)
+    train_rows, test_rows = categorize(data.features.iloc[train], data.features.iloc[test])
+    model = tb.learn_naive_bayes(train_rows, data.target.iloc[train])
+    classifier = tb.BayesianClassifier(model, positive="1")
+    subsets = [s for n in range(3) for s in itertools.combinations(classifier.features, n)]
+    best = max(tb.maximum_achievable_agreement(classifier, list(subset))[0] for subset in subsets)
+    assert first["optimal_eca_eca"] == pytest.approx(best, abs=1e-12)
+    trimming = tb.trim(classifier, 2)
+    assert set(first["optimal_eca_features"]) == set(trimming.features)
+    agree = (trimming.classifier.predict(test_rows) == classifier.predict(test_rows)).mean()
+    assert first["optimal_eca_agreement"] == pytest.approx(agree)
+    assert set(first["information_gain_features"]) == set(tb.select_by_information_gain(classifier, 2))
+    # Every subset is a point, and no point beats the frontier.
+    points = outcome.figures[0].points
+    cloud = points[points["series"] == "feasible subset"][["x", "y"]].to_numpy()
+    frontier = points[points["series"] == "Pareto frontier"][["x", "y"]].to_numpy()
+    assert len(cloud) == 56
+    for x, y in cloud:
+        assert ((frontier[:, 0] >= x) & (frontier[:, 1] >= y)).any()
+    assert not (points["series"] == "feasible subset").all()
+    table = outcome.tables[0].frame
+    assert table["splits"].tolist() == [2, 2, 2]
+    values = values_of(outcome)
+    assert set(values) == {
+        *(f"toy highest {pick}/{quantity}" for pick in ("ECA", "accuracy") for quantity in ("agreement", "accuracy")),
+        *(f"toy/{name}" for name in ("full_accuracy", "better_than_full_percent", "agreement_lead", "accuracy_lead")),
+    }
+    assert values["toy highest ECA/accuracy"] == pytest.approx(rows["optimal_eca_accuracy"].mean())
+    lead = rows["optimal_eca_agreement"].mean() - rows["information_gain_agreement"].mean()
+    assert values["toy/agreement_lead"] == pytest.approx(lead)
+    more = rows["optimal_eca_accuracy"] > rows["optimal_accuracy_accuracy"]
+    assert outcome.tables[2].frame["more_accurate_percent"].tolist() == [50 * more.sum()]
+
+
+def test_figure_5_gives_prediction_intervals_for_one_more_split() -> None:
+    # Student's t for 1 degree of freedom; the mean and one more value vary by s * sqrt(1 + 1 / 2).
+    experiment = Figure5(datasets=["toy"], problems=TOY, splits=2, n_folds=2, budget_divisor=5)
+    rows = rows_of(experiment)
+    outcome = experiment.outcome(rows)
+    half = 12.706204736 * rows["full_accuracy"].std() * np.sqrt(1.5)
+    mean = rows["full_accuracy"].mean()
+    (line,) = outcome.tables[1].frame.to_dict("records")
+    assert (line["full_accuracy low"], line["full_accuracy high"]) == pytest.approx((mean - half, mean + half))
+    (number,) = [number for number in outcome.numbers if number.quantity == "full_accuracy"]
+    assert number.interval is not None
+    assert number.interval.kind == "prediction"
+    assert (number.interval.low, number.interval.high) == pytest.approx((mean - half, mean + half))
+    assert number.jobs == tuple(rows["job"])
+    assert all((one.interval is None) == one.quantity.endswith("lead") for one in outcome.numbers)
+    one_split = experiment.outcome(rows[:1])
+    assert one_split.tables[1].frame["full_accuracy low"].isna().all()
+    assert not any(one.interval for one in one_split.numbers)
+
+
+def test_figure_5_gives_the_numbers_that_are_reported() -> None:
+    problems = dict.fromkeys(("pima", "heart"), TOY["toy"])
+    experiment = Figure5(datasets=list(problems), problems=problems, splits=1, n_folds=2, budget_divisor=5)
+    outcome = experiment.outcome(rows_of(experiment))
+    reported = Literature.of(PROJECT).reported("trimming/figure5")
+    check_numbers(reported, outcome.numbers, complete=True)
+    assert len(outcome.numbers) == len(reported) == 17
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"splits": 0}, "splits must be 1 or more, got 0"),
+        ({"budget_divisor": 0}, "budget_divisor must be 1 or more, got 0"),
+        ({"threshold": 1.0}, r"threshold must be strictly between 0 and 1, got 1\.0"),
+        ({"test_fraction": 0.0}, r"test_fraction must be strictly between 0 and 1, got 0\.0"),
+        ({"smoothing": -1.0}, r"smoothing must be a number >= 0, got -1\.0"),
+        (
+            {"datasets": ["heart"]},
+            r"datasets must be among the names in problems, \['toy'\], got 'heart'; "
+            r"define it with \+problems.heart={dataset: \.\.\., positive: \.\.\.}",
+        ),
+        ({"problems": {"toy": {"dataset": "digits"}}}, "key problems.toy.positive is missing; add it"),
+        ({"problems": {"toy": "digits"}}, "problems.toy must be keys and values, got 'digits'"),
+        (
+            {"problems": {"toy": {"dataset": "digits", "positive": "1", "negative": "2"}}},
+            "a key of problems.toy must be one of dataset, positive, got 'negative'",
+        ),
+    ],
+)
+def test_settings_of_figure_5_are_checked(settings: dict[str, object], message: str) -> None:
+    toy = {"dataset": "example_simulated", "positive": "1"}
+    given = {"datasets": ["toy"], "problems": {"toy": toy}, "splits": 1, **settings}
+    with pytest.raises(ConfigurationError, match=message):
+        validated(Figure5, given, "experiment")
+
+
+AGREEMENTS = {"pass": 0.32, "q3": 0.75, "q1q3": 0.91, "q2q3": 0.68}
+THRESHOLDS = {"pass": 0.07, "q3": 0.15, "q1q3": 0.10, "q2q3": 0.30}
+
+
+def test_the_printed_numbers_of_the_quiz_contradict_each_other() -> None:
+    found = quiz_consistency.smallest_deviation(0.1, 0.4, [[0.175, 0.185], [0.075, 0.085]], AGREEMENTS, 2)
+    assert found["guess_low"] == pytest.approx(0.1958, abs=1e-4)
+    assert found["guess_high"] == pytest.approx(0.2095, abs=1e-4)
+    assert found["deviation"] > 0.005, "half a printed digit"
+
+
+def test_the_numbers_of_a_real_quiz_are_not_called_a_contradiction() -> None:
+    quiz = quiz_consistency._quiz(0.1, 0.4, np.array([0.9, 0.3, 0.9, 0.55, 0.2]), 0.07)
+    numbers = quiz_consistency._numbers(quiz, THRESHOLDS)
+    assert numbers["wrong"] == 0
+    agreements = {name: numbers[name] for name in AGREEMENTS}
+    found = quiz_consistency.smallest_deviation(0.1, 0.4, [[0.175, 0.185], [0.075, 0.085]], agreements, 5)
+    assert found["deviation"] < 0.005
+    assert numbers["pass"] == pytest.approx(
+        sum(p * a1 * (a2 * 1 + (1 - a2) * a3) for p, a1, a2, a3 in ((0.1, 0.9, 0.9, 0.4), (0.9, 0.3, 0.55, 0.2)))
+    )
+
+
+def test_posteriors_that_no_quiz_has_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"posteriors must leave a value for Pr\(Q3 = \+ \| C = -\), got"):
+        quiz_consistency.smallest_deviation(0.1, 0.4, [[0.9, 0.91], [0.8, 0.81]], AGREEMENTS, 2)
+
+
+def quiz_with(**settings: object) -> Quiz:
+    printed = {"knowing": 0.1, "hard": 0.4, "posteriors": [[0.175, 0.185], [0.075, 0.085]]}
+    return validated(Quiz, {**printed, "thresholds": THRESHOLDS, "agreements": AGREEMENTS, **settings}, "experiment")
+
+
+def test_posteriors_of_the_nearest_quiz_follow_from_its_tables() -> None:
+    quiz = quiz_with()
+    right, wrong = quiz._posteriors(0.2)
+    assert right == pytest.approx(0.04 / (0.04 + 0.18))
+    assert wrong == pytest.approx(0.06 / (0.06 + 0.72))
+
+
+def test_the_quiz_without_results_says_nothing() -> None:
+    outcome = quiz_with().outcome(pd.DataFrame([{"question": "bound", "status": "failed"}]))
+    assert (len(outcome.tables[0].frame), outcome.notes, outcome.numbers) == (0, [], [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"agreements": {"pass": 0.3}}, r"agreements must have the keys .* got \['pass'\]"),
+        ({"thresholds": THRESHOLDS | {"q3": 1.5}}, r"thresholds\.q3 must be a probability in \[0, 1\], got 1\.5"),
+        ({"posteriors": [[0.1, 0.2]]}, r"posteriors must be two ranges \[low, high\], got \[\[0\.1, 0\.2\]\]"),
+        ({"hard": 1.0}, "hard must be strictly between 0 and 1, got 1"),
+        ({"n_grid": 1}, "n_grid must be 2 or more, got 1"),
+    ],
+)
+def test_settings_of_the_quiz_are_checked(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        quiz_with(**settings)

@@ -1,0 +1,131 @@
+"""The classifiers of the trimming experiments: of declared networks, and learned on a split of a data set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
+
+from trimbench.networks.learning import learn_naive_bayes
+from trimbench.papers.data.encoding import categorize
+from trimbench.papers.data.splits import split_rows
+from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.seeds import seed_for
+from trimbench.papers.study.inputs import Inputs, network_of
+from trimbench.papers.trimming.checks import check_shares
+from trimbench.papers.validation import settings
+from trimbench.trimming.classifier import BayesianClassifier, checked_threshold
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The source that decides what these classifiers are, for the mark of a job function that uses them.
+CODE = (
+    "trimbench.papers.data",
+    "trimbench.networks",
+    "trimbench.trimming",
+    "trimbench.papers.study.inputs",
+    "trimbench.papers.trimming.classifiers",
+)
+
+
+def network_classifier(
+    network: Mapping[str, Json], threshold: float, target: str | None = None, positive: str | None = None
+) -> BayesianClassifier:
+    """Return the classifier of a network input, with its declared class or another one.
+
+    Raises
+    ------
+    ValueError
+        If no class is given or declared.
+    """
+    loaded = network_of(network)
+    target, positive = target or loaded.target, positive or loaded.positive
+    if target is None or positive is None:
+        raise ValueError(
+            f"network {network['name']!r}: `target` and `positive` must be declared, or set, to make it a "
+            f"classifier; its nodes are {', '.join(loaded.nodes[:20])}{', ...' if len(loaded.nodes) > 20 else ''}"
+        )
+    features = loaded.features_without(target)
+    return BayesianClassifier(loaded.model, target, positive=positive, features=features, threshold=threshold)
+
+
+@settings
+class LearnedOnSplits:
+    """The settings of experiments that learn naive Bayes classifiers on random splits of data sets.
+
+    Attributes
+    ----------
+    threshold : float
+        Of the learned classifier.
+    smoothing : float
+        Pseudo-count of its tables.
+    test_fraction : float
+    seed : int
+        Decides the splits.
+    """
+
+    threshold: float = 0.5
+    smoothing: float = 1.0
+    test_fraction: float = 0.2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checked_threshold(self.threshold)
+        check_shares(test_fraction=self.test_fraction)
+        if not 0 <= self.smoothing < math.inf:
+            raise ValueError(f"smoothing must be a number >= 0, got {self.smoothing}")
+
+    def learning(self, dataset: str, split: int, inputs: Inputs) -> Mapping[str, object]:
+        """Return the `Learning` of a data set for a job, with the data set as an input."""
+        return {
+            "dataset": inputs.dataset(dataset),
+            "threshold": self.threshold,
+            "smoothing": self.smoothing,
+            "test_fraction": self.test_fraction,
+            "split_seed": seed_for(purpose="split", dataset=dataset, split=split, seed=self.seed),
+        }
+
+
+class Learning(TypedDict):
+    """How a job learns a naive Bayes classifier on a split of a data set."""
+
+    dataset: Mapping[str, Json]
+    threshold: float
+    smoothing: float
+    test_fraction: float
+    split_seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Training and test rows as categories, and their classes."""
+
+    train: pd.DataFrame
+    target: pd.Series
+    test: pd.DataFrame
+    truth: pd.Series
+
+    @classmethod
+    def of(cls, features: pd.DataFrame, target: pd.Series, learning: Learning, *, stratified: bool = False) -> Split:
+        """Split rows at random; numbers are cut at their median in the training rows."""
+        labels = target.to_numpy() if stratified else None
+        train, test = split_rows(len(features), learning["test_fraction"], learning["split_seed"], stratify=labels)
+        train_rows, test_rows = categorize(features.iloc[train], features.iloc[test])
+        return cls(train_rows, target.iloc[train], test_rows, target.iloc[test])
+
+    def learned(self, positive: str, learning: Learning) -> BayesianClassifier:
+        """Learn a naive Bayes classifier on the training rows."""
+        model = learn_naive_bayes(self.train, self.target, smoothing=learning["smoothing"])
+        return BayesianClassifier(model, positive=positive, threshold=learning["threshold"])
+
+    def tested(self, original: BayesianClassifier, other: BayesianClassifier) -> dict[str, float]:
+        """Return how often another classifier agrees with the original and with the truth on the test rows."""
+        full, part = original.predict(self.test), other.predict(self.test)
+        truth = self.truth.to_numpy(dtype=str)
+        return {
+            "test_agreement": float((part == full).mean()),
+            "test_accuracy": float((part == truth).mean()),
+            "full_test_accuracy": float((full == truth).mean()),
+        }

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from trimbench.conformant.conform import SolverName, conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.statistics import FeatureStatistics
+from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.conformant.classifier import fitted
 from trimbench.papers.conformant.encoded_rows import EncodedRows, encoded_rows

@@ -21,9 +21,9 @@ import trimbench as tb
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.encoding import categorize
+from trimbench.papers.data.networks import load_network
 from trimbench.papers.data.sources import load_dataset
 from trimbench.papers.trimming.scaling_jobs import select_many_features, trim_many_features
-from trimbench.papers.data.networks import load_network
 from trimbench.trimming.engines import make_engine
 
 

@@ -15,9 +15,10 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC, LinearSVC
 
 import trimbench as tb
+from tests.extras import needs_gpkit
 from trimbench.conformant.conform import conform_to_statistics
+from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.conformant.statistics import FeatureStatistics
 
 X = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 1], [1, 1, 0], [0, 0, 0]], dtype=float)
 Y = np.array([0, 0, 0, 1, 1, 0])
@@ -84,7 +85,11 @@ def test_rows_to_predict(table: Any, message: str) -> None:
         ({"real": [-1]}, "categorical and real must name columns from 0 to 2, got -1"),
         ({"categorical": [[]]}, "each feature of categorical must have at least one column"),
         ({"categorical": [[0, 1]]}, r"exactly one 1 among the columns \[0, 1\] of a categorical feature, .* in row 0"),
-        ({"solver": "gpkit", "real": [0]}, "solver='gpkit' takes discrete features only; use solver='newton'"),
+        pytest.param(
+            {"solver": "gpkit", "real": [0]},
+            "solver='gpkit' takes discrete features only; use solver='newton'",
+            marks=needs_gpkit,
+        ),
     ],
 )
 def test_arguments(arguments: dict[str, Any], message: str) -> None:

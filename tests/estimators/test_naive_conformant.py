@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-import trimbench.estimators
 from trimbench.estimators import IncompleteRowsWarning, NaiveConformantClassifier
 
 
@@ -175,9 +174,3 @@ def test_data_frames_with_gaps() -> None:
 def test_bad_input(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(*sample())
-
-
-def test_names_are_loaded_lazily() -> None:
-    assert "NaiveConformantClassifier" in dir(trimbench.estimators)
-    with pytest.raises(AttributeError, match="has no attribute 'Forest'; it has"):
-        trimbench.estimators.Forest  # noqa: B018

@@ -12,7 +12,6 @@ from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_score
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import trimbench as tb
-import trimbench.estimators
 from tests.selection_bias.brute_force import random_data
 from trimbench.estimators import SelectionCorrectedNB
 from trimbench.selection_bias.features import known_cuts
@@ -79,6 +78,3 @@ def test_bad_input_is_told() -> None:
         SelectionCorrectedNB().fit(X, [1, 1, 1, 1])
     with pytest.raises(ValueError, match=r"rate must be a positive number, got 0"):
         SelectionCorrectedNB(rate=0).fit(X, [0, 1, 0, 1])
-    with pytest.raises(AttributeError, match=r"module 'trimbench.estimators' has no attribute 'Trimmer'; it has \["):
-        trimbench.estimators.Trimmer  # noqa: B018
-    assert "SelectionCorrectedNB" in dir(trimbench.estimators)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.networks.random_models import naive_bayes_models, same_naive_bayes
-from trimbench.networks.distributions import checked_distribution
+from trimbench.networks.probability_tables import checked_distribution
 
 ROW = [0.9, 0.1]
 TABLE = [ROW, [0.2, 0.8]]

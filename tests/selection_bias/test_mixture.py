@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arviz_stats.base import array_stats
 from scipy.special import betaln, comb
 
 import trimbench as tb
+from tests.extras import needs_arviz
 from trimbench.selection_bias.adjustment import weakness_probabilities
 from trimbench.selection_bias.mixture_factor import MixtureFactor
 from trimbench.selection_bias.prior import Prior
@@ -186,8 +186,11 @@ def exact_posterior(posterior: tb.MixturePosterior, correct: bool, x_new: list[i
     }
 
 
+@needs_arviz
 @pytest.mark.parametrize("correct", [True, False])
 def test_chain_has_the_exact_posterior(correct: bool) -> None:
+    from arviz_stats.base import array_stats
+
     found = tb.fit_mixture_selection_corrected(
         X_TINY, Y_TINY, 2, correct=correct, n_chains=4, n_warmup=100, n_draws=1500, seed=1, theta_step=0.5, **PRIOR
     )
@@ -213,7 +216,8 @@ def test_chain_has_the_exact_posterior(correct: bool) -> None:
         assert convergence.effective_sample_size > 400
 
 
-def test_chains_that_stand_still_are_told() -> None:
+@needs_arviz
+def test_chains_that_stand_still_are_reported() -> None:
     found = tb.fit_mixture_selection_corrected(X_TINY, Y_TINY, 1, n_chains=2, n_warmup=0, n_draws=8, n_alpha=5)
     apart = np.repeat([[1.0], [2.0]], 8, axis=1)
     with pytest.warns(UserWarning, match=r"R-hat of log_alpha is infinite or not defined: chains stand still"):

@@ -8,7 +8,7 @@ import pytest
 import trimbench as tb
 from tests.trimming import brute_force
 from trimbench.trimming.certified import CertifiedEngine
-from trimbench.trimming.forward import select_forward
+from trimbench.trimming.forward_selection import select_forward
 from trimbench.trimming.rounded_sums import rounded_sums
 from trimbench.trimming.weight_sums import WeightSums
 

@@ -73,7 +73,7 @@ def test_moving_the_threshold_never_loses(problem: tuple[tb.BayesianClassifier, 
 def test_a_split_lattice_gives_the_same_selection(monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = brute_force.random_classifier(np.random.default_rng(3), [2, 3, 2, 2, 3, 2, 2, 2], 0.5)
     whole = tb.select_by_same_decision(classifier, 3)
-    monkeypatch.setattr("trimbench.trimming.lattice._MAX_LEVEL_ENTRIES", 64)
+    monkeypatch.setattr("trimbench.trimming.subset_batches._MAX_LEVEL_ENTRIES", 64)
     assert tb.select_by_same_decision(classifier, 3) == whole
     assert whole.n_evaluations == 8 + math.comb(8, 2) + math.comb(8, 3)
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench.conformant.layout import CHUNK_ROWS
 from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.problem import Matrix, Vector
+from trimbench.conformant.reduced_problem import Matrix, Vector
 
 Fill = Literal["min", "max", "mean", "median"]
 FILLS: tuple[Fill, ...] = get_args(Fill)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.conformant.problem import Matrix, Vector
+from trimbench.conformant.reduced_problem import Matrix, Vector
 
 _PSEUDO_COUNT = 0.5
 

@@ -10,15 +10,17 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench._extras import check_installed
+from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.newton import Solution, solve_newton
-from trimbench.conformant.problem import Matrix, ReducedProblem, Vector, reduce_problem
-from trimbench.conformant.statistics import FeatureStatistics
-from trimbench.conformant.tables import as_numbers, as_table
+from trimbench.conformant.numeric_input import as_numbers, as_table
+from trimbench.conformant.reduced_problem import Matrix, ReducedProblem, Vector, reduce_problem
 
 SolverName = Literal["newton", "gpkit", "cvxpy"]
 SOLVERS: tuple[SolverName, ...] = get_args(SolverName)
+_PACKAGES = {"newton": (), "gpkit": ("gpkit", "cvxopt"), "cvxpy": ("cvxpy",)}
 _INSTEAD = "fit LogisticRegression to the same data, with its default (multinomial) handling of several classes"
 # A solver that leaves a larger residual has not solved the problem.
 _ACCEPTABLE_RESIDUAL = 1e-5
@@ -91,6 +93,7 @@ def conform(
     ----------
     Khosravi, Liang, Choi and Van den Broeck (2019), section 4.
     """
+    check_solver(solver)
     weights, biases, classes = linear_scores(logistic_regression)
     layout = FeatureLayout.of(len(weights), categorical, real)
     table = as_table(X, layout.n_columns)
@@ -125,8 +128,7 @@ def conform_to_statistics(
     ValueError, RuntimeError
         As `conform`.
     """
-    if solver not in SOLVERS:
-        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
+    check_solver(solver)
     if (
         isinstance(smoothing, bool)
         or not isinstance(smoothing, int | float | np.number)
@@ -234,13 +236,28 @@ def _check_probabilities(logistic_regression: Any, X: NDArray[Any], weights: Mat
         )
 
 
+def check_solver(name: str) -> None:
+    """Raise an error unless `name` is a solver whose packages are installed.
+
+    Raises
+    ------
+    ValueError
+        When there is no such solver.
+    MissingExtraError
+        When its packages are not installed.
+    """
+    if name not in SOLVERS:
+        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {name!r}")
+    check_installed(*_PACKAGES[name], extra="solvers", what=f"solver={name!r}")
+
+
 def _solver(name: SolverName) -> Callable[[ReducedProblem], Solution]:
     if name == "gpkit":
-        from trimbench.conformant.geometric import solve_gpkit
+        from trimbench.conformant.geometric_program import solve_gpkit
 
         return solve_gpkit
     if name == "cvxpy":
-        from trimbench.conformant.convex import solve_cvxpy
+        from trimbench.conformant.cone_program import solve_cvxpy
 
         return solve_cvxpy
     return solve_newton

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench.conformant.distribution import ConformantDistribution
 from trimbench.conformant.layout import chunks
-from trimbench.conformant.problem import Matrix
-from trimbench.conformant.tables import as_table
-
-if TYPE_CHECKING:
-    from trimbench.conformant.model import ConformantModel
+from trimbench.conformant.numeric_input import as_table
+from trimbench.conformant.reduced_problem import Matrix
 
 
-def conformity_error(model: ConformantModel, X: ArrayLike) -> float:
+def conformity_error(model: ConformantDistribution, X: ArrayLike) -> float:
     """Return the largest difference between P(class | x) by Bayes' rule and by the weights of the classifier.
 
     Bayes' rule is taken in log-odds to the first class: of thousands of features, P(class, x) itself has a logarithm so

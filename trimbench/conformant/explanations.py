@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench.conformant.distribution import ConformantDistribution
 from trimbench.conformant.layout import chunks
-from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.problem import Vector
-from trimbench.conformant.tables import as_row
+from trimbench.conformant.numeric_input import as_row
+from trimbench.conformant.reduced_problem import Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Explanation:
     kept_log_odds: float
 
 
-def explain(model: ConformantModel, x: ArrayLike, against: Any = None) -> Explanation:
+def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) -> Explanation:
     """Return the sufficient explanation of the classification of one row.
 
     The log-odds of a naive Bayes model are a sum over the observed features, so that taking support features by
@@ -98,7 +98,7 @@ def explain(model: ConformantModel, x: ArrayLike, against: Any = None) -> Explan
     )
 
 
-def explain_by_weight(model: ConformantModel, explanation: Explanation, x: ArrayLike) -> tuple[int, ...]:
+def explain_by_weight(model: ConformantDistribution, explanation: Explanation, x: ArrayLike) -> tuple[int, ...]:
     """Return the baseline of Figure 6: as many support features, by the size of their weight.
 
     A weight tells what flipping a value does to the log-odds, not what its absence does. Of a categorical feature the
@@ -128,7 +128,7 @@ def explain_by_weight(model: ConformantModel, explanation: Explanation, x: Array
     return tuple(ordered[: len(explanation.features)].tolist())
 
 
-def feature_evidence(model: ConformantModel, row: Vector, winner: int, other: int) -> Vector:
+def feature_evidence(model: ConformantDistribution, row: Vector, winner: int, other: int) -> Vector:
     """Return what observing each feature of a row adds to the log-odds of one class over another.
 
     Parameters
@@ -151,12 +151,12 @@ def feature_evidence(model: ConformantModel, row: Vector, winner: int, other: in
     return evidence
 
 
-def _row(model: ConformantModel, x: ArrayLike) -> NDArray[np.float64]:
+def _row(model: ConformantDistribution, x: ArrayLike) -> NDArray[np.float64]:
     (row,) = chunks(as_row(x, model.layout.n_columns), model.layout, missing=True)
     return row
 
 
-def _classes(model: ConformantModel, scores: Vector, against: Any) -> tuple[int, int]:
+def _classes(model: ConformantDistribution, scores: Vector, against: Any) -> tuple[int, int]:
     labels = model.classes.tolist()
     winner = int(np.argmax(scores))  # as `predict`
     if isinstance(against, np.generic):

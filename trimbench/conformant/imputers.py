@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench.conformant.additive import FILLS, fill_values
 from trimbench.conformant.bernoulli_mixture import fit_mixture
-from trimbench.conformant.problem import Matrix
-from trimbench.conformant.tables import as_table
+from trimbench.conformant.numeric_input import as_table
+from trimbench.conformant.reduced_problem import Matrix
 
 ImputerName = Literal["min", "max", "mean", "median", "em", "normal_draw", "mice", "knn"]
 IMPUTERS: tuple[ImputerName, ...] = get_args(ImputerName)

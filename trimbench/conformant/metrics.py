@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.conformant.additive import checked_labels
-from trimbench.conformant.problem import Matrix
+from trimbench.conformant.reduced_problem import Matrix
 
 # The published experiments add this to a probability before they take its logarithm.
 _FLOOR = 1e-14

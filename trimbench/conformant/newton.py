@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.conformant.problem import Evaluation, Matrix, ReducedProblem, Vector
+from trimbench.conformant.reduced_problem import Evaluation, Matrix, ReducedProblem, Vector
 
 # Below this the moment equations hold to rounding, unless there are thousands of features; then the search ends when
 # a step no longer helps.

@@ -13,10 +13,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trimbench.conformant.conform import SolverName, conform
+from trimbench.conformant.conform import SolverName, check_solver, conform
 from trimbench.conformant.explanations import Explanation
 from trimbench.conformant.layout import as_positions
-from trimbench.conformant.tables import as_row
+from trimbench.conformant.numeric_input import as_row
 
 _NUMERIC = ("gaussian", "cut")
 _MARGIN = 0.05
@@ -117,6 +117,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             raise ValueError(f"numeric must be one of {', '.join(_NUMERIC)}, got {self.numeric!r}")
         if not isinstance(self.inverse_penalty, int | float | np.number) or not self.inverse_penalty > 0:
             raise ValueError(f"inverse_penalty must be a positive number, got {self.inverse_penalty!r}")
+        check_solver(self.solver)
         table, labels = validate_data(self, _without_na(X), y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(labels)
         complete = ~np.isnan(table).any(axis=1)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.distributions import checked_distribution, checked_names
 from trimbench.networks.json_files import read_json, write_json
+from trimbench.networks.probability_tables import checked_distribution, checked_names
 from trimbench.networks.readers import read_parts
 
 if TYPE_CHECKING:

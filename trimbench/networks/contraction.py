@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.distributions import checked_names
-from trimbench.networks.elimination import Plan, plan_slices, plan_whole
+from trimbench.networks.elimination_order import Plan, plan_slices, plan_whole
+from trimbench.networks.probability_tables import checked_names
 
 GIB = 2**30
 # numpy multiplies a broadcast table in runs of the axes that both have; runs shorter than this are slow.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.distributions import checked_distribution, checked_names
-from trimbench.networks.encoding import encode_columns
 from trimbench.networks.json_files import read_json, write_json
+from trimbench.networks.probability_tables import checked_distribution, checked_names
+from trimbench.networks.value_codes import encode_columns
 
 if TYPE_CHECKING:
     import pandas as pd

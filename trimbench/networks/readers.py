@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trimbench.networks.bif import read_bif
-from trimbench.networks.network_text import NetworkParts
-from trimbench.networks.number_files import read_ergo, read_uai
+from trimbench.networks.file_parsing import NetworkParts
+from trimbench.networks.uai_and_ergo import read_ergo, read_uai
 from trimbench.networks.xmlbif import read_xmlbif
 
 READERS: dict[str, Callable[[Path], NetworkParts]] = {

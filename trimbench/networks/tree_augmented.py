@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.distributions import checked_names
 from trimbench.networks.learning import MissingValues, category_codes, check_rows, check_smoothing
+from trimbench.networks.probability_tables import checked_names
 
 if TYPE_CHECKING:
     import pandas as pd

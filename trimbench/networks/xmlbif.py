@@ -11,7 +11,7 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.network_text import (
+from trimbench.networks.file_parsing import (
     NetworkParts,
     checked_shape,
     normalised_tables,

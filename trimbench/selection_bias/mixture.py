@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from trimbench._extras import check_installed
 from trimbench.selection_bias.adjustment import Ties, check_ties
 from trimbench.selection_bias.features import Binariser, checked_more_cases, checked_response, checked_table
 from trimbench.selection_bias.mixture_factor import MixtureFactor
@@ -91,6 +92,7 @@ class MixturePosterior:
         chains. A warning names the quantities whose R-hat is infinite or not defined: they may not have
         converged.
         """
+        check_installed("arviz_stats", extra="diagnostics", what="MixturePosterior.diagnostics")
         from arviz_stats.base import array_stats
 
         found = {}

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trimbench.trimming.budget import highest_cost
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import highest_cost
 from trimbench.trimming.rounded_sums import FAILURE, RoundedSums, rounded_sums
 from trimbench.trimming.thresholds import TIE_TOLERANCE
 from trimbench.trimming.weight_sums import FloatArray, WeightSums

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.encoding import encode_columns
 from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.networks.value_codes import encode_columns
 from trimbench.trimming.thresholds import is_positive
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.budget import checked_budget, checked_costs, highest_cost
 from trimbench.trimming.classifier import BayesianClassifier, checked_threshold
+from trimbench.trimming.costs import checked_budget, checked_costs, highest_cost
 from trimbench.trimming.dense import MAX_ENTRIES, DenseEngine
 from trimbench.trimming.engines import Engine, EngineName, make_engine
-from trimbench.trimming.lattice import subset_batches
-from trimbench.trimming.search import AGREEMENT_TOLERANCE
+from trimbench.trimming.naive_bayes_search import AGREEMENT_TOLERANCE
+from trimbench.trimming.subset_batches import subset_batches
 from trimbench.trimming.thresholds import Cut, Instances, best_cut
 from trimbench.trimming.trim import Trimming, exact_trimming, trim
 

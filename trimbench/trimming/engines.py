@@ -8,12 +8,14 @@ from typing import Literal, Protocol, Self, get_args
 
 import numpy as np
 
+from trimbench._extras import check_installed, is_installed
 from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.contraction import ContractionTooLarge
 from trimbench.trimming import dense, log_odds
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.naive_bayes_search import SignedMeasure
 from trimbench.trimming.sdd_compiler import CircuitError
 from trimbench.trimming.sdd_engine import SddEngine
-from trimbench.trimming.search import SignedMeasure
 from trimbench.trimming.thresholds import Cut, Instances
 
 EngineName = Literal["auto", "dense", "log_odds", "sdd"]
@@ -45,14 +47,19 @@ class Engine(Protocol):
 
 
 def check_engine(name: str) -> None:
-    """Raise an error that lists the engines unless `name` is one of them.
+    """Raise an error unless `name` is an engine that is installed.
 
     Raises
     ------
     ValueError
+        When there is no such engine.
+    MissingExtraError
+        When it needs a package that is not installed.
     """
     if name not in get_args(EngineName):
         raise ValueError(f"engine must be one of {list(get_args(EngineName))}, got {name!r}")
+    if name == "sdd":
+        check_installed("pysdd", extra="sdd", what="engine='sdd'")
 
 
 def make_engine(classifier: BayesianClassifier, name: EngineName = "auto") -> Engine:
@@ -81,15 +88,25 @@ def _for_network(classifier: BayesianClassifier) -> Engine:
     ------
     ContractionTooLarge
         When the network can neither be contracted within the limits nor is likely to have a small circuit.
+    MissingExtraError
+        When only a circuit is possible and PySDD is not installed.
     """
+    only_sdd = f"engine='auto' for this network with {classifier.n_features} features, too many for a table,"
     if math.prod(classifier.cardinalities) > dense.MAX_ENTRIES:
+        check_installed("pysdd", extra="sdd", what=only_sdd)
         return SddEngine.of(classifier)
-    if isinstance(classifier.model, BayesianNetwork) and _has_small_circuit(classifier.model):
+    has_small_circuit = isinstance(classifier.model, BayesianNetwork) and _has_small_circuit(classifier.model)
+    if has_small_circuit and is_installed("pysdd"):
         try:
             return SddEngine.of(classifier)
         except CircuitError:
             pass  # the table may still be possible
-    return dense.DenseEngine.build(classifier)
+    try:
+        return dense.DenseEngine.build(classifier)
+    except ContractionTooLarge:
+        if has_small_circuit:
+            check_installed("pysdd", extra="sdd", what=only_sdd)
+        raise
 
 
 def _has_small_circuit(network: BayesianNetwork) -> bool:

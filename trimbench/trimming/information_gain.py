@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.budget import checked_budget, checked_costs, is_affordable
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import checked_budget, checked_costs, is_affordable
 from trimbench.trimming.engines import Engine
 
 # Gains closer than this are equal; the feature that comes first is then taken.

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.elimination import members, plan_whole
+from trimbench.networks.elimination_order import members, plan_whole
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._extras import check_installed
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.trimming.classifier import BayesianClassifier, checked_threshold, feature_indices
@@ -131,6 +132,7 @@ class SddEngine:
         CircuitError
             When the network cannot be compiled within the limits.
         """
+        check_installed("pysdd", extra="sdd", what="engine='sdd'")
         checked_threshold(threshold)
         _check_names(network, target, positive, features)
         encoding = encode(network, target, positive, tuple(features))

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trimbench.trimming.budget import checked_budget, checked_costs, is_affordable
 from trimbench.trimming.certified import CertifiedEngine
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import checked_budget, checked_costs, is_affordable
 from trimbench.trimming.dense import separation
 from trimbench.trimming.engines import Engine, EngineName, check_engine, make_engine
-from trimbench.trimming.forward import select_forward
-from trimbench.trimming.include_exclude import search_included
+from trimbench.trimming.forward_selection import select_forward
 from trimbench.trimming.log_odds import MAX_ENTRIES, LogOddsEngine
-from trimbench.trimming.search import AGREEMENT_TOLERANCE, search, within_limits
+from trimbench.trimming.naive_bayes_search import AGREEMENT_TOLERANCE, search, within_limits
+from trimbench.trimming.network_search import search_included
 from trimbench.trimming.thresholds import Cut
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trimbench.conformant.newton import Solution
-from trimbench.conformant.problem import ReducedProblem
+from trimbench.conformant.reduced_problem import ReducedProblem
 
 # Products over all features nest as deeply as there are features.
 _RECURSION_LIMIT = 100_000

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench.conformant.layout import FeatureLayout, chunks
-from trimbench.conformant.tables import as_table
+from trimbench.conformant.numeric_input import as_table
 
 
 @dataclass(frozen=True, eq=False)

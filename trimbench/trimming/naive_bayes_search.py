@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
-from trimbench.trimming.budget import is_affordable
+from trimbench.trimming.costs import is_affordable
 
 # Agreements closer than this count as equal: they are sums of probabilities with errors of about 1e-14.
 AGREEMENT_TOLERANCE = 1e-12

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trimbench.conformant.problem import Matrix, Vector
+from trimbench.conformant.reduced_problem import Matrix, Vector
 
 
 def weights_of_naive_bayes(prior: float, positive: ArrayLike, negative: ArrayLike) -> tuple[float, Vector]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.budget import highest_cost
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import highest_cost
 from trimbench.trimming.dense import DenseMeasure
 
 # A level of the lattice with more entries than this is split and finished part by part.

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.conformant.statistics import FeatureStatistics
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from trimbench.trimming.budget import is_affordable
-from trimbench.trimming.search import AGREEMENT_TOLERANCE, SignedMeasure, within_limits
+from trimbench.trimming.costs import is_affordable
+from trimbench.trimming.naive_bayes_search import AGREEMENT_TOLERANCE, SignedMeasure, within_limits
 from trimbench.trimming.thresholds import Cut, Instances, best_cut
 
 

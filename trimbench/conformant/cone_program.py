@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trimbench.conformant.newton import Solution
-from trimbench.conformant.problem import ReducedProblem
+from trimbench.conformant.reduced_problem import ReducedProblem
 
 _TOLERANCES = (1e-12, 1e-9, 1e-7)
 _ENOUGH = 1e-8

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.network_text import NetworkParts, Words, normalised_tables, read_text, without_comments
+from trimbench.networks.file_parsing import NetworkParts, Words, normalised_tables, read_text, without_comments
 
 # The networks of the UAI 2008 evaluation have six digits; their distributions are off by up to 7e-6.
 TOLERANCE = 1e-4

@@ -15,7 +15,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.distributions import checked_distribution
+from trimbench.networks.probability_tables import checked_distribution
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from trimbench.trimming.budget import is_affordable
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import is_affordable
 from trimbench.trimming.dense import separation
 from trimbench.trimming.weight_sums import FloatArray
 

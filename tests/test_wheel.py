@@ -16,13 +16,13 @@ ROOT = Path(__file__).resolve().parents[1]
 BLOCKED = """
     arviz_stats cvxopt cvxpy filelock gpkit hydra jinja2 matplotlib omegaconf openml pebble platformdirs pooch pyarrow
     pydantic pysdd ray rdata submitit tabulate tqdm yaml
-""".split()
+"""
 BLOCKER = f"""
 import sys
 
 class Blocker:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {BLOCKED!r}:
+        if name.partition(".")[0] in {BLOCKED.split()!r}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Blocker())

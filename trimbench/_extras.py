@@ -34,8 +34,7 @@ def check_installed(*packages: str, extra: str, what: str) -> None:
     missing = [name for name in packages if not is_installed(name)]
     if missing:
         raise MissingExtraError(
-            f"{what} needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed; run "
-            f"pip install 'trimbench[{extra}]'"
+            f"{what} needs packages that are not installed ({', '.join(missing)}); run pip install 'trimbench[{extra}]'"
         )
 
 

@@ -58,10 +58,7 @@ def filling_predictor(
 def fill_values(rows: NDArray[Any], fill: Fill) -> Vector:
     """Return the minimum, maximum, mean or median of each column of complete rows of numbers.
 
-    Raises
-    ------
-    ValueError
-        When there is no such statistic, or no row.
+    Raises ValueError when there is no such statistic, or no row.
     """
     if fill not in FILLS:
         raise ValueError(f"fill must be one of {', '.join(FILLS)}, got {fill!r}")
@@ -89,22 +86,18 @@ def naive_bayes_predictor(
 ) -> AdditivePredictor:
     """Learn a naive Bayes classifier by maximum likelihood, with every column a binary feature.
 
+    Raises ValueError when labels do not fit the rows or the classes, or smoothing is negative.
+
     Parameters
     ----------
     rows : ndarray of shape (n_rows, n_columns)
         Zeros and ones.
     labels : array of int, shape (n_rows,)
         From 0 to n_classes - 1.
-    n_classes : int
     columns : tuple of tuple of int
         Columns of each feature that goes missing as one.
     smoothing : float
         Pseudo-count of each value in each class, and of each class.
-
-    Raises
-    ------
-    ValueError
-        When labels do not fit the rows or the classes, or smoothing is negative.
     """
     codes = checked_labels(labels, n_classes, len(rows))
     if not smoothing >= 0:
@@ -165,10 +158,7 @@ def predict_all(
 def checked_labels(labels: ArrayLike, n_classes: int, n_rows: int) -> NDArray[np.int64]:
     """Return labels as positions of classes.
 
-    Raises
-    ------
-    ValueError
-        When there is not one whole number from 0 to n_classes - 1 for each row.
+    Raises ValueError when there is not one whole number from 0 to n_classes - 1 for each row.
     """
     codes = np.asarray(labels)
     if codes.shape != (n_rows,):

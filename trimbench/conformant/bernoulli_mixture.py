@@ -49,7 +49,7 @@ class BernoulliMixture:
 def fit_mixture(
     rows: NDArray[Any], n_components: int, *, seed: int = 0, max_iterations: int = 100, tolerance: float = 1e-6
 ) -> BernoulliMixture:
-    """Learn a mixture by expectation-maximisation.
+    """Learn a mixture by expectation-maximisation; ValueError when `n_components` is not positive.
 
     Parameters
     ----------
@@ -57,19 +57,8 @@ def fit_mixture(
         Zeros and ones, NaN where missing.
     n_components : int
         At least 1; no more than there are rows are used.
-    seed : int
-    max_iterations : int
     tolerance : float
         Gain in mean log-likelihood below which the iteration ends.
-
-    Returns
-    -------
-    BernoulliMixture
-
-    Raises
-    ------
-    ValueError
-        When `n_components` is not positive.
     """
     if n_components < 1:
         raise ValueError(f"n_components must be 1 or more, got {n_components}")

@@ -17,19 +17,8 @@ _ENOUGH = 1e-8
 def solve_cvxpy(problem: ReducedProblem) -> Solution:
     """Maximise the concave objective as an exponential-cone program.
 
-    Parameters
-    ----------
-    problem : ReducedProblem
-
-    Returns
-    -------
-    Solution
-
-    Raises
-    ------
-    RuntimeError
-        When CVXPY finds no solution: its interior-point method loses accuracy where there are hundreds of features and
-        rare values.
+    Raises RuntimeError when CVXPY finds no solution: its interior-point method loses accuracy where there are hundreds
+    of features and rare values.
     """
     import cvxpy as cp
 

@@ -154,10 +154,8 @@ def conform_to_statistics(
 def linear_scores(logistic_regression: Any) -> tuple[Matrix, Vector, NDArray[Any]]:
     """Return weights (n_columns, n_classes), biases and classes of a fitted logistic regression.
 
-    Raises
-    ------
-    ValueError
-        When it is not fitted, is none, has infinite weights, or weights, intercepts and classes do not fit together.
+    Raises ValueError when it is not fitted, is none, has infinite weights, or weights, intercepts and classes do not
+    fit together.
     """
     missing = [name for name in ("coef_", "intercept_", "classes_") if not hasattr(logistic_regression, name)]
     if missing:

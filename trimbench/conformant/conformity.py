@@ -17,16 +17,12 @@ def conformity_error(model: ConformantDistribution, X: ArrayLike) -> float:
     Bayes' rule is taken in log-odds to the first class: of thousands of features, P(class, x) itself has a logarithm so
     large that its rounding would be all that is seen.
 
+    Raises ValueError when a feature is real-valued, a value is missing or not allowed.
+
     Parameters
     ----------
-    model : ConformantModel
     X : array of shape (n_rows, n_columns)
         Complete rows. Those that the model gives probability 0 are left out.
-
-    Raises
-    ------
-    ValueError
-        When a feature is real-valued, a value is missing or not allowed.
     """
     if model.layout.real:
         raise ValueError("conformity_error takes discrete features only, got a model with real-valued ones")

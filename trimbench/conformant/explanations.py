@@ -53,16 +53,11 @@ def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) ->
     decreasing evidence gives the fewest. Of classes with equal scores the first is predicted, as in
     `ConformantModel.predict` and by the classifier itself (the paper counts an even prediction as the second).
 
+    Raises ValueError when `x` is no row of the model, or `against` is no other class.
+
     Parameters
     ----------
-    model : ConformantModel
     x : array of shape (n_columns,)
-    against : label, optional
-
-    Raises
-    ------
-    ValueError
-        When `x` is no row of the model, or `against` is no other class.
 
     References
     ----------
@@ -133,7 +128,6 @@ def feature_evidence(model: ConformantDistribution, row: Vector, winner: int, ot
 
     Parameters
     ----------
-    model : ConformantModel
     row : ndarray of shape (n_columns,)
     winner, other : int
         Positions of the classes.

@@ -40,16 +40,12 @@ class FeatureStatistics:
     def of(cls, X: ArrayLike, layout: FeatureLayout) -> FeatureStatistics:
         """Return the statistics of a complete table.
 
+        Raises ValueError when there is no row, or a value is missing, infinite, or not allowed for its feature.
+
         Parameters
         ----------
         X : array of shape (n_rows, n_columns)
             Without missing values.
-        layout : FeatureLayout
-
-        Raises
-        ------
-        ValueError
-            When there is no row, or a value is missing, infinite, or not allowed for its feature.
         """
         table = as_table(X, layout.n_columns)
         if len(table) == 0:

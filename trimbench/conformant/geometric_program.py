@@ -31,10 +31,6 @@ def solve_gpkit(problem: ReducedProblem) -> Solution:
     problem : ReducedProblem
         With discrete features only.
 
-    Returns
-    -------
-    Solution
-
     Raises
     ------
     ValueError
@@ -138,10 +134,7 @@ def silent_descriptors() -> Iterator[None]:
 def _quiet() -> Iterator[ModuleType]:
     """Lend GPkit without its output: at its first import it looks for solvers and runs its own tests.
 
-    Raises
-    ------
-    RuntimeError
-        When it cannot be imported.
+    Raises RuntimeError when it cannot be imported.
     """
     before = sys.getrecursionlimit()
     silence = io.StringIO()

@@ -60,10 +60,7 @@ class FeatureLayout:
     ) -> FeatureLayout:
         """Return the layout for lists of columns, as a user gives them.
 
-        Raises
-        ------
-        ValueError
-            When they are no lists of positions, or not allowed in a layout.
+        Raises ValueError when they are no lists of positions, or not allowed in a layout.
         """
         groups = () if categorical is None else categorical
         if isinstance(groups, str) or not isinstance(groups, Iterable):
@@ -97,17 +94,13 @@ class FeatureLayout:
 def chunks(rows: NDArray[Any], layout: FeatureLayout, *, missing: bool) -> Iterator[NDArray[np.float64]]:
     """Give the rows in parts, as float64, each checked against the layout.
 
+    Raises ValueError when a value is not allowed for its feature.
+
     Parameters
     ----------
     rows : ndarray of shape (n_rows, n_columns)
-    layout : FeatureLayout
     missing : bool
         Whether NaN is allowed.
-
-    Raises
-    ------
-    ValueError
-        When a value is not allowed for its feature.
     """
     for start in range(0, len(rows), CHUNK_ROWS):
         part = np.asarray(rows[start : start + CHUNK_ROWS], dtype=np.float64)
@@ -116,13 +109,7 @@ def chunks(rows: NDArray[Any], layout: FeatureLayout, *, missing: bool) -> Itera
 
 
 def as_positions(columns: Any, name: str) -> tuple[int, ...]:
-    """Return columns as whole numbers.
-
-    Raises
-    ------
-    ValueError
-        When they are no list of positions, a mask for example.
-    """
+    """Return columns as whole numbers; ValueError when they are no list of positions, a mask for example."""
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise ValueError(f"{name} must be a list of columns, got {columns!r}; write [{columns!r}] for one column")
     listed = list(columns)

@@ -34,15 +34,11 @@ def accuracy(truth: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:
 def weighted_f1(truth: NDArray[np.int64], predicted: NDArray[np.int64], n_classes: int) -> float:
     """Return the F1 score of each class, averaged with the frequencies of the classes; 0 for one never predicted.
 
+    Raises ValueError when a label is beyond the classes.
+
     Parameters
     ----------
     truth, predicted : ndarray of int, shape (n_rows,)
-    n_classes : int
-
-    Raises
-    ------
-    ValueError
-        When a label is beyond the classes.
     """
     actual = checked_labels(truth, n_classes, len(predicted))
     given = checked_labels(predicted, n_classes, len(actual))

@@ -48,14 +48,6 @@ def solve_newton(problem: ReducedProblem) -> Solution:
     The Hessian is block-diagonal (a number for each binary feature) plus a matrix of rank K, so that a step costs
     O(n K^2) by the identity of Woodbury. Its damping follows how well the quadratic model has predicted: the plain
     Newton step from a saturated start goes far beyond where the model holds.
-
-    Parameters
-    ----------
-    problem : ReducedProblem
-
-    Returns
-    -------
-    Solution
     """
     point = problem.start()
     at = problem.evaluate(point)

@@ -11,17 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 def as_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return values as an array of numbers, without a copy where they are one.
 
+    Raises ValueError when they are sparse, ragged, or no numbers.
+
     Parameters
     ----------
     values : array
         None, NA of pandas and masked entries of NumPy become NaN.
     name : str
         For messages.
-
-    Raises
-    ------
-    ValueError
-        When they are sparse, ragged, or no numbers.
     """
     if hasattr(values, "toarray"):
         raise ValueError(f"{name} must be dense, got a sparse {type(values).__name__}; use {name}.toarray()")
@@ -43,6 +40,8 @@ def as_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
 def as_table(rows: ArrayLike, n_columns: int | None = None, name: str = "X") -> NDArray[Any]:
     """Return rows as a table of numbers, without a copy where they are one.
 
+    Raises ValueError when they are no table of numbers or have another number of columns.
+
     Parameters
     ----------
     rows : array of shape (n_rows, n_columns)
@@ -50,11 +49,6 @@ def as_table(rows: ArrayLike, n_columns: int | None = None, name: str = "X") -> 
         Columns that there must be.
     name : str
         For messages.
-
-    Raises
-    ------
-    ValueError
-        When they are no table of numbers or have another number of columns.
     """
     table = as_numbers(rows, name)
     if table.ndim != 2:
@@ -67,13 +61,7 @@ def as_table(rows: ArrayLike, n_columns: int | None = None, name: str = "X") -> 
 
 
 def as_row(x: ArrayLike, n_columns: int) -> NDArray[np.float64]:
-    """Return one row as a table of float64.
-
-    Raises
-    ------
-    ValueError
-        When it is no row of `n_columns` numbers.
-    """
+    """Return one row as a table of float64; ValueError when it is no row of `n_columns` numbers."""
     values = as_numbers(x, "x")
     if values.shape != (n_columns,):
         raise ValueError(f"x must be one row of {n_columns} values, got shape {values.shape}")

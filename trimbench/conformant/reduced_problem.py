@@ -212,8 +212,6 @@ def reduce_problem(
     ----------
     weights : ndarray of shape (n_columns, n_classes)
     biases : ndarray of shape (n_classes,)
-    layout : FeatureLayout
-    statistics : FeatureStatistics
     smoothing : float
         Pseudo-count c, 0 or more.
     """

@@ -74,10 +74,8 @@ def checked_number(text: str, *, highest: float = sys.float_info.max) -> float:
 def read_literal_map(path: Path) -> LiteralMap:
     """Read a ``.lmap`` file.
 
-    Raises
-    ------
-    ValueError
-        When a line cannot be read or says again what was said before, or a variable or node is not described.
+    Raises ValueError when a line cannot be read or says again what was said before, or a variable or node is not
+    described.
     """
     totals: dict[str, int] = {}
     cardinalities: dict[str, int] = {}
@@ -125,10 +123,7 @@ def read_literal_map(path: Path) -> LiteralMap:
 def read_blocks(path: Path, literals: LiteralMap) -> dict[str, list[ParameterClause]]:
     """Return the parameter clauses of each node in a ``.cnf`` file, nodes in the order of their blocks.
 
-    Raises
-    ------
-    ValueError
-        When a clause cannot be read, or clauses or parameters are missing.
+    Raises ValueError when a clause cannot be read, or clauses or parameters are missing.
     """
     blocks: dict[str, list[ParameterClause]] = {}
     sizes: dict[str, tuple[int, int]] = {}

@@ -57,10 +57,7 @@ def read_bif(path: Path) -> NetworkParts:
     Probabilities are stated row by row, ``(parents' states) numbers;``, with ``default numbers;`` for rows that are
     not, or as one ``table numbers;``, in which the node itself varies slowest and its last parent fastest.
 
-    Raises
-    ------
-    ValueError
-        When the file cannot be read; the message names the file, the line and the word.
+    Raises ValueError when the file cannot be read; the message names the file, the line and the word.
     """
     return _Reader(path, read_text(path)).network()
 

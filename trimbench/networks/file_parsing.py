@@ -164,6 +164,8 @@ def normalised_tables(
 ) -> dict[str, NDArray[np.float64]]:
     """Return `tables` with every distribution summing to 1, and log how far they were off.
 
+    Raises ValueError when a distribution is further off.
+
     Parameters
     ----------
     path : Path
@@ -172,11 +174,6 @@ def normalised_tables(
     lines : mapping from node name to the line of its table, or None if it is not known
     tolerance : float
         Largest deviation of a sum from 1 that rounding explains.
-
-    Raises
-    ------
-    ValueError
-        When a distribution is further off.
     """
     worst = 0.0
     result = {}

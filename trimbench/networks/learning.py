@@ -108,10 +108,8 @@ def _shuffled(rows: pd.Index, others: pd.Index) -> bool:
 def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> tuple[NDArray[np.int64], list[str]]:
     """Return value indices (-1 where missing) and the names of the values.
 
-    Raises
-    ------
-    ValueError
-        When values are missing and may not be, or there is no value at all; `what` names the column in it.
+    Raises ValueError when values are missing and may not be, or there is no value at all; `what` names the column in
+    it.
     """
     if missing not in get_args(MissingValues):
         raise ValueError(f"missing must be 'error' or 'ignore', got {missing!r}")

@@ -20,6 +20,8 @@ def checked_distribution(
     A distribution whose sum is 1 up to floating-point rounding is kept bit for bit, so that checking a table that was
     checked before changes nothing.
 
+    Raises ValueError when an entry is not a probability or a distribution does not sum to one.
+
     Parameters
     ----------
     values : array_like with `ndim` axes
@@ -34,11 +36,6 @@ def checked_distribution(
     Returns
     -------
     ndarray of float64, read-only, of the shape of `values`
-
-    Raises
-    ------
-    ValueError
-        When an entry is not a probability or a distribution does not sum to one.
     """
     try:
         table = np.array(values, dtype=np.float64)
@@ -73,10 +70,8 @@ def checked_distribution(
 def checked_names(names: Sequence[str], what: str) -> tuple[str, ...]:
     """Return `names` as a tuple of distinct, non-empty strings.
 
-    Raises
-    ------
-    ValueError
-        When a name is empty, is not a string or stands twice, or `names` is one string instead of several.
+    Raises ValueError when a name is empty, is not a string or stands twice, or `names` is one string instead of
+    several.
     """
     if isinstance(names, str):
         raise ValueError(f"{what} must be a sequence of strings, got the string {names!r}; put it in a list")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 def encode_columns(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDArray[np.int64]:
     """Translate a table of value names into value indices.
 
+    Raises ValueError when a column is absent or stands twice, or holds NaN or an unknown value.
+
     Parameters
     ----------
     frame : DataFrame with (at least) one column for each variable
@@ -24,11 +26,6 @@ def encode_columns(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> 
     Returns
     -------
     ndarray of int64, shape (n_rows, n_variables)
-
-    Raises
-    ------
-    ValueError
-        When a column is absent or stands twice, or holds NaN or an unknown value.
     """
     labels = [str(label) for label in frame.columns]
     codes = np.empty((len(frame), len(values)), dtype=np.int64)

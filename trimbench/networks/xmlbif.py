@@ -48,10 +48,7 @@ def read_xmlbif(path: Path) -> NetworkParts:
     The numbers of a TABLE go through the values of the GIVEN variables in their order, the last fastest but for the
     FOR variable itself, which is fastest of all. Entities are refused, so a file reads nothing but itself.
 
-    Raises
-    ------
-    ValueError
-        When the file cannot be read; the message names the file and the line.
+    Raises ValueError when the file cannot be read; the message names the file and the line.
     """
     entries = _Reader(path).entries()
     states: dict[str, list[str]] = {}

@@ -42,15 +42,10 @@ def weakness_probabilities(prior: Prior, n0: int, n1: int, cut_ones: tuple[int, 
 
     Parameters
     ----------
-    prior : Prior
     n0, n1 : int
         Cases in each class.
     cut_ones : tuple of int
         (I_0, I_1) of a feature at the cut-off gamma > 0.
-
-    Returns
-    -------
-    WeaknessProbabilities
 
     Notes
     -----
@@ -101,10 +96,10 @@ def log_adjustment(
 ) -> NDArray[np.float64]:
     """Return the log of the adjustment factor A_alpha.
 
+    Raises ValueError when `ties` is unknown, or what was discarded has probability 0 at every alpha.
+
     Parameters
     ----------
-    prior : Prior
-    selection : Selection
     ties : {"exact", "less", "less_equal"}
         What is known of a discarded feature: that it is weaker than the cut-off, or exactly as strong where it is
         ("exact"); that it is weaker ("less"); that it is not stronger ("less_equal").
@@ -115,11 +110,6 @@ def log_adjustment(
     -------
     ndarray of shape (n_alpha,)
         (p - k) log q, and 0 where nothing was discarded.
-
-    Raises
-    ------
-    ValueError
-        When `ties` is unknown, or what was discarded has probability 0 at every alpha.
     """
     check_ties(ties)
     if selection.n_discarded == 0:

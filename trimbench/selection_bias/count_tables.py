@@ -50,7 +50,6 @@ def count_tables(prior: Prior, n0: int, n1: int, n_cases: int) -> Iterator[Count
 
     Parameters
     ----------
-    prior : Prior
     n0, n1 : int
         Cases in each class.
     n_cases : int

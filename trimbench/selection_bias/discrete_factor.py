@@ -75,8 +75,6 @@ def enumerated_weakness(
     Parameters
     ----------
     alphas : ndarray of shape (n_alpha,)
-    n_categories : int
-    n0, n1 : int
     cut : Fraction
         `strength` of the feature at the cut-off.
     """
@@ -124,7 +122,6 @@ def simulated_weakness(
         As for `enumerated_weakness`.
     n_simulations : int
         Features drawn for each alpha.
-    rng : Generator
     """
     log_less, log_equal = np.empty(len(alphas)), np.empty(len(alphas))
     for place, alpha in enumerate(alphas):

@@ -51,6 +51,9 @@ class Binariser:
     def transform(self, X: ArrayLike, columns: NDArray[np.int64] | None = None) -> NDArray[np.uint8]:
         """Return zeros and ones.
 
+        Raises ValueError when X is no table of numbers with the right number of columns, or not binary where it must
+        be.
+
         Parameters
         ----------
         X : array of shape (n_cases, n_features)
@@ -60,11 +63,6 @@ class Binariser:
         Returns
         -------
         ndarray of shape (n_cases, n_features or the number of columns)
-
-        Raises
-        ------
-        ValueError
-            When X is no table of numbers with the right number of columns, or not binary where it must be.
         """
         values = checked_table("X", X)
         if values.shape[1] != self.n_features:
@@ -106,13 +104,7 @@ def known_cuts(X: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def checked_cuts(cuts: ArrayLike | None, n_features: int) -> NDArray[np.float64] | None:
-    """Return the cuts that a user gave.
-
-    Raises
-    ------
-    ValueError
-        When they are not one number or NaN for each feature.
-    """
+    """Return the cuts that a user gave; ValueError when they are not one number or NaN for each feature."""
     if cuts is None:
         return None
     try:
@@ -127,13 +119,7 @@ def checked_cuts(cuts: ArrayLike | None, n_features: int) -> NDArray[np.float64]
 
 
 def checked_table(name: str, X: ArrayLike) -> NDArray[Any]:
-    """Return a table of finite numbers.
-
-    Raises
-    ------
-    ValueError
-        When it is something else.
-    """
+    """Return a table of finite numbers; ValueError when it is something else."""
     values = _as_array(name, X)
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(
@@ -154,13 +140,7 @@ def checked_table(name: str, X: ArrayLike) -> NDArray[Any]:
 
 
 def checked_response(y: ArrayLike, n_cases: int) -> NDArray[np.int64]:
-    """Return the response as zeros and ones.
-
-    Raises
-    ------
-    ValueError
-        When it has another length, other values or one class only.
-    """
+    """Return the response as zeros and ones; ValueError when it has another length, other values or one class only."""
     values = _as_array("y", y)
     if values.shape != (n_cases,):
         raise ValueError(f"y must have one value for each of the {n_cases} cases, got shape {values.shape}")
@@ -177,10 +157,7 @@ def checked_response(y: ArrayLike, n_cases: int) -> NDArray[np.int64]:
 def checked_rows(name: str, rows: ArrayLike | None, y: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return row numbers; None means all rows.
 
-    Raises
-    ------
-    ValueError
-        When they are no row numbers (or a mask), have repetitions, or lack a class.
+    Raises ValueError when they are no row numbers (or a mask), have repetitions, or lack a class.
     """
     if rows is None:
         return np.arange(len(y))
@@ -199,13 +176,7 @@ def checked_rows(name: str, rows: ArrayLike | None, y: NDArray[np.int64]) -> NDA
 
 
 def checked_more_cases(unlabelled: ArrayLike, n_features: int) -> NDArray[Any]:
-    """Return the cases without response.
-
-    Raises
-    ------
-    ValueError
-        When they are no table of numbers with the same features.
-    """
+    """Return the cases without response; ValueError when they are no table of numbers with the same features."""
     more = checked_table("unlabelled", unlabelled)
     if more.shape[1] != n_features:
         raise ValueError(f"unlabelled must have the {n_features} features of X, got {more.shape[1]} features")

@@ -260,15 +260,12 @@ def mixture_priors(
 ) -> tuple[Prior, Prior]:
     """Return the priors of alpha and of alpha0.
 
+    Raises ValueError when a value is out of range; it is called by the name that it has here.
+
     Parameters
     ----------
     shape, rate, shape0, rate0, f1, f2, n_alpha, n_theta_adjust
         As for `fit_mixture_selection_corrected`.
-
-    Raises
-    ------
-    ValueError
-        When a value is out of range; it is called by the name that it has here.
     """
     for name, value in (("shape0", shape0), ("rate0", rate0), ("f2", f2)):
         check_positive(name, value)

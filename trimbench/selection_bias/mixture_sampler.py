@@ -81,9 +81,6 @@ def sweep(state: State, data: MixtureData, rng: np.random.Generator, theta_step:
 
     Parameters
     ----------
-    state : State
-    data : MixtureData
-    rng : Generator
     theta_step : float
         Metropolis proposals for theta are uniform within this distance.
     n_theta_steps : int

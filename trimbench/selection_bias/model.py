@@ -267,18 +267,9 @@ def fit_selected(
 
     Parameters
     ----------
-    prior : Prior
-    selection : Selection
     ones0, ones1 : ndarray of shape (n_features,)
         Ones of all features in each class, over all training cases.
     response : ndarray of shape (n_cases,)
-    binariser : Binariser
-    correct : bool
-    ties : str
-
-    Returns
-    -------
-    SelectionCorrectedModel
     """
     n1 = int(response.sum())
     n0 = len(response) - n1

@@ -98,7 +98,6 @@ def strength_ranks(ones0: NDArray[np.int64], ones1: NDArray[np.int64], n0: int, 
     Parameters
     ----------
     ones0, ones1 : ndarray of shape (n_features,)
-    n0, n1 : int
 
     Returns
     -------
@@ -119,21 +118,13 @@ def strength_ranks(ones0: NDArray[np.int64], ones1: NDArray[np.int64], n0: int, 
 def select_features(ones0: NDArray[np.int64], ones1: NDArray[np.int64], n0: int, n1: int, k: int) -> Selection:
     """Select the k features of largest absolute correlation; ties go to the lower number.
 
+    Raises ValueError when a selected feature has no correlation at all although others are discarded.
+
     Parameters
     ----------
     ones0, ones1 : ndarray of shape (n_features,)
-    n0, n1 : int
     k : int
         From 1 to n_features.
-
-    Returns
-    -------
-    Selection
-
-    Raises
-    ------
-    ValueError
-        When a selected feature has no correlation at all although others are discarded.
     """
     ranks = strength_ranks(ones0, ones1, n0, n1)
     order = np.argsort(-ranks, kind="stable")
@@ -158,7 +149,6 @@ def region_bounds(cut_ones: tuple[int, int], n0: int, n1: int) -> tuple[NDArray[
     ----------
     cut_ones : tuple of int
         (I_0, I_1) of the feature at the cut-off gamma, with a correlation that is not 0.
-    n0, n1 : int
 
     Returns
     -------
@@ -220,13 +210,7 @@ def _ranks_in_machine_numbers(
 
 
 def checked_k(k: object, n_features: int) -> int:
-    """Return the number of features to select.
-
-    Raises
-    ------
-    ValueError
-        When it is no whole number from 1 to `n_features`.
-    """
+    """Return the number of features to select; ValueError when it is no whole number from 1 to `n_features`."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n_features:
         raise ValueError(
             f"k must be a whole number from 1 to {n_features}, the number of features of X, got {k!r}; "

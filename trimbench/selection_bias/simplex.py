@@ -70,7 +70,6 @@ def log_rising(a: NDArray[np.float64], count: NDArray[np.int64]) -> NDArray[np.f
 
     Parameters
     ----------
-    a : ndarray of positive float
     count : ndarray of int
         c >= 0; broadcasts with `a`.
     """
@@ -90,11 +89,9 @@ def log_count_probabilities(
 
     Parameters
     ----------
-    alpha : float
     theta : ndarray of shape (n_nodes, n_categories)
     counts : ndarray of shape (n_ways, n_categories)
         Rows sum to n.
-    n : int
 
     Returns
     -------

@@ -100,15 +100,6 @@ class Simulated:
 def simulate_blocks(settings: ModelSettings, rng: np.random.Generator) -> Iterator[FeatureBlock]:
     """Draw the features block by block, so that memory does not grow with their number.
 
-    Parameters
-    ----------
-    settings : ModelSettings
-    rng : Generator
-
-    Yields
-    ------
-    FeatureBlock
-
     References
     ----------
     Li, Zhang and Neal (2008), "Bayesian naive Bayes model for binary data".

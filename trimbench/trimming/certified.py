@@ -93,7 +93,6 @@ class CertifiedEngine:
 
         Parameters
         ----------
-        features : sequence of int
         threshold : float in (0, 1), optional
             T'; default: that of the classifier or the best one on the grid, whichever has the higher lower bound.
         """
@@ -152,11 +151,6 @@ class CertifiedEngine:
         ``(1 - sqrt(1 - 4 Pr(c) Pr(not c) B(S)^2)) / 2`` with Bhattacharyya's coefficient ``B``, for naive Bayes the
         product of those of the features in S (Kailath, 1967). The smallest product within the budget is bounded by a
         knapsack whose last item may be cut.
-
-        Parameters
-        ----------
-        costs : sequence of float
-        budget : float
         """
         every = rounded_sums(self.classifier.tables, self.n_points)
         # Pr(c, classified as negative) and Pr(not c, classified as positive), at most.

@@ -249,13 +249,7 @@ def _outer(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def feature_indices(known: Sequence[str], chosen: Sequence[str]) -> tuple[int, ...]:
-    """Return the position of each chosen feature name.
-
-    Raises
-    ------
-    ValueError
-        When a name is unknown or stands twice.
-    """
+    """Return the position of each chosen feature name; ValueError when a name is unknown or stands twice."""
     if isinstance(chosen, str):
         raise ValueError(f"features must be a sequence of names, got the string {chosen!r}; write [{chosen!r}]")
     position = {name: index for index, name in enumerate(known)}
@@ -268,13 +262,7 @@ def feature_indices(known: Sequence[str], chosen: Sequence[str]) -> tuple[int, .
 
 
 def checked_threshold(threshold: float) -> float:
-    """Return `threshold` as a float.
-
-    Raises
-    ------
-    ValueError
-        When it is not a number in [0, 1].
-    """
+    """Return `threshold` as a float; ValueError when it is not a number in [0, 1]."""
     if not isinstance(threshold, int | float | np.number) or not 0.0 <= threshold <= 1.0:
         raise ValueError(f"threshold must be a probability in [0, 1], got {threshold!r}")
     return float(threshold)

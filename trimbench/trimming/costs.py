@@ -24,13 +24,7 @@ def highest_cost(budget: float) -> float:
 
 
 def checked_budget(budget: float) -> float:
-    """Return `budget` as a float.
-
-    Raises
-    ------
-    ValueError
-        When it is negative or not a number.
-    """
+    """Return `budget` as a float; ValueError when it is negative or not a number."""
     if not isinstance(budget, int | float | np.number) or math.isnan(budget) or budget < 0:
         raise ValueError(f"budget must be a number >= 0, got {budget!r}; 0 keeps only features that cost nothing")
     return float(budget) if budget < 1e308 else math.inf
@@ -41,10 +35,7 @@ def checked_costs(
 ) -> tuple[float, ...]:
     """Return the cost of each feature, 1 by default.
 
-    Raises
-    ------
-    ValueError
-        When a feature is unknown or has no cost, or a cost is negative or not finite.
+    Raises ValueError when a feature is unknown or has no cost, or a cost is negative or not finite.
     """
     if costs is None:
         return (1.0,) * classifier.n_features

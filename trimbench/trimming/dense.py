@@ -104,10 +104,7 @@ class DenseEngine:
     def build(cls, classifier: BayesianClassifier) -> DenseEngine:
         """Make the table.
 
-        Raises
-        ------
-        ValueError
-            When it would have more than `MAX_ENTRIES` entries, or cannot be computed from the network.
+        Raises ValueError when it would have more than `MAX_ENTRIES` entries, or cannot be computed from the network.
         """
         entries = math.prod(classifier.cardinalities)
         if entries > MAX_ENTRIES:

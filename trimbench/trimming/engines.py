@@ -65,10 +65,7 @@ def check_engine(name: str) -> None:
 def make_engine(classifier: BayesianClassifier, name: EngineName = "auto") -> Engine:
     """Return the engine called `name`, or for ``"auto"`` the one that fits the size of the model.
 
-    Raises
-    ------
-    ValueError
-        When the name is unknown or the classifier has too many features for the engine.
+    Raises ValueError when the name is unknown or the classifier has too many features for the engine.
     """
     check_engine(name)
     if name == "sdd":

@@ -139,16 +139,9 @@ def select_forward(
 
     Parameters
     ----------
-    classifier : BayesianClassifier
-    costs : sequence of float
-    budget : float
     may_go_on : callable
         Asked before each step, with the number of agreements up to its end; when it says no, the rest is filled up
         with the features that separate the classes best.
-
-    Returns
-    -------
-    Selection
     """
     size = sum(is_affordable(sorted(costs)[: n + 1], budget) for n in range(len(costs)))
     coarse = ForwardSelection(classifier, size, _COARSE)

@@ -22,7 +22,6 @@ def information_gains(
 
     Parameters
     ----------
-    classifier : BayesianClassifier
     given : sequence of int
         Positions of features whose values are known: the result is I(C; given, F_i).
     engine : Engine, optional

@@ -65,10 +65,7 @@ class LogOddsEngine:
     def instances(self, features: Sequence[int]) -> Instances:
         """Return the instances of a feature subset (given by position).
 
-        Raises
-        ------
-        ValueError
-            When they are more than `MAX_INSTANCES`.
+        Raises ValueError when they are more than `MAX_INSTANCES`.
         """
         if self._is_large(features):
             raise ValueError(

@@ -91,10 +91,6 @@ def search_included(
         Seconds.
     evaluation_limit : int, optional
         Number of evaluations.
-
-    Returns
-    -------
-    GeneralResult
     """
     state = _State(instances, costs, budget, threshold, within_limits(time_limit, evaluation_limit))
     state.evaluate(())

@@ -30,10 +30,7 @@ _GARBAGE = 500_000
 def compile_encoding(encoding: Encoding) -> Compilation:
     """Compile a network in this process, which the SDD library may end.
 
-    Raises
-    ------
-    MemoryError
-        When a table of the evaluation does not fit into memory.
+    Raises MemoryError when a table of the evaluation does not fit into memory.
     """
     from pysdd.sdd import SddManager, Vtree
 

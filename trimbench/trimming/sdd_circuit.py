@@ -74,15 +74,12 @@ class Columns:
 def evaluate(circuit: Sequence[Leaf | Decisions]) -> Columns:
     """Return the joint probabilities of class and features.
 
+    Raises MemoryError when a table is too large for the memory of the process.
+
     Parameters
     ----------
     circuit : sequence of Leaf and Decisions
         Children before parents; the last has one node, the whole network.
-
-    Raises
-    ------
-    MemoryError
-        When a table is too large for the memory of the process.
     """
     tables: dict[int, NDArray[np.float64]] = {}
     which = []

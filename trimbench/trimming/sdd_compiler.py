@@ -57,15 +57,10 @@ def compile_network(encoding: Encoding, *, timeout: float | None = None, memory:
 
     Parameters
     ----------
-    encoding : Encoding
     timeout : float, optional
         Seconds; None sets no limit.
     memory : int
         Bytes of address space that the child may have.
-
-    Returns
-    -------
-    Compilation
 
     Raises
     ------

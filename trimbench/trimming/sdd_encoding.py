@@ -131,7 +131,6 @@ def encode(network: BayesianNetwork, target: str, positive: str, features: Seque
 
     Parameters
     ----------
-    network : BayesianNetwork
     target : str
         A binary node.
     positive : str

@@ -75,10 +75,7 @@ class SddEngine:
     def of(cls, classifier: BayesianClassifier) -> SddEngine:
         """Compile a classifier without limits but the default memory.
 
-        Raises
-        ------
-        CircuitError
-            When the network cannot be compiled.
+        Raises CircuitError when the network cannot be compiled.
         """
         model = classifier.model
         network = model.to_network() if isinstance(model, NaiveBayes) else model
@@ -112,7 +109,6 @@ class SddEngine:
 
         Parameters
         ----------
-        network : BayesianNetwork
         target : str
             The class, a binary node.
         positive : str
@@ -142,10 +138,7 @@ class SddEngine:
     def from_compilation(cls, compilation: Compilation, threshold: float) -> SddEngine:
         """Return the engine for a threshold: a network that is compiled once serves for all of them.
 
-        Raises
-        ------
-        ValueError
-            When `threshold` is not in [0, 1].
+        Raises ValueError when `threshold` is not in [0, 1].
         """
         level = checked_threshold(threshold)
 

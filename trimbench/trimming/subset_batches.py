@@ -79,7 +79,6 @@ def subset_batches(root: DenseMeasure, costs: Sequence[float], budget: float) ->
         Over all features.
     costs : sequence of float
         Cost of each feature.
-    budget : float
     """
     n_channels = len(root.values)
     start = SubsetBatch(np.empty((1, 0), dtype=np.int64), (), np.zeros(1), root.values.reshape(1, n_channels, -1))

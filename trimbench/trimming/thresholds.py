@@ -91,7 +91,6 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
 
     Parameters
     ----------
-    instances : Instances
     preferred : float
         Of several best intervals, the one that holds this threshold is taken, else the lowest.
 

@@ -20,16 +20,10 @@ def is_installed(package: str) -> bool:
 
 
 def check_installed(*packages: str, extra: str, what: str) -> None:
-    """Raise MissingExtraError if one of the packages is not installed; `what` says what needs them.
+    """Raise MissingExtraError unless all packages are installed.
 
-    Parameters
-    ----------
-    *packages : str
-        Names under which they are imported.
-    extra : str
-        The extra of trimbench that installs them.
-    what : str
-        A parameter with its value, a method or a command.
+    `what` says what needs them (a parameter with its value, a method or a command), `extra` is the extra of trimbench
+    that installs them.
     """
     missing = [name for name in packages if not is_installed(name)]
     if missing:

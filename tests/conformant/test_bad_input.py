@@ -35,7 +35,7 @@ def changed(row: int, column: int, value: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (X[:, :2], "X must have 3 columns, as the rows of the fit, got 2"),
+        (X[:, :2], "X must have 3 columns, like the rows of the fit, got 2"),
         (X[0], "X must have two dimensions"),
         (X[:0], "X must have at least one row, got 0"),
         (changed(2, 1, np.nan), r"X\[2, 1\] must not be missing here; leave rows with missing values out"),
@@ -126,7 +126,7 @@ def test_classifiers() -> None:
         (LinearSVC(), "got LinearSVC without predict_proba"),
         (RidgeClassifier(), "got RidgeClassifier without predict_proba"),
         (Perceptron(), "got Perceptron without predict_proba"),
-        (SGDClassifier(loss="modified_huber", random_state=0), "got SGDClassifier with others"),
+        (SGDClassifier(loss="modified_huber", random_state=0), "got SGDClassifier with other probabilities"),
     ],
 )
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -162,7 +162,7 @@ def test_logistic_regressions_of_other_kinds() -> None:
     thin = LogisticRegression().fit(table, labels)
     expected = thin.predict_proba(table)
     np.testing.assert_allclose(tb.conform(thin.sparsify(), table).predict_proba(table), expected, atol=1e-12)
-    with pytest.raises(ValueError, match=r"SGDClassifier with others \(one-versus-rest"):
+    with pytest.raises(ValueError, match=r"SGDClassifier with other probabilities \(one-versus-rest"):
         tb.conform(SGDClassifier(loss="log_loss", random_state=0).fit(table, rng.integers(0, 3, 200)), table)
 
 
@@ -185,7 +185,7 @@ def test_weights_of_ones_own() -> None:
         ({"coef_": np.ones((2, 3)), "intercept_": [1.0]}, r"one for each row of coef_, which has 2, got shape \(1,\)"),
         ({"coef_": np.ones((3, 3))}, r"coef_ must have one row of weights for each class, .* \(3, 3\) for 2 classes"),
         ({"coef_": "heavy"}, "coef_ must hold numbers, got values of type"),
-        ({"coef_": np.ones((1, 4))}, "X must have 4 columns, as the rows of the fit, got 3"),
+        ({"coef_": np.ones((1, 4))}, "X must have 4 columns, like the rows of the fit, got 3"),
         ({"classes_": ["yes"]}, r"classes_ must be a list of at least two classes, got \['yes'\]"),
     ],
 )
@@ -231,7 +231,9 @@ def test_weights_and_means_of_different_size() -> None:
         ValueError, match=r"weights must have shape \(n_columns, n_classes\) = \(3, 2\) .* got shapes \(4, 2\)"
     ):
         conform_to_statistics(np.zeros((4, 2)), np.zeros(2), np.arange(2), layout, statistics)
-    with pytest.raises(ValueError, match="weights and means must be of one length, got 4 weights for each class and 3"):
+    with pytest.raises(
+        ValueError, match="weights and means must have the same length, got 4 weights for each class and 3"
+    ):
         conform_to_statistics(np.zeros((4, 2)), np.zeros(2), np.arange(2), FeatureLayout.of(4), statistics)
 
 

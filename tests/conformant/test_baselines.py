@@ -178,7 +178,7 @@ def test_what_imputers_do_not_take() -> None:
         with pytest.raises(ValueError, match=r"rows\[3, 1\] must be finite; mark a missing value with NaN; got inf"):
             fit_imputer(name, infinite)
         impute = fit_imputer(name, ROWS)
-        with pytest.raises(ValueError, match="gaps must have 8 columns, as the rows of the fit, got 7"):
+        with pytest.raises(ValueError, match="gaps must have 8 columns, like the rows of the fit, got 7"):
             impute(GAPS[:, :7])
         with pytest.raises(ValueError, match=r"gaps must have two dimensions .* got 1; use gaps\.reshape"):
             impute(GAPS[0])

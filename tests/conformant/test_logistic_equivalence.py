@@ -101,8 +101,8 @@ def test_example_2_for_a_conformant_model(seed: int, n: int) -> None:
     [
         (lambda: weights_of_naive_bayes(1.0, [0.5], [0.5]), r"prior must be probabilities strictly between 0 and 1"),
         (lambda: weights_of_naive_bayes(0.5, [0.0], [0.5]), r"positive must be probabilities strictly between"),
-        (lambda: weights_of_naive_bayes(0.5, [0.5, 0.5], [0.5]), "must be of one length, got 2 and 1"),
-        (lambda: naive_bayes_of_weights(0.0, [1.0, 2.0], [0.5]), "weights and positive must be of one length"),
+        (lambda: weights_of_naive_bayes(0.5, [0.5, 0.5], [0.5]), "must have the same length, got 2 and 1"),
+        (lambda: naive_bayes_of_weights(0.0, [1.0, 2.0], [0.5]), "weights and positive must have the same length"),
     ],
 )
 def test_arguments(call: object, message: str) -> None:

@@ -220,7 +220,7 @@ def test_chain_has_the_exact_posterior(correct: bool) -> None:
 def test_chains_that_stand_still_are_reported() -> None:
     found = tb.fit_mixture_selection_corrected(X_TINY, Y_TINY, 1, n_chains=2, n_warmup=0, n_draws=8, n_alpha=5)
     apart = np.repeat([[1.0], [2.0]], 8, axis=1)
-    with pytest.warns(UserWarning, match=r"R-hat of log_alpha is infinite or not defined: chains stand still"):
+    with pytest.warns(UserWarning, match=r"R-hat of log_alpha is infinite or not defined: chains do not move"):
         convergence = dataclasses.replace(found, log_alpha=apart).diagnostics()["log_alpha"]
     assert not convergence.converged
     together = dataclasses.replace(found, log_alpha=np.ones((2, 8))).diagnostics()["log_alpha"]

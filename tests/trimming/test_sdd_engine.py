@@ -15,12 +15,7 @@ import trimbench as tb
 from trimbench.trimming.naive_bayes_search import search
 from trimbench.trimming.sdd_compiler import Compilation
 from trimbench.trimming.sdd_encoding import Encoding, encode
-from trimbench.trimming.sdd_engine import (
-    SddEngine,
-    expected_same_decision,
-    maximum_achievable_agreement,
-    maximum_potential_agreement,
-)
+from trimbench.trimming.sdd_engine import SddEngine, SddMeasure
 
 from ..extras import needs_pysdd
 from . import brute_force, enumeration
@@ -47,6 +42,10 @@ def compile_all(encodings: Sequence[Encoding]) -> list[Compilation]:
     )
     answers: list[Compilation] = pickle.loads(child.stdout)
     return answers
+
+
+def potential_agreement(engine: SddEngine, kept: Sequence[int]) -> float:
+    return SddMeasure(engine.root.diagram.restricted(kept)).potential_agreement()
 
 
 def subsets(n_features: int) -> list[tuple[int, ...]]:
@@ -76,13 +75,13 @@ def test_fifty_random_networks_equal_full_enumeration() -> None:
         for kept in subsets(len(features)):
             removed = [int(i) for i in rng.permutation([i for i in range(len(features)) if i not in kept])]
             potential = enumeration.potential_agreement(whole, threshold, kept)
-            assert maximum_potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
+            assert potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
             assert without_all(engine, removed) == pytest.approx(potential, abs=1e-9)
-            best = maximum_achievable_agreement(engine, kept)
+            best = engine.best_cut(kept)
             achievable = enumeration.achievable_agreement(whole, threshold, kept)
             assert best.agreement == pytest.approx(achievable, abs=1e-9)
             same = enumeration.expected_agreement(whole, threshold, kept, threshold)
-            assert expected_same_decision(engine, kept) == pytest.approx(same, abs=1e-9)
+            assert engine.agreement(kept, engine.threshold) == pytest.approx(same, abs=1e-9)
     assert seen_zero > 10
     assert seen_multi > 10
 
@@ -96,9 +95,9 @@ def test_naive_bayes_equals_its_own_enumeration(coarse: bool) -> None:
         engine = SddEngine.build(model.to_network(), model.class_variable, "0", classifier.features, threshold)
         for kept in subsets(4):
             potential = brute_force.potential_agreement(classifier, kept)
-            assert maximum_potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
+            assert potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
             achievable = brute_force.achievable_agreement(classifier, kept)
-            assert maximum_achievable_agreement(engine, kept).agreement == pytest.approx(achievable, abs=1e-9)
+            assert engine.best_cut(kept).agreement == pytest.approx(achievable, abs=1e-9)
 
 
 def test_the_search_runs_on_the_engine() -> None:
@@ -155,7 +154,7 @@ def test_forty_outputs_of_a_circuit_need_no_table() -> None:
     instances = engine.instances(range(40))
     np.testing.assert_allclose(sorted(instances.positive), expected, atol=1e-15)
     assert engine.root.potential_agreement() == pytest.approx(1.0)
-    assert maximum_potential_agreement(engine, [0, 1]) == pytest.approx(1.0)
+    assert potential_agreement(engine, [0, 1]) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("certain", [[1.0, 0.0], [0.0, 1.0], [0.25, 0.75]])
@@ -173,4 +172,4 @@ def test_one_compilation_serves_all_thresholds() -> None:
     for threshold in (0.0, 0.1, 0.3, 0.9):
         other = SddEngine.from_compilation(engine.compilation, threshold)
         expected = enumeration.potential_agreement(whole, threshold, [])
-        assert maximum_potential_agreement(other, []) == pytest.approx(expected, abs=1e-12)
+        assert potential_agreement(other, []) == pytest.approx(expected, abs=1e-12)

@@ -49,16 +49,14 @@ class BernoulliMixture:
 def fit_mixture(
     rows: NDArray[Any], n_components: int, *, seed: int = 0, max_iterations: int = 100, tolerance: float = 1e-6
 ) -> BernoulliMixture:
-    """Learn a mixture by expectation-maximisation; ValueError when `n_components` is not positive.
+    """Learn a mixture by expectation-maximisation, until the mean log-likelihood gains less than `tolerance`.
 
     Parameters
     ----------
     rows : array of shape (n_rows, n_columns)
         Zeros and ones, NaN where missing.
     n_components : int
-        At least 1; no more than there are rows are used.
-    tolerance : float
-        Gain in mean log-likelihood below which the iteration ends.
+        At least 1; at most one for each row is used.
     """
     if n_components < 1:
         raise ValueError(f"n_components must be 1 or more, got {n_components}")

@@ -17,7 +17,7 @@ _ENOUGH = 1e-8
 def solve_cvxpy(problem: ReducedProblem) -> Solution:
     """Maximise the concave objective as an exponential-cone program.
 
-    Raises RuntimeError when CVXPY finds no solution: its interior-point method loses accuracy where there are hundreds
+    Raises RuntimeError if CVXPY finds no solution: its interior-point method loses accuracy where there are hundreds
     of features and rare values.
     """
     import cvxpy as cp
@@ -35,10 +35,10 @@ def solve_cvxpy(problem: ReducedProblem) -> Solution:
     program = cp.Problem(cp.Maximize(objective))
     found: list[Solution] = []
     reason = ""
-    # The highest accuracy is not always within reach of an interior-point method, and then it returns less than it can.
+    # An interior-point method cannot always reach the highest accuracy; it may then return less than it could.
     for tolerance in _TOLERANCES:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # remarks on accuracy: the residual tells it
+            warnings.simplefilter("ignore")  # about accuracy, which the residual measures
             try:
                 program.solve(
                     solver=cp.CLARABEL,

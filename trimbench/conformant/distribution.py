@@ -111,7 +111,7 @@ class ConformantDistribution:
         Raises
         ------
         ValueError
-            When X has other columns, an infinite value, or a value that its feature cannot have.
+            When X has the wrong number of columns, an infinite value, or a value that its feature cannot have.
         """
         table = as_table(X, self.layout.n_columns)
         first = [columns[0] for columns in self.layout.features]
@@ -133,7 +133,7 @@ class ConformantDistribution:
         Parameters
         ----------
         X : array of shape (n_rows, n_columns)
-            NaN marks a missing feature. A row of NaN only gives the class distribution of the model.
+            NaN marks a missing feature. A row of NaN gives the class distribution of the model.
 
         Returns
         -------

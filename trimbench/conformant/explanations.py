@@ -21,7 +21,7 @@ class Explanation:
     Attributes
     ----------
     predicted, against : label
-        The class that is explained and the one that it is held against.
+        The class that is explained and the class that it is compared with.
     features : tuple of int
         The explanation: the fewest support features that keep the classification while all opposing features are
         observed, strongest first. Positions in the layout, which are the columns where all features are binary.
@@ -47,17 +47,11 @@ class Explanation:
 
 
 def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) -> Explanation:
-    """Return the sufficient explanation of the classification of one row.
+    """Return the sufficient explanation of the classification of one row, see `ConformantModel.explain`.
 
     The log-odds of a naive Bayes model are a sum over the observed features, so that taking support features by
     decreasing evidence gives the fewest. Of classes with equal scores the first is predicted, as in
     `ConformantModel.predict` and by the classifier itself (the paper counts an even prediction as the second).
-
-    Raises ValueError when `x` is no row of the model, or `against` is no other class.
-
-    Parameters
-    ----------
-    x : array of shape (n_columns,)
 
     References
     ----------
@@ -79,7 +73,7 @@ def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) ->
     reached[-1] = log_odds
     # An even prediction is the first of the two classes.
     enough = reached > 0 if winner > other else reached >= 0
-    enough[-1] = True  # a row that is even but for rounding
+    enough[-1] = True  # a row that is even up to rounding
     size = int(np.argmax(enough))
     return Explanation(
         model.classes[winner],
@@ -94,9 +88,9 @@ def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) ->
 
 
 def explain_by_weight(model: ConformantDistribution, explanation: Explanation, x: ArrayLike) -> tuple[int, ...]:
-    """Return the baseline of Figure 6: as many support features, by the size of their weight.
+    """Return the baseline of Figure 6: the same number of support features, by the size of their weights.
 
-    A weight tells what flipping a value does to the log-odds, not what its absence does. Of a categorical feature the
+    A weight says what flipping a value does to the log-odds, not what its absence does. For a categorical feature, the
     largest difference between the weight of its value and that of another counts.
 
     Parameters
@@ -124,18 +118,7 @@ def explain_by_weight(model: ConformantDistribution, explanation: Explanation, x
 
 
 def feature_evidence(model: ConformantDistribution, row: Vector, winner: int, other: int) -> Vector:
-    """Return what observing each feature of a row adds to the log-odds of one class over another.
-
-    Parameters
-    ----------
-    row : ndarray of shape (n_columns,)
-    winner, other : int
-        Positions of the classes.
-
-    Returns
-    -------
-    ndarray of shape (n_features,)
-    """
+    """Return what observing each feature adds to the log-odds of one class over another, shape (n_features,)."""
     difference = model.weights[:, winner] - model.weights[:, other]
     by_column = np.where(np.isnan(row), 0.0, row) * difference
     observed = np.bincount(model.layout.feature_of_column, weights=by_column, minlength=model.layout.n_features)
@@ -158,8 +141,8 @@ def _classes(model: ConformantDistribution, scores: Vector, against: Any) -> tup
     if against is None:
         if len(labels) > 2:
             raise ValueError(
-                f"against must name the class that the predicted one, {labels[winner]!r}, is held against, as there "
-                f"are {len(labels)}; choose one of {[label for label in labels if label != labels[winner]]}"
+                f"against must name the class to compare the predicted one, {labels[winner]!r}, with, as there are "
+                f"{len(labels)} classes; choose one of {[label for label in labels if label != labels[winner]]}"
             )
         return winner, 1 - winner
     if against not in labels or labels.index(against) == winner:

@@ -1,4 +1,4 @@
-"""How well predictions with missing features keep to the classifier and to the truth."""
+"""How close predictions with missing features stay to the classifier and to the truth."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def accuracy(truth: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:
 def weighted_f1(truth: NDArray[np.int64], predicted: NDArray[np.int64], n_classes: int) -> float:
     """Return the F1 score of each class, averaged with the frequencies of the classes; 0 for one never predicted.
 
-    Raises ValueError when a label is beyond the classes.
+    Raises ValueError if a label is beyond the classes.
 
     Parameters
     ----------

@@ -58,12 +58,12 @@ class ConformantModel(ConformantDistribution):
         x : array of shape (n_columns,)
             Values of one row; a missing feature (NaN) is part of no explanation.
         against : label, optional
-            The class that the predicted one is held against; needed where there are more than two.
+            The class to compare the predicted one with; required if there are more than two.
 
         Raises
         ------
         ValueError
-            When `x` is no row of the model, or `against` is no other class.
+            When `x` is not a row of the model, or `against` is not another class.
         """
         return explain(self, x, against)
 

@@ -25,7 +25,7 @@ SHORTEST_RUN = 64
 NUMPY_AXES = 64
 
 
-class ContractionTooLarge(ValueError):  # noqa: N818 - it says what is the matter, not that something is
+class ContractionTooLarge(ValueError):  # noqa: N818 - the name says what went wrong
     """The joint distribution cannot be computed within the limits on memory and work."""
 
 
@@ -92,7 +92,7 @@ def joint_distribution(
     if len(shape) > NUMPY_AXES:
         raise ContractionTooLarge(f"variables must be at most {NUMPY_AXES} (a table's axes), got {len(shape)}")
     relevant = _ancestors(network, names)
-    # Variables of one state carry nothing. Without them no table has more axes than numpy allows.
+    # Variables with one state carry no information. Without them no table has more axes than numpy allows.
     many = [node for node in network.nodes if node in relevant and network.cardinality(node) > 1]
     number = {node: i for i, node in enumerate(many)}
     sizes = [network.cardinality(node) for node in many]

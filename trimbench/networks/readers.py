@@ -1,4 +1,4 @@
-"""Which reader reads which file."""
+"""The reader for each kind of network file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READERS: dict[str, Callable[[Path], NetworkParts]] = {
 
 
 def read_parts(path: Path) -> NetworkParts:
-    """Read a network with the reader for the ending of `path`; ValueError when there is none."""
+    """Read a network with the reader for the ending of `path`; raise ValueError if there is none."""
     name = path.name.lower().removesuffix(".gz")
     reader = READERS.get(Path(name).suffix)
     if reader is None:

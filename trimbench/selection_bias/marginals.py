@@ -21,7 +21,7 @@ _PART = 2**19
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """What the predictions need to know of features with some (I_0, I_1).
+    """What the predictions need to know about features with some (I_0, I_1).
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ def marginals(
     pairs : ndarray of shape (n_pairs, 2)
         I_0 and I_1.
     observe : callable, optional
-        Is shown the tables of each part of the alphas, for other sums over them.
+        Called with the tables of each part of the alphas, for other sums over them.
 
     References
     ----------

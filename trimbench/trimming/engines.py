@@ -1,4 +1,4 @@
-"""Which engine computes the agreement of a classifier."""
+"""The engines that compute the agreement of a classifier, and the choice between them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from trimbench.trimming.thresholds import Cut, Instances
 
 EngineName = Literal["auto", "dense", "log_odds", "sdd"]
 
-# Up to here the table is the faster of the two: one evaluation is some 10 ms, and deeper ones cost less.
+# Up to this size the table is faster: one evaluation takes about 10 ms, and deeper ones less.
 _DENSE_IS_FASTER = 2**23
-# A network of so many nodes, this share of whose probabilities are 0 or 1, has a small circuit and large tables.
+# A network with this many nodes, and this share of probabilities that are 0 or 1, has a small circuit and large tables.
 _MANY_NODES, _MOSTLY_DETERMINISTIC = 100, 0.75
 
 
@@ -65,7 +65,7 @@ def check_engine(name: str) -> None:
 def make_engine(classifier: BayesianClassifier, name: EngineName = "auto") -> Engine:
     """Return the engine called `name`, or for ``"auto"`` the one that fits the size of the model.
 
-    Raises ValueError when the name is unknown or the classifier has too many features for the engine.
+    Raises ValueError if the name is unknown or the classifier has too many features for the engine.
     """
     check_engine(name)
     if name == "sdd":

@@ -1,4 +1,4 @@
-"""Feature selection by information gain: what the features tell of the class, not of the classifier."""
+"""Feature selection by information gain: what the features say about the class, not the classifier."""
 
 from __future__ import annotations
 

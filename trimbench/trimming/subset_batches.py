@@ -1,7 +1,7 @@
 """All feature subsets within a budget, with the signed measure of each.
 
-Features are decided one after the other, and a table in which the undecided features are still open serves all subsets
-that agree on the decided ones. So all subsets, and all budgets, come at the price of little more than one table.
+Features are decided one after the other, and one table over the undecided features serves all subsets that agree on the
+decided ones. So all subsets, and all budgets, cost little more than one table.
 """
 
 from __future__ import annotations

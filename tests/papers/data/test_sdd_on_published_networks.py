@@ -11,7 +11,7 @@ import pytest
 import trimbench as tb
 from trimbench.networks.contraction import joint_distribution
 from trimbench.trimming.dense import DenseEngine
-from trimbench.trimming.sdd_engine import SddEngine, maximum_potential_agreement
+from trimbench.trimming.sdd_engine import SddEngine, SddMeasure
 from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 
 
@@ -65,11 +65,15 @@ def class_and_features(network: tb.BayesianNetwork) -> tuple[str, tuple[str, ...
     return roots[0], tuple(node for node in network.nodes if not network.children(node))
 
 
+def potential_agreement(engine: SddEngine, kept: Sequence[int]) -> float:
+    return SddMeasure(engine.root.diagram.restricted(kept)).potential_agreement()
+
+
 def compare(engine: SddEngine, kept: Sequence[int], expected: Instances) -> None:
     instances = engine.instances(kept)
     assert instances.positive.sum() == pytest.approx(expected.positive.sum(), abs=1e-9)
     potential = 0.5 * (1.0 + float(np.abs(expected.signed).sum()))
-    assert maximum_potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
+    assert potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
     assert best_cut(instances, 0.5).agreement == pytest.approx(best_cut(expected, 0.5).agreement, abs=1e-9)
     for threshold in (0.1, 0.37, 0.5, 0.9):
         assert instances.agreement(threshold) == pytest.approx(expected.agreement(threshold), abs=1e-9)

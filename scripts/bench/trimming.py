@@ -21,14 +21,17 @@ import trimbench as tb
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.encoding import categorize
+from trimbench.papers.data.network_declaration import declare_network
 from trimbench.papers.data.networks import load_network
-from trimbench.papers.data.sources import load_dataset
+from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.trimming.scaling_jobs import select_many_features, trim_many_features
 from trimbench.trimming.engines import make_engine
 
+CATALOGUE = Catalogue((configuration_folder(),))
+
 
 def classifier(name: str, threshold: float) -> tb.BayesianClassifier:
-    declaration = Catalogue((configuration_folder(),)).network(name)
+    declaration = declare_network(name, CATALOGUE.network_mapping(name))
     network = load_network(declaration, Cache.from_environment())
     if network.positive is None:
         sys.exit(f"network {name} comes without a class")
@@ -39,7 +42,7 @@ def classifier(name: str, threshold: float) -> tb.BayesianClassifier:
 
 def breast_cancer() -> tb.BayesianClassifier:
     """Return a naive Bayes classifier on the bundled data, numbers cut at their medians."""
-    data = load_dataset(Catalogue((configuration_folder(),)).dataset("breast_cancer"), Cache.from_environment())
+    data = Inputs(CATALOGUE, Cache.from_environment()).loaded("breast_cancer")
     (rows,) = categorize(data.features)
     return tb.BayesianClassifier(tb.learn_naive_bayes(rows, data.target), positive="malignant")
 
@@ -68,9 +71,9 @@ def exhaustive(original: tb.BayesianClassifier, size: int) -> float:
 
 
 def digits() -> None:
-    """Trim the 784 pixels of MNIST, 3 against 5, and hold it against the baselines."""
+    """Trim the 784 pixels of MNIST, 3 against 5, and compare with the baselines."""
     problem: dict[str, Any] = {
-        "dataset": Catalogue((configuration_folder(),)).dataset_mapping("mnist_784"),
+        "dataset": CATALOGUE.dataset_mapping("mnist_784"),
         "name": "mnist_784",
         "positive": ["3"],
         "negative": ["5"],
@@ -80,7 +83,7 @@ def digits() -> None:
         "test_fraction": 0.2,
         "split_seed": 0,
     }
-    load_dataset(Catalogue((configuration_folder(),)).dataset("mnist_784"), Cache.from_environment())
+    Inputs(CATALOGUE, Cache.from_environment()).loaded("mnist_784")  # fetched, if it is not in the cache
     found = trim_many_features(**problem, budget=50, evaluation_limit=None)
     say("MNIST 3 v 5, 784 pixels, budget 50: one trim", f"{found['method_seconds']:8.1f} s")
     say("    width of the certified interval", f"{found['agreement_high'] - found['agreement_low']:8.1e}")

@@ -139,12 +139,12 @@ def test_classifiers_without_a_softmax(classifier: Any, message: str, n_classes:
 
 
 def test_one_wrong_probability_far_down_is_found() -> None:
-    """Rows that are all but sure come first."""
+    """The first rows are almost certain."""
     rng = np.random.default_rng(4)
     table = np.sort((rng.random((3000, 2)) < 0.5).astype(float), axis=0)
     classifier = SGDClassifier(loss="modified_huber", random_state=0).fit(table, table[:, 0])
     classifier.coef_, classifier.intercept_ = np.array([[20.3, 0.0]]), np.array([-20.0])
-    with pytest.raises(ValueError, match="clipped ones"):
+    with pytest.raises(ValueError, match="clipped, say"):
         tb.conform(classifier, table)
 
 

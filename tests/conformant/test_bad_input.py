@@ -170,7 +170,7 @@ def weights_alone(**changed: Any) -> SimpleNamespace:
     return SimpleNamespace(**{"coef_": np.ones((1, 3)), "intercept_": [-1.0], "classes_": ["no", "yes"], **changed})
 
 
-def test_weights_of_ones_own() -> None:
+def test_weights_chosen_by_hand() -> None:
     model = tb.conform(weights_alone(), X)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(1 - X.sum(axis=1))), atol=1e-15)
     assert model.predict([[1, 1, 1]])[0] == "yes"
@@ -195,7 +195,7 @@ def test_weights_that_do_not_fit_together(changed: dict[str, Any], message: str)
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "boolean", "Float64", object])
-def test_what_is_missing_in_a_data_frame(dtype: Any) -> None:
+def test_missing_values_in_a_data_frame(dtype: Any) -> None:
     frame = pd.DataFrame(X).astype("Int64").astype(dtype)
     frame.iloc[2, 0] = pd.NA
     expected = MODEL.predict_proba(changed(2, 0, np.nan))
@@ -212,7 +212,7 @@ def test_masked_values_are_missing() -> None:
     np.testing.assert_array_equal(MODEL.predict_proba([[None, 0, 1]]), MODEL.predict_proba([[np.nan, 0, 1]]))
 
 
-def test_probabilities_that_are_no_softmax() -> None:
+def test_probabilities_that_are_not_a_softmax() -> None:
     class OneVersusRest(LogisticRegression):
         def predict_proba(self, X: np.ndarray) -> np.ndarray:
             odds = 1 / (1 + np.exp(-self.decision_function(X)))

@@ -171,7 +171,7 @@ def test_medians_of_counts() -> None:
     np.testing.assert_array_equal(fill_values(np.array([[True], [False]]), "median"), [0.5])
 
 
-def test_what_imputers_do_not_take() -> None:
+def test_values_that_imputers_refuse() -> None:
     infinite = REAL.copy()
     infinite[3, 1] = np.inf
     for name in IMPUTERS:

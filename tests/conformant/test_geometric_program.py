@@ -1,4 +1,4 @@
-"""GPkit is imported without a word."""
+"""GPkit is imported silently."""
 
 from __future__ import annotations
 

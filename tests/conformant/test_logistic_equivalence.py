@@ -40,7 +40,7 @@ def test_lemma_1(model: tuple[float, np.ndarray, np.ndarray]) -> None:
 
 @given(model=naive_bayes())
 @settings(max_examples=200, deadline=None)
-def test_there_and_back(model: tuple[float, np.ndarray, np.ndarray]) -> None:
+def test_round_trip(model: tuple[float, np.ndarray, np.ndarray]) -> None:
     prior, positive, negative = model
     bias, weights = weights_of_naive_bayes(prior, positive, negative)
     back_prior, back_negative = naive_bayes_of_weights(bias, weights, positive)

@@ -60,7 +60,7 @@ def test_newton_and_cvxpy_agree_on_real_valued_features() -> None:
         ("newton", "more smoothing, or stronger"),
     ],
 )
-def test_a_solution_that_is_none_is_refused(solver: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inaccurate_solution_is_refused(solver: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "trimbench.conformant.conform._solver", lambda name: lambda problem: Solution(problem.start(), 0.01, 0.0, 3)
     )
@@ -150,7 +150,7 @@ def test_weights_without_regularisation() -> None:
     assert model.conformity_error(X) < 1e-12
 
 
-def test_a_categorical_feature_is_no_set_of_binary_ones() -> None:
+def test_a_categorical_feature_is_not_a_set_of_binary_ones() -> None:
     rng = np.random.default_rng(9)
     X = np.eye(4)[rng.integers(0, 4, 500)]
     y = rng.random(500) < X @ [0.1, 0.4, 0.6, 0.9]
@@ -179,7 +179,7 @@ def test_thousands_of_features_conform_to_rounding() -> None:
     assert np.exp(model.log_prior) @ np.exp(model.log_probabilities).T == pytest.approx(means, abs=1e-10)
 
 
-def test_a_model_that_does_not_conform_is_told() -> None:
+def test_a_model_that_does_not_conform_is_reported() -> None:
     rng = np.random.default_rng(16)
     X = (rng.random((100, 3)) < 0.5).astype(float)
     model = tb.conform(LogisticRegression().fit(X, X[:, 0]), X)

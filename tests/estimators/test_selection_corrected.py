@@ -53,7 +53,7 @@ def test_features_without_any_correlation_are_left_out() -> None:
     np.testing.assert_allclose(nothing.predict_proba(np.zeros((1, 3))), [[0.5, 0.5]])
 
 
-def test_bad_input_is_told() -> None:
+def test_bad_input_is_reported() -> None:
     X = [[0], [1], [0], [1]]
     with pytest.raises(ValueError, match=r"k must be a whole number, 1 or more, got 0"):
         SelectionCorrectedNB(k=0).fit(X, [0, 1, 0, 1])

@@ -27,7 +27,7 @@ def selection_at(cut: tuple[int, int], n0: int, n1: int, n_tied: int = 0, p: int
 
 
 def group_probability(i0: int, i1: int, sizes: tuple[int, int], alpha: float, theta: float) -> float:
-    """Return P(n01, n11) of one latent group with so many cases of y = 0 and of y = 1."""
+    """Return P(n01, n11) of one latent group with these numbers of cases with y = 0 and y = 1."""
     choices = comb(sizes[0], i0) * comb(sizes[1], i1)
     return float(choices * math.exp(brute_force.log_u(i0 + i1, sum(sizes), alpha, theta)))
 
@@ -272,7 +272,7 @@ def test_the_two_posteriors_differ_by_the_correction() -> None:
         ({"y": [1, 1, 1, 1, 1, 1]}, "y must have cases of both classes"),
     ],
 )
-def test_bad_input_is_told(arguments: dict[str, Any], message: str) -> None:
+def test_bad_input_is_reported(arguments: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"X": X_TINY, "y": Y_TINY, "k": 1} | arguments
     with pytest.raises(ValueError, match=re.escape(message)):
         tb.fit_mixture_selection_corrected(**given)

@@ -1,4 +1,4 @@
-"""The process that compiles: what it is given, and what becomes of it when it cannot answer."""
+"""The process that compiles: its input, and the errors when it cannot answer."""
 
 from __future__ import annotations
 

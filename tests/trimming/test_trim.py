@@ -203,7 +203,7 @@ def test_forgetting_tables_of_sums_changes_nothing(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("engine", ["dense", "log_odds"])
 @pytest.mark.parametrize("budget", [1, 2])
-def test_few_subsets_are_looked_at_one_by_one(engine: EngineName, budget: int) -> None:
+def test_few_subsets_are_enumerated(engine: EngineName, budget: int) -> None:
     classifier = brute_force.random_classifier(np.random.default_rng(3), [2] * 12, 0.4)
     trimming = tb.trim(classifier, budget, engine=engine, evaluation_limit=100)
     assert trimming.optimal

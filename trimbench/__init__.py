@@ -1,6 +1,6 @@
 """Robust trimming, conformant learning and selection-bias correction of classifiers.
 
-The public names stand in ``__init__.pyi``; each is loaded when it is first used, so that the import takes no time.
+The public names are listed in ``__init__.pyi``; each is loaded on first use, so that the import is quick.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""The methods as scikit-learn estimators; the names stand in ``__init__.pyi``, each is loaded when it is first used."""
+"""The methods as scikit-learn estimators; ``__init__.pyi`` lists the names, each of which is loaded on first use."""
 
 import lazy_loader
 

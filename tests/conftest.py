@@ -1,4 +1,4 @@
-"""Surroundings that all tests share: no test sees the user's caches or writes into the current folder."""
+"""What all tests share: none of them sees the user's caches."""
 
 from __future__ import annotations
 

@@ -2,15 +2,16 @@
 
 import sys
 
-from trimbench._extras import MissingExtraError, required
+from trimbench._extras import MissingExtraError, check_installed
 
 
 def main() -> None:
-    """Run the command line, or say what has to be installed for it."""
+    """Run the command line, or say which extra has to be installed for it."""
     try:
-        required("hydra", extra="papers", what="the command trimbench")
+        # What the command line imports before it does anything.
+        check_installed("hydra", "omegaconf", "pydantic", "yaml", extra="papers", what="the command trimbench")
     except MissingExtraError as error:
-        sys.exit(f"{error}")
+        sys.exit(str(error))
     from trimbench.papers.commands.cli import main as run
 
     run()

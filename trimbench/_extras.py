@@ -1,9 +1,9 @@
-"""Packages that only some calls need: an error says which extra installs them."""
+"""Packages that only some calls need: the error for a missing one names the extra that installs it."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
+import importlib
+import importlib.util
 from types import ModuleType
 
 
@@ -11,31 +11,31 @@ class MissingExtraError(ImportError):
     """A call needs packages that were not installed with trimbench."""
 
 
-def required(*packages: str, extra: str, what: str) -> list[ModuleType]:
-    """Import the packages of an extra.
+def is_installed(package: str) -> bool:
+    """Tell whether a package can be found, without importing it."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ImportError:
+        return False
 
-    Parameters
-    ----------
-    *packages : str
-        Names under which they are imported.
-    extra : str
-        The extra of trimbench that installs them.
-    what : str
-        What needs them, for the message: a parameter with its value, or a command.
 
-    Returns
-    -------
-    list of module
+def check_installed(*packages: str, extra: str, what: str) -> None:
+    """Raise MissingExtraError unless all packages are installed.
 
-    Raises
-    ------
-    MissingExtraError
-        If one of them is not installed. A package that is installed and fails to import raises its own error.
+    `what` says what needs them (a parameter with its value, a method or a command), `extra` is the extra of trimbench
+    that installs them.
     """
-    missing = [name for name in packages if find_spec(name) is None]
+    missing = [name for name in packages if not is_installed(name)]
     if missing:
         raise MissingExtraError(
-            f"{what} needs the package {' and '.join(missing)}, which is not installed; write "
-            f"pip install 'trimbench[{extra}]'"
+            f"{what} needs packages that are not installed ({', '.join(missing)}); run pip install 'trimbench[{extra}]'"
         )
-    return [import_module(name) for name in packages]
+
+
+def required(*packages: str, extra: str, what: str) -> list[ModuleType]:
+    """Import the packages of an extra, after `check_installed`.
+
+    A package that is installed and fails to import raises its own error.
+    """
+    check_installed(*packages, extra=extra, what=what)
+    return [importlib.import_module(name) for name in packages]

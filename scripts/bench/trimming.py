@@ -69,9 +69,9 @@ def exhaustive(original: tb.BayesianClassifier, size: int) -> float:
 
 
 def digits() -> None:
-    """Trim the 784 pixels of MNIST, 3 against 5, and hold it against the baselines."""
+    """Trim the 784 pixels of MNIST, 3 against 5, and compare with the baselines."""
     inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
-    inputs.loaded("mnist_784")  # downloads it where it is missing
+    inputs.loaded("mnist_784")  # fetched, if it is not in the cache
     learning: Learning = {
         "dataset": dataclasses.asdict(inputs.dataset("mnist_784")),
         "threshold": 0.5,

@@ -15,9 +15,10 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC, LinearSVC
 
 import trimbench as tb
+from tests.extras import needs_gpkit
 from trimbench.conformant.conform import conform_to_statistics
+from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.conformant.statistics import FeatureStatistics
 
 X = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 1], [1, 1, 0], [0, 0, 0]], dtype=float)
 Y = np.array([0, 0, 0, 1, 1, 0])
@@ -34,7 +35,7 @@ def changed(row: int, column: int, value: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (X[:, :2], "X must have 3 columns, as the rows of the fit, got 2"),
+        (X[:, :2], "X must have 3 columns, like the rows of the fit, got 2"),
         (X[0], "X must have two dimensions"),
         (X[:0], "X must have at least one row, got 0"),
         (changed(2, 1, np.nan), r"X\[2, 1\] must not be missing here; leave rows with missing values out"),
@@ -84,7 +85,11 @@ def test_rows_to_predict(table: Any, message: str) -> None:
         ({"real": [-1]}, "categorical and real must name columns from 0 to 2, got -1"),
         ({"categorical": [[]]}, "each feature of categorical must have at least one column"),
         ({"categorical": [[0, 1]]}, r"exactly one 1 among the columns \[0, 1\] of a categorical feature, .* in row 0"),
-        ({"solver": "gpkit", "real": [0]}, "solver='gpkit' takes discrete features only; use solver='newton'"),
+        pytest.param(
+            {"solver": "gpkit", "real": [0]},
+            "solver='gpkit' takes discrete features only; use solver='newton'",
+            marks=needs_gpkit,
+        ),
     ],
 )
 def test_arguments(arguments: dict[str, Any], message: str) -> None:
@@ -121,7 +126,7 @@ def test_classifiers() -> None:
         (LinearSVC(), "got LinearSVC without predict_proba"),
         (RidgeClassifier(), "got RidgeClassifier without predict_proba"),
         (Perceptron(), "got Perceptron without predict_proba"),
-        (SGDClassifier(loss="modified_huber", random_state=0), "got SGDClassifier with others"),
+        (SGDClassifier(loss="modified_huber", random_state=0), "got SGDClassifier with other probabilities"),
     ],
 )
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -134,12 +139,12 @@ def test_classifiers_without_a_softmax(classifier: Any, message: str, n_classes:
 
 
 def test_one_wrong_probability_far_down_is_found() -> None:
-    """Rows that are all but sure come first."""
+    """The first rows are almost certain."""
     rng = np.random.default_rng(4)
     table = np.sort((rng.random((3000, 2)) < 0.5).astype(float), axis=0)
     classifier = SGDClassifier(loss="modified_huber", random_state=0).fit(table, table[:, 0])
     classifier.coef_, classifier.intercept_ = np.array([[20.3, 0.0]]), np.array([-20.0])
-    with pytest.raises(ValueError, match="clipped ones"):
+    with pytest.raises(ValueError, match="clipped, say"):
         tb.conform(classifier, table)
 
 
@@ -157,7 +162,7 @@ def test_logistic_regressions_of_other_kinds() -> None:
     thin = LogisticRegression().fit(table, labels)
     expected = thin.predict_proba(table)
     np.testing.assert_allclose(tb.conform(thin.sparsify(), table).predict_proba(table), expected, atol=1e-12)
-    with pytest.raises(ValueError, match=r"SGDClassifier with others \(one-versus-rest"):
+    with pytest.raises(ValueError, match=r"SGDClassifier with other probabilities \(one-versus-rest"):
         tb.conform(SGDClassifier(loss="log_loss", random_state=0).fit(table, rng.integers(0, 3, 200)), table)
 
 
@@ -165,7 +170,7 @@ def weights_alone(**changed: Any) -> SimpleNamespace:
     return SimpleNamespace(**{"coef_": np.ones((1, 3)), "intercept_": [-1.0], "classes_": ["no", "yes"], **changed})
 
 
-def test_weights_of_ones_own() -> None:
+def test_weights_chosen_by_hand() -> None:
     model = tb.conform(weights_alone(), X)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(1 - X.sum(axis=1))), atol=1e-15)
     assert model.predict([[1, 1, 1]])[0] == "yes"
@@ -180,7 +185,7 @@ def test_weights_of_ones_own() -> None:
         ({"coef_": np.ones((2, 3)), "intercept_": [1.0]}, r"one for each row of coef_, which has 2, got shape \(1,\)"),
         ({"coef_": np.ones((3, 3))}, r"coef_ must have one row of weights for each class, .* \(3, 3\) for 2 classes"),
         ({"coef_": "heavy"}, "coef_ must hold numbers, got values of type"),
-        ({"coef_": np.ones((1, 4))}, "X must have 4 columns, as the rows of the fit, got 3"),
+        ({"coef_": np.ones((1, 4))}, "X must have 4 columns, like the rows of the fit, got 3"),
         ({"classes_": ["yes"]}, r"classes_ must be a list of at least two classes, got \['yes'\]"),
     ],
 )
@@ -190,7 +195,7 @@ def test_weights_that_do_not_fit_together(changed: dict[str, Any], message: str)
 
 
 @pytest.mark.parametrize("dtype", ["Int64", "boolean", "Float64", object])
-def test_what_is_missing_in_a_data_frame(dtype: Any) -> None:
+def test_missing_values_in_a_data_frame(dtype: Any) -> None:
     frame = pd.DataFrame(X).astype("Int64").astype(dtype)
     frame.iloc[2, 0] = pd.NA
     expected = MODEL.predict_proba(changed(2, 0, np.nan))
@@ -207,7 +212,7 @@ def test_masked_values_are_missing() -> None:
     np.testing.assert_array_equal(MODEL.predict_proba([[None, 0, 1]]), MODEL.predict_proba([[np.nan, 0, 1]]))
 
 
-def test_probabilities_that_are_no_softmax() -> None:
+def test_probabilities_that_are_not_a_softmax() -> None:
     class OneVersusRest(LogisticRegression):
         def predict_proba(self, X: np.ndarray) -> np.ndarray:
             odds = 1 / (1 + np.exp(-self.decision_function(X)))
@@ -226,7 +231,9 @@ def test_weights_and_means_of_different_size() -> None:
         ValueError, match=r"weights must have shape \(n_columns, n_classes\) = \(3, 2\) .* got shapes \(4, 2\)"
     ):
         conform_to_statistics(np.zeros((4, 2)), np.zeros(2), np.arange(2), layout, statistics)
-    with pytest.raises(ValueError, match="weights and means must be of one length, got 4 weights for each class and 3"):
+    with pytest.raises(
+        ValueError, match="weights and means must have the same length, got 4 weights for each class and 3"
+    ):
         conform_to_statistics(np.zeros((4, 2)), np.zeros(2), np.arange(2), FeatureLayout.of(4), statistics)
 
 

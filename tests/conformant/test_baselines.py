@@ -171,14 +171,14 @@ def test_medians_of_counts() -> None:
     np.testing.assert_array_equal(fill_values(np.array([[True], [False]]), "median"), [0.5])
 
 
-def test_what_imputers_do_not_take() -> None:
+def test_values_that_imputers_refuse() -> None:
     infinite = REAL.copy()
     infinite[3, 1] = np.inf
     for name in IMPUTERS:
         with pytest.raises(ValueError, match=r"rows\[3, 1\] must be finite; mark a missing value with NaN; got inf"):
             fit_imputer(name, infinite)
         impute = fit_imputer(name, ROWS)
-        with pytest.raises(ValueError, match="gaps must have 8 columns, as the rows of the fit, got 7"):
+        with pytest.raises(ValueError, match="gaps must have 8 columns, like the rows of the fit, got 7"):
             impute(GAPS[:, :7])
         with pytest.raises(ValueError, match=r"gaps must have two dimensions .* got 1; use gaps\.reshape"):
             impute(GAPS[0])

@@ -14,10 +14,11 @@ from sklearn.linear_model import LogisticRegression
 import trimbench as tb
 from tests.conformant import brute_force
 from tests.conformant.problems import Case, cases, hide, learned
+from tests.extras import needs_cvxpy, needs_gpkit
 from trimbench.conformant.conform import conform_to_statistics
+from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.conformant.problem import reduce_problem
-from trimbench.conformant.statistics import FeatureStatistics
+from trimbench.conformant.reduced_problem import reduce_problem
 
 
 @given(case=cases())
@@ -123,7 +124,9 @@ def test_derivatives_by_finite_differences(seed: int, n_real: int, groups: bool,
 # --- degenerate columns
 
 
-@pytest.mark.parametrize("solver", ["newton", "gpkit", "cvxpy"])
+@pytest.mark.parametrize(
+    "solver", ["newton", pytest.param("gpkit", marks=needs_gpkit), pytest.param("cvxpy", marks=needs_cvxpy)]
+)
 @pytest.mark.parametrize("real", [[], [0, 1, 2]])
 @pytest.mark.parametrize("values", [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 0.0]])
 def test_nothing_but_constant_columns_without_smoothing(solver: str, real: list[int], values: list[float]) -> None:
@@ -134,6 +137,7 @@ def test_nothing_but_constant_columns_without_smoothing(solver: str, real: list[
     np.testing.assert_allclose(model.predict_proba([[np.nan] * 3]), classifier.predict_proba([values]), atol=1e-15)
 
 
+@needs_cvxpy
 @pytest.mark.parametrize("smoothing", [0.0, 1.0])
 def test_newton_and_cvxpy_agree_without_discrete_features(smoothing: float) -> None:
     rng = np.random.default_rng(17)

@@ -14,14 +14,17 @@ from sklearn.linear_model import LogisticRegression
 import trimbench as tb
 from tests.conformant import brute_force
 from tests.conformant.problems import Case, cases, hide, learned
+from tests.extras import needs_cvxpy, needs_gpkit
 from trimbench.conformant.conform import conform_to_statistics
+from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.newton import Solution, solve_newton
-from trimbench.conformant.problem import reduce_problem
-from trimbench.conformant.statistics import FeatureStatistics
+from trimbench.conformant.reduced_problem import reduce_problem
 
 
 # Interior-point methods lose digits where probabilities are nearly 0 or 1; Newton is tested there on its own.
+@needs_gpkit
+@needs_cvxpy
 @given(case=cases(max_binary=4, max_classes=3, max_scale=1.0))
 @settings(max_examples=12, deadline=None)
 def test_all_solvers_find_the_same_model(case: Case) -> None:
@@ -37,6 +40,7 @@ def test_all_solvers_find_the_same_model(case: Case) -> None:
     assert models["gpkit"].solution.conformity_error < 1e-6
 
 
+@needs_cvxpy
 def test_newton_and_cvxpy_agree_on_real_valued_features() -> None:
     rng = np.random.default_rng(4)
     y = rng.integers(0, 3, 200)
@@ -50,9 +54,13 @@ def test_newton_and_cvxpy_agree_on_real_valued_features() -> None:
 
 
 @pytest.mark.parametrize(
-    ("solver", "advice"), [("cvxpy", "solver='newton'"), ("newton", "more smoothing, or stronger")]
+    ("solver", "advice"),
+    [
+        pytest.param("cvxpy", "solver='newton'", marks=needs_cvxpy),
+        ("newton", "more smoothing, or stronger"),
+    ],
 )
-def test_a_solution_that_is_none_is_refused(solver: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inaccurate_solution_is_refused(solver: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "trimbench.conformant.conform._solver", lambda name: lambda problem: Solution(problem.start(), 0.01, 0.0, 3)
     )
@@ -61,6 +69,7 @@ def test_a_solution_that_is_none_is_refused(solver: str, advice: str, monkeypatc
         conform_to_statistics(np.eye(2), np.zeros(2), np.arange(2), layout, FeatureStatistics.of(X, layout), solver)  # type: ignore[arg-type]
 
 
+@needs_cvxpy
 def test_cvxpy_answers_or_refuses_where_there_are_hundreds_of_features() -> None:
     rng = np.random.default_rng(18)
     n_columns, n_classes = 300, 10
@@ -141,7 +150,7 @@ def test_weights_without_regularisation() -> None:
     assert model.conformity_error(X) < 1e-12
 
 
-def test_a_categorical_feature_is_no_set_of_binary_ones() -> None:
+def test_a_categorical_feature_is_not_a_set_of_binary_ones() -> None:
     rng = np.random.default_rng(9)
     X = np.eye(4)[rng.integers(0, 4, 500)]
     y = rng.random(500) < X @ [0.1, 0.4, 0.6, 0.9]
@@ -170,7 +179,7 @@ def test_thousands_of_features_conform_to_rounding() -> None:
     assert np.exp(model.log_prior) @ np.exp(model.log_probabilities).T == pytest.approx(means, abs=1e-10)
 
 
-def test_a_model_that_does_not_conform_is_told() -> None:
+def test_a_model_that_does_not_conform_is_reported() -> None:
     rng = np.random.default_rng(16)
     X = (rng.random((100, 3)) < 0.5).astype(float)
     model = tb.conform(LogisticRegression().fit(X, X[:, 0]), X)

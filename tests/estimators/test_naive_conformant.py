@@ -9,27 +9,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-import trimbench.estimators
 from trimbench.estimators import IncompleteRowsWarning, NaiveConformantClassifier
-
-
-@parametrize_with_checks(
-    # Numbers that are cut, as numeric="cut" has it, are not accurate enough for one of the checks.
-    [NaiveConformantClassifier(), NaiveConformantClassifier(smoothing=0.0, inverse_penalty=2.0)]
-)
-def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
-
-
-def test_all_checks_are_run() -> None:
-    results = check_estimator(NaiveConformantClassifier(), on_skip=None)
-    assert len(results) >= 50
-    assert {result["status"] for result in results} <= {"passed", "skipped"}
-    skipped = {result["check_name"] for result in results if result["status"] == "skipped"}
-    # Those of array libraries that are not installed.
-    assert all("array_api" in name for name in skipped), skipped
 
 
 def sample(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -175,9 +156,3 @@ def test_data_frames_with_gaps() -> None:
 def test_bad_input(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(*sample())
-
-
-def test_names_are_loaded_lazily() -> None:
-    assert "NaiveConformantClassifier" in dir(trimbench.estimators)
-    with pytest.raises(AttributeError, match="has no attribute 'Forest'; it has"):
-        trimbench.estimators.Forest  # noqa: B018

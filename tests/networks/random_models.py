@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 
-# Surrogates cannot be written as UTF-8; everything else may stand in a name.
+# Surrogates cannot be written as UTF-8; everything else may occur in a name.
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
 
 

@@ -228,7 +228,7 @@ def node(**changes: Any) -> dict[str, Any]:
         ({"nodes": [node(table=[0.5, 0.4])]}, ": table of 'v' must sum to 1"),
     ],
 )
-def test_a_file_that_is_no_network_is_named(tmp_path: Path, content: Any, message: str) -> None:
+def test_a_file_without_a_network_is_named(tmp_path: Path, content: Any, message: str) -> None:
     path = tmp_path / "network.json"
     if isinstance(content, dict):
         content = json.dumps(({"format": "trimbench.BayesianNetwork/1"} if "nodes" in content else {}) | content)

@@ -55,7 +55,7 @@ def broken(**changes: Any) -> dict[str, Any]:
         (broken(class_variable=["c"]), ": feature_names and class_variable must be non-empty strings, got ['c']"),
     ],
 )
-def test_a_file_that_is_no_model_is_named(tmp_path: Path, content: Any, message: str) -> None:
+def test_a_file_without_a_model_is_named(tmp_path: Path, content: Any, message: str) -> None:
     path = tmp_path / "model.json"
     if isinstance(content, dict):
         content = json.dumps(content)

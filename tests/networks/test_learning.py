@@ -224,7 +224,7 @@ CLASSES = pd.Series(["a", "b", "a"])
         ),
     ],
 )
-def test_what_cannot_be_learned_from_is_refused(
+def test_unusable_tables_are_refused(
     features: pd.DataFrame, target: pd.Series, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):

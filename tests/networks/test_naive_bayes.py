@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.networks.random_models import naive_bayes_models, same_naive_bayes
-from trimbench.networks.distributions import checked_distribution
+from trimbench.networks.probability_tables import checked_distribution
 
 ROW = [0.9, 0.1]
 TABLE = [ROW, [0.2, 0.8]]
@@ -150,7 +150,7 @@ def test_log_joint_equals_brute_force(model: tb.NaiveBayes) -> None:
     assert np.exp(logs).sum() == pytest.approx(1.0, abs=1e-12)
 
 
-def test_log_joint_refuses_what_are_no_codes() -> None:
+def test_log_joint_refuses_invalid_codes() -> None:
     model = tb.NaiveBayes([0.5, 0.5], [TABLE, [[0.5, 0.25, 0.25]] * 2], feature_names=["a", "b"])
     with pytest.raises(ValueError, match=re.escape("codes must have shape (n_rows, 2), got (1, 3)")):
         model.log_joint(np.zeros((1, 3), dtype=np.int64))
@@ -222,7 +222,7 @@ def test_sampled_frequencies_are_the_probabilities() -> None:
 
 @given(model=naive_bayes_models(odd_names=True))
 @settings(max_examples=60, deadline=None)
-def test_there_and_back_through_a_network(model: tb.NaiveBayes) -> None:
+def test_round_trip_through_a_network(model: tb.NaiveBayes) -> None:
     network = model.to_network()
     assert network.nodes == (model.class_variable, *model.feature_names)
     assert same_naive_bayes(tb.NaiveBayes.from_network(network, model.class_variable), model)

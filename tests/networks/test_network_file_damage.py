@@ -100,7 +100,7 @@ def test_damage_is_named_by_its_line(tmp_path: Path, ending: str, old: str, new:
         ("erg", "rain\n", "grass\n", "the names of the variables must be distinct"),
         ("erg", "yes no", "yes yes", "states of 'rain' must be distinct, got 'yes' more than once; rename one of them"),
         ("erg", "0.2 0.8", "0.2 0.81", "table of 'rain' must sum to 1 along the last axis (within 0.0001)"),
-        ("erg", "0.2 0.8", "0.0 0.0", "tables into which evidence was entered are no conditional distributions"),
+        ("erg", "0.2 0.8", "0.0 0.0", "tables into which evidence was entered are not conditional distributions"),
         ("uai", "1 0\n", "2 0 0\n", "the table of variable 0 must have 4 entries"),
         ("xmlbif", "<FOR>rain</FOR>\n", "<FOR>rain</FOR>\n<GIVEN>rain</GIVEN>\n", "must have 4 numbers"),
         ("xmlbif", "US-ASCII", "no-such-code", "must be an XML file: "),

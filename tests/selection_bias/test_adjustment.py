@@ -90,7 +90,7 @@ def test_tiny_probabilities_keep_their_digits(cut: tuple[int, int]) -> None:
     cells = np.einsum("t,ti,tj->ij", weights / 2, *table)
 
     def strength(i0: int, i1: int) -> tuple[int, int]:
-        """Numerator and denominator of the squared correlation, but for a common factor."""
+        """Numerator and denominator of the squared correlation, up to a common factor."""
         return (n0 * i1 - n1 * i0) ** 2, (i0 + i1) * (n0 + n1 - i0 - i1)
 
     top, bottom = strength(*cut)
@@ -106,7 +106,7 @@ def test_tiny_probabilities_keep_their_digits(cut: tuple[int, int]) -> None:
 
 
 def exact_nodes(self: Prior, n_cases: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-    """So many nodes, whatever alpha is, that polynomials of degree n + 1 are integrated exactly."""
+    """Enough nodes, for any alpha, to integrate polynomials of degree n + 1 exactly."""
     roots, weights = np.polynomial.legendre.leggauss(n_cases // 2 + 2)
     return 0.5 + 0.25 * (roots - roots[::-1]), 0.5 * weights
 
@@ -166,7 +166,7 @@ def test_factor_at_two_thousand_cases_against_independent_sums() -> None:
 
 @given(n0=st.integers(1, 30), n1=st.integers(1, 30), data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_a_greater_cut_off_is_stayed_below_with_greater_probability(n0: int, n1: int, data: st.DataObject) -> None:
+def test_weakness_is_more_probable_for_a_larger_cut_off(n0: int, n1: int, data: st.DataObject) -> None:
     first, second = ((data.draw(st.integers(0, n0)), data.draw(st.integers(0, n1))) for _ in range(2))
     if n0 * first[1] == n1 * first[0]:
         return
@@ -228,7 +228,7 @@ def test_nothing_discarded_nothing_corrected() -> None:
 
 
 def test_a_prior_that_excludes_what_was_seen() -> None:
-    # Weaker than the cut-off are only constant features, of which theta near 1/2 and a large alpha know nothing.
+    # Only constant features are weaker than the cut-off; with theta near 1/2 and a large alpha they hardly occur.
     chosen = select_features(np.array([1999, 0]), np.array([1, 0]), 2000, 1, 1)
     prior = Prior(theta0=0.4999, n_alpha=2, shape=300.0, rate=1e12)
     with pytest.raises(ValueError, match=r"the discarded features have probability 0 under the prior at every alpha"):

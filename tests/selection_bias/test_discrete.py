@@ -226,13 +226,13 @@ X_GOOD, Y_GOOD = [[0, 2], [1, 0], [2, 1], [0, 1]], [0, 0, 1, 1]
         ({"y": [1, 1, 1, 1]}, "y must have cases of both classes"),
     ],
 )
-def test_bad_input_is_told(arguments: dict[str, Any], message: str) -> None:
+def test_bad_input_is_reported(arguments: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"X": X_GOOD, "y": Y_GOOD, "k": 1} | arguments
     with pytest.raises(ValueError, match=re.escape(message)):
         tb.fit_discrete_selection_corrected(**given)
 
 
-def test_too_much_to_enumerate_is_told() -> None:
+def test_too_much_to_enumerate_is_reported() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 4, size=(200, 3)), rng.integers(0, 2, size=200)
     with pytest.raises(ValueError, match=r"factor='enumerate' would take too long for 4 categories and 200 cases; use"):

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arviz_stats.base import array_stats
 from scipy.special import betaln, comb
 
 import trimbench as tb
+from tests.extras import needs_arviz
 from trimbench.selection_bias.adjustment import weakness_probabilities
 from trimbench.selection_bias.mixture_factor import MixtureFactor
 from trimbench.selection_bias.prior import Prior
@@ -27,7 +27,7 @@ def selection_at(cut: tuple[int, int], n0: int, n1: int, n_tied: int = 0, p: int
 
 
 def group_probability(i0: int, i1: int, sizes: tuple[int, int], alpha: float, theta: float) -> float:
-    """Return P(n01, n11) of one latent group with so many cases of y = 0 and of y = 1."""
+    """Return P(n01, n11) of one latent group with these numbers of cases with y = 0 and y = 1."""
     choices = comb(sizes[0], i0) * comb(sizes[1], i1)
     return float(choices * math.exp(brute_force.log_u(i0 + i1, sum(sizes), alpha, theta)))
 
@@ -186,8 +186,11 @@ def exact_posterior(posterior: tb.MixturePosterior, correct: bool, x_new: list[i
     }
 
 
+@needs_arviz
 @pytest.mark.parametrize("correct", [True, False])
 def test_chain_has_the_exact_posterior(correct: bool) -> None:
+    from arviz_stats.base import array_stats
+
     found = tb.fit_mixture_selection_corrected(
         X_TINY, Y_TINY, 2, correct=correct, n_chains=4, n_warmup=100, n_draws=1500, seed=1, theta_step=0.5, **PRIOR
     )
@@ -213,10 +216,11 @@ def test_chain_has_the_exact_posterior(correct: bool) -> None:
         assert convergence.effective_sample_size > 400
 
 
-def test_chains_that_stand_still_are_told() -> None:
+@needs_arviz
+def test_chains_that_stand_still_are_reported() -> None:
     found = tb.fit_mixture_selection_corrected(X_TINY, Y_TINY, 1, n_chains=2, n_warmup=0, n_draws=8, n_alpha=5)
     apart = np.repeat([[1.0], [2.0]], 8, axis=1)
-    with pytest.warns(UserWarning, match=r"R-hat of log_alpha is infinite or not defined: chains stand still"):
+    with pytest.warns(UserWarning, match=r"R-hat of log_alpha is infinite or not defined: chains do not move"):
         convergence = dataclasses.replace(found, log_alpha=apart).diagnostics()["log_alpha"]
     assert not convergence.converged
     together = dataclasses.replace(found, log_alpha=np.ones((2, 8))).diagnostics()["log_alpha"]
@@ -268,7 +272,7 @@ def test_the_two_posteriors_differ_by_the_correction() -> None:
         ({"y": [1, 1, 1, 1, 1, 1]}, "y must have cases of both classes"),
     ],
 )
-def test_bad_input_is_told(arguments: dict[str, Any], message: str) -> None:
+def test_bad_input_is_reported(arguments: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"X": X_TINY, "y": Y_TINY, "k": 1} | arguments
     with pytest.raises(ValueError, match=re.escape(message)):
         tb.fit_mixture_selection_corrected(**given)

@@ -77,7 +77,7 @@ def test_cross_validation_selects_inside_each_fold(data: tuple[np.ndarray, np.nd
     assert n_folds in (None, 27) or (found.folds != other.folds).any()
 
 
-def test_what_is_binary_is_decided_on_all_cases() -> None:
+def test_binary_features_are_decided_on_all_cases() -> None:
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 8)
     real = np.array([0, 0, 0, 0, 0, 0, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0.3])  # binary but for the last case
@@ -106,7 +106,7 @@ def test_what_is_binary_is_decided_on_all_cases() -> None:
         tb.fit_selection_corrected(X, y, 1, cuts="mean")
 
 
-def test_cross_validation_that_cannot_be(data: tuple[np.ndarray, np.ndarray]) -> None:
+def test_impossible_cross_validation_is_refused(data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data
     with pytest.raises(ValueError, match=r"n_folds must be a whole number from 2 to 27, or None, got 1"):
         cross_validate_selection(X, y, 3, n_folds=1)
@@ -153,13 +153,13 @@ Y_GOOD = [1, 1, 1, 0, 0, 0]
         ({"unlabelled": [[1, 0]]}, "unlabelled must have the 3 features of X, got 2 features"),
     ],
 )
-def test_bad_input_is_told(arguments: dict[str, Any], message: str) -> None:
+def test_bad_input_is_reported(arguments: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"X": X_GOOD, "y": Y_GOOD, "k": 1} | arguments
     with pytest.raises(ValueError, match=re.escape(message)):
         tb.fit_selection_corrected(**given)
 
 
-def test_bad_cases_to_predict_are_told() -> None:
+def test_bad_cases_to_predict_are_reported() -> None:
     model = tb.fit_selection_corrected(X_GOOD, Y_GOOD, 1)
     for X, message in [
         ([[1, 0]], "X must have the 3 features of the training cases, got 2 features"),

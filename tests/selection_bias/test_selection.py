@@ -78,7 +78,7 @@ def test_ranks_of_the_largest_classes_that_machine_numbers_hold() -> None:
     assert strength_ranks(ones0, ones1, n0, n1).tolist() == [order[value] for value in values]
 
 
-def test_close_fractions_are_told_apart() -> None:
+def test_close_fractions_are_distinguished() -> None:
     values = [Fraction(2**60 + 1, 2**60), Fraction(2**60 + 3, 2**60), Fraction(2**61 + 2, 2**61)]
     assert len({float(value) for value in values}) == 1
     assert selection._ranks_of_fractions(values).tolist() == [0, 1, 0]

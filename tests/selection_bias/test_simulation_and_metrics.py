@@ -63,7 +63,7 @@ def test_blocks_are_the_whole_and_need_little_memory() -> None:
         ({"test_sizes": (1, 2, 3)}, "test_sizes must be two whole numbers, 0 or more"),
     ],
 )
-def test_settings_that_cannot_be(change: dict[str, object], message: str) -> None:
+def test_impossible_settings_are_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ModelSettings(**change)  # type: ignore[arg-type]
 
@@ -125,6 +125,6 @@ def test_labels_and_probabilities_are_checked(function: Any, y: Any, probabiliti
         (MixtureSettings, {"alpha": None}, "alpha must be a positive number, got None"),
     ],
 )
-def test_settings_of_another_kind_are_told(settings: Any, arguments: dict[str, Any], message: str) -> None:
+def test_settings_of_another_type_are_reported(settings: Any, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         settings(**arguments)

@@ -75,7 +75,7 @@ def test_greedy_selection_adds_the_feature_with_the_highest_accuracy() -> None:
         tb.select_by_accuracy(features, target, -1, positive="yes", rng=np.random.default_rng(3))
 
 
-def test_a_value_that_one_fold_alone_has() -> None:
+def test_a_value_in_one_fold_only() -> None:
     features, target = table(60)
     text = features.astype(str).assign(rare=["once"] + ["often"] * 59)
     selected = tb.select_by_accuracy(text, target, 4, positive="yes", rng=np.random.default_rng(0))

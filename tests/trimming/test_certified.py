@@ -8,7 +8,7 @@ import pytest
 import trimbench as tb
 from tests.trimming import brute_force
 from trimbench.trimming.certified import CertifiedEngine
-from trimbench.trimming.forward import select_forward
+from trimbench.trimming.forward_selection import select_forward
 from trimbench.trimming.rounded_sums import rounded_sums
 from trimbench.trimming.weight_sums import WeightSums
 
@@ -89,7 +89,7 @@ def test_no_trimming_exceeds_the_upper_bound(seed: int) -> None:
 
 
 def test_the_upper_bound_says_something_about_strong_classifiers() -> None:
-    # Forty weak features tell the class almost surely, three of them do not.
+    # Forty weak features determine the class almost surely, three of them do not.
     likelihood = [[0.7, 0.3], [0.3, 0.7]]
     classifier = tb.BayesianClassifier(tb.NaiveBayes([0.5, 0.5], [likelihood] * 60), positive="0")
     trimming = tb.trim(classifier, 3)
@@ -162,7 +162,7 @@ def test_bounds_hold_at_ties_and_with_zeros(seed: int) -> None:
 
 
 def certain() -> tb.BayesianClassifier:
-    """One class rules out a value of each of 20 features, so that their sum is far beyond what a threshold can say."""
+    """One class rules out a value of each of 20 features, so that their sum is beyond the log-odds of any threshold."""
     tables = [[[0, 1], [0.9, 0.1]]] * 20 + [[[0.52, 0.48], [0.5, 0.5]]] * 30
     return tb.BayesianClassifier(tb.NaiveBayes([0.3, 0.7], tables, class_names=["ill", "well"]), positive="ill")
 
@@ -197,7 +197,7 @@ def test_limits_are_kept_with_many_features() -> None:
         tb.trim(classifier, 6, engine="dense")
 
 
-def test_what_costs_nothing_counts_in_the_upper_bound() -> None:
+def test_free_features_count_in_the_upper_bound() -> None:
     tables = [[[0, 1], [1, 0]]] + [[[0.6, 0.4], [0.3, 0.7]]] * 59
     classifier = tb.BayesianClassifier(tb.NaiveBayes([0.5, 0.5], tables), positive="0")
     costs = [5.0] + [0.0] * 59

@@ -1,4 +1,4 @@
-"""The process that compiles: what it is given, and what becomes of it when it cannot answer."""
+"""The process that compiles: its input, and the errors when it cannot answer."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from trimbench.trimming.sdd_compiler import CircuitError, compile_network
 from trimbench.trimming.sdd_encoding import Encoding, Fork, Group, encode, relevant_nodes
 from trimbench.trimming.sdd_engine import SddEngine
 
+from ..extras import needs_pysdd
 from ..networks.random_models import distributions
 from .test_sdd_engine import RAIN
 
@@ -89,6 +90,7 @@ def test_every_variable_stands_once_in_the_vtree() -> None:
     assert max(places) < 2 * encoding.n_variables - 1
 
 
+@needs_pysdd
 def test_a_timeout_is_an_error_and_no_hang(wide: Encoding) -> None:
     started = time.perf_counter()
     with pytest.raises(CircuitError, match=r"not compiled after timeout=2 seconds; allow more, use engine='dense'"):
@@ -97,11 +99,13 @@ def test_a_timeout_is_an_error_and_no_hang(wide: Encoding) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process dependably")
+@needs_pysdd
 def test_a_memory_limit_is_an_error(wide: Encoding) -> None:
     with pytest.raises(CircuitError, match=r"needs more than memory=400000000 bytes \(0\.4 GiB\); allow more"):
         compile_network(wide, timeout=60.0, memory=400_000_000)
 
 
+@needs_pysdd
 def test_a_poisoned_job_is_an_error() -> None:
     encoding = encode(RAIN, "rain", "yes", ("slip",))
     poisoned = dataclasses.replace(encoding, vtree=(Group((2**40,), ((True,),), np.ones((1, 1))),))
@@ -111,6 +115,7 @@ def test_a_poisoned_job_is_an_error() -> None:
         compile_network(poisoned, timeout=30.0)
 
 
+@needs_pysdd
 def test_a_killed_child_is_an_error(wide: Encoding, monkeypatch: pytest.MonkeyPatch) -> None:
     children: list[subprocess.Popen[bytes]] = []
 
@@ -127,6 +132,7 @@ def test_a_killed_child_is_an_error(wide: Encoding, monkeypatch: pytest.MonkeyPa
     timer.join()
 
 
+@needs_pysdd
 def test_pysdd_is_imported_in_the_child_only() -> None:
     code = (
         "import sys; from tests.trimming.test_sdd_engine import RAIN, SddEngine; "
@@ -135,6 +141,7 @@ def test_pysdd_is_imported_in_the_child_only() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
 
 
+@needs_pysdd
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -156,6 +163,7 @@ def test_impossible_input_is_refused(change: dict[str, object], text: str) -> No
         SddEngine.build(RAIN, **{**arguments, **change})  # type: ignore[arg-type]
 
 
+@needs_pysdd
 def test_only_networks_are_compiled() -> None:
     model = tb.NaiveBayes([0.5, 0.5], [[[0.1, 0.9], [0.6, 0.4]]])
     with pytest.raises(

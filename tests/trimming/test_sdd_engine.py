@@ -7,26 +7,20 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import trimbench as tb
-from trimbench.networks.contraction import joint_distribution
-from trimbench.trimming.dense import DenseEngine
+from trimbench.trimming.naive_bayes_search import search
 from trimbench.trimming.sdd_compiler import Compilation
 from trimbench.trimming.sdd_encoding import Encoding, encode
-from trimbench.trimming.sdd_engine import (
-    SddEngine,
-    expected_same_decision,
-    maximum_achievable_agreement,
-    maximum_potential_agreement,
-)
-from trimbench.trimming.search import search
-from trimbench.trimming.thresholds import Instances, best_cut, is_positive
+from trimbench.trimming.sdd_engine import SddEngine, SddMeasure
 
+from ..extras import needs_pysdd
 from . import brute_force, enumeration
+
+pytestmark = needs_pysdd
 
 COMPILE_ALL = """
 import pickle, sys
@@ -48,6 +42,10 @@ def compile_all(encodings: Sequence[Encoding]) -> list[Compilation]:
     )
     answers: list[Compilation] = pickle.loads(child.stdout)
     return answers
+
+
+def potential_agreement(engine: SddEngine, kept: Sequence[int]) -> float:
+    return SddMeasure(engine.root.diagram.restricted(kept)).potential_agreement()
 
 
 def subsets(n_features: int) -> list[tuple[int, ...]]:
@@ -77,13 +75,13 @@ def test_fifty_random_networks_equal_full_enumeration() -> None:
         for kept in subsets(len(features)):
             removed = [int(i) for i in rng.permutation([i for i in range(len(features)) if i not in kept])]
             potential = enumeration.potential_agreement(whole, threshold, kept)
-            assert maximum_potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
+            assert potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
             assert without_all(engine, removed) == pytest.approx(potential, abs=1e-9)
-            best = maximum_achievable_agreement(engine, kept)
+            best = engine.best_cut(kept)
             achievable = enumeration.achievable_agreement(whole, threshold, kept)
             assert best.agreement == pytest.approx(achievable, abs=1e-9)
             same = enumeration.expected_agreement(whole, threshold, kept, threshold)
-            assert expected_same_decision(engine, kept) == pytest.approx(same, abs=1e-9)
+            assert engine.agreement(kept, engine.threshold) == pytest.approx(same, abs=1e-9)
     assert seen_zero > 10
     assert seen_multi > 10
 
@@ -97,9 +95,9 @@ def test_naive_bayes_equals_its_own_enumeration(coarse: bool) -> None:
         engine = SddEngine.build(model.to_network(), model.class_variable, "0", classifier.features, threshold)
         for kept in subsets(4):
             potential = brute_force.potential_agreement(classifier, kept)
-            assert maximum_potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
+            assert potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
             achievable = brute_force.achievable_agreement(classifier, kept)
-            assert maximum_achievable_agreement(engine, kept).agreement == pytest.approx(achievable, abs=1e-9)
+            assert engine.best_cut(kept).agreement == pytest.approx(achievable, abs=1e-9)
 
 
 def test_the_search_runs_on_the_engine() -> None:
@@ -156,7 +154,7 @@ def test_forty_outputs_of_a_circuit_need_no_table() -> None:
     instances = engine.instances(range(40))
     np.testing.assert_allclose(sorted(instances.positive), expected, atol=1e-15)
     assert engine.root.potential_agreement() == pytest.approx(1.0)
-    assert maximum_potential_agreement(engine, [0, 1]) == pytest.approx(1.0)
+    assert potential_agreement(engine, [0, 1]) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("certain", [[1.0, 0.0], [0.0, 1.0], [0.25, 0.75]])
@@ -174,64 +172,4 @@ def test_one_compilation_serves_all_thresholds() -> None:
     for threshold in (0.0, 0.1, 0.3, 0.9):
         other = SddEngine.from_compilation(engine.compilation, threshold)
         expected = enumeration.potential_agreement(whole, threshold, [])
-        assert maximum_potential_agreement(other, []) == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("name", ["bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis"])
-def test_published_naive_bayes_networks_equal_the_dense_engine(given_networks: Path, name: str) -> None:
-    folder = given_networks / "files" / "trimbn"
-    model = tb.read_ace(folder / f"{name}.net.cnf", folder / f"{name}.net.lmap")
-    dense = DenseEngine.build(tb.BayesianClassifier(model, positive="0", threshold=0.5))
-    engine = SddEngine.build(model.to_network(), model.class_variable, "0", model.feature_names, 0.5)
-    rng = np.random.default_rng(1)
-    for _ in range(4):
-        kept = tuple(int(i) for i in rng.choice(model.n_features, size=model.n_features // 2, replace=False))
-        compare(engine, kept, dense.instances(kept))
-
-
-@pytest.mark.parametrize(
-    ("path", "n_features"),
-    [
-        ("PE/uai-2006/BN_78.erg.gz", 13),
-        ("MPE/iscas89/s386.scan.erg.gz", 13),
-        ("MPE/iscas89/c432.isc.erg.gz", 7),
-    ],
-)
-def test_general_networks_equal_contraction(given_folder: Path, path: str, n_features: int) -> None:
-    network = read_general(given_folder, path)
-    target, features = class_and_features(network)
-    assert len(features) == n_features
-    engine = SddEngine.build(network, target, network.states(target)[0], features, 0.5)
-    if path.endswith("c432.isc.erg.gz"):
-        # The contraction takes half a minute: only what needs no second engine.
-        assert engine.instances([]).positive == pytest.approx([0.5])
-        assert engine.compilation.n_elements < 20_000
-        return
-    joint = joint_distribution(network, [target, *features])
-    for kept in ((), (0, 3, 7), (1, 2, 5, 12), tuple(range(13))):
-        away = tuple(i for i in range(n_features) if i not in kept)
-        signed = np.where(is_positive(joint[0], joint[1], 0.5), joint[0] + joint[1], -joint[0] - joint[1])
-        positive, negative, d = (table.sum(axis=away).reshape(-1) for table in (joint[0], joint[1], signed))
-        compare(engine, kept, Instances(positive, negative, d))
-
-
-def read_general(folder: Path, path: str) -> tb.BayesianNetwork:
-    if not (folder / "files" / "uai2008" / path).is_file():
-        pytest.skip(f"TRIMBENCH_CACHE does not hold files/uai2008/{path}")
-    return tb.BayesianNetwork.read(folder / "files" / "uai2008" / path)
-
-
-def class_and_features(network: tb.BayesianNetwork) -> tuple[str, tuple[str, ...]]:
-    """The first binary root, and all leaves."""
-    roots = [v for v in network.nodes if not network.parents(v) and network.children(v) and network.cardinality(v) == 2]
-    return roots[0], tuple(node for node in network.nodes if not network.children(node))
-
-
-def compare(engine: SddEngine, kept: Sequence[int], expected: Instances) -> None:
-    instances = engine.instances(kept)
-    assert instances.positive.sum() == pytest.approx(expected.positive.sum(), abs=1e-9)
-    potential = 0.5 * (1.0 + float(np.abs(expected.signed).sum()))
-    assert maximum_potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
-    assert best_cut(instances, 0.5).agreement == pytest.approx(best_cut(expected, 0.5).agreement, abs=1e-9)
-    for threshold in (0.1, 0.37, 0.5, 0.9):
-        assert instances.agreement(threshold) == pytest.approx(expected.agreement(threshold), abs=1e-9)
+        assert potential_agreement(other, []) == pytest.approx(expected, abs=1e-12)

@@ -73,7 +73,7 @@ def test_moving_the_threshold_never_loses(problem: tuple[tb.BayesianClassifier, 
 def test_a_split_lattice_gives_the_same_selection(monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = brute_force.random_classifier(np.random.default_rng(3), [2, 3, 2, 2, 3, 2, 2, 2], 0.5)
     whole = tb.select_by_same_decision(classifier, 3)
-    monkeypatch.setattr("trimbench.trimming.lattice._MAX_LEVEL_ENTRIES", 64)
+    monkeypatch.setattr("trimbench.trimming.subset_batches._MAX_LEVEL_ENTRIES", 64)
     assert tb.select_by_same_decision(classifier, 3) == whole
     assert whole.n_evaluations == 8 + math.comb(8, 2) + math.comb(8, 3)
 
@@ -203,7 +203,7 @@ def test_forgetting_tables_of_sums_changes_nothing(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("engine", ["dense", "log_odds"])
 @pytest.mark.parametrize("budget", [1, 2])
-def test_few_subsets_are_looked_at_one_by_one(engine: EngineName, budget: int) -> None:
+def test_few_subsets_are_enumerated(engine: EngineName, budget: int) -> None:
     classifier = brute_force.random_classifier(np.random.default_rng(3), [2] * 12, 0.4)
     trimming = tb.trim(classifier, budget, engine=engine, evaluation_limit=100)
     assert trimming.optimal

@@ -1,4 +1,4 @@
-"""Predictors whose scores are a sum over features: of the value where it is observed, of a constant where missing."""
+"""Predictors whose scores add up over the features: a weight where observed, a constant where missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench.conformant.layout import CHUNK_ROWS
 from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.problem import Matrix, Vector
+from trimbench.conformant.reduced_problem import Matrix, Vector
 
 Fill = Literal["min", "max", "mean", "median"]
 FILLS: tuple[Fill, ...] = get_args(Fill)
@@ -41,7 +41,7 @@ def conformant_predictor(model: ConformantModel) -> AdditivePredictor:
 def filling_predictor(
     weights: Matrix, biases: Vector, columns: tuple[tuple[int, ...], ...], fill: Vector
 ) -> AdditivePredictor:
-    """Return a logistic regression that takes a constant for each missing column.
+    """Return a logistic regression that fills each missing column with a constant.
 
     Parameters
     ----------
@@ -58,10 +58,7 @@ def filling_predictor(
 def fill_values(rows: NDArray[Any], fill: Fill) -> Vector:
     """Return the minimum, maximum, mean or median of each column of complete rows of numbers.
 
-    Raises
-    ------
-    ValueError
-        When there is no such statistic, or no row.
+    Raises ValueError if `fill` is unknown or there is no row.
     """
     if fill not in FILLS:
         raise ValueError(f"fill must be one of {', '.join(FILLS)}, got {fill!r}")
@@ -75,7 +72,7 @@ def fill_values(rows: NDArray[Any], fill: Fill) -> Vector:
     if fill == "mean":
         return mean
     if rows.dtype.kind in "bu" and rows.max(initial=0) <= 1:
-        # The median of zeros and ones, without sorting; with as many of both it is in the middle.
+        # The median of zeros and ones, without sorting: 1/2 if both are equally frequent.
         return np.where(mean > 0.5, 1.0, np.where(mean < 0.5, 0.0, 0.5))
     return np.asarray(np.median(rows, axis=0), dtype=np.float64)
 
@@ -89,29 +86,25 @@ def naive_bayes_predictor(
 ) -> AdditivePredictor:
     """Learn a naive Bayes classifier by maximum likelihood, with every column a binary feature.
 
+    Raises ValueError if labels do not fit the rows or the classes, or smoothing is negative.
+
     Parameters
     ----------
     rows : ndarray of shape (n_rows, n_columns)
         Zeros and ones.
     labels : array of int, shape (n_rows,)
         From 0 to n_classes - 1.
-    n_classes : int
     columns : tuple of tuple of int
-        Columns of each feature that goes missing as one.
+        Columns of each feature, which are missing together.
     smoothing : float
         Pseudo-count of each value in each class, and of each class.
-
-    Raises
-    ------
-    ValueError
-        When labels do not fit the rows or the classes, or smoothing is negative.
     """
     codes = checked_labels(labels, n_classes, len(rows))
     if not smoothing >= 0:
         raise ValueError(f"smoothing must be 0 or more, got {smoothing!r}")
     counts = np.bincount(codes, minlength=n_classes).astype(np.float64)
     ones = np.stack([rows[codes == k].sum(axis=0, dtype=np.float64) for k in range(n_classes)], axis=1)
-    # Without smoothing, half a row keeps the logarithms of values that a class never has finite.
+    # Without smoothing, a tiny count keeps the logarithms finite for values that a class never has.
     pseudo = max(smoothing, 0.0)
     tiny = 1e-10 if pseudo == 0 else 0.0
     log_one = np.log(ones + pseudo + tiny) - np.log(counts + 2 * pseudo + 2 * tiny)
@@ -123,7 +116,7 @@ def naive_bayes_predictor(
 def predict_all(
     predictors: list[AdditivePredictor], rows: NDArray[np.uint8], missing: NDArray[np.bool_], spread: NDArray[np.intp]
 ) -> list[Matrix]:
-    """Return the log-probabilities of several predictors for the same rows, with one product for all.
+    """Return the log-probabilities of several predictors for the same rows, with one matrix product.
 
     Parameters
     ----------
@@ -165,10 +158,7 @@ def predict_all(
 def checked_labels(labels: ArrayLike, n_classes: int, n_rows: int) -> NDArray[np.int64]:
     """Return labels as positions of classes.
 
-    Raises
-    ------
-    ValueError
-        When there is not one whole number from 0 to n_classes - 1 for each row.
+    Raises ValueError unless there is one whole number from 0 to n_classes - 1 for each row.
     """
     codes = np.asarray(labels)
     if codes.shape != (n_rows,):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.conformant.problem import Matrix, Vector
+from trimbench.conformant.reduced_problem import Matrix, Vector
 
 _PSEUDO_COUNT = 0.5
 
@@ -49,27 +49,14 @@ class BernoulliMixture:
 def fit_mixture(
     rows: NDArray[Any], n_components: int, *, seed: int = 0, max_iterations: int = 100, tolerance: float = 1e-6
 ) -> BernoulliMixture:
-    """Learn a mixture by expectation-maximisation.
+    """Learn a mixture by expectation-maximisation, until the mean log-likelihood gains less than `tolerance`.
 
     Parameters
     ----------
     rows : array of shape (n_rows, n_columns)
         Zeros and ones, NaN where missing.
     n_components : int
-        At least 1; no more than there are rows are used.
-    seed : int
-    max_iterations : int
-    tolerance : float
-        Gain in mean log-likelihood below which the iteration ends.
-
-    Returns
-    -------
-    BernoulliMixture
-
-    Raises
-    ------
-    ValueError
-        When `n_components` is not positive.
+        At least 1; at most one for each row is used.
     """
     if n_components < 1:
         raise ValueError(f"n_components must be 1 or more, got {n_components}")

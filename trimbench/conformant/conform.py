@@ -10,15 +10,17 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench._extras import check_installed
+from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.newton import Solution, solve_newton
-from trimbench.conformant.problem import Matrix, ReducedProblem, Vector, reduce_problem
-from trimbench.conformant.statistics import FeatureStatistics
-from trimbench.conformant.tables import as_numbers, as_table
+from trimbench.conformant.numeric_input import as_numbers, as_table
+from trimbench.conformant.reduced_problem import Matrix, ReducedProblem, Vector, reduce_problem
 
 SolverName = Literal["newton", "gpkit", "cvxpy"]
 SOLVERS: tuple[SolverName, ...] = get_args(SolverName)
+_PACKAGES = {"newton": (), "gpkit": ("gpkit", "cvxopt"), "cvxpy": ("cvxpy",)}
 _INSTEAD = "fit LogisticRegression to the same data, with its default (multinomial) handling of several classes"
 # A solver that leaves a larger residual has not solved the problem.
 _ACCEPTABLE_RESIDUAL = 1e-5
@@ -41,11 +43,11 @@ def conform(
     ----------
     logistic_regression : fitted sklearn.linear_model.LogisticRegression
         Binary or multinomial, regularised or not. Any other classifier with ``coef_``, ``intercept_`` and ``classes_``
-        will do whose ``predict_proba`` is the softmax (for two classes the sigmoid) of its linear scores, as is that of
-        ``SGDClassifier(loss="log_loss")`` for two classes; some rows of X are compared. An object with these three
-        attributes and no ``predict`` holds weights of one's own, and is taken at its word.
+        is accepted if its ``predict_proba`` is the softmax (for two classes the sigmoid) of its linear scores, as with
+        ``SGDClassifier(loss="log_loss")`` for two classes; this is checked on some rows of X. An object with these
+        three attributes and no ``predict`` holds weights of your own, which are not checked.
     X : array of shape (n_rows, n_columns)
-        Complete training rows, labels are not needed. Columns are 0 or 1 unless they are named in `real`.
+        Complete training rows; labels are not needed. Columns are 0 or 1 unless they are named in `real`.
     solver : {"newton", "gpkit", "cvxpy"}
         ``"newton"`` for the reduced form (the default), ``"gpkit"`` for the paper's geometric program, ``"cvxpy"``
         for the reduced form as a cone program. All find the same optimum.
@@ -65,15 +67,17 @@ def conform(
     Raises
     ------
     ValueError
-        When the classifier is not fitted, its probabilities are no softmax of linear scores or it has none, or an
-        argument or a value of X is not allowed.
+        When the classifier is not fitted, its probabilities are not the softmax of its linear scores, or an argument or
+        a value of X is not allowed.
+    MissingExtraError
+        When the packages of the solver are not installed.
     RuntimeError
         When the solver fails.
 
     Notes
     -----
-    Without smoothing, a value that no training row has gets probability 0 in every class: a feature with one value
-    only is taken to have it wherever it is missing.
+    Without smoothing, a value that no training row has gets probability 0 in every class: a feature with a single value
+    is assumed to have it wherever it is missing.
 
     Examples
     --------
@@ -91,6 +95,7 @@ def conform(
     ----------
     Khosravi, Liang, Choi and Van den Broeck (2019), section 4.
     """
+    check_solver(solver)
     weights, biases, classes = linear_scores(logistic_regression)
     layout = FeatureLayout.of(len(weights), categorical, real)
     table = as_table(X, layout.n_columns)
@@ -108,7 +113,7 @@ def conform_to_statistics(
     solver: SolverName = "newton",
     smoothing: float = 1.0,
 ) -> ConformantModel:
-    """Learn the conformant model from what it needs to know of the data: the means of the features.
+    """Learn the conformant model from the means of the features, which is all it needs from the data.
 
     Parameters
     ----------
@@ -125,8 +130,7 @@ def conform_to_statistics(
     ValueError, RuntimeError
         As `conform`.
     """
-    if solver not in SOLVERS:
-        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
+    check_solver(solver)
     if (
         isinstance(smoothing, bool)
         or not isinstance(smoothing, int | float | np.number)
@@ -137,7 +141,7 @@ def conform_to_statistics(
     classes = np.asarray(classes)
     _check_weights(weights, biases, classes, layout, statistics)
     coding = reduce_problem(weights, biases, layout, statistics, float(smoothing))
-    # Where every feature is constant there is nothing to solve, and other solvers take no empty problem.
+    # If every feature is constant there is nothing to solve, and the other solvers reject an empty problem.
     solution = (_solver(solver) if len(coding.problem.linear) else solve_newton)(coding.problem)
     if not solution.residual <= _ACCEPTABLE_RESIDUAL:
         stronger = "more smoothing, or stronger regularisation of the classifier"
@@ -152,10 +156,8 @@ def conform_to_statistics(
 def linear_scores(logistic_regression: Any) -> tuple[Matrix, Vector, NDArray[Any]]:
     """Return weights (n_columns, n_classes), biases and classes of a fitted logistic regression.
 
-    Raises
-    ------
-    ValueError
-        When it is not fitted, is none, has infinite weights, or weights, intercepts and classes do not fit together.
+    Raises ValueError if it is not a fitted classifier, has infinite weights, or its weights, intercepts and classes do
+    not match.
     """
     missing = [name for name in ("coef_", "intercept_", "classes_") if not hasattr(logistic_regression, name)]
     if missing:
@@ -181,7 +183,7 @@ def linear_scores(logistic_regression: Any) -> tuple[Matrix, Vector, NDArray[Any
             f"{intercepts.shape}"
         )
     biases = np.broadcast_to(intercepts, len(coefficients))
-    if len(coefficients) < len(classes):  # scikit-learn keeps the second class only
+    if len(coefficients) < len(classes):  # scikit-learn stores only the second class
         coefficients = np.vstack([np.zeros_like(coefficients), coefficients])
         biases = np.concatenate([[0.0], biases])
     _check_finite(coefficients, biases)
@@ -203,7 +205,7 @@ def _check_weights(
         )
     if len(statistics.means) != layout.n_columns:
         raise ValueError(
-            f"weights and means must be of one length, got {layout.n_columns} weights for each class and "
+            f"weights and means must have the same length, got {layout.n_columns} weights for each class and "
             f"{len(statistics.means)} means"
         )
     _check_finite(weights, biases)
@@ -219,10 +221,10 @@ def _check_probabilities(logistic_regression: Any, X: NDArray[Any], weights: Mat
             f"logistic_regression must give probabilities that are the softmax of its linear scores, got {name} "
             f"without predict_proba; {_INSTEAD}"
         )
-    # Rows from all over the table: sorted by class, the first ones may all be so sure that anything agrees.
+    # Rows from all over the table: if it is sorted by class, the first may all be so certain that anything agrees.
     few = X[np.linspace(0, len(X) - 1, min(len(X), _COMPARED_ROWS)).astype(np.intp)].astype(np.float64)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a table without column names is predicted
+        warnings.simplefilter("ignore")  # about a table without column names
         theirs = np.asarray(logistic_regression.predict_proba(few))
     scores = few @ weights + biases
     ours = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -230,17 +232,32 @@ def _check_probabilities(logistic_regression: Any, X: NDArray[Any], weights: Mat
     if theirs.shape != ours.shape or not np.allclose(theirs, ours, rtol=0, atol=_SAME_PROBABILITY):
         raise ValueError(
             f"logistic_regression must give probabilities that are the softmax of its linear scores, got {name} with "
-            f"others (one-versus-rest, calibrated or clipped ones, say); {_INSTEAD}"
+            f"other probabilities (one-versus-rest, calibrated or clipped, say); {_INSTEAD}"
         )
+
+
+def check_solver(name: str) -> None:
+    """Raise an error unless `name` is a solver whose packages are installed.
+
+    Raises
+    ------
+    ValueError
+        When there is no such solver.
+    MissingExtraError
+        When its packages are not installed.
+    """
+    if name not in SOLVERS:
+        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {name!r}")
+    check_installed(*_PACKAGES[name], extra="solvers", what=f"solver={name!r}")
 
 
 def _solver(name: SolverName) -> Callable[[ReducedProblem], Solution]:
     if name == "gpkit":
-        from trimbench.conformant.geometric import solve_gpkit
+        from trimbench.conformant.geometric_program import solve_gpkit
 
         return solve_gpkit
     if name == "cvxpy":
-        from trimbench.conformant.convex import solve_cvxpy
+        from trimbench.conformant.cone_program import solve_cvxpy
 
         return solve_cvxpy
     return solve_newton

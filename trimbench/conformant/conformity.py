@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench.conformant.distribution import ConformantDistribution
 from trimbench.conformant.layout import chunks
-from trimbench.conformant.problem import Matrix
-from trimbench.conformant.tables import as_table
-
-if TYPE_CHECKING:
-    from trimbench.conformant.model import ConformantModel
+from trimbench.conformant.numeric_input import as_table
+from trimbench.conformant.reduced_problem import Matrix
 
 
-def conformity_error(model: ConformantModel, X: ArrayLike) -> float:
+def conformity_error(model: ConformantDistribution, X: ArrayLike) -> float:
     """Return the largest difference between P(class | x) by Bayes' rule and by the weights of the classifier.
 
-    Bayes' rule is taken in log-odds to the first class: of thousands of features, P(class, x) itself has a logarithm so
-    large that its rounding would be all that is seen.
-
-    Parameters
-    ----------
-    model : ConformantModel
-    X : array of shape (n_rows, n_columns)
-        Complete rows. Those that the model gives probability 0 are left out.
-
-    Raises
-    ------
-    ValueError
-        When a feature is real-valued, a value is missing or not allowed.
+    Bayes' rule is applied to log-odds against the first class: with thousands of features, log P(class, x) itself is so
+    large that only its rounding error would be seen. Rows to which the model gives probability 0 are left out.
     """
     if model.layout.real:
         raise ValueError("conformity_error takes discrete features only, got a model with real-valued ones")
@@ -50,7 +35,7 @@ def conformity_error(model: ConformantModel, X: ArrayLike) -> float:
 
 
 def _log_odds(logs: Matrix) -> tuple[Matrix, NDArray[np.bool_]]:
-    """Return logarithms of probabilities less that of the first class, and which rows have probability 0."""
+    """Return logarithms of probabilities minus that of the first class, and which rows have probability 0."""
     never: NDArray[np.bool_] = (logs == -np.inf).any(axis=1)
     finite = np.where(never[:, None], 0.0, logs)
     return finite - finite[:, :1], never

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench.conformant.distribution import ConformantDistribution
 from trimbench.conformant.layout import chunks
-from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.problem import Vector
-from trimbench.conformant.tables import as_row
+from trimbench.conformant.numeric_input import as_row
+from trimbench.conformant.reduced_problem import Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +21,7 @@ class Explanation:
     Attributes
     ----------
     predicted, against : label
-        The class that is explained and the one that it is held against.
+        The class that is explained and the class that it is compared with.
     features : tuple of int
         The explanation: the fewest support features that keep the classification while all opposing features are
         observed, strongest first. Positions in the layout, which are the columns where all features are binary.
@@ -46,23 +46,12 @@ class Explanation:
     kept_log_odds: float
 
 
-def explain(model: ConformantModel, x: ArrayLike, against: Any = None) -> Explanation:
-    """Return the sufficient explanation of the classification of one row.
+def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) -> Explanation:
+    """Return the sufficient explanation of the classification of one row, see `ConformantModel.explain`.
 
     The log-odds of a naive Bayes model are a sum over the observed features, so that taking support features by
     decreasing evidence gives the fewest. Of classes with equal scores the first is predicted, as in
     `ConformantModel.predict` and by the classifier itself (the paper counts an even prediction as the second).
-
-    Parameters
-    ----------
-    model : ConformantModel
-    x : array of shape (n_columns,)
-    against : label, optional
-
-    Raises
-    ------
-    ValueError
-        When `x` is no row of the model, or `against` is no other class.
 
     References
     ----------
@@ -84,7 +73,7 @@ def explain(model: ConformantModel, x: ArrayLike, against: Any = None) -> Explan
     reached[-1] = log_odds
     # An even prediction is the first of the two classes.
     enough = reached > 0 if winner > other else reached >= 0
-    enough[-1] = True  # a row that is even but for rounding
+    enough[-1] = True  # a row that is even up to rounding
     size = int(np.argmax(enough))
     return Explanation(
         model.classes[winner],
@@ -98,10 +87,10 @@ def explain(model: ConformantModel, x: ArrayLike, against: Any = None) -> Explan
     )
 
 
-def explain_by_weight(model: ConformantModel, explanation: Explanation, x: ArrayLike) -> tuple[int, ...]:
-    """Return the baseline of Figure 6: as many support features, by the size of their weight.
+def explain_by_weight(model: ConformantDistribution, explanation: Explanation, x: ArrayLike) -> tuple[int, ...]:
+    """Return the baseline of Figure 6: the same number of support features, by the size of their weights.
 
-    A weight tells what flipping a value does to the log-odds, not what its absence does. Of a categorical feature the
+    A weight says what flipping a value does to the log-odds, not what its absence does. For a categorical feature, the
     largest difference between the weight of its value and that of another counts.
 
     Parameters
@@ -128,20 +117,8 @@ def explain_by_weight(model: ConformantModel, explanation: Explanation, x: Array
     return tuple(ordered[: len(explanation.features)].tolist())
 
 
-def feature_evidence(model: ConformantModel, row: Vector, winner: int, other: int) -> Vector:
-    """Return what observing each feature of a row adds to the log-odds of one class over another.
-
-    Parameters
-    ----------
-    model : ConformantModel
-    row : ndarray of shape (n_columns,)
-    winner, other : int
-        Positions of the classes.
-
-    Returns
-    -------
-    ndarray of shape (n_features,)
-    """
+def feature_evidence(model: ConformantDistribution, row: Vector, winner: int, other: int) -> Vector:
+    """Return what observing each feature adds to the log-odds of one class over another, shape (n_features,)."""
     difference = model.weights[:, winner] - model.weights[:, other]
     by_column = np.where(np.isnan(row), 0.0, row) * difference
     observed = np.bincount(model.layout.feature_of_column, weights=by_column, minlength=model.layout.n_features)
@@ -151,12 +128,12 @@ def feature_evidence(model: ConformantModel, row: Vector, winner: int, other: in
     return evidence
 
 
-def _row(model: ConformantModel, x: ArrayLike) -> NDArray[np.float64]:
+def _row(model: ConformantDistribution, x: ArrayLike) -> NDArray[np.float64]:
     (row,) = chunks(as_row(x, model.layout.n_columns), model.layout, missing=True)
     return row
 
 
-def _classes(model: ConformantModel, scores: Vector, against: Any) -> tuple[int, int]:
+def _classes(model: ConformantDistribution, scores: Vector, against: Any) -> tuple[int, int]:
     labels = model.classes.tolist()
     winner = int(np.argmax(scores))  # as `predict`
     if isinstance(against, np.generic):
@@ -164,8 +141,8 @@ def _classes(model: ConformantModel, scores: Vector, against: Any) -> tuple[int,
     if against is None:
         if len(labels) > 2:
             raise ValueError(
-                f"against must name the class that the predicted one, {labels[winner]!r}, is held against, as there "
-                f"are {len(labels)}; choose one of {[label for label in labels if label != labels[winner]]}"
+                f"against must name the class to compare the predicted one, {labels[winner]!r}, with, as there are "
+                f"{len(labels)} classes; choose one of {[label for label in labels if label != labels[winner]]}"
             )
         return winner, 1 - winner
     if against not in labels or labels.index(against) == winner:

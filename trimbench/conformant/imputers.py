@@ -1,4 +1,4 @@
-"""Imputation of missing columns by methods that look at the observed ones: the baselines of the experiments."""
+"""Imputers, which fill missing columns in from the observed ones: the baselines of the experiments."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench.conformant.additive import FILLS, fill_values
 from trimbench.conformant.bernoulli_mixture import fit_mixture
-from trimbench.conformant.problem import Matrix
-from trimbench.conformant.tables import as_table
+from trimbench.conformant.numeric_input import as_table
+from trimbench.conformant.reduced_problem import Matrix
 
 ImputerName = Literal["min", "max", "mean", "median", "em", "normal_draw", "mice", "knn"]
 IMPUTERS: tuple[ImputerName, ...] = get_args(ImputerName)
@@ -30,7 +30,7 @@ def fit_imputer(
     n_nearest_features: int | None = None,
     max_iterations: int = 10,
 ) -> Imputer:
-    """Fit an imputer to rows, and return the function that fills others.
+    """Fit an imputer to rows, and return a function that fills the gaps of others.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ def fit_imputer(
         ``"min"``, ``"max"``, ``"mean"``, ``"median"``: a constant for each column. ``"em"``: expectations of a mixture
         of independent binary columns, learned by expectation-maximisation. ``"normal_draw"``: a draw from a normal
         distribution with the mean and deviation of the observed values of the column, which is what the published
-        experiments ran under the name of EM. ``"mice"``: chained equations (scikit-learn's IterativeImputer).
-        ``"knn"``: the mean of the nearest rows (scikit-learn's KNNImputer).
+        experiments ran under the name EM. ``"mice"``: chained equations (scikit-learn's IterativeImputer). ``"knn"``:
+        the mean of the nearest rows (scikit-learn's KNNImputer).
     rows : array of shape (n_rows, n_columns)
-        Training rows, or the rows to fill themselves; NaN where missing. Any finite numbers, but for ``"em"``: zeros
-        and ones.
+        Training rows, or the rows to fill themselves; NaN where missing. Any finite numbers; for ``"em"`` zeros and
+        ones.
     seed : int
     n_components : int
         Of ``"em"``.
@@ -56,14 +56,14 @@ def fit_imputer(
     Returns
     -------
     callable
-        From rows with NaN to complete rows; columns that are missing in every training row are filled with 0. What it
-        fills in a column of zeros and ones by ``"mice"`` is between 0 and 1.
+        Takes rows with NaN and returns complete rows. Columns that are missing in every training row are filled with 0;
+        in columns of zeros and ones ``"mice"`` fills in values between 0 and 1.
 
     Raises
     ------
     ValueError
-        When there is no imputer of that name, no row, or a value is not allowed; from the function that is returned,
-        when its rows have other columns or a value that is not allowed.
+        When the name is unknown, there is no row, or a value is not allowed; the returned function raises it for rows
+        with the wrong columns or a value that is not allowed.
     """
     if name not in IMPUTERS:
         raise ValueError(f"imputer must be one of {', '.join(IMPUTERS)}, got {name!r}")
@@ -86,7 +86,7 @@ def fit_imputer(
 
 
 def _checked(table: NDArray[Any], imputer: str, name: str) -> NDArray[Any]:
-    """Return a table of values that an imputer takes."""
+    """Return a table whose values an imputer accepts."""
     if table.dtype.kind == "f" and np.isinf(table).any():
         row, column = np.argwhere(np.isinf(table))[0]
         raise ValueError(
@@ -102,21 +102,15 @@ def _checked(table: NDArray[Any], imputer: str, name: str) -> NDArray[Any]:
 
 
 def _are_binary(table: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which columns have no other values than 0 and 1; one without any value is such a column."""
+    """Tell which columns hold no values but 0 and 1; a column without any value is one of them."""
     return np.asarray((np.isnan(table) | (table == 0) | (table == 1)).all(axis=0))
 
 
 def _constant(rows: NDArray[Any], name: Any) -> _Fill:
     if rows.dtype.kind == "f" and np.isnan(rows).any():
-        statistics: dict[str, Callable[..., Any]] = {
-            "min": np.nanmin,
-            "max": np.nanmax,
-            "mean": np.nanmean,
-            "median": np.nanmedian,
-        }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # a column without any value
-            values = np.nan_to_num(np.asarray(statistics[name](rows, axis=0)))
+            values = np.nan_to_num(np.asarray(getattr(np, f"nan{name}")(rows, axis=0)))
     else:
         values = fill_values(rows, name)
     return lambda gaps: np.where(np.isnan(gaps), values, gaps)

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Rows that are looked at at a time: bounds the memory that checks and products need.
+# Rows that are processed at a time, which bounds the memory for checks and products.
 CHUNK_ROWS = 8192
 
 
 @dataclass(frozen=True)
 class FeatureLayout:
     """Which columns belong to which feature.
+
+    Raises ValueError when a column is out of range or belongs to two features, or a categorical feature has no column.
 
     Attributes
     ----------
@@ -24,12 +26,7 @@ class FeatureLayout:
     categorical : tuple of tuple of int
         Columns of each one-hot encoded feature: exactly one of them is 1.
     real : tuple of int
-        Columns of real-valued features. Every column that is in neither is a binary feature with values 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        When a column is out of range or belongs to two features, or a categorical feature has no column.
+        Columns of real-valued features. All other columns are binary features with values 0 and 1.
     """
 
     n_columns: int
@@ -58,12 +55,9 @@ class FeatureLayout:
     def of(
         cls, n_columns: int, categorical: Sequence[Sequence[int]] | None = None, real: Sequence[int] | None = None
     ) -> FeatureLayout:
-        """Return the layout for lists of columns, as a user gives them.
+        """Return the layout for lists of columns.
 
-        Raises
-        ------
-        ValueError
-            When they are no lists of positions, or not allowed in a layout.
+        Raises ValueError if they are not lists of positions, or not allowed in a layout.
         """
         groups = () if categorical is None else categorical
         if isinstance(groups, str) or not isinstance(groups, Iterable):
@@ -95,19 +89,9 @@ class FeatureLayout:
 
 
 def chunks(rows: NDArray[Any], layout: FeatureLayout, *, missing: bool) -> Iterator[NDArray[np.float64]]:
-    """Give the rows in parts, as float64, each checked against the layout.
+    """Yield the rows, of shape (n_rows, n_columns), in parts, as float64, each checked against the layout.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-    layout : FeatureLayout
-    missing : bool
-        Whether NaN is allowed.
-
-    Raises
-    ------
-    ValueError
-        When a value is not allowed for its feature.
+    Raises ValueError if a value is not allowed for its feature; NaN is allowed if `missing`.
     """
     for start in range(0, len(rows), CHUNK_ROWS):
         part = np.asarray(rows[start : start + CHUNK_ROWS], dtype=np.float64)
@@ -116,13 +100,7 @@ def chunks(rows: NDArray[Any], layout: FeatureLayout, *, missing: bool) -> Itera
 
 
 def as_positions(columns: Any, name: str) -> tuple[int, ...]:
-    """Return columns as whole numbers.
-
-    Raises
-    ------
-    ValueError
-        When they are no list of positions, a mask for example.
-    """
+    """Return columns as whole numbers; raise ValueError if they are not a list of positions (a mask, say)."""
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise ValueError(f"{name} must be a list of columns, got {columns!r}; write [{columns!r}] for one column")
     listed = list(columns)

@@ -1,4 +1,4 @@
-"""How well predictions with missing features keep to the classifier and to the truth."""
+"""How close predictions with missing features stay to the classifier and to the truth."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.conformant.additive import checked_labels
-from trimbench.conformant.problem import Matrix
+from trimbench.conformant.reduced_problem import Matrix
 
 # The published experiments add this to a probability before they take its logarithm.
 _FLOOR = 1e-14
@@ -34,15 +34,11 @@ def accuracy(truth: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:
 def weighted_f1(truth: NDArray[np.int64], predicted: NDArray[np.int64], n_classes: int) -> float:
     """Return the F1 score of each class, averaged with the frequencies of the classes; 0 for one never predicted.
 
+    Raises ValueError if a label is beyond the classes.
+
     Parameters
     ----------
     truth, predicted : ndarray of int, shape (n_rows,)
-    n_classes : int
-
-    Raises
-    ------
-    ValueError
-        When a label is beyond the classes.
     """
     actual = checked_labels(truth, n_classes, len(predicted))
     given = checked_labels(predicted, n_classes, len(actual))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.conformant.problem import Evaluation, Matrix, ReducedProblem, Vector
+from trimbench.conformant.reduced_problem import Evaluation, Matrix, ReducedProblem, Vector
 
 # Below this the moment equations hold to rounding, unless there are thousands of features; then the search ends when
 # a step no longer helps.
@@ -27,9 +27,9 @@ class Solution:
     residual : float
         Largest violation of the moment equations; 0 at the optimum.
     value : float
-        Objective: mean log-likelihood up to what does not depend on the parameters.
+        Objective: mean log-likelihood up to a constant.
     iterations : int
-        0 where the solver does not tell.
+        0 if the solver does not report it.
     conformity_error : float
         Largest difference between the log-odds of the solver's own probabilities and the weights that they must
         have; 0 for a solver on the reduced form, where it cannot arise.
@@ -46,16 +46,8 @@ def solve_newton(problem: ReducedProblem) -> Solution:
     """Maximise the concave objective.
 
     The Hessian is block-diagonal (a number for each binary feature) plus a matrix of rank K, so that a step costs
-    O(n K^2) by the identity of Woodbury. Its damping follows how well the quadratic model has predicted: the plain
-    Newton step from a saturated start goes far beyond where the model holds.
-
-    Parameters
-    ----------
-    problem : ReducedProblem
-
-    Returns
-    -------
-    Solution
+    O(nK^2) by Woodbury's identity. Its damping adapts to how well the quadratic model has predicted: the plain Newton
+    step from a saturated start goes far beyond the region where the model holds.
     """
     point = problem.start()
     at = problem.evaluate(point)

@@ -1,30 +1,5 @@
-"""The methods as scikit-learn estimators, each loaded when it is first used."""
+"""The methods as scikit-learn estimators; ``__init__.pyi`` lists the names, each of which is loaded on first use."""
 
-from __future__ import annotations
+import lazy_loader
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from trimbench.estimators.naive_conformant import IncompleteRowsWarning, NaiveConformantClassifier
-    from trimbench.estimators.selection_corrected import SelectionCorrectedNB
-
-__all__ = ["IncompleteRowsWarning", "NaiveConformantClassifier", "SelectionCorrectedNB"]
-
-_HOME = {
-    "IncompleteRowsWarning": "trimbench.estimators.naive_conformant",
-    "NaiveConformantClassifier": "trimbench.estimators.naive_conformant",
-    "SelectionCorrectedNB": "trimbench.estimators.selection_corrected",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'trimbench.estimators' has no attribute {name!r}; it has {__all__}")
-    value: object = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

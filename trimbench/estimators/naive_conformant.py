@@ -13,10 +13,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trimbench.conformant.conform import SolverName, conform
+from trimbench.conformant.conform import SolverName, check_solver, conform
 from trimbench.conformant.explanations import Explanation
 from trimbench.conformant.layout import as_positions
-from trimbench.conformant.tables import as_row
+from trimbench.conformant.numeric_input import as_row
 
 _NUMERIC = ("gaussian", "cut")
 _MARGIN = 0.05
@@ -30,9 +30,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     """Logistic regression with expected predictions for rows with missing features.
 
     It is fitted to the complete training rows; the others are left out, with an `IncompleteRowsWarning` that says how
-    many they are. A row without missing features is classified by the logistic regression
-    itself; a missing value (NaN) is averaged out under the naive Bayes model that conforms with it and fits the
-    features best.
+    many. A row without missing features is classified by the logistic regression itself; a missing value (NaN) is
+    averaged out under the naive Bayes model that conforms with it and fits the features best.
 
     Parameters
     ----------
@@ -45,10 +44,10 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Positions of columns whose numbers are codes of categories: one variable each. Other columns are binary where
         the training rows have zeros and ones only, and numeric otherwise.
     numeric : {"gaussian", "cut"}
-        What becomes of numeric columns: Gaussian in each class, or 1 above the mean plus 0.05 standard deviations and 0
-        below, as in the paper.
+        How numeric columns are modelled: Gaussian in each class, or 1 above the mean plus 0.05 standard deviations and
+        0 below, as in the paper.
     max_iter : int
-        Iterations of the logistic regression at most.
+        Most iterations of the logistic regression.
 
     Attributes
     ----------
@@ -106,7 +105,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Raises
         ------
         ValueError
-            When a value is infinite, no row is complete, there is one class only, or a parameter is not allowed.
+            When a value is infinite, no row is complete, there is only one class, or a parameter is not allowed.
 
         Warns
         -----
@@ -117,6 +116,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             raise ValueError(f"numeric must be one of {', '.join(_NUMERIC)}, got {self.numeric!r}")
         if not isinstance(self.inverse_penalty, int | float | np.number) or not self.inverse_penalty > 0:
             raise ValueError(f"inverse_penalty must be a positive number, got {self.inverse_penalty!r}")
+        check_solver(self.solver)
         table, labels = validate_data(self, _without_na(X), y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(labels)
         complete = ~np.isnan(table).any(axis=1)
@@ -176,7 +176,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         ----------
         x : array of shape (n_columns,)
         against : label, optional
-            The one of `classes_` to hold the prediction against; needed where there are more than two.
+            The one of `classes_` to compare the prediction with; required if there are more than two.
 
         Returns
         -------
@@ -186,7 +186,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Raises
         ------
         ValueError
-            When `x` is no row, has a value that its column cannot have, or `against` is no other class.
+            When `x` is not a row, has a value that its column cannot have, or `against` is not another class.
         """
         check_is_fitted(self)
         row = as_row(x, self.n_features_in_)
@@ -199,7 +199,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         return self._encode(table)[0]
 
     def _learn_columns(self, X: NDArray[np.float64]) -> None:
-        """Find out what each column is."""
+        """Determine the kind of each column."""
         given = self.categorical_features
         named = set() if given is None else set(as_positions(given, "categorical_features"))
         for column in named:
@@ -254,7 +254,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
 
 
 def _without_na(X: Any) -> Any:
-    """Return a data frame of objects with NaN for NA of pandas, which scikit-learn does not read."""
+    """Return a data frame of objects with NaN in place of pandas' NA, which scikit-learn does not accept."""
     if not hasattr(X, "isna") or not hasattr(X, "columns") or np.dtype(object) not in set(X.dtypes):
         return X
     return type(X)(np.where(X.isna(), np.nan, X.to_numpy(dtype=object)), index=X.index, columns=X.columns)

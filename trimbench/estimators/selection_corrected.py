@@ -23,8 +23,8 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     Parameters
     ----------
     k : int, default=10
-        Most features to select. All are used where there are no more; features without any correlation with the class
-        are not selected, with a warning where fewer than k are left, unless none has one.
+        Largest number of features to select; all are used if there are no more. Features without any correlation with
+        the class are not selected, with a warning if fewer than k are left, unless no feature has any.
     correct : bool, default=True
         Whether predictions condition on the weak correlations of the discarded features.
     ties : {"exact", "less", "less_equal"}, default="exact"
@@ -119,23 +119,8 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 "Only binary classification is supported. y must have two classes, "
                 f"got {n_classes} class{'es' if n_classes > 1 else ''}; {hint}"
             )
-        self.model_ = fit_selection_corrected(
-            table,
-            response,
-            self._number_to_select(table, response),
-            correct=self.correct,
-            ties=self.ties,  # type: ignore[arg-type]
-            n_alpha=self.n_alpha,
-            n_theta=self.n_theta,
-            n_theta_adjust=self.n_theta_adjust,
-            shape=self.shape,
-            rate=self.rate,
-            theta0=self.theta0,
-            f0=self.f0,
-            f1=self.f1,
-            rule=self.rule,
-            cuts=self.cuts,
-        )
+        settings = self.get_params(deep=False) | {"k": self._number_to_select(table, response)}
+        self.model_ = fit_selection_corrected(table, response, **settings)
         self.selected_ = self.model_.selected
         return self
 
@@ -173,7 +158,7 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         n1 = int(response.sum())
         n_useful = int((correlation(ones0, ones1, len(response) - n1, n1) != 0).sum())
         n_features = table.shape[1]
-        # Without any correlation there is nothing to select by.
+        # Without any correlation there is no basis for a selection.
         if self.k >= n_features or not n_useful:
             return int(n_features)
         if n_useful < self.k:

@@ -13,8 +13,8 @@ not class k, parameter         in the class's block: P(k); in a feature's block:
 not class k, not value v, p.   P(v | k)
 =============================  ===================================================
 
-A parameter of zero is left out: such a clause ends after its indicators. The reader refuses whatever says something
-else or something twice, so that a damaged file, or two files of different networks, do not become another model.
+A parameter of zero is left out: such a clause ends after its indicators. The reader rejects anything else, and anything
+stated twice, so that a damaged file, or files of two networks, never turn into another model.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ROUNDING_TOLERANCE = 0.02
 
 @dataclass(frozen=True)
 class AceProblem:
-    """A feature selection problem as a ``.search`` file states it.
+    """A feature selection problem, as stated in a ``.search`` file.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ def read_ace_problem(search_path: str | Path) -> AceProblem:
     Raises
     ------
     ValueError
-        When the file is cut short, is not UTF-8, or a line cannot be read or says again what was said before.
+        When the file is cut short, is not UTF-8, or a line cannot be read or repeats an earlier one.
     """
     path = Path(search_path)
     header: dict[str, tuple[int, float, float]] = {}
@@ -164,7 +164,7 @@ def _table(
 ) -> NDArray[np.float64]:
     """Return P(last axis | the axes before) as the clauses of one block state it; ``axes[0]`` is the class."""
     table = np.full([literals.cardinalities[axis] for axis in axes], np.nan)
-    # Clauses that name every axis come first: a clause for the class alone speaks of the values that are not zero.
+    # Clauses that name every axis come first: one for the class alone applies to the remaining values.
     for clause in sorted(clauses, key=lambda clause: -len(clause.place)):
         place, where = clause.place, f"{path}, line {clause.line}"
         if not {axes[0]} <= set(place) <= set(axes):
@@ -174,7 +174,7 @@ def _table(
             )
         cells = table[(*(place.get(axis, slice(None)) for axis in axes), ...)]
         free = np.isnan(cells)
-        # A shared parameter beside one of a value's own would be a product of the two: the compiler writes no such row.
+        # A shared parameter beside a value's own would mean the product of the two: the compiler writes no such row.
         if not free.any() or (cells > 0).any():
             raise ValueError(f"{where}: the parameter for {place} is stated twice")
         np.copyto(cells, clause.weight, where=free)

@@ -1,4 +1,4 @@
-"""The lines and clauses of ACE files: what they say, refused when damaged, contradictory or repeated."""
+"""The lines and clauses of ACE files; damaged, contradictory or repeated ones are rejected."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ class LiteralMap:
     ----------
     n_variables : int
         The variables are 1..n_variables.
-    cardinalities : dict from node name to its number of values
-    indicators : dict from variable to (node name, value)
-    weights : dict from variable to the value of a parameter
     """
 
     n_variables: int
@@ -36,10 +33,8 @@ class ParameterClause:
 
     Attributes
     ----------
-    line : int
     place : dict from node name to value
         Where the parameter holds.
-    weight : float
     """
 
     line: int
@@ -48,7 +43,7 @@ class ParameterClause:
 
 
 def numbered_lines(path: Path) -> list[tuple[int, str]]:
-    """Return the lines of a file that are not blank, each with its number; ValueError when it is not UTF-8."""
+    """Return the lines of a file that are not blank, each with its number; raise ValueError if it is not UTF-8."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -64,7 +59,7 @@ def define(mapping: dict[Key, Value], key: Key, value: Value) -> None:
 
 
 def checked_number(text: str, *, highest: float = sys.float_info.max) -> float:
-    """Return the number that `text` says, or raise ValueError when it is outside 0..highest."""
+    """Return the number in `text`, or raise ValueError if it is outside 0..highest."""
     value = float(text)
     if not 0 <= value <= highest:
         raise ValueError(f"a number must be in 0..{highest:g}")
@@ -74,10 +69,7 @@ def checked_number(text: str, *, highest: float = sys.float_info.max) -> float:
 def read_literal_map(path: Path) -> LiteralMap:
     """Read a ``.lmap`` file.
 
-    Raises
-    ------
-    ValueError
-        When a line cannot be read or says again what was said before, or a variable or node is not described.
+    Raises ValueError if a line cannot be read or repeats an earlier one, or a variable or node is not described.
     """
     totals: dict[str, int] = {}
     cardinalities: dict[str, int] = {}
@@ -99,7 +91,7 @@ def read_literal_map(path: Path) -> LiteralMap:
                 case ["cc", "C", literal, weight, "+", ""] if int(literal) < 0 and float(weight) == 1:
                     continue
                 case ["cc", "K" | "S" | "t" | "T", *_]:
-                    continue  # how the compiler was told to work, and sizes that the clauses state as well
+                    continue  # options of the compiler, and sizes that the clauses repeat
                 case _:
                     raise ValueError("unknown kind of line")
         except ValueError as error:
@@ -125,10 +117,7 @@ def read_literal_map(path: Path) -> LiteralMap:
 def read_blocks(path: Path, literals: LiteralMap) -> dict[str, list[ParameterClause]]:
     """Return the parameter clauses of each node in a ``.cnf`` file, nodes in the order of their blocks.
 
-    Raises
-    ------
-    ValueError
-        When a clause cannot be read, or clauses or parameters are missing.
+    Raises ValueError if a clause cannot be read, or clauses or parameters are missing.
     """
     blocks: dict[str, list[ParameterClause]] = {}
     sizes: dict[str, tuple[int, int]] = {}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.distributions import checked_distribution, checked_names
 from trimbench.networks.json_files import read_json, write_json
+from trimbench.networks.probability_tables import checked_distribution, checked_names
 from trimbench.networks.readers import read_parts
 
 if TYPE_CHECKING:
@@ -89,14 +89,8 @@ class BayesianNetwork:
                     f"got {table.shape}"
                 )
             checked[name] = table
-        for field, value in {
-            "nodes": nodes,
-            "_states": known,
-            "_parents": above,
-            "_tables": checked,
-            "_order": order,
-        }.items():
-            object.__setattr__(self, field, value)
+        # The class is frozen.
+        vars(self).update(nodes=nodes, _states=known, _parents=above, _tables=checked, _order=order)
 
     def _check(self, node: str) -> str:
         if node not in self._states:
@@ -148,8 +142,8 @@ class BayesianNetwork:
         for node in self._order:
             rows = self._tables[node][tuple(codes[parent] for parent in self._parents[node])]
             cumulative = np.cumsum(rows, axis=-1)
-            # Rounding can leave the last value just below 1: without the division, a draw from the sliver between
-            # them would give the last state even if its probability is zero.
+            # Rounding can leave the last value just below 1: without the division, a draw from the gap between them
+            # would give the last state even if its probability is zero.
             cumulative /= cumulative[..., -1:]
             codes[node] = (rng.random((n_rows, 1)) >= cumulative).sum(axis=1)
         return pd.DataFrame(
@@ -179,21 +173,22 @@ class BayesianNetwork:
 
     @classmethod
     def read(cls, path: str | Path) -> BayesianNetwork:
-        """Read a network from a file; the format follows from the ending.
+        """Read a network from a file, whose ending determines the format.
 
         Parameters
         ----------
         path : str or Path
             ``.json``: a network that `save` wrote. ``.erg`` (Ergo), ``.uai``, ``.bif``, ``.xmlbif`` or ``.xml``, each
-            also with ``.gz`` behind: distributions that were rounded are normalised, and how far they were off is
-            logged. Nodes without names are called ``"x0", "x1", ...``, states without names ``"0", "1", ...``.
+            optionally followed by ``.gz``: rounded distributions are normalised, and the largest deviation is logged.
+            Nodes without names are called ``"x0", "x1", ...``, states without names ``"0", "1", ...``.
 
         Raises
         ------
         OSError
             When the file cannot be opened.
         ValueError
-            When the ending is unknown, or the file is damaged or holds no such network; the message names the file.
+            When the ending is unknown, or the file is damaged or holds another kind of network; the message names the
+            file.
         """
 
         def build(content: Mapping[str, Any]) -> BayesianNetwork:

@@ -1,7 +1,6 @@
 """Reader for networks in the Bayesian Interchange Format (``.bif``).
 
-Libraries that read this format were tried: one keeps probabilities in single precision, the other needs thirty
-packages. The grammar is small.
+The grammar is small, and the libraries that read it keep probabilities in single precision or need thirty packages.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.network_text import (
+from trimbench.networks.file_parsing import (
     NetworkParts,
     checked_shape,
     normalised_tables,
@@ -54,13 +53,10 @@ class _Definition:
 def read_bif(path: Path) -> NetworkParts:
     """Read a network in the Bayesian Interchange Format.
 
-    Probabilities are stated row by row, ``(parents' states) numbers;``, with ``default numbers;`` for rows that are
-    not, or as one ``table numbers;``, in which the node itself varies slowest and its last parent fastest.
+    Probabilities are stated row by row, ``(parents' states) numbers;``, with ``default numbers;`` for the other rows,
+    or as one ``table numbers;``, in which the node itself varies slowest and its last parent fastest.
 
-    Raises
-    ------
-    ValueError
-        When the file cannot be read; the message names the file, the line and the word.
+    Raises ValueError if the file cannot be read; the message names the file, the line and the word.
     """
     return _Reader(path, read_text(path)).network()
 
@@ -219,7 +215,7 @@ class _Reader:
             return np.moveaxis(whole, 0, -1)
         default = rows.pop("default", None)
         missing = math.prod(above) - len(rows)
-        # Rows are distinct: as many as there are combinations are all of them, once each is known to be one.
+        # Rows are distinct: if there are as many as combinations of states, and each is one, none is missing.
         table = np.full((*above, size), np.nan)
         for key, (line, numbers) in rows.items():
             try:

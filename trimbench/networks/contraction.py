@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.distributions import checked_names
-from trimbench.networks.elimination import Plan, plan_slices, plan_whole
+from trimbench.networks.elimination_order import Plan, plan_slices, plan_whole
+from trimbench.networks.probability_tables import checked_names
 
 GIB = 2**30
 # numpy multiplies a broadcast table in runs of the axes that both have; runs shorter than this are slow.
@@ -25,7 +25,7 @@ SHORTEST_RUN = 64
 NUMPY_AXES = 64
 
 
-class ContractionTooLarge(ValueError):  # noqa: N818 - it says what is the matter, not that something is
+class ContractionTooLarge(ValueError):  # noqa: N818 - the name says what went wrong
     """The joint distribution cannot be computed within the limits on memory and work."""
 
 
@@ -92,7 +92,7 @@ def joint_distribution(
     if len(shape) > NUMPY_AXES:
         raise ContractionTooLarge(f"variables must be at most {NUMPY_AXES} (a table's axes), got {len(shape)}")
     relevant = _ancestors(network, names)
-    # Variables of one state carry nothing. Without them no table has more axes than numpy allows.
+    # Variables with one state carry no information. Without them no table has more axes than numpy allows.
     many = [node for node in network.nodes if node in relevant and network.cardinality(node) > 1]
     number = {node: i for i, node in enumerate(many)}
     sizes = [network.cardinality(node) for node in many]

@@ -14,13 +14,10 @@ Model = TypeVar("Model")
 def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
     """Write `content` to `path` through a temporary file beside it.
 
-    Raises
-    ------
-    OSError
-        When the folder does not exist or cannot be written to; an older file at `path` is then untouched.
+    Raises OSError if the folder does not exist or cannot be written to; an older file at `path` is then untouched.
     """
     target = Path(path)
-    # Not mkstemp: its files are readable by their owner alone, and the model would stay so.
+    # Not mkstemp: its files are readable by their owner alone, and so would the model be.
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("x", encoding="utf-8") as stream:
@@ -33,20 +30,10 @@ def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
 
 
 def read_json(path: str | Path, model_format: str, build: Callable[[Mapping[str, Any]], Model]) -> Model:
-    """Read the JSON file at `path` and build a model from it.
+    """Read the JSON file at `path` and build a model from its decoded content.
 
-    Parameters
-    ----------
-    path : str or Path
-    model_format : str
-        What the file's ``"format"`` entry must say.
-    build : callable
-        Makes the model from the decoded content.
-
-    Raises
-    ------
-    ValueError
-        When the file is not JSON, is of another format or its content makes no model; the message names the file.
+    Raises ValueError if the file is not JSON, its ``"format"`` is not `model_format`, or it does not describe a model;
+    the message names the file.
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))

@@ -45,9 +45,9 @@ def learn_naive_bayes(
     Raises
     ------
     ValueError
-        When a table is empty, holds NaN (see `missing`) or two columns of one name; when `features` and `target` have
-        different lengths, or the same row labels in another order; when the smoothing is negative, or a feature has no
-        observed value in some class while the smoothing is 0.
+        When a table is empty, holds NaN (see `missing`) or two columns with the same name; when `features` and `target`
+        have different lengths, or the same row labels in another order; when the smoothing is negative, or a feature
+        has no observed value in some class while the smoothing is 0.
     """
     check_smoothing(smoothing)
     check_rows(features, target)
@@ -55,7 +55,7 @@ def learn_naive_bayes(
     feature_names = [str(label) for label in features.columns]
     likelihoods, value_names = [], []
     for position, name in enumerate(feature_names):
-        # By position: a name that stands twice would select a table; the model refuses such names.
+        # By position: a name that occurs twice would select a table; the model rejects such names.
         codes, values = category_codes(features.iloc[:, position], f"feature {name!r}", missing=missing)
         counts = np.zeros((len(class_names), len(values)))
         seen = codes >= 0
@@ -108,10 +108,7 @@ def _shuffled(rows: pd.Index, others: pd.Index) -> bool:
 def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> tuple[NDArray[np.int64], list[str]]:
     """Return value indices (-1 where missing) and the names of the values.
 
-    Raises
-    ------
-    ValueError
-        When values are missing and may not be, or there is no value at all; `what` names the column in it.
+    Raises ValueError, with the column named as `what`, if values are missing and may not be, or there is none at all.
     """
     if missing not in get_args(MissingValues):
         raise ValueError(f"missing must be 'error' or 'ignore', got {missing!r}")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.distributions import checked_distribution, checked_names
-from trimbench.networks.encoding import encode_columns
 from trimbench.networks.json_files import read_json, write_json
+from trimbench.networks.probability_tables import checked_distribution, checked_names
+from trimbench.networks.value_codes import encode_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +44,7 @@ class NaiveBayes:
     Raises
     ------
     ValueError
-        When a table is not a distribution, shapes do not fit together, or a name stands twice.
+        When a table is not a distribution, shapes do not match, or a name occurs twice.
 
     Examples
     --------
@@ -100,15 +100,14 @@ class NaiveBayes:
                 _names_or_codes(given, table.shape[1], f"value_names of {name!r}")
                 for name, given, table in zip(names, value_names, tables, strict=True)
             )
-        for field, value in {
-            "prior": checked_prior,
-            "likelihoods": tuple(tables),
-            "feature_names": names,
-            "class_names": classes,
-            "value_names": values,
-            "class_variable": class_variable,
-        }.items():
-            object.__setattr__(self, field, value)
+        vars(self).update(  # the class is frozen
+            prior=checked_prior,
+            likelihoods=tuple(tables),
+            feature_names=names,
+            class_names=classes,
+            value_names=values,
+            class_variable=class_variable,
+        )
 
     @property
     def n_features(self) -> int:
@@ -138,7 +137,7 @@ class NaiveBayes:
         Raises
         ------
         ValueError
-            When a column is absent or stands twice, or holds NaN or a value that the model does not know.
+            When a column is absent or occurs twice, or holds NaN or a value that the model does not know.
         """
         return encode_columns(frame, dict(zip(self.feature_names, self.value_names, strict=True)))
 
@@ -175,7 +174,7 @@ class NaiveBayes:
         Raises
         ------
         ValueError
-            When `codes` has another shape or an index that is not one of a value.
+            When `codes` has another shape or an index out of range.
         """
         if codes.ndim != 2 or codes.shape[1] != self.n_features:
             raise ValueError(f"codes must have shape (n_rows, {self.n_features}), got {codes.shape}")
@@ -274,7 +273,7 @@ class NaiveBayes:
         Raises
         ------
         ValueError
-            When the file is not such a model.
+            When the file does not hold such a model.
         """
 
         def build(content: Mapping[str, Any]) -> NaiveBayes:

@@ -1,4 +1,4 @@
-"""Which reader reads which file."""
+"""The reader for each kind of network file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trimbench.networks.bif import read_bif
-from trimbench.networks.network_text import NetworkParts
-from trimbench.networks.number_files import read_ergo, read_uai
+from trimbench.networks.file_parsing import NetworkParts
+from trimbench.networks.uai_and_ergo import read_ergo, read_uai
 from trimbench.networks.xmlbif import read_xmlbif
 
 READERS: dict[str, Callable[[Path], NetworkParts]] = {
@@ -20,7 +20,7 @@ READERS: dict[str, Callable[[Path], NetworkParts]] = {
 
 
 def read_parts(path: Path) -> NetworkParts:
-    """Read a network with the reader for the ending of `path`; ValueError when there is none."""
+    """Read a network with the reader for the ending of `path`; raise ValueError if there is none."""
     name = path.name.lower().removesuffix(".gz")
     reader = READERS.get(Path(name).suffix)
     if reader is None:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.distributions import checked_names
 from trimbench.networks.learning import MissingValues, category_codes, check_rows, check_smoothing
+from trimbench.networks.probability_tables import checked_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,19 +36,19 @@ def learn_tree_augmented(
     target : Series of length n_rows
         The class of each row.
     smoothing : float
-        Pseudo-count of every value, above 0: some combinations of values are hardly ever all observed.
+        Pseudo-count of every value, above 0, because some combinations of values are rarely observed.
     missing : {"error", "ignore"}
         What NaN in a feature means: an error, or a cell that is left out of the counts that need it.
 
     Returns
     -------
     BayesianNetwork
-        The class node is called as `target` ("class" where it has no name).
+        The class node has the name of `target`, or "class" if it has none.
 
     Raises
     ------
     ValueError
-        When the tables do not fit each other, hold NaN (see `missing`), or the smoothing is not positive.
+        When the tables do not match, hold NaN (see `missing`), or the smoothing is not positive.
 
     References
     ----------
@@ -115,7 +115,7 @@ def _parents(information: NDArray[np.float64]) -> list[int | None]:
     """Return the parent of each node in the tree of largest total information; the first node has none."""
     from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-    # Edges of weight 0 would not count as edges, so all are made positive.
+    # Edges of weight 0 would not count as edges, so all weights are made positive.
     tree = minimum_spanning_tree(1.0 + information.max() - information)
     _, above = breadth_first_order(tree, 0, directed=False)
     return [None if parent < 0 else int(parent) for parent in above]

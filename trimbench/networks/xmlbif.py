@@ -11,7 +11,7 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.network_text import (
+from trimbench.networks.file_parsing import (
     NetworkParts,
     checked_shape,
     normalised_tables,
@@ -19,9 +19,9 @@ from trimbench.networks.network_text import (
     read_bytes,
 )
 
-# As in the other interchange format: written by hand, thirds are off by 0.01.
+# As in BIF files: written by hand, thirds are off by 0.01.
 TOLERANCE = 0.02
-# Which elements may stand in which; what is in a property is passed over.
+# Which elements may contain which; the content of a property is skipped.
 INSIDE = {
     "": {"BIF"},
     "BIF": {"NETWORK"},
@@ -45,13 +45,10 @@ class _Entry:
 def read_xmlbif(path: Path) -> NetworkParts:
     """Read a network in XMLBIF 0.3.
 
-    The numbers of a TABLE go through the values of the GIVEN variables in their order, the last fastest but for the
-    FOR variable itself, which is fastest of all. Entities are refused, so a file reads nothing but itself.
+    In the numbers of a TABLE the FOR variable varies fastest, then the GIVEN variables from the last to the first.
+    Entities are rejected, so that a file cannot read another.
 
-    Raises
-    ------
-    ValueError
-        When the file cannot be read; the message names the file and the line.
+    Raises ValueError if the file cannot be read; the message names the file and the line.
     """
     entries = _Reader(path).entries()
     states: dict[str, list[str]] = {}
@@ -104,7 +101,7 @@ def _table(path: Path, entry: _Entry, name: str, shape: list[int]) -> NDArray[np
 
 
 class _Reader:
-    """Collects the variables and definitions of a file, and knows on which lines they stand."""
+    """Collects the variables and definitions of a file, with their lines."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""The adjustment factor: the probability that the discarded features are as weak as they were seen to be."""
+"""The adjustment factor: the probability that the discarded features are as weak as observed."""
 
 from __future__ import annotations
 
@@ -36,21 +36,27 @@ class WeaknessProbabilities:
     log_equal: NDArray[np.float64]
     log_less_equal: NDArray[np.float64]
 
+    def log_factor(self, n_discarded: int, n_tied: int, ties: Ties) -> NDArray[np.float64]:
+        """Return the log of the probability of the discarded features, `n_tied` of which equal the cut-off."""
+        if ties == "less_equal":
+            return n_discarded * self.log_less_equal
+        n_equal = n_tied if ties == "exact" else 0
+        result = np.zeros_like(self.log_less)
+        for count, log_probability in ((n_discarded - n_equal, self.log_less), (n_equal, self.log_equal)):
+            if count:  # 0 times minus infinity is 0 here
+                result += count * log_probability
+        return result
+
 
 def weakness_probabilities(prior: Prior, n0: int, n1: int, cut_ones: tuple[int, int]) -> WeaknessProbabilities:
     """Return the probabilities that a feature is weaker than the cut-off, and that it equals it.
 
     Parameters
     ----------
-    prior : Prior
     n0, n1 : int
         Cases in each class.
     cut_ones : tuple of int
         (I_0, I_1) of a feature at the cut-off gamma > 0.
-
-    Returns
-    -------
-    WeaknessProbabilities
 
     Notes
     -----
@@ -69,14 +75,7 @@ def weakness_probabilities(prior: Prior, n0: int, n1: int, cut_ones: tuple[int, 
 
 
 class WeaknessSums:
-    """The sums of `weakness_probabilities`, part by part, for whoever goes through the tables anyway.
-
-    Parameters
-    ----------
-    prior : Prior
-    n0, n1 : int
-    cut_ones : tuple of int
-    """
+    """The sums of `weakness_probabilities`, part by part, for callers that go through the tables anyway."""
 
     def __init__(self, prior: Prior, n0: int, n1: int, cut_ones: tuple[int, int]) -> None:
         self._at_least, self._above = region_bounds(cut_ones, n0, n1)
@@ -101,12 +100,12 @@ def log_adjustment(
 ) -> NDArray[np.float64]:
     """Return the log of the adjustment factor A_alpha.
 
+    Raises ValueError if `ties` is unknown, or what was discarded has probability 0 at every alpha.
+
     Parameters
     ----------
-    prior : Prior
-    selection : Selection
     ties : {"exact", "less", "less_equal"}
-        What is known of a discarded feature: that it is weaker than the cut-off, or exactly as strong where it is
+        What is known about a discarded feature: that it is weaker than the cut-off, or exactly as strong if it is
         ("exact"); that it is weaker ("less"); that it is not stronger ("less_equal").
     weakness : WeaknessProbabilities, optional
         Of the cut-off, if they have been computed already.
@@ -115,27 +114,12 @@ def log_adjustment(
     -------
     ndarray of shape (n_alpha,)
         (p - k) log q, and 0 where nothing was discarded.
-
-    Raises
-    ------
-    ValueError
-        When `ties` is unknown, or what was discarded has probability 0 at every alpha.
     """
     check_ties(ties)
     if selection.n_discarded == 0:
         return np.zeros(prior.n_alpha)
     weakness = weakness or weakness_probabilities(prior, selection.n0, selection.n1, selection.cut_ones)
-    if ties == "less_equal":
-        result = selection.n_discarded * weakness.log_less_equal
-    else:
-        n_equal = selection.n_tied if ties == "exact" else 0
-        result = np.zeros(prior.n_alpha)
-        for count, log_probability in (
-            (selection.n_discarded - n_equal, weakness.log_less),
-            (n_equal, weakness.log_equal),
-        ):
-            if count:  # 0 times minus infinity is 0 here
-                result += count * log_probability
+    result = weakness.log_factor(selection.n_discarded, selection.n_tied, ties)
     if not np.isfinite(result).any():
         raise ValueError(
             "the discarded features have probability 0 under the prior at every alpha; set theta0=0 or a wider prior "
@@ -165,7 +149,7 @@ def _log_complement(
 ) -> NDArray[np.float64]:
     """Return log(1 - P(H | alpha)) for the region H = H+ or H- of `bounds`.
 
-    Where next to nothing is left, the difference would be rounding: the cells outside of the region are summed there.
+    Where almost nothing is left, the difference would be rounding error, so the cells outside the region are summed.
     """
     left = 1.0 - probability
     for place in np.flatnonzero(left < _LEAST_DIFFERENCE):

@@ -16,7 +16,7 @@ from scipy.special import gammaln
 
 from trimbench.selection_bias.prior import Prior
 
-# Bytes of one table: beyond this the alphas are done in several parts.
+# Bytes of one table: beyond this the alphas are processed in several parts.
 _PART = 4 * 2**20
 
 
@@ -50,11 +50,10 @@ def count_tables(prior: Prior, n0: int, n1: int, n_cases: int) -> Iterator[Count
 
     Parameters
     ----------
-    prior : Prior
     n0, n1 : int
         Cases in each class.
     n_cases : int
-        Decides, with alpha, the grid over theta; at least n0 + n1.
+        Determines, with alpha, the grid over theta; at least n0 + n1.
     """
     grids = [prior.theta_nodes(n_cases, alpha) for alpha in prior.alphas()]
     n_nodes = np.array([len(theta) for theta, _ in grids])

@@ -15,7 +15,7 @@ from trimbench.selection_bias.prior import check_whole
 
 @dataclass(frozen=True, eq=False)
 class CrossValidated:
-    """Predictions for each case by a classifier that has not seen it.
+    """Predictions for each case by a classifier that was not trained on it.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ def cross_validate_selection(
     n_folds : int, optional
         Default: leave-one-out. Otherwise each class is dealt out evenly to the folds, in random order.
     seed : int
-        Of that order.
+        Determines that order.
     **settings
         As for `fit_selection_corrected`, apart from `correct` and `selection_rows`.
 
@@ -63,7 +63,7 @@ def cross_validate_selection(
     """
     for name in ("correct", "selection_rows"):
         if name in settings:
-            raise TypeError(f"{name} cannot be set here: both predictions are returned, and each fold selects itself")
+            raise TypeError(f"{name} cannot be set here: both predictions are returned, and each fold selects features")
     check_whole("seed", seed, 0)
     table = checked_table("X", X)
     response = checked_response(y, len(table))

@@ -1,8 +1,9 @@
-"""The naive Bayes classifier with correction for feature selection, for features of several categories."""
+"""The naive Bayes classifier with correction for feature selection, for features with several categories."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -115,7 +116,7 @@ def fit_discrete_selection_corrected(
     f0: float = 1.0,
     f1: float = 1.0,
 ) -> DiscreteSelectionCorrectedModel:
-    """Select the k features of largest Cramer's V, and fit a classifier that knows it.
+    """Select the k features with the largest Cramer's V, and fit a classifier that accounts for the selection.
 
     The model is that of `fit_selection_corrected` with Dirichlet in place of Beta: phi_yj ~ Dirichlet(alpha theta_j),
     theta_j ~ Dirichlet(1, ..., 1). With two categories it is the same.
@@ -130,13 +131,13 @@ def fit_discrete_selection_corrected(
     correct : bool
     ties : {"exact", "less", "less_equal"}
     n_categories : array of int of shape (n_features,), optional
-        Categories of each feature; default: those up to the largest that occurs, at least two.
+        Number of categories of each feature; default: one more than the largest that occurs, at least two.
     factor : {"auto", "enumerate", "simulate"}
         How the probability of weakness is computed: exactly, from all counts that a feature can have (three categories:
         up to about 100 cases), or from features drawn from the model. "auto" enumerates where that takes seconds.
     n_simulations : int
-        Features drawn for each alpha and number of categories. The error of log A is p - k times that of a logarithm
-        of a frequency: see `log_adjustment_error`.
+        Features drawn for each alpha and number of categories. The error of log A is p - k times that of the logarithm
+        of a frequency, see `log_adjustment_error`.
     seed : int
         Of the simulation.
     n_alpha, shape, rate, f0, f1
@@ -149,7 +150,7 @@ def fit_discrete_selection_corrected(
     Raises
     ------
     ValueError
-        When an argument is out of range, a feature has more than five categories, or selected features do not depend
+        When an argument is out of range, a feature has more than five categories, or a selected feature does not depend
         on y at all.
 
     References
@@ -186,16 +187,9 @@ def fit_discrete_selection_corrected(
             group = [j for j in discarded if categories[j] == v]
             n_tied = sum(values[j] == cut for j in group)
             weakness = _weakness(alphas, v, sizes, cut, factor, n_simulations, rng)
-            log_factor += _log_factor(weakness, len(group), n_tied, ties)
+            log_factor += weakness.probabilities.log_factor(len(group), n_tied, ties)
             error = np.hypot(error, len(group) * weakness.log_errors)
-    log_likelihood, predictive = np.zeros(n_alpha), []
-    known: dict[bytes, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
-    for j in order[:n_selected]:
-        if counts[j].tobytes() not in known:
-            known[counts[j].tobytes()] = _marginal(alphas, counts[j], sizes)
-        log_mass, log_predictive = known[counts[j].tobytes()]
-        log_likelihood += log_mass
-        predictive.append(log_predictive)
+    log_likelihood, predictive = _marginals(alphas, [counts[j] for j in order[:n_selected]], sizes)
     gamma = (float(cut) / (sizes[0] * sizes[1] * sum(sizes))) ** 0.5
     return DiscreteSelectionCorrectedModel(
         selected=np.array(order[:n_selected]),
@@ -207,7 +201,7 @@ def fit_discrete_selection_corrected(
         log_adjustment=log_factor,
         log_adjustment_error=error,
         log_likelihood=log_likelihood,
-        log_predictive=tuple(predictive),
+        log_predictive=predictive,
     )
 
 
@@ -231,13 +225,14 @@ def _weakness(
     return enumerated_weakness(alphas, n_categories, *sizes, cut)
 
 
-def _log_factor(weakness: DiscreteWeakness, n_discarded: int, n_tied: int, ties: Ties) -> NDArray[np.float64]:
-    found = weakness.probabilities
-    if ties == "less_equal":
-        return n_discarded * found.log_less_equal
-    n_equal = n_tied if ties == "exact" else 0
-    result = (n_discarded - n_equal) * found.log_less if n_discarded > n_equal else np.zeros_like(found.log_less)
-    return result + n_equal * found.log_equal if n_equal else result
+def _marginals(
+    alphas: NDArray[np.float64], counts: Sequence[NDArray[np.int64]], sizes: tuple[int, int]
+) -> tuple[NDArray[np.float64], tuple[NDArray[np.float64], ...]]:
+    """Return the sum of log M over the features, and log P(x* = v | y*) of each; equal counts are computed once."""
+    distinct = {c.tobytes(): c for c in counts}
+    known = {key: _marginal(alphas, c, sizes) for key, c in distinct.items()}
+    found = [known[c.tobytes()] for c in counts]
+    return sum((log_mass for log_mass, _ in found), np.zeros(len(alphas))), tuple(table for _, table in found)
 
 
 def _marginal(

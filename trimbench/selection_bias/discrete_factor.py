@@ -1,4 +1,4 @@
-"""Adjustment factor of features with several categories, by enumeration or by simulation.
+"""Adjustment factor for features with several categories, by enumeration or simulation.
 
 The dependence of a feature on the response is measured by Cramer's V of their table,
 V^2 = chi^2 / n = sum_v d_v^2 / (n n0 n1 m_v), d_v = n0 c_1v - n1 c_0v, m_v = c_0v + c_1v. For two categories it is the
@@ -29,7 +29,6 @@ class DiscreteWeakness:
 
     Attributes
     ----------
-    probabilities : WeaknessProbabilities
     log_errors : ndarray of shape (n_alpha,)
         Standard error of log P(V < gamma): 0 where it was enumerated.
     """
@@ -54,7 +53,7 @@ def strength(counts0: NDArray[np.int64], counts1: NDArray[np.int64]) -> Fraction
 
 
 def strengths(counts0: NDArray[np.int64], counts1: NDArray[np.int64], n0: int, n1: int) -> NDArray[np.float64]:
-    """Return the same rounded, for counts whose last axis is the categories; the other axes broadcast."""
+    """Return `strength` in floating point, for counts with the categories in the last axis; the others broadcast."""
     difference = (n0 * counts1 - n1 * counts0).astype(float)
     result: NDArray[np.float64] = (difference**2 / np.maximum(counts0 + counts1, 1)).sum(axis=-1)
     return result
@@ -75,8 +74,6 @@ def enumerated_weakness(
     Parameters
     ----------
     alphas : ndarray of shape (n_alpha,)
-    n_categories : int
-    n0, n1 : int
     cut : Fraction
         `strength` of the feature at the cut-off.
     """
@@ -116,7 +113,7 @@ def simulated_weakness(
     n_simulations: int,
     rng: np.random.Generator,
 ) -> DiscreteWeakness:
-    """Estimate the same from features drawn from the model.
+    """Estimate the probabilities of `enumerated_weakness` from features drawn from the model.
 
     Parameters
     ----------
@@ -124,7 +121,6 @@ def simulated_weakness(
         As for `enumerated_weakness`.
     n_simulations : int
         Features drawn for each alpha.
-    rng : Generator
     """
     log_less, log_equal = np.empty(len(alphas)), np.empty(len(alphas))
     for place, alpha in enumerate(alphas):
@@ -140,7 +136,7 @@ def simulated_weakness(
             relative = strengths(counts[0], counts[1], n0, n1) / float(cut) - 1.0
             less += int((relative < -1e-10).sum())
             equal += int((np.abs(relative) <= 1e-10).sum())
-        # Half a case more keeps the log finite where none was seen.
+        # Half a case more keeps the log finite if none was seen.
         log_less[place] = math.log((less + 0.5) / (n_simulations + 1.0))
         log_equal[place] = math.log((equal + 0.5) / (n_simulations + 1.0))
     share = np.exp(log_less)
@@ -158,7 +154,7 @@ def _compare(
     for row, counts0 in enumerate(ways0):
         values = strengths(counts0, ways1, n0, n1)
         less[row] = values < float(cut)
-        # Rounding can decide only what is this near.
+        # Rounding can matter only this close to the cut.
         for column in np.flatnonzero(np.abs(values - float(cut)) <= 1e-9 * float(cut)):
             exact = strength(counts0, ways1[column])
             less[row, column], equal[row, column] = exact < cut, exact == cut

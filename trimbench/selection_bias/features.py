@@ -1,4 +1,4 @@
-"""Checked input, and real values cut at their medians."""
+"""Checks of tables and responses, and the cuts that make real values zeros and ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ class Binariser:
 
     Attributes
     ----------
-    n_features : int
     cuts : ndarray of shape (n_features,), optional
         A value becomes 1 if it is greater than its feature's cut; None for features that are 0 and 1 already.
     """
@@ -27,7 +26,7 @@ class Binariser:
     def fit(
         cls, X: NDArray[Any], unlabelled: NDArray[Any] | None = None, cuts: NDArray[np.float64] | None = None
     ) -> Binariser:
-        """Learn the cuts: medians, apart from those that are known.
+        """Learn the cuts: medians, except where they are known.
 
         Parameters
         ----------
@@ -49,22 +48,15 @@ class Binariser:
         return cls(X.shape[1], learned)
 
     def transform(self, X: ArrayLike, columns: NDArray[np.int64] | None = None) -> NDArray[np.uint8]:
-        """Return zeros and ones.
+        """Return zeros and ones, of shape (n_cases, n_features or the number of columns).
+
+        Raises ValueError if X is not a table of numbers with the right number of columns, or not binary where required.
 
         Parameters
         ----------
         X : array of shape (n_cases, n_features)
         columns : ndarray of int, optional
             Features to return; default: all.
-
-        Returns
-        -------
-        ndarray of shape (n_cases, n_features or the number of columns)
-
-        Raises
-        ------
-        ValueError
-            When X is no table of numbers with the right number of columns, or not binary where it must be.
         """
         values = checked_table("X", X)
         if values.shape[1] != self.n_features:
@@ -83,7 +75,7 @@ class Binariser:
 
 
 def known_cuts(X: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Return the cuts of columns that are binary in all cases; what is binary in a part of them may be real.
+    """Return the cuts of columns that are binary in all cases; what is binary in some cases may be real in others.
 
     Parameters
     ----------
@@ -106,13 +98,7 @@ def known_cuts(X: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def checked_cuts(cuts: ArrayLike | None, n_features: int) -> NDArray[np.float64] | None:
-    """Return the cuts that a user gave.
-
-    Raises
-    ------
-    ValueError
-        When they are not one number or NaN for each feature.
-    """
+    """Return given cuts; raise ValueError unless they are one number or NaN for each feature."""
     if cuts is None:
         return None
     try:
@@ -127,13 +113,7 @@ def checked_cuts(cuts: ArrayLike | None, n_features: int) -> NDArray[np.float64]
 
 
 def checked_table(name: str, X: ArrayLike) -> NDArray[Any]:
-    """Return a table of finite numbers.
-
-    Raises
-    ------
-    ValueError
-        When it is something else.
-    """
+    """Return X as an array, or raise ValueError unless it is a table of finite numbers."""
     values = _as_array(name, X)
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(
@@ -154,13 +134,7 @@ def checked_table(name: str, X: ArrayLike) -> NDArray[Any]:
 
 
 def checked_response(y: ArrayLike, n_cases: int) -> NDArray[np.int64]:
-    """Return the response as zeros and ones.
-
-    Raises
-    ------
-    ValueError
-        When it has another length, other values or one class only.
-    """
+    """Return the response as zeros and ones; raise ValueError for another length, other values or a single class."""
     values = _as_array("y", y)
     if values.shape != (n_cases,):
         raise ValueError(f"y must have one value for each of the {n_cases} cases, got shape {values.shape}")
@@ -177,10 +151,7 @@ def checked_response(y: ArrayLike, n_cases: int) -> NDArray[np.int64]:
 def checked_rows(name: str, rows: ArrayLike | None, y: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return row numbers; None means all rows.
 
-    Raises
-    ------
-    ValueError
-        When they are no row numbers (or a mask), have repetitions, or lack a class.
+    Raises ValueError if they are not row numbers (or a mask), repeat a row, or lack a class.
     """
     if rows is None:
         return np.arange(len(y))
@@ -199,13 +170,7 @@ def checked_rows(name: str, rows: ArrayLike | None, y: NDArray[np.int64]) -> NDA
 
 
 def checked_more_cases(unlabelled: ArrayLike, n_features: int) -> NDArray[Any]:
-    """Return the cases without response.
-
-    Raises
-    ------
-    ValueError
-        When they are no table of numbers with the same features.
-    """
+    """Return the cases without response; raise ValueError unless they are a table of numbers with the same features."""
     more = checked_table("unlabelled", unlabelled)
     if more.shape[1] != n_features:
         raise ValueError(f"unlabelled must have the {n_features} features of X, got {more.shape[1]} features")

@@ -21,7 +21,7 @@ _PART = 2**19
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """What the predictions need to know of features with some (I_0, I_1).
+    """What the predictions need to know about features with some (I_0, I_1).
 
     Attributes
     ----------
@@ -47,16 +47,10 @@ def marginals(
 
     Parameters
     ----------
-    prior : Prior
     pairs : ndarray of shape (n_pairs, 2)
         I_0 and I_1.
-    n0, n1 : int
     observe : callable, optional
-        Is shown the tables of each part of the alphas, for other sums over them.
-
-    Returns
-    -------
-    Marginals
+        Called with the tables of each part of the alphas, for other sums over them.
 
     References
     ----------
@@ -147,7 +141,6 @@ def slides_grid(share: float, theta0: float, n_theta: int) -> tuple[NDArray[np.f
     ----------
     share : float
         Ones of the feature among all cases, m_j.
-    theta0 : float
     n_theta : int
         N; the grid has 2 N + 1 points.
 

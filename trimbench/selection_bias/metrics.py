@@ -1,4 +1,4 @@
-"""How good and how honest predictive probabilities are."""
+"""How accurate and how well calibrated predictive probabilities are."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def prediction_quality(y: ArrayLike, probabilities: ArrayLike) -> PredictionQual
     Raises
     ------
     ValueError
-        When the shapes do not fit, or a label is not 0 or 1, or a row of probabilities is none.
+        When the shapes do not match, a label is not 0 or 1, or a row is not a distribution.
 
     References
     ----------
@@ -87,17 +87,12 @@ class Calibration:
 
 
 def calibration(y: ArrayLike, probabilities: ArrayLike) -> Calibration:
-    """Sort predictions into ten classes and compare them with what happened.
+    """Sort predictions into ten classes and compare them with what happened; the sums can be added over repetitions.
 
     Parameters
     ----------
     y : array of shape (n_cases,)
     probabilities : array of shape (n_cases, 2)
-
-    Returns
-    -------
-    Calibration
-        Sums, which can be added over repetitions.
 
     References
     ----------

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from trimbench._extras import check_installed
 from trimbench.selection_bias.adjustment import Ties, check_ties
 from trimbench.selection_bias.features import Binariser, checked_more_cases, checked_response, checked_table
 from trimbench.selection_bias.mixture_factor import MixtureFactor
@@ -29,9 +30,9 @@ class Convergence:
     Attributes
     ----------
     r_hat : float
-        Rank-normalised split R-hat; near 1 where the chains agree. Chains start at random places, so that it is 1 for
-        several that all stand still at one value, as they do where the posterior has one point of the grid. Infinite
-        where they stand still at different ones, NaN where there are too few draws.
+        Rank-normalised split R-hat; near 1 where the chains agree. Chains start at random places, so it is 1 if several
+        chains all stay at one value, as they do when the posterior is concentrated on one point of the grid. Infinite
+        if they stay at different values, NaN if there are too few draws.
     effective_sample_size : float
         Of all chains together, for the bulk of the distribution.
     """
@@ -41,7 +42,7 @@ class Convergence:
 
     @property
     def converged(self) -> bool:
-        """Whether R-hat is at most `R_HAT_LIMIT`; one that is not defined is not."""
+        """Whether R-hat is defined and at most `R_HAT_LIMIT`."""
         return self.r_hat <= R_HAT_LIMIT
 
 
@@ -88,9 +89,10 @@ class MixturePosterior:
         """Return R-hat and effective sample size of log(alpha), log(alpha0) and the log of the joint density.
 
         None of them depends on which latent group is called the first. R-hat needs at least four draws of each of two
-        chains. A warning names the quantities whose R-hat is infinite or not defined: they may not have
-        converged.
+        chains. A warning names the quantities whose R-hat is infinite or not defined: they may not have converged.
+        Raises MissingExtraError if arviz-stats is not installed.
         """
+        check_installed("arviz_stats", extra="diagnostics", what="MixturePosterior.diagnostics")
         from arviz_stats.base import array_stats
 
         found = {}
@@ -106,7 +108,7 @@ class MixturePosterior:
         undefined = [name for name, quantity in found.items() if not math.isfinite(quantity.r_hat)]
         if undefined:
             warnings.warn(
-                f"R-hat of {', '.join(undefined)} is infinite or not defined: chains stand still, or there are fewer "
+                f"R-hat of {', '.join(undefined)} is infinite or not defined: chains do not move, or there are fewer "
                 "than two chains of four draws; draw more (n_draws, n_chains) before you trust this posterior",
                 UserWarning,
                 stacklevel=2,
@@ -142,7 +144,7 @@ class MixturePosterior:
         theta, ones, sizes = self.theta[chain, draw], self.ones[chain, draw], self.sizes[chain, draw, :, None]
         concentration = np.full(theta.shape, math.exp(self.log_alpha[chain, draw]))
         concentration[0] = math.exp(self.log_alpha0[chain, draw])
-        # The second is written out, as 1 - p loses the digits of a small rest.
+        # The second is written out, as 1 - p loses digits where p is close to 1.
         log_one = np.log((concentration * theta + ones) / (concentration + sizes))
         log_zero = np.log((concentration * (1.0 - theta) + sizes - ones) / (concentration + sizes))
         groups = np.log(np.array([self.f1, self.f2]) + sizes[:, 0])
@@ -173,7 +175,7 @@ def fit_mixture_selection_corrected(
     f2: float = 1.0,
     unlabelled: ArrayLike | None = None,
 ) -> MixturePosterior:
-    """Select the k features that correlate most with the response, and sample a mixture model that knows it.
+    """Select the k features most correlated with the response, and sample a mixture model that accounts for it.
 
     Each case has a latent label z in {1, 2}; given it, response and features are independent and binary:
     x_j ~ Bernoulli(phi_zj), phi_zj ~ Beta(alpha theta_j, alpha (1 - theta_j)), theta_j ~ Uniform(0, 1), with alpha0 in
@@ -187,11 +189,11 @@ def fit_mixture_selection_corrected(
         Zeros and ones, at least one of each.
     k : int
     correct : bool
-        Whether to condition on the weak correlations of the discarded features. Their probability depends on the
-        labels, too, and enters the conditional distributions of the labels and of alpha.
+        Whether to condition on the weak correlations of the discarded features. Their probability depends on the labels
+        and so enters the conditional distributions of the labels and of alpha.
     ties : {"exact", "less", "less_equal"}
     n_chains, n_warmup, n_draws : int
-        Chains from random states; sweeps that are thrown away and kept in each.
+        Chains from random states; sweeps that are discarded and kept in each.
     seed : int
     theta_step : float
         Metropolis proposals for theta are uniform within this distance, in (0, 1].
@@ -212,7 +214,7 @@ def fit_mixture_selection_corrected(
     Raises
     ------
     ValueError
-        When an argument is out of range, or selected features have no correlation with y at all.
+        When an argument is out of range, or a selected feature has no correlation with y at all.
 
     References
     ----------
@@ -258,15 +260,12 @@ def mixture_priors(
 ) -> tuple[Prior, Prior]:
     """Return the priors of alpha and of alpha0.
 
+    Raises ValueError if a value is out of range, with the name that it has here.
+
     Parameters
     ----------
     shape, rate, shape0, rate0, f1, f2, n_alpha, n_theta_adjust
         As for `fit_mixture_selection_corrected`.
-
-    Raises
-    ------
-    ValueError
-        When a value is out of range; it is called by the name that it has here.
     """
     for name, value in (("shape0", shape0), ("rate0", rate0), ("f2", f2)):
         check_positive(name, value)

@@ -2,9 +2,9 @@
 
 Given theta, the numbers of ones s_1 and s_2 in the two latent groups are independent and beta-binomial, as the counts
 of two classes are in the naive Bayes model; given s_g, how they fall on the cases with y = 0 and y = 1 is
-hypergeometric and knows nothing of alpha and theta. So the probability of a strong correlation is a sum over
-(s_1, s_2) of a part with alpha, which depends on the sizes of the groups, and a part with gamma, which depends on how
-the groups cross the classes.
+hypergeometric and does not depend on alpha and theta. So the probability of a strong correlation is a sum over (s_1,
+s_2) of a part with alpha, which depends on the sizes of the groups, and a part with gamma, which depends on how the
+groups cross the classes.
 """
 
 from __future__ import annotations
@@ -27,14 +27,7 @@ _KEPT = 128 * 2**20
 
 @dataclass(frozen=True, eq=False)
 class MixtureFactor:
-    """Adjustment factors for all labellings; computed when first needed, and kept.
-
-    Attributes
-    ----------
-    prior : Prior
-    selection : Selection
-    ties : str
-    """
+    """Adjustment factors for all labellings; computed when first needed, and kept."""
 
     prior: Prior
     selection: Selection
@@ -43,18 +36,14 @@ class MixtureFactor:
     _factors: dict[tuple[int, int], NDArray[np.float64]] = field(default_factory=dict, repr=False)
 
     def log_factor(self, first0: int, first1: int) -> NDArray[np.float64]:
-        """Return log A for each alpha.
+        """Return log A for each alpha, of shape (n_alpha,).
 
         Parameters
         ----------
         first0, first1 : int
             Cases of the first latent group with y = 0 and with y = 1.
-
-        Returns
-        -------
-        ndarray of shape (n_alpha,)
         """
-        # Which group is called the first does not matter: the smaller one is.
+        # The order of the groups does not matter: the smaller one comes first.
         second0, second1 = self.selection.n0 - first0, self.selection.n1 - first1
         key = min((first0 + first1, first0, first1), (second0 + second1, second0, second1))[1:]
         if key not in self._factors:
@@ -79,12 +68,7 @@ class MixtureFactor:
         n_discarded = self.selection.n_discarded
         if n_discarded == 0:
             return np.zeros(self.prior.n_alpha)
-        found = self.weakness(first0, first1)
-        if self.ties == "less_equal":
-            return n_discarded * found.log_less_equal
-        n_tied = self.selection.n_tied if self.ties == "exact" else 0
-        result = (n_discarded - n_tied) * found.log_less if n_discarded > n_tied else np.zeros(self.prior.n_alpha)
-        return result + n_tied * found.log_equal if n_tied else result
+        return self.weakness(first0, first1).log_factor(n_discarded, self.selection.n_tied, self.ties)
 
     def _joint_of_sums(self, size1: int, size2: int) -> NDArray[np.float64]:
         """Return P(s_1, s_2 | alpha), theta integrated out, of shape (n_alpha, size1 + 1, size2 + 1)."""
@@ -109,7 +93,7 @@ def _shares(selection: Selection, first0: int, first1: int) -> tuple[NDArray[np.
     upper, upper_equal = _upper_bounds(selection.cut_ones, n0, n1)
     size1, size2 = first0 + first1, n0 + n1 - first0 - first1
     total = np.arange(size1 + 1)[:, None] + np.arange(size2 + 1)
-    # P(H_2 >= t | s_2) and P(H_2 <= t | s_2), with a zero for what cannot be.
+    # P(H_2 >= t | s_2) and P(H_2 <= t | s_2), with a zero for impossible values.
     at_least = np.cumsum(ones1[1][:, ::-1], axis=1)[:, ::-1]
     at_least = np.concatenate([at_least, np.zeros((size2 + 1, 1))], axis=1)
     at_most = np.concatenate([np.zeros((size2 + 1, 1)), np.cumsum(ones1[1], axis=1)], axis=1)

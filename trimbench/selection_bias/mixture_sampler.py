@@ -14,7 +14,7 @@ from trimbench.selection_bias.simplex import log_rising
 
 @dataclass(frozen=True, eq=False)
 class MixtureData:
-    """What a chain conditions on.
+    """The data and grids that a chain conditions on.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class MixtureData:
 
 @dataclass(eq=False)
 class State:
-    """Where a chain is.
+    """The current state of a chain.
 
     Attributes
     ----------
@@ -77,22 +77,14 @@ def start(data: MixtureData, rng: np.random.Generator) -> State:
 
 
 def sweep(state: State, data: MixtureData, rng: np.random.Generator, theta_step: float, n_theta_steps: int) -> float:
-    """Update every part of a state once, in place.
+    """Update every part of a state once, in place, and return the share of accepted proposals.
 
     Parameters
     ----------
-    state : State
-    data : MixtureData
-    rng : Generator
     theta_step : float
         Metropolis proposals for theta are uniform within this distance.
     n_theta_steps : int
         Proposals for each theta.
-
-    Returns
-    -------
-    float
-        Share of the proposals that were accepted.
     """
     _update_labels(state, data, rng)
     accepted = _update_theta(state, data, rng, theta_step, n_theta_steps)

@@ -177,25 +177,25 @@ def fit_selection_corrected(
     unlabelled: ArrayLike | None = None,
     cuts: ArrayLike | None = None,
 ) -> SelectionCorrectedModel:
-    """Select the k features that correlate most with the response, and fit a classifier that knows it.
+    """Select the k features that correlate most with the response, and fit a classifier that accounts for it.
 
     Parameters
     ----------
     X : array of shape (n_cases, n_features)
-        Zeros and ones, or real values: a feature of two values is cut between them, another at its median.
+        Zeros and ones, or real values: a feature with two values is cut between them, any other at its median.
     y : array of shape (n_cases,)
         Zeros and ones, at least one of each.
     k : int
-        Number of features to select, from 1 to n_features; n_features selects none and corrects nothing.
+        Number of features to select, from 1 to n_features; n_features keeps all and corrects nothing.
     correct : bool
         Whether predictions condition on the weak correlations of the discarded features.
     ties : {"exact", "less", "less_equal"}
-        What is known of a discarded feature: its correlation is below gamma, or equals it where it does ("exact"), is
+        What is known about a discarded feature: its correlation is below gamma, or equals it if it does ("exact"), is
         below it ("less", which the R package predbayescor assumes), or is not above it ("less_equal").
     n_alpha : int
         Number of values of alpha.
     n_theta, n_theta_adjust : int
-        Grids over theta, see `Prior`; n_theta matters to the rule "simpson" only.
+        Grids over theta, see `Prior`; n_theta is used by the rule "simpson" only.
     shape, rate : float
         alpha ~ Inverse-Gamma(shape, rate).
     theta0 : float
@@ -209,8 +209,8 @@ def fit_selection_corrected(
     unlabelled : array of shape (n_more_cases, n_features), optional
         Cases without response whose values count towards the medians, for example the test cases, as in the slides.
     cuts : array of shape (n_features,), optional
-        Where to cut each feature, NaN for its median. What looks binary in a part of the data may be real in the rest:
-        `trimbench.selection_bias.features.known_cuts` of all data says which features are binary.
+        Where to cut each feature, NaN for its median. A feature that looks binary in some rows may be real in others:
+        `trimbench.selection_bias.features.known_cuts` on all data finds the binary features.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def fit_selection_corrected(
     Raises
     ------
     ValueError
-        When an argument is out of range, or selected features have no correlation with y at all.
+        When an argument is out of range, or a selected feature has no correlation with y at all.
 
     Examples
     --------
@@ -263,22 +263,13 @@ def fit_selected(
     correct: bool,
     ties: Ties,
 ) -> SelectionCorrectedModel:
-    """Fit the classifier to features that were selected already.
+    """Fit the classifier to features that have been selected.
 
     Parameters
     ----------
-    prior : Prior
-    selection : Selection
     ones0, ones1 : ndarray of shape (n_features,)
         Ones of all features in each class, over all training cases.
     response : ndarray of shape (n_cases,)
-    binariser : Binariser
-    correct : bool
-    ties : str
-
-    Returns
-    -------
-    SelectionCorrectedModel
     """
     n1 = int(response.sum())
     n0 = len(response) - n1

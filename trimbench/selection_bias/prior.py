@@ -38,8 +38,8 @@ class Prior:
         N of the grid over theta for the adjustment factor, of 2 N + 1 points.
     rule : {"gauss", "simpson"}
         How integrals over theta are computed. All integrands are polynomials in theta of degree n at most (n training
-        cases), so that Gauss and Legendre's rule with n / 2 + 1 nodes is exact: "gauss" takes so many, but not more
-        than 2 n_theta_adjust + 1 (or 4.5 sqrt(n), if that is more), and for small alpha as few as give about nine
+        cases), so the Gauss-Legendre rule with n / 2 + 1 nodes is exact: "gauss" takes that many, but at most 2
+        n_theta_adjust + 1 (or 4.5 sqrt(n) if that is larger), and for small alpha only as many as give about nine
         digits. "simpson" is the rule of the slides.
 
     Raises
@@ -92,7 +92,7 @@ class Prior:
         n_cases : int
             Number of training cases n: the integrands are polynomials of degree n + 1 at most.
         alpha : float
-            With a small alpha the integrands are wide, and fewer nodes do.
+            With a small alpha the integrands are wide, and fewer nodes suffice.
 
         Returns
         -------

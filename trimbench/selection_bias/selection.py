@@ -21,7 +21,7 @@ class Selection:
     features : ndarray of shape (k,)
         Their numbers, from the largest correlation to the smallest; the lower number first where they are equal.
     n_features : int
-        p, how many there were to choose from.
+        p, the number of features to choose from.
     n0, n1 : int
         Number of cases in each class.
     cut_ones : tuple of int
@@ -47,7 +47,7 @@ class Selection:
 
 
 def class_counts(X: NDArray[np.uint8], y: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return I_0 and I_1, the number of ones of each feature in each class.
+    """Return I_0 and I_1, the number of ones of each feature in each class, of shape (n_features,).
 
     Parameters
     ----------
@@ -55,10 +55,6 @@ def class_counts(X: NDArray[np.uint8], y: NDArray[np.int64]) -> tuple[NDArray[np
         Zeros and ones.
     y : ndarray of shape (n_cases,)
         Zeros and ones.
-
-    Returns
-    -------
-    ones0, ones1 : ndarray of shape (n_features,)
     """
     total = X.sum(axis=0, dtype=np.int64)
     ones1 = X[y == 1].sum(axis=0, dtype=np.int64)
@@ -93,17 +89,9 @@ def correlation(ones0: NDArray[np.int64], ones1: NDArray[np.int64], n0: int, n1:
 
 
 def strength_ranks(ones0: NDArray[np.int64], ones1: NDArray[np.int64], n0: int, n1: int) -> NDArray[np.int64]:
-    """Rank features by absolute correlation without rounding: equal ranks mean equal correlations.
+    """Rank features by absolute correlation without rounding, 0 for the weakest; equal ranks mean equal ones.
 
-    Parameters
-    ----------
-    ones0, ones1 : ndarray of shape (n_features,)
-    n0, n1 : int
-
-    Returns
-    -------
-    ndarray of shape (n_features,)
-        0 for the weakest. The square of the correlation is d^2 / (n0 n1 v), d = n0 I1 - n1 I0, v = s (n - s).
+    The square of the correlation is d^2 / (n0 n1 v), d = n0 I1 - n1 I0, v = s (n - s), s = I0 + I1.
     """
     base = max(n0, n1) + 1
     codes, places = np.unique(ones0 * base + ones1, return_inverse=True)
@@ -119,21 +107,13 @@ def strength_ranks(ones0: NDArray[np.int64], ones1: NDArray[np.int64], n0: int, 
 def select_features(ones0: NDArray[np.int64], ones1: NDArray[np.int64], n0: int, n1: int, k: int) -> Selection:
     """Select the k features of largest absolute correlation; ties go to the lower number.
 
+    Raises ValueError if a selected feature has no correlation at all although others are discarded.
+
     Parameters
     ----------
     ones0, ones1 : ndarray of shape (n_features,)
-    n0, n1 : int
     k : int
         From 1 to n_features.
-
-    Returns
-    -------
-    Selection
-
-    Raises
-    ------
-    ValueError
-        When a selected feature has no correlation at all although others are discarded.
     """
     ranks = strength_ranks(ones0, ones1, n0, n1)
     order = np.argsort(-ranks, kind="stable")
@@ -152,13 +132,12 @@ def select_features(ones0: NDArray[np.int64], ones1: NDArray[np.int64], n0: int,
 
 
 def region_bounds(cut_ones: tuple[int, int], n0: int, n1: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the cells (I_0, I_1) whose correlation is at least gamma, and those where it is more.
+    """Return the cells (I_0, I_1) whose correlation is at least gamma, and those where it is larger.
 
     Parameters
     ----------
     cut_ones : tuple of int
         (I_0, I_1) of the feature at the cut-off gamma, with a correlation that is not 0.
-    n0, n1 : int
 
     Returns
     -------
@@ -220,13 +199,7 @@ def _ranks_in_machine_numbers(
 
 
 def checked_k(k: object, n_features: int) -> int:
-    """Return the number of features to select.
-
-    Raises
-    ------
-    ValueError
-        When it is no whole number from 1 to `n_features`.
-    """
+    """Return the number of features to select; raise ValueError unless it is from 1 to `n_features`."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n_features:
         raise ValueError(
             f"k must be a whole number from 1 to {n_features}, the number of features of X, got {k!r}; "

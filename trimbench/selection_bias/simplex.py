@@ -26,7 +26,7 @@ def simplex_nodes(n_categories: int, n_cases: int) -> tuple[NDArray[np.float64],
         V, from 2 to 5.
     n_cases : int
         The integrands are polynomials of degree n_cases + 1 at most, for which n_cases / 2 + 1 nodes in each direction
-            are exact; 4.5 sqrt(n_cases) resolve them; 120 (V = 3), 40 (V = 4) or 18 (V = 5) at most are taken.
+        are exact; 4.5 sqrt(n_cases) resolve them. At most 120 (V = 3), 40 (V = 4) or 18 (V = 5) are taken.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def simplex_nodes(n_categories: int, n_cases: int) -> tuple[NDArray[np.float64],
 
 
 def compositions(n: int, n_categories: int) -> NDArray[np.int64]:
-    """Return all ways to share n cases out to the categories, of shape (n_ways, n_categories)."""
+    """Return all ways to distribute n cases over the categories, of shape (n_ways, n_categories)."""
     bars = np.array(list(itertools.combinations(range(n + n_categories - 1), n_categories - 1)), dtype=np.int64)
     bars = bars.reshape(-1, n_categories - 1)
     ends = np.full((len(bars), 1), n + n_categories - 1)
@@ -70,7 +70,6 @@ def log_rising(a: NDArray[np.float64], count: NDArray[np.int64]) -> NDArray[np.f
 
     Parameters
     ----------
-    a : ndarray of positive float
     count : ndarray of int
         c >= 0; broadcasts with `a`.
     """
@@ -90,11 +89,9 @@ def log_count_probabilities(
 
     Parameters
     ----------
-    alpha : float
     theta : ndarray of shape (n_nodes, n_categories)
     counts : ndarray of shape (n_ways, n_categories)
         Rows sum to n.
-    n : int
 
     Returns
     -------

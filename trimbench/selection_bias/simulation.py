@@ -15,7 +15,7 @@ _BLOCK_ENTRIES = 2**21
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """What is simulated.
+    """Settings of a simulation from the naive Bayes model.
 
     Attributes
     ----------
@@ -100,15 +100,6 @@ class Simulated:
 def simulate_blocks(settings: ModelSettings, rng: np.random.Generator) -> Iterator[FeatureBlock]:
     """Draw the features block by block, so that memory does not grow with their number.
 
-    Parameters
-    ----------
-    settings : ModelSettings
-    rng : Generator
-
-    Yields
-    ------
-    FeatureBlock
-
     References
     ----------
     Li, Zhang and Neal (2008), "Bayesian naive Bayes model for binary data".
@@ -157,7 +148,7 @@ def simulate(settings: ModelSettings, rng: np.random.Generator) -> Simulated:
 
 @dataclass(frozen=True)
 class MixtureSettings:
-    """What is simulated from a mixture model.
+    """Settings of a simulation from the mixture model.
 
     Attributes
     ----------
@@ -167,7 +158,6 @@ class MixtureSettings:
         How alike the features of the two latent groups are.
     response : tuple of float
         P(y = 1 | z) in the two latent groups, which are equally frequent.
-    n_train, n_test : int
     """
 
     n_features: int = 2000

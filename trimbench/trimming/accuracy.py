@@ -29,7 +29,7 @@ def cross_validated_accuracy(
 ) -> NDArray[np.float64]:
     """Return the average accuracy over the folds of a naive Bayes classifier on each feature subset.
 
-    A naive Bayes classifier on a subset is that on all features with the weights of the others left out, so one model
+    A naive Bayes classifier on a subset equals the one on all features without the weights of the others, so one model
     for each fold serves all subsets.
 
     Parameters
@@ -40,12 +40,12 @@ def cross_validated_accuracy(
         Two classes.
     subsets : ndarray of bool, shape (n_subsets, n_features)
     positive : str
-        The class that the threshold speaks of.
+        The class whose probability is compared with the threshold.
     threshold : float in (0, 1)
     n_folds : int
         Between 2 and the number of rows.
     rng : numpy.random.Generator
-        Deals the rows to the folds.
+        Assigns the rows to the folds.
     smoothing : float
         Pseudo-count of the naive Bayes classifier.
 
@@ -56,7 +56,7 @@ def cross_validated_accuracy(
     Raises
     ------
     ValueError
-        When there are too few rows for the folds, or the data does not make a classifier.
+        When there are too few rows for the folds, or no classifier can be learned from the data.
     """
     folds = _folds(features, target, positive, threshold, n_folds, rng, smoothing)
     accuracies = np.zeros(len(subsets))
@@ -77,7 +77,7 @@ def select_by_accuracy(
     rng: np.random.Generator,
     smoothing: float = 1.0,
 ) -> tuple[str, ...]:
-    """Select features one by one, each time that with which naive Bayes has the highest cross-validated accuracy.
+    """Select features one by one, each time the one that gives naive Bayes the highest cross-validated accuracy.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def select_by_accuracy(
     Raises
     ------
     ValueError
-        When the budget is negative, there are too few rows for the folds, or the data does not make a classifier.
+        When the budget is negative, there are too few rows for the folds, or no classifier can be learned.
     """
     if budget < 0:
         raise ValueError(f"budget must be a number of features, 0 or more, got {budget!r}")
@@ -115,14 +115,14 @@ def select_by_accuracy(
 
 @dataclass(frozen=True, eq=False)
 class _Fold:
-    """What a naive Bayes model that was learned on the other folds says of the rows of this one.
+    """What a naive Bayes model learned on the other folds says about the rows of this one.
 
     Attributes
     ----------
     weights : ndarray of shape (n_rows, n_features)
         Log-likelihood ratios.
     needed : float
-        Sum of weights from which on a row is positive.
+        Smallest sum of weights of a positive row.
     truth : ndarray of bool, shape (n_rows,)
         Which rows are positive.
     """

@@ -1,4 +1,4 @@
-"""How far a trimmed classifier agrees with the original (ECA, MAA, MPA)."""
+"""How often a trimmed classifier agrees with the original (ECA, MAA, MPA)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Certified agreement of naive Bayes trimmings with any number of features.
 
-For a subset S with threshold t (in log-odds) and the rest R, both classifiers agree where ``s >= t`` and
-``s + w >= logit(T)`` both hold or both fail, s and w being the sums over S and R with the prior. The sum over R is
-rounded to a grid, and so is that over a large S. Each condition is then asked once too strictly and once too leniently,
-which gives a lower and an upper value.
+For a subset S with threshold t (in log-odds) and the rest R, both classifiers agree where ``s >= t`` and ``s + w >=
+logit(T)`` both hold or both fail, s and w being the sums over S and R with the prior. The sum over R is rounded to a
+grid, and so is that over a large S. Each condition is then tested once too strictly and once too leniently, which gives
+a lower and an upper bound.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trimbench.trimming.budget import highest_cost
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import highest_cost
 from trimbench.trimming.rounded_sums import FAILURE, RoundedSums, rounded_sums
 from trimbench.trimming.thresholds import TIE_TOLERANCE
 from trimbench.trimming.weight_sums import FloatArray, WeightSums
 
 DEFAULT_POINTS = 2**20
-# The sums over a subset with up to so many instances are written out instead of rounded.
+# Sums over a subset with at most this many instances are enumerated instead of rounded.
 _EXACT_INSTANCES = 2**16
 # The thresholds next to 0 and 1.
 _LOWEST, _HIGHEST = math.ulp(0.0), math.nextafter(1.0, 0.0)
@@ -93,7 +93,6 @@ class CertifiedEngine:
 
         Parameters
         ----------
-        features : sequence of int
         threshold : float in (0, 1), optional
             T'; default: that of the classifier or the best one on the grid, whichever has the higher lower bound.
         """
@@ -113,7 +112,7 @@ class CertifiedEngine:
         signs = (-1.0, 1.0) if slack else (0.0,)
         edges = np.unique(np.concatenate([part.values + sign * part.slack for part in kept for sign in signs]))
         if not slack:
-            # Points that are known exactly are on one side of a threshold or on the other: it lies between them.
+            # Points that are known exactly lie on one side of a threshold or the other: it is between them.
             edges = 0.5 * (edges[1:] + edges[:-1])
         edges = np.concatenate([[-math.inf], edges, [math.inf]])
         total = np.zeros(edges.size)
@@ -152,11 +151,6 @@ class CertifiedEngine:
         ``(1 - sqrt(1 - 4 Pr(c) Pr(not c) B(S)^2)) / 2`` with Bhattacharyya's coefficient ``B``, for naive Bayes the
         product of those of the features in S (Kailath, 1967). The smallest product within the budget is bounded by a
         knapsack whose last item may be cut.
-
-        Parameters
-        ----------
-        costs : sequence of float
-        budget : float
         """
         every = rounded_sums(self.classifier.tables, self.n_points)
         # Pr(c, classified as negative) and Pr(not c, classified as positive), at most.
@@ -217,11 +211,11 @@ class CertifiedEngine:
             cut = above - 1.0 if math.isinf(below) else below + 1.0
         else:
             cut = 0.5 * (below + above)
-        # A threshold of 0 or 1 is none: it would not look at the features.
+        # A threshold of 0 or 1 would ignore the features.
         return min(max(1.0 / (1.0 + math.exp(-cut)), _LOWEST), _HIGHEST)
 
     def _bound(self, side: int, kept: _Points, rest: RoundedSums, cut: float, *, strict: bool) -> float:
-        """Return Pr(class, both agree), with each condition asked too strictly or too leniently."""
+        """Return Pr(class, both agree), with each condition tested too strictly or too leniently."""
         reach, miss = self._shares(side, kept, rest, strict=strict)
         reaches_from, misses_below = _edges(cut, kept.slack, strict=strict)
         agree = np.where(kept.values >= reaches_from, reach, 0.0) + np.where(kept.values < misses_below, miss, 0.0)
@@ -234,7 +228,7 @@ class CertifiedEngine:
     def _shares(self, side: int, kept: _Points, rest: RoundedSums, *, strict: bool) -> tuple[FloatArray, FloatArray]:
         """Return the probability that the original is positive, and negative, at each point of the kept features.
 
-        They are bounded apart: an instance near the threshold may count for both, or for neither.
+        They are bounded separately: an instance near the threshold may count for both, or for neither.
         """
         reaches_from, misses_below = _edges(self._needed, kept.slack + rest.slack, strict=strict)
         reach = rest.tails(reaches_from - kept.values)
@@ -243,7 +237,7 @@ class CertifiedEngine:
 
 
 def _edges(level: float, slack: float, *, strict: bool) -> tuple[float, float]:
-    """Return from where on a sum counts as reaching a level, and up to where it counts as missing it.
+    """Return the value from which a sum counts as reaching a level, and below which it counts as missing it.
 
     A sum reaches the level if it is at most `TIE_TOLERANCE` below; it is known up to `slack` and to rounding.
     """

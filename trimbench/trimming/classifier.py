@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.encoding import encode_columns
 from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.networks.value_codes import encode_columns
 from trimbench.trimming.thresholds import is_positive
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class BayesianClassifier:
     target : str, optional
         The class variable. Default: that of the naive Bayes model.
     positive : str
-        The class value that the threshold speaks of.
+        The class value whose probability is compared with the threshold.
     features : sequence of str, optional
         Default: all features of a naive Bayes model, in its order; all leaves of a network.
     threshold : float in [0, 1]
@@ -40,7 +40,7 @@ class BayesianClassifier:
     Raises
     ------
     ValueError
-        When the class is not binary, a name is unknown or stands twice, or the threshold is outside [0, 1].
+        When the class is not binary, a name is unknown or occurs twice, or the threshold is outside [0, 1].
 
     References
     ----------
@@ -77,14 +77,9 @@ class BayesianClassifier:
             raise ValueError(f"positive must be one of {list(classes)}, got {positive!r}")
         chosen = default if features is None else tuple(features)
         feature_indices(known, chosen)
-        for field, value in {
-            "model": understood,
-            "target": name,
-            "positive": positive,
-            "features": chosen,
-            "threshold": checked_threshold(threshold),
-        }.items():
-            object.__setattr__(self, field, value)
+        level = checked_threshold(threshold)
+        # The class is frozen.
+        vars(self).update(model=understood, target=name, positive=positive, features=chosen, threshold=level)
 
     @property
     def n_features(self) -> int:
@@ -164,7 +159,7 @@ class BayesianClassifier:
         if not isinstance(self.model, NaiveBayes):
             removed = tuple(1 + i for i in range(self.n_features) if i not in set(features))
             table = self._network_table.sum(axis=removed)
-            # What is left stands in the order of the classifier.
+            # The remaining axes are in the order of the classifier.
             order = np.argsort(np.argsort(features))
             table = table.transpose(0, *(1 + order))
             return table[0].reshape(-1), table[1].reshape(-1)
@@ -202,7 +197,7 @@ class BayesianClassifier:
 
         Parameters
         ----------
-        frame : DataFrame with one column for each feature (others are not looked at)
+        frame : DataFrame with one column for each feature (others are ignored)
 
         Returns
         -------
@@ -249,13 +244,7 @@ def _outer(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def feature_indices(known: Sequence[str], chosen: Sequence[str]) -> tuple[int, ...]:
-    """Return the position of each chosen feature name.
-
-    Raises
-    ------
-    ValueError
-        When a name is unknown or stands twice.
-    """
+    """Return the position of each chosen feature name; raise ValueError if a name is unknown or occurs twice."""
     if isinstance(chosen, str):
         raise ValueError(f"features must be a sequence of names, got the string {chosen!r}; write [{chosen!r}]")
     position = {name: index for index, name in enumerate(known)}
@@ -268,13 +257,7 @@ def feature_indices(known: Sequence[str], chosen: Sequence[str]) -> tuple[int, .
 
 
 def checked_threshold(threshold: float) -> float:
-    """Return `threshold` as a float.
-
-    Raises
-    ------
-    ValueError
-        When it is not a number in [0, 1].
-    """
+    """Return `threshold` as a float; raise ValueError unless it is a number in [0, 1]."""
     if not isinstance(threshold, int | float | np.number) or not 0.0 <= threshold <= 1.0:
         raise ValueError(f"threshold must be a probability in [0, 1], got {threshold!r}")
     return float(threshold)

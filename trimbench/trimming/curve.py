@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.budget import checked_budget, checked_costs, highest_cost
 from trimbench.trimming.classifier import BayesianClassifier, checked_threshold
+from trimbench.trimming.costs import checked_budget, checked_costs, highest_cost
 from trimbench.trimming.dense import MAX_ENTRIES, DenseEngine
 from trimbench.trimming.engines import Engine, EngineName, make_engine
-from trimbench.trimming.lattice import subset_batches
-from trimbench.trimming.search import AGREEMENT_TOLERANCE
+from trimbench.trimming.naive_bayes_search import AGREEMENT_TOLERANCE
+from trimbench.trimming.subset_batches import subset_batches
 from trimbench.trimming.thresholds import Cut, Instances, best_cut
 from trimbench.trimming.trim import Trimming, exact_trimming, trim
 
@@ -73,7 +73,7 @@ def trim_at_thresholds(
     *,
     evaluation_limit: int | None = None,
 ) -> list[Trimming]:
-    """Trim a classifier for each of several thresholds of its own; its network is contracted or compiled once.
+    """Trim a classifier at each of several original thresholds; its network is contracted or compiled once.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def trim_at_thresholds(
     levels = [checked_threshold(threshold) for threshold in thresholds]
     if not levels:
         raise ValueError("thresholds must be a sequence of at least one number, got none")
-    # What is known of a naive Bayes classifier depends on the threshold, and is quickly made.
+    # The engine of a naive Bayes classifier depends on the threshold, and is quick to build.
     shared = engine
     if isinstance(engine, str) and not classifier.is_naive_bayes:
         shared = make_engine(classifier, engine)
@@ -160,7 +160,7 @@ def _best_of_each(
     candidates: list[tuple[float, float, tuple[int, ...]]],
     limits: Sequence[float],
 ) -> list[Trimming]:
-    """Take candidates by falling bound until no budget can gain from the next."""
+    """Take candidates by decreasing bound until no budget can gain from the next."""
     n_within = [sum(cost <= limit for _, cost, _ in candidates) for limit in limits]
     best: list[tuple[Cut, tuple[int, ...]] | None] = [None] * len(limits)
     while candidates:

@@ -24,7 +24,7 @@ _BLOCK = 2**16
 
 @dataclass(frozen=True, eq=False)
 class DenseMeasure:
-    """d(f') over all instances of a feature subset, and what else is known of each.
+    """d(f') over all instances of a feature subset, and for networks their probabilities.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class DenseMeasure:
     values : ndarray of shape (n_channels, prod(shape))
         First the signed measure. A network that is not naive Bayes has two channels more: Pr(c, f') and Pr(not c, f').
     scratch : ndarray
-        Room for any measure below this one. Only what is read at once is written there: fresh memory for each
+        Room for any measure below this one. Only what is read immediately is written there: new memory for each
         evaluation would cost more than the sums.
     """
 
@@ -104,10 +104,7 @@ class DenseEngine:
     def build(cls, classifier: BayesianClassifier) -> DenseEngine:
         """Make the table.
 
-        Raises
-        ------
-        ValueError
-            When it would have more than `MAX_ENTRIES` entries, or cannot be computed from the network.
+        Raises ValueError if it would have more than `MAX_ENTRIES` entries, or cannot be computed from the network.
         """
         entries = math.prod(classifier.cardinalities)
         if entries > MAX_ENTRIES:

@@ -1,4 +1,4 @@
-"""Which engine computes the agreement of a classifier."""
+"""The engines that compute the agreement of a classifier, and the choice between them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from typing import Literal, Protocol, Self, get_args
 
 import numpy as np
 
+from trimbench._extras import check_installed, is_installed
 from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.contraction import ContractionTooLarge
 from trimbench.trimming import dense, log_odds
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.naive_bayes_search import SignedMeasure
 from trimbench.trimming.sdd_compiler import CircuitError
 from trimbench.trimming.sdd_engine import SddEngine
-from trimbench.trimming.search import SignedMeasure
 from trimbench.trimming.thresholds import Cut, Instances
 
 EngineName = Literal["auto", "dense", "log_odds", "sdd"]
 
-# Up to here the table is the faster of the two: one evaluation is some 10 ms, and deeper ones cost less.
+# Up to this size the table is faster: one evaluation takes about 10 ms, and deeper ones less.
 _DENSE_IS_FASTER = 2**23
-# A network of so many nodes, this share of whose probabilities are 0 or 1, has a small circuit and large tables.
+# A network with this many nodes, and this share of probabilities that are 0 or 1, has a small circuit and large tables.
 _MANY_NODES, _MOSTLY_DETERMINISTIC = 100, 0.75
 
 
@@ -45,23 +47,25 @@ class Engine(Protocol):
 
 
 def check_engine(name: str) -> None:
-    """Raise an error that lists the engines unless `name` is one of them.
+    """Raise an error unless `name` is an engine that is installed.
 
     Raises
     ------
     ValueError
+        When there is no such engine.
+    MissingExtraError
+        When it needs a package that is not installed.
     """
     if name not in get_args(EngineName):
         raise ValueError(f"engine must be one of {list(get_args(EngineName))}, got {name!r}")
+    if name == "sdd":
+        check_installed("pysdd", extra="sdd", what="engine='sdd'")
 
 
 def make_engine(classifier: BayesianClassifier, name: EngineName = "auto") -> Engine:
     """Return the engine called `name`, or for ``"auto"`` the one that fits the size of the model.
 
-    Raises
-    ------
-    ValueError
-        When the name is unknown or the classifier has too many features for the engine.
+    Raises ValueError if the name is unknown or the classifier has too many features for the engine.
     """
     check_engine(name)
     if name == "sdd":
@@ -81,15 +85,25 @@ def _for_network(classifier: BayesianClassifier) -> Engine:
     ------
     ContractionTooLarge
         When the network can neither be contracted within the limits nor is likely to have a small circuit.
+    MissingExtraError
+        When only a circuit is possible and PySDD is not installed.
     """
+    only_sdd = f"engine='auto' for this network with {classifier.n_features} features, too many for a table,"
     if math.prod(classifier.cardinalities) > dense.MAX_ENTRIES:
+        check_installed("pysdd", extra="sdd", what=only_sdd)
         return SddEngine.of(classifier)
-    if isinstance(classifier.model, BayesianNetwork) and _has_small_circuit(classifier.model):
+    has_small_circuit = isinstance(classifier.model, BayesianNetwork) and _has_small_circuit(classifier.model)
+    if has_small_circuit and is_installed("pysdd"):
         try:
             return SddEngine.of(classifier)
         except CircuitError:
             pass  # the table may still be possible
-    return dense.DenseEngine.build(classifier)
+    try:
+        return dense.DenseEngine.build(classifier)
+    except ContractionTooLarge:
+        if has_small_circuit:
+            check_installed("pysdd", extra="sdd", what=only_sdd)
+        raise
 
 
 def _has_small_circuit(network: BayesianNetwork) -> bool:

@@ -1,4 +1,4 @@
-"""Feature selection by information gain: what the features tell of the class, not of the classifier."""
+"""Feature selection by information gain: what the features say about the class, not the classifier."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.budget import checked_budget, checked_costs, is_affordable
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import checked_budget, checked_costs, is_affordable
 from trimbench.trimming.engines import Engine
 
 # Gains closer than this are equal; the feature that comes first is then taken.
@@ -22,7 +22,6 @@ def information_gains(
 
     Parameters
     ----------
-    classifier : BayesianClassifier
     given : sequence of int
         Positions of features whose values are known: the result is I(C; given, F_i).
     engine : Engine, optional

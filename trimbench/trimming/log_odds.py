@@ -1,7 +1,7 @@
 """The log-odds engine: a naive Bayes instance matters only through the sum of its features' weights.
 
-An instance is classified as positive iff its prior log-odds plus the sum of its weights reach ``logit(T)``. So all that
-the agreement of a subset S with the rest R needs is the distribution, under each class, of two independent sums of
+An instance is classified as positive iff its prior log-odds plus the sum of its weights reach ``logit(T)``. So the
+agreement of a subset S with the rest R needs only the distribution, under each class, of two independent sums of
 independent weights. One of them is written out instance by instance; of the other, tail probabilities are found by
 meeting in the middle. Exact for any subset, at a cost of about the square root of the number of instances.
 """
@@ -65,10 +65,7 @@ class LogOddsEngine:
     def instances(self, features: Sequence[int]) -> Instances:
         """Return the instances of a feature subset (given by position).
 
-        Raises
-        ------
-        ValueError
-            When they are more than `MAX_INSTANCES`.
+        Raises ValueError if there are more than `MAX_INSTANCES`.
         """
         if self._is_large(features):
             raise ValueError(
@@ -108,7 +105,7 @@ class LogOddsEngine:
         Parameters
         ----------
         kept, removed : tuple of int
-            Together all features. Subsets in which they begin alike share work.
+            Together all features. Subsets that begin alike share work.
         """
         cardinalities = self.classifier.cardinalities
         if math.prod(cardinalities[i] for i in kept) <= math.prod(cardinalities[i] for i in removed):
@@ -134,7 +131,7 @@ class LogOddsEngine:
         return Instances(positive, negative, positive * (2.0 * above[0] - 1.0) + negative * (2.0 * above[1] - 1.0))
 
     def _starts(self, removed: tuple[int, ...]) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return from which log-odds on the removed features' instances lift f' over the threshold, and their chances.
+        """Return from which log-odds of f' each instance of the removed features lifts it over the threshold.
 
         Returns
         -------
@@ -190,7 +187,6 @@ class LogOddsMeasure:
 
     Attributes
     ----------
-    engine : LogOddsEngine
     features : tuple of int
         What is left.
     removed : tuple of int

@@ -1,9 +1,9 @@
-"""Distributions of sums of many independent weights on a grid, with certified bounds on what rounding did.
+"""Distributions of sums of many independent weights on a grid, with certified bounds on the effect of rounding.
 
-Each weight is rounded to a multiple of the grid's step. The rounding errors of an instance add up to a random sum of
-their own, which is independent of nothing but concentrated: by Hoeffding's inequality it stays within `slack` of its
-mean but for a probability of `FAILURE`. So a tail probability of the true sum lies between two tail probabilities of
-the rounded one.
+Each weight is rounded to a multiple of the grid's step. The rounding errors of an instance add up to a random sum,
+which depends on the other sums but is concentrated: by Hoeffding's inequality it stays within `slack` of its mean
+except with probability `FAILURE`. So a tail probability of the true sum lies between two tail probabilities of the
+rounded one.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ class RoundedSums:
 
     Attributes
     ----------
-    start, step : float
     probabilities : ndarray of shape (n_points,)
         P(K = k), without the instances whose sum is infinite.
     infinite : float
         Probability of an infinite sum: +inf under the positive class, -inf under the negative one.
     error_mean, slack : float
-        The error is within `slack` of its mean but for a probability of `FAILURE`.
+        The error is within `slack` of its mean except with probability `FAILURE`.
     """
 
     start: float
@@ -51,7 +50,7 @@ class RoundedSums:
     def tails(self, queries: FloatArray) -> FloatArray:
         """Return P(corrected rounded sum >= query), for finite sums only."""
         above = np.concatenate([np.cumsum(self.probabilities[::-1])[::-1], [0.0]])
-        # A relative hair keeps a query that falls on a point from being rounded past it.
+        # A tiny margin keeps a query that falls on a point from being rounded past it.
         places = np.ceil((queries - self.start - self.error_mean) / self.step - 1e-9)
         return np.asarray(above[np.clip(places, 0, self.probabilities.size).astype(np.int64)])
 
@@ -106,7 +105,7 @@ def rounded_sums(tables: Sequence[FloatArray], n_points: int) -> tuple[RoundedSu
 
 
 def _add_feature(probabilities: FloatArray, reached: int, shifts: NDArray[np.int64], chances: FloatArray) -> int:
-    """Convolve the first `reached` probabilities with one feature, in place; return how many there are then."""
+    """Convolve the first `reached` probabilities with one feature, in place, and return their new number."""
     before = probabilities[:reached].copy()
     probabilities[:reached] = 0.0
     for shift, chance in zip(shifts.tolist(), chances.tolist(), strict=True):

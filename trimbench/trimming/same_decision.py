@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.budget import checked_budget, checked_costs
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import checked_budget, checked_costs
 from trimbench.trimming.dense import DenseEngine
-from trimbench.trimming.lattice import SubsetBatch, subset_batches
-from trimbench.trimming.search import AGREEMENT_TOLERANCE
+from trimbench.trimming.naive_bayes_search import AGREEMENT_TOLERANCE
+from trimbench.trimming.subset_batches import SubsetBatch, subset_batches
 from trimbench.trimming.thresholds import is_positive
 
 

@@ -1,4 +1,4 @@
-"""The process that compiles one network with PySDD; only here is PySDD imported.
+"""The process that compiles one network with PySDD, which is imported only here.
 
 Run as a program with the number of the parent process and a memory limit in bytes, it reads a pickled `Encoding` from
 its standard input and writes a pickled `Compilation` to its standard output.
@@ -23,17 +23,14 @@ from trimbench.trimming.sdd_circuit import Decisions, Leaf, evaluate, joint_diag
 from trimbench.trimming.sdd_compiler import OUT_OF_MEMORY, Compilation
 from trimbench.trimming.sdd_encoding import Encoding, Fork, Group, Step
 
-# Nodes that are no longer in use are cleared away when there are more of them than this, and than others.
+# Unused nodes are collected once there are more of them than this, and more than used ones.
 _GARBAGE = 500_000
 
 
 def compile_encoding(encoding: Encoding) -> Compilation:
-    """Compile a network in this process, which the SDD library may end.
+    """Compile a network in this process, which the SDD library may terminate.
 
-    Raises
-    ------
-    MemoryError
-        When a table of the evaluation does not fit into memory.
+    Raises MemoryError if a table of the evaluation does not fit into memory.
     """
     from pysdd.sdd import SddManager, Vtree
 
@@ -214,7 +211,7 @@ def _limit_memory(memory: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process when the parent is gone, which may have had no time to stop it."""
+    """End this process once the parent is gone, which may have had no time to stop it."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)

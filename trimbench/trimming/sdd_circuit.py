@@ -25,7 +25,6 @@ class Leaf:
 
     Attributes
     ----------
-    feature : int or None
     table : ndarray of shape (n_nodes, n_states, n_classes)
         One state if there is no feature, and one class for everything but the class variable.
     """
@@ -42,7 +41,6 @@ class Decisions:
     ----------
     left, right : int
         Parts that the factors belong to.
-    n_nodes : int
     node, prime, sub : ndarrays of shape (n_elements,)
         To which sum a product belongs (ascending), and its two factors.
     """
@@ -74,15 +72,8 @@ class Columns:
 def evaluate(circuit: Sequence[Leaf | Decisions]) -> Columns:
     """Return the joint probabilities of class and features.
 
-    Parameters
-    ----------
-    circuit : sequence of Leaf and Decisions
-        Children before parents; the last has one node, the whole network.
-
-    Raises
-    ------
-    MemoryError
-        When a table is too large for the memory of the process.
+    Children come before parents in a circuit; the last part has one node, the whole network. Raises MemoryError if a
+    table is too large for the memory of the process.
     """
     tables: dict[int, NDArray[np.float64]] = {}
     which = []
@@ -108,7 +99,7 @@ def _sum_of_products(part: Decisions, left: NDArray[np.float64], right: NDArray[
         product = left[part.prime[block]][:, :, None, :] * right[part.sub[block]][:, None, :, :]
         node = part.node[block]
         firsts = np.concatenate([[0], 1 + np.flatnonzero(np.diff(node))])
-        # A sum may go on in the next block.
+        # A sum may continue in the next block.
         total[node[firsts]] += np.add.reduceat(product, firsts, axis=0)
     return total
 

@@ -1,7 +1,7 @@
-"""Compilation of a network in a process of its own, and what comes back.
+"""Compilation of a network in a separate process, and its result.
 
-The SDD library ends the process on bad input and when memory runs out, and its objects cannot be handed over. So a new
-interpreter compiles each network (`sdd_child`), and answers with plain arrays.
+The SDD library terminates the process on bad input and when memory runs out, and its objects cannot be passed on. So a
+new interpreter compiles each network (`sdd_child`) and returns plain arrays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trimbench.trimming.sdd_encoding import Encoding
 
 GIB = 2**30
 DEFAULT_MEMORY = 8 * GIB
-# Exit code of a child whose memory did not suffice.
+# Exit code of a child that ran out of memory.
 OUT_OF_MEMORY = 77
 _WHAT_TO_DO = "use engine='dense', or give the classifier fewer features"
 
@@ -42,7 +42,7 @@ class Compilation:
     seconds : tuple of float
         For compiling, reading out, and evaluating.
     peak_bytes : int
-        Most memory that the child had.
+        Peak memory of the child.
     """
 
     joint: Diagram
@@ -55,24 +55,15 @@ class Compilation:
 def compile_network(encoding: Encoding, *, timeout: float | None = None, memory: int = DEFAULT_MEMORY) -> Compilation:
     """Compile a network in a child process.
 
+    Raises ValueError if `timeout` or `memory` is not positive, and CircuitError if time or memory runs out or the child
+    dies.
+
     Parameters
     ----------
-    encoding : Encoding
     timeout : float, optional
         Seconds; None sets no limit.
     memory : int
         Bytes of address space that the child may have.
-
-    Returns
-    -------
-    Compilation
-
-    Raises
-    ------
-    ValueError
-        When `timeout` or `memory` is not positive.
-    CircuitError
-        When time or memory runs out, or the child dies.
     """
     if timeout is not None and not 0 < timeout < math.inf:
         raise ValueError(f"timeout must be positive seconds or None, got {timeout!r}; None sets no limit")

@@ -1,4 +1,4 @@
-"""Decision diagrams over features: functions of an instance, kept small by sharing what does not differ."""
+"""Decision diagrams over features: functions of an instance, kept small by sharing equal parts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Diagram:
     Attributes
     ----------
     features : tuple of int
-        The feature that each level asks for.
+        The feature that each level tests.
     levels : tuple of ndarrays of shape (n_nodes, cardinality)
-        To which node of the next level (or row of `values`) each node goes on for each state.
+        The node of the next level (or row of `values`) that each node leads to in each state.
     values : ndarray of shape (n_rows, n_functions)
     """
 
@@ -82,7 +82,7 @@ class Diagram:
         return len(self.levels[depth]) if depth < len(self.levels) else len(self.values)
 
     def reduced(self) -> Diagram:
-        """Return the same functions with equal nodes made one."""
+        """Return the same functions with equal nodes merged."""
         firsts, which = distinct_rows(self.values)
         values = self.values[firsts]
         levels = []
@@ -95,7 +95,7 @@ class Diagram:
     def restricted(self, features: Sequence[int]) -> Diagram:
         """Return the diagram summed over all features but some."""
         diagram = self
-        # From the last level up: what is below a level that is summed out is then as small as it gets.
+        # From the last level up: what is below a level that is summed out is then as small as possible.
         for feature in reversed(self.features):
             if feature not in features:
                 diagram = diagram.summed(feature).reduced()
@@ -105,7 +105,7 @@ class Diagram:
 def _distinct_sums(terms: NDArray[np.int64], n_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the distinct rows of `terms`, whatever the order in a row, and which of them each row is.
 
-    They are only looked for where there are more sums than nodes to be added: until then a diagram does not grow.
+    They are searched for only if there are more sums than nodes to add: until then a diagram does not grow.
     """
     if len(terms) <= n_nodes:
         return terms, np.arange(len(terms))

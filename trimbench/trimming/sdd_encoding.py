@@ -1,14 +1,14 @@
 """A Bayesian network as a propositional formula for the SDD compiler.
 
-Chance is put into independent Boolean variables, so that each node becomes a function of its parents and of chance: a
-row (p1, p2, ..., pk) of its table is drawn by k - 1 chance variables, the first of which says whether the first state
-is taken, the second whether the second is taken if the first is not, and so on. States of probability 0 take no
-variable, nor does a row with a single possible state, and equal rows of one table share theirs, for only one row
-of a table is in use at a time.
+Chance is represented by independent Boolean variables, so that each node becomes a function of its parents and of
+chance: a row (p1, p2, ..., pk) of its table is drawn by k - 1 chance variables, the first of which says whether the
+first state is taken, the second whether the second is taken if the first is not, and so on. States of probability 0
+take no variable, nor does a row with a single possible state, and equal rows of one table share theirs, for only one
+row of a table is in use at a time.
 
-The class, the features and hidden nodes with a random row have indicator variables of their own: one for a binary
-node, one for each state of another. Roots and nodes that are determined by their parents need none: the compiler puts
-their function in the place of the node. So a network of logic gates is compiled over its inputs alone.
+The class, the features and hidden nodes with a random row have indicator variables: one for a binary node, one for each
+state of another. Roots and nodes that are determined by their parents need none: the compiler substitutes their
+function for the node. So a network of logic gates is compiled over its inputs alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.elimination import members, plan_whole
+from trimbench.networks.elimination_order import members, plan_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +54,6 @@ class Group:
 
     Attributes
     ----------
-    variables : tuple of int
-    assignments : tuple of tuples of bool
     weights : ndarray of shape (n_assignments, 1 or 2)
         One column, or one for the positive and one for the negative class.
     feature : int or None
@@ -90,11 +88,10 @@ class Fork:
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """What the compiler is given: plain data without a PySDD object.
+    """The input of the compiler: plain data without PySDD objects.
 
     Attributes
     ----------
-    n_variables : int
     steps : tuple of Step
         Parents before children.
     vtree : tuple of Group and Fork
@@ -127,22 +124,9 @@ class Encoding:
 
 
 def encode(network: BayesianNetwork, target: str, positive: str, features: Sequence[str]) -> Encoding:
-    """Encode the joint distribution of a binary class and some features.
+    """Encode the joint distribution of a binary class and some other nodes, the features.
 
-    Parameters
-    ----------
-    network : BayesianNetwork
-    target : str
-        A binary node.
-    positive : str
-        One of its states.
-    features : sequence of str
-        Distinct nodes other than the target.
-
-    Returns
-    -------
-    Encoding
-        Of the class, the features and their ancestors; all other nodes are left out.
+    Their ancestors are encoded with them; all other nodes are left out.
     """
     nodes = relevant_nodes(network, [target, *features])
     number = {node: i for i, node in enumerate(nodes)}

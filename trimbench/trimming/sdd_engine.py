@@ -1,8 +1,8 @@
 """The SDD engine: exact agreement of trimmings of any Bayesian network, from a compiled circuit.
 
-The network is compiled once; what is left of the circuit is a decision diagram over the features with Pr(c, f) and
-Pr(not c, f) at its ends. Each distinct end is classified once, and features are summed out of the diagram, not of
-a table of all instances: networks with many zeros or equal parameters have far fewer nodes than instances.
+The network is compiled once; the circuit is then reduced to a decision diagram over the features with Pr(c, f) and
+Pr(not c, f) at its ends. Each distinct end is classified once, and features are summed out of the diagram, not of a
+table of all instances: networks with many zeros or equal parameters have far fewer nodes than instances.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._extras import check_installed
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.trimming.classifier import BayesianClassifier, checked_threshold, feature_indices
@@ -56,7 +57,6 @@ class SddEngine:
 
     Attributes
     ----------
-    threshold : float
     root : SddMeasure
         The measure over all features.
     joint : Diagram
@@ -72,12 +72,9 @@ class SddEngine:
 
     @classmethod
     def of(cls, classifier: BayesianClassifier) -> SddEngine:
-        """Compile a classifier without limits but the default memory.
+        """Compile a classifier with no limit but the default memory.
 
-        Raises
-        ------
-        CircuitError
-            When the network cannot be compiled.
+        Raises CircuitError if the network cannot be compiled.
         """
         model = classifier.model
         network = model.to_network() if isinstance(model, NaiveBayes) else model
@@ -109,28 +106,20 @@ class SddEngine:
     ) -> SddEngine:
         """Compile the classifier.
 
+        Raises ValueError if an argument is not allowed, and CircuitError if the network cannot be compiled.
+
         Parameters
         ----------
-        network : BayesianNetwork
-        target : str
-            The class, a binary node.
         positive : str
-            The state that the threshold speaks of.
+            The state whose probability is compared with the threshold.
         features : sequence of str
             Distinct nodes other than the class; they are later given by their position here.
-        threshold : float in [0, 1]
         timeout : float, optional
             Seconds for the compilation; None sets no limit.
         memory : int
             Bytes that the compiling process may have.
-
-        Raises
-        ------
-        ValueError
-            When the class is not binary, a name is unknown or stands twice, or a number is out of its range.
-        CircuitError
-            When the network cannot be compiled within the limits.
         """
+        check_installed("pysdd", extra="sdd", what="engine='sdd'")
         checked_threshold(threshold)
         _check_names(network, target, positive, features)
         encoding = encode(network, target, positive, tuple(features))
@@ -140,16 +129,13 @@ class SddEngine:
     def from_compilation(cls, compilation: Compilation, threshold: float) -> SddEngine:
         """Return the engine for a threshold: a network that is compiled once serves for all of them.
 
-        Raises
-        ------
-        ValueError
-            When `threshold` is not in [0, 1].
+        Raises ValueError if `threshold` is not in [0, 1].
         """
         level = checked_threshold(threshold)
 
         def with_sign(values: NDArray[np.float64]) -> NDArray[np.float64]:
             mass = values.sum(axis=1)
-            # Without the second condition, ends of probability 0 would be 0.0 and -0.0, and so not be one.
+            # Without the second condition, ends of probability 0 would be 0.0 and -0.0, and not be merged.
             signed = np.where(is_positive(values[:, 0], values[:, 1], level) | (mass == 0), mass, -mass)
             return np.column_stack([values, signed])
 
@@ -159,28 +145,13 @@ class SddEngine:
     def instances(self, features: Sequence[int]) -> Instances:
         """Return the instances of a feature subset (given by position) that have a probability above 0.
 
-        Instances that lead to the same end of the diagram are alike in all that matters here, and stand as one entry
-        with their total probability.
+        Instances that lead to the same end of the diagram are equivalent here, and form one entry with their total
+        probability.
         """
         diagram = self.joint.restricted(features)
         possible = diagram.values[:, :2].sum(axis=1) > 0
         positive, negative, signed = (diagram.values * diagram.counts()[:, None])[possible].T
         return Instances(positive, negative, signed)
-
-
-def maximum_potential_agreement(engine: SddEngine, features: Sequence[int]) -> float:
-    """Return the agreement if each instance of a feature subset is given its likelier class (Definition 4)."""
-    return _potential_agreement(engine.root.diagram.restricted(features))
-
-
-def maximum_achievable_agreement(engine: SddEngine, features: Sequence[int]) -> Cut:
-    """Return the highest agreement of a feature subset over all thresholds, and where it is reached (Definition 3)."""
-    return best_cut(engine.instances(features), engine.threshold)
-
-
-def expected_same_decision(engine: SddEngine, features: Sequence[int]) -> float:
-    """Return the agreement of a feature subset with the threshold kept: its expected SDP (Definition 6)."""
-    return engine.instances(features).agreement(engine.threshold)
 
 
 def _check_names(network: BayesianNetwork, target: str, positive: str, features: Sequence[str]) -> None:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 # Two odds are equal when they differ by less than this factor: products of up to some hundred probabilities
 # carry a relative rounding error of about 1e-14.
 TIE_TOLERANCE = 1e-12
-# Instances are tied over a wider range than classification forgives, so that a threshold half way between two
-# groups is clear of both.
+# Instances are tied over a wider range than classification tolerates, so that a threshold halfway between two groups is
+# clear of both.
 _GROUP_TOLERANCE = 1e-11
 
 
@@ -23,11 +23,6 @@ def is_positive(positive: NDArray[np.float64], negative: NDArray[np.float64], th
     ----------
     positive, negative : ndarrays of one shape
         Pr(c, f) and Pr(not c, f), or both times a common factor.
-    threshold : float in [0, 1]
-
-    Returns
-    -------
-    ndarray of bool of the same shape
     """
     return np.asarray(positive * (1.0 - threshold) >= negative * (threshold * (1.0 - TIE_TOLERANCE)))
 
@@ -66,7 +61,6 @@ class Cut:
 
     Attributes
     ----------
-    agreement : float
     low, high : float
         Every T' with ``low < T' <= high``; ``low == high == 0`` stands for T' = 0 alone.
     """
@@ -76,7 +70,7 @@ class Cut:
     high: float
 
     def representative(self, preferred: float) -> float:
-        """Return `preferred` if it lies in the interval, else a threshold half way."""
+        """Return `preferred` if it lies in the interval, else its middle."""
         if self.low < preferred <= self.high:
             return preferred
         middle = 0.5 * (self.low + self.high)
@@ -91,7 +85,6 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
 
     Parameters
     ----------
-    instances : Instances
     preferred : float
         Of several best intervals, the one that holds this threshold is taken, else the lowest.
 
@@ -127,7 +120,7 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
     if chosen < starts.size:
         above = slice(starts[chosen], starts[chosen + 1] if chosen + 1 < starts.size else None)
         lowest, lowest_negative = positive[order][above], negative[order][above]
-        # Next to 1, a posterior is rounded by more than what classification forgives.
+        # Close to 1, a posterior is rounded by more than classification tolerates.
         while high > low and not is_positive(lowest, lowest_negative, high).all():
             high = math.nextafter(high, 0.0)
     return Cut(agreement_of(float(scores[chosen])), low, high)

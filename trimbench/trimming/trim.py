@@ -1,4 +1,4 @@
-"""Robust trimming: the best feature subset within a budget, with the best threshold."""
+"""Robust trimming: the best feature subset within a budget, with its best threshold."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trimbench.trimming.budget import checked_budget, checked_costs, is_affordable
 from trimbench.trimming.certified import CertifiedEngine
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import checked_budget, checked_costs, is_affordable
 from trimbench.trimming.dense import separation
 from trimbench.trimming.engines import Engine, EngineName, check_engine, make_engine
-from trimbench.trimming.forward import select_forward
-from trimbench.trimming.include_exclude import search_included
+from trimbench.trimming.forward_selection import select_forward
 from trimbench.trimming.log_odds import MAX_ENTRIES, LogOddsEngine
-from trimbench.trimming.search import AGREEMENT_TOLERANCE, search, within_limits
+from trimbench.trimming.naive_bayes_search import AGREEMENT_TOLERANCE, search, within_limits
+from trimbench.trimming.network_search import search_included
 from trimbench.trimming.thresholds import Cut
 
 
 @dataclass(frozen=True)
 class Trimming:
-    """A trimmed classifier and what is known of its agreement with the original.
+    """A trimmed classifier, and what is known about its agreement with the original.
 
     Attributes
     ----------
@@ -30,10 +30,10 @@ class Trimming:
     features : tuple of str
         The features that are kept, in the order of the original.
     threshold : float
-        That of the original where it is among the best ones, else the middle of `threshold_interval`.
+        That of the original if it is among the best, else the middle of `threshold_interval`.
     threshold_interval : tuple of float
-        Every T' with ``low < T' <= high`` has the same agreement; ``(0, 0)`` stands for T' = 0 alone. Where nothing
-        is removed, or the agreement is known by bounds only, it holds the threshold alone.
+        Every T' with ``low < T' <= high`` has the same agreement; ``(0, 0)`` stands for T' = 0 alone. If nothing is
+        removed, or only bounds on the agreement are known, it holds the threshold alone.
     agreement : float
         Expected classification agreement with the original; the middle of `agreement_interval`.
     agreement_interval : tuple of float
@@ -77,19 +77,19 @@ def trim(
     ----------
     classifier : BayesianClassifier
     budget : float
-        Largest sum of costs, 0 or more. Where no feature is affordable the answer has none.
+        Largest sum of costs, 0 or more. If no feature is affordable, none is kept.
     costs : mapping from feature name to cost, or sequence of n_features costs, optional
         0 or more. Default: 1 for each feature.
     engine : {"auto", "dense", "log_odds", "sdd"} or Engine
-        How agreements are computed; ``"auto"`` goes by the size of the model. An engine that `make_engine` built for
-        this classifier is taken as it is. The log-odds engine (naive Bayes) is
-        exact up to 2^44 instances; beyond, it selects forward and certifies what it selected. The SDD engine compiles
-        the network to a circuit, which may be small where a table is impossible.
+        How agreements are computed; ``"auto"`` depends on the size of the model. An engine that `make_engine` built for
+        this classifier is used as it is. The log-odds engine (naive Bayes) is exact up to 2^44 instances; beyond, it
+        selects forward and certifies what it selected. The SDD engine compiles the network to a circuit, which may be
+        small where a table is impossible.
     time_limit : float, optional
-        Seconds after which the search is stopped, asked between evaluations; the answer then is the best found, with
-        an upper bound. Where bounds are certified (see `engine`) that takes seconds more.
+        Seconds after which the search stops, checked between evaluations; the result is then the best trimming found,
+        with an upper bound. Certified bounds (see `engine`) take some seconds more.
     evaluation_limit : int, optional
-        Evaluations of the criterion after which the search is stopped. The answer is the same on every machine.
+        Evaluations of the criterion after which the search stops. The result is the same on every machine.
 
     Returns
     -------
@@ -99,6 +99,8 @@ def trim(
     ------
     ValueError
         When an argument is out of range, a feature is unknown or there are too many features for the engine.
+    MissingExtraError
+        When the engine needs PySDD, which is not installed.
 
     Examples
     --------

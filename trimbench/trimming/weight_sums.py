@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-# Tables of sums are kept for the next subset, which mostly differs in one feature.
+# Tables of sums are kept for the next subset, which usually differs in one feature.
 _CACHE_BYTES = 2**28
 
 
@@ -90,7 +90,7 @@ class WeightSums:
         if found is None:
             found = self.sums(group[:-1]).plus(self._single[group[-1]])
             self._bytes += found.nbytes
-        # The last used stay, this one in any case.
+        # The most recently used stay, this one in any case.
         self._kept[group] = found
         while self._bytes > _CACHE_BYTES and len(self._kept) > 1:
             _, oldest = self._kept.popitem(last=False)

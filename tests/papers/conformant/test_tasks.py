@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
 from trimbench.conformant.conform import SolverName, conform_to_statistics
+from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.conformant.statistics import FeatureStatistics
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.conformant.classifier import distinct_rows, fit_task, fitted
 from trimbench.papers.conformant.encoded_rows import EncodedRows, count_rows, encoded_rows, rows_at_hand

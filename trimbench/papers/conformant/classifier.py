@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from trimbench.conformant.conform import linear_scores
 from trimbench.conformant.metrics import accuracy, weighted_f1
-from trimbench.conformant.problem import Matrix, Vector
+from trimbench.conformant.reduced_problem import Matrix, Vector
 from trimbench.papers.conformant.encoded_rows import CODE as ROWS_CODE
 from trimbench.papers.conformant.encoded_rows import EncodedRows, encoded_rows
 from trimbench.papers.conformant.protocol import Task

@@ -75,7 +75,7 @@ class EncodedRows:
 @lru_cache(maxsize=3)
 def encoded_rows(task: Task) -> EncodedRows:
     """Return the rows of a task: from memory, from the user's cache folder, or from the data."""
-    key = {"task": dataclasses.asdict(task), "code": code_version(f"{__name__}:count_rows")}
+    key: dict[str, Json] = {"task": dataclasses.asdict(task), "code": code_version(f"{__name__}:count_rows")}
     arrays = remember("rows", key, lambda: _pack(_encode(task)))
     width = int(arrays["width"])
     train, test = (np.unpackbits(arrays[part], axis=1, count=width) for part in ("train", "test"))

@@ -17,11 +17,11 @@ from trimbench.conformant.additive import (
     predict_all,
 )
 from trimbench.conformant.conform import conform_to_statistics
+from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.metrics import accuracy, cross_entropy, weighted_f1
 from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.problem import Matrix
-from trimbench.conformant.statistics import FeatureStatistics
+from trimbench.conformant.reduced_problem import Matrix
 from trimbench.papers.conformant.classifier import CODE as CLASSIFIER_CODE
 from trimbench.papers.conformant.classifier import fitted
 from trimbench.papers.conformant.encoded_rows import EncodedRows, encoded_rows

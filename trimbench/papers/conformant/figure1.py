@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from trimbench.conformant.lemmas import naive_bayes_of_weights, weights_of_naive_bayes
+from trimbench.conformant.logistic_equivalence import naive_bayes_of_weights, weights_of_naive_bayes
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
 from trimbench.papers.study.cells import Cell
@@ -87,7 +87,7 @@ def _table(title: str, lines: list[dict[str, Any]], name: str) -> Table:
     return Table.of(title, lines, formats, name=name)
 
 
-@job_function(code=("trimbench.conformant.lemmas", "trimbench.papers.conformant.figure1"))
+@job_function(code=("trimbench.conformant.logistic_equivalence", "trimbench.papers.conformant.figure1"))
 def conforming_models(
     prior: float, positive: list[float], negative: list[float], other: list[float]
 ) -> dict[str, Json]:

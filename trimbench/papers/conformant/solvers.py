@@ -14,9 +14,9 @@ import numpy as np
 from pydantic import Field, PositiveInt
 
 from trimbench.conformant.conform import SolverName, conform_to_statistics
+from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.statistics import FeatureStatistics
 from trimbench.papers.conformant.classifier import CODE, fitted
 from trimbench.papers.conformant.encoded_rows import encoded_rows
 from trimbench.papers.conformant.protocol import Encoding, Task, make_task

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trimbench.conformant.newton import Solution
-from trimbench.conformant.problem import ReducedProblem
+from trimbench.conformant.reduced_problem import ReducedProblem
 
 _TOLERANCES = (1e-12, 1e-9, 1e-7)
 _ENOUGH = 1e-8
@@ -17,19 +17,8 @@ _ENOUGH = 1e-8
 def solve_cvxpy(problem: ReducedProblem) -> Solution:
     """Maximise the concave objective as an exponential-cone program.
 
-    Parameters
-    ----------
-    problem : ReducedProblem
-
-    Returns
-    -------
-    Solution
-
-    Raises
-    ------
-    RuntimeError
-        When CVXPY finds no solution: its interior-point method loses accuracy where there are hundreds of features and
-        rare values.
+    Raises RuntimeError if CVXPY finds no solution: its interior-point method loses accuracy where there are hundreds
+    of features and rare values.
     """
     import cvxpy as cp
 
@@ -46,10 +35,10 @@ def solve_cvxpy(problem: ReducedProblem) -> Solution:
     program = cp.Problem(cp.Maximize(objective))
     found: list[Solution] = []
     reason = ""
-    # The highest accuracy is not always within reach of an interior-point method, and then it returns less than it can.
+    # An interior-point method cannot always reach the highest accuracy; it may then return less than it could.
     for tolerance in _TOLERANCES:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # remarks on accuracy: the residual tells it
+            warnings.simplefilter("ignore")  # about accuracy, which the residual measures
             try:
                 program.solve(
                     solver=cp.CLARABEL,

@@ -6,9 +6,10 @@ With weights ``w_k``, biases ``b_k`` and one parameter ``t_i`` for each binary f
     log P(x) = logsumexp_k(b_k + w_k . x) + t . x - A(t),
     A(t)     = logsumexp_k(b_k + sum_i log(1 + exp(t_i + w_ki))).
 
-The likelihood depends on the data through the means of the features only, and its gradient is what the means miss.
-A categorical feature has one parameter for each value but one, and the log-sum-exp of its values in place of the
-softplus; a real-valued feature has a Gaussian base with two parameters, ``exp((t_i + w_ki) x + l_i x^2)``.
+The likelihood depends on the data through the means of the features only, and its gradient is the distance of these
+means from the model's. A categorical feature has one parameter for each value except one, and the log-sum-exp of its
+values in place of the softplus; a real-valued feature has a Gaussian base with two parameters, ``exp((t_i + w_ki) x +
+l_i x^2)``.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.conformant.statistics import FeatureStatistics
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -31,7 +32,6 @@ class Evaluation:
 
     Attributes
     ----------
-    value : float
     gradient : ndarray of shape (n_parameters,)
     prior : ndarray of shape (n_classes,)
         p_k of the naive Bayes model.
@@ -64,7 +64,7 @@ class ReducedProblem:
     ----------
     biases : ndarray of shape (n_classes,)
     weights : ndarray of shape (n_free, n_classes)
-        Of the values of discrete features, but for the reference ones.
+        Of the values of discrete features, except the reference values.
     starts : ndarray of shape (n_discrete,)
         First row in `weights` of each discrete feature with at least two values.
     means : ndarray of shape (n_free,)
@@ -103,7 +103,7 @@ class ReducedProblem:
 
     @property
     def multiplicities(self) -> Vector:
-        """Number of values less one of each feature: how often smoothing counts its log-normaliser."""
+        """Number of values minus one of each feature: how often smoothing counts its log-normaliser."""
         return np.concatenate([self.sizes.astype(np.float64), np.ones(len(self.real_weights))])
 
     @property
@@ -114,7 +114,7 @@ class ReducedProblem:
         return np.concatenate([discrete, len(self.starts) + np.repeat(np.arange(n_real), 2)]).astype(np.intp)
 
     def start(self) -> Vector:
-        """Return a point to begin at: each feature as it would be without classes."""
+        """Return a starting point: each feature as it would be without classes."""
         weights = self.weights.mean(axis=1)
         means = (self.means + self.pseudo) / (1 + self.pseudo * (np.repeat(self.sizes, self.sizes) + 1))
         reference = 1 - np.add.reduceat(means, self.starts) if len(self.starts) else np.empty(0)
@@ -175,7 +175,6 @@ class Coding:
 
     Attributes
     ----------
-    problem : ReducedProblem
     free : ndarray of int
         Column of each row of the problem's weights.
     discrete : tuple of int
@@ -205,15 +204,13 @@ def reduce_problem(
 ) -> Coding:
     """Return the reduced problem of a logistic regression and the means of the features.
 
-    A value that no training row has (without smoothing) has probability 0 in every class, which is where the
-    likelihood grows for ever; a feature with one value, or without variance, then has no parameter.
+    Without smoothing, a value that no training row has gets probability 0 in every class, because the likelihood grows
+    without bound in that direction; a feature with one value, or without variance, then has no parameter.
 
     Parameters
     ----------
     weights : ndarray of shape (n_columns, n_classes)
     biases : ndarray of shape (n_classes,)
-    layout : FeatureLayout
-    statistics : FeatureStatistics
     smoothing : float
         Pseudo-count c, 0 or more.
     """

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import trimbench as tb
+from tests.extras import needs_pysdd
 from tests.trimming import brute_force
 from trimbench.trimming.dense import DenseEngine
 from trimbench.trimming.engines import EngineName, make_engine
@@ -58,6 +59,7 @@ def test_proposition_4_and_equation_2(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
+@needs_pysdd
 def test_the_sdd_engine_gives_the_same_trimming(seed: int) -> None:
     for classifier in (case(seed), brute_force.random_classifier(np.random.default_rng(seed), [2, 3, 2, 2], 0.4)):
         dense, sdd = (tb.trim(classifier, 2, engine=engine) for engine in ("dense", "sdd"))
@@ -70,6 +72,7 @@ def test_the_sdd_engine_gives_the_same_trimming(seed: int) -> None:
             )
 
 
+@needs_pysdd
 def test_a_network_without_a_table_is_given_to_the_sdd_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = case(1)
     expected = tb.trim(classifier, 2).agreement
@@ -173,7 +176,7 @@ def mutual_information(classifier: tb.BayesianClassifier, features: list[int]) -
     return entropy(joint.sum(axis=0)) + entropy(joint.sum(axis=1)) - entropy(joint.reshape(-1))
 
 
-@pytest.mark.parametrize("engine", ["auto", "dense", "sdd"])
+@pytest.mark.parametrize("engine", ["auto", "dense", pytest.param("sdd", marks=needs_pysdd)])
 def test_one_engine_serves_all_thresholds(engine: EngineName) -> None:
     thresholds = [0.0, 0.2, 0.5, 0.9]
     for classifier in (case(3), case(4), brute_force.random_classifier(np.random.default_rng(2), [2, 3, 2], 0.4)):
@@ -199,6 +202,7 @@ def test_an_engine_of_log_odds_with_another_threshold() -> None:
     )
 
 
+@needs_pysdd
 def test_deterministic_networks_are_compiled_and_others_contracted(monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = case(2)
     assert isinstance(make_engine(classifier), DenseEngine)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.conformant import brute_force
-from trimbench.conformant.lemmas import naive_bayes_of_weights, weights_of_naive_bayes
+from trimbench.conformant.logistic_equivalence import naive_bayes_of_weights, weights_of_naive_bayes
 
 PROBABILITY = st.floats(0.01, 0.99)
 
@@ -40,7 +40,7 @@ def test_lemma_1(model: tuple[float, np.ndarray, np.ndarray]) -> None:
 
 @given(model=naive_bayes())
 @settings(max_examples=200, deadline=None)
-def test_there_and_back(model: tuple[float, np.ndarray, np.ndarray]) -> None:
+def test_round_trip(model: tuple[float, np.ndarray, np.ndarray]) -> None:
     prior, positive, negative = model
     bias, weights = weights_of_naive_bayes(prior, positive, negative)
     back_prior, back_negative = naive_bayes_of_weights(bias, weights, positive)
@@ -101,8 +101,8 @@ def test_example_2_for_a_conformant_model(seed: int, n: int) -> None:
     [
         (lambda: weights_of_naive_bayes(1.0, [0.5], [0.5]), r"prior must be probabilities strictly between 0 and 1"),
         (lambda: weights_of_naive_bayes(0.5, [0.0], [0.5]), r"positive must be probabilities strictly between"),
-        (lambda: weights_of_naive_bayes(0.5, [0.5, 0.5], [0.5]), "must be of one length, got 2 and 1"),
-        (lambda: naive_bayes_of_weights(0.0, [1.0, 2.0], [0.5]), "weights and positive must be of one length"),
+        (lambda: weights_of_naive_bayes(0.5, [0.5, 0.5], [0.5]), "must have the same length, got 2 and 1"),
+        (lambda: naive_bayes_of_weights(0.0, [1.0, 2.0], [0.5]), "weights and positive must have the same length"),
     ],
 )
 def test_arguments(call: object, message: str) -> None:

@@ -7,38 +7,29 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# How far a row may be from summing to one before it is refused. Wide enough for parameters that were
-# printed with seven digits, far too narrow for a table whose axes were mixed up.
+# How far the sum of a row may be from one before it is rejected. Wide enough for parameters that were printed with
+# seven digits, far too narrow for a table whose axes were mixed up.
 SUM_TOLERANCE = 1e-6
 
 
 def checked_distribution(
     values: ArrayLike, name: str, *, ndim: int, tolerance: float = SUM_TOLERANCE
 ) -> NDArray[np.float64]:
-    """Return `values` as a table of distributions along the last axis, each normalised.
+    """Return `values` as a read-only table of distributions along the last axis, each normalised.
 
-    A distribution whose sum is 1 up to floating-point rounding is kept bit for bit, so that checking a table that was
-    checked before changes nothing.
+    A distribution whose sum is 1 up to floating-point rounding is kept bit for bit, so that checking a table twice
+    changes nothing.
+
+    Raises ValueError if an entry is not a probability or a distribution does not sum to one.
 
     Parameters
     ----------
     values : array_like with `ndim` axes
         Probabilities; every slice along the last axis is one distribution.
     name : str
-        How an error message calls the table.
-    ndim : int
-        Number of axes the table must have.
+        The name of the table in error messages.
     tolerance : float
         Largest allowed ``|sum - 1|`` of a distribution before normalisation.
-
-    Returns
-    -------
-    ndarray of float64, read-only, of the shape of `values`
-
-    Raises
-    ------
-    ValueError
-        When an entry is not a probability or a distribution does not sum to one.
     """
     try:
         table = np.array(values, dtype=np.float64)
@@ -73,10 +64,8 @@ def checked_distribution(
 def checked_names(names: Sequence[str], what: str) -> tuple[str, ...]:
     """Return `names` as a tuple of distinct, non-empty strings.
 
-    Raises
-    ------
-    ValueError
-        When a name is empty, is not a string or stands twice, or `names` is one string instead of several.
+    Raises ValueError if a name is empty, is not a string or occurs twice, or `names` is one string instead of
+    several.
     """
     if isinstance(names, str):
         raise ValueError(f"{what} must be a sequence of strings, got the string {names!r}; put it in a list")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trimbench.conformant.problem import Matrix, Vector
+from trimbench.conformant.reduced_problem import Matrix, Vector
 
 
 def weights_of_naive_bayes(prior: float, positive: ArrayLike, negative: ArrayLike) -> tuple[float, Vector]:
@@ -41,7 +41,7 @@ def weights_of_naive_bayes(prior: float, positive: ArrayLike, negative: ArrayLik
     theta = _probabilities(positive, "positive")
     other = _probabilities(negative, "negative")
     if theta.shape != other.shape:
-        raise ValueError(f"positive and negative must be of one length, got {len(theta)} and {len(other)}")
+        raise ValueError(f"positive and negative must have the same length, got {len(theta)} and {len(other)}")
     (chance,) = _probabilities([prior], "prior")
     weights: Vector = _logit(theta) - _logit(other)
     bias = float(_logit(chance) + (np.log1p(-theta) - np.log1p(-other)).sum())
@@ -78,7 +78,7 @@ def naive_bayes_of_weights(bias: float, weights: ArrayLike, positive: ArrayLike)
 
     theta, slopes = _probabilities(positive, "positive"), np.asarray(weights, dtype=np.float64)
     if slopes.shape != theta.shape:
-        raise ValueError(f"weights and positive must be of one length, got {slopes.shape} and {theta.shape}")
+        raise ValueError(f"weights and positive must have the same length, got {slopes.shape} and {theta.shape}")
     log_odds = _logit(theta) - slopes
     negative: Vector = np.asarray(expit(log_odds))
     prior = float(expit(bias - (np.log1p(-theta) - log_expit(-log_odds)).sum()))

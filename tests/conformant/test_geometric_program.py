@@ -1,4 +1,4 @@
-"""GPkit is imported without a word."""
+"""GPkit is imported silently."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.conformant.geometric import silent_descriptors
+from tests.extras import needs_gpkit
+from trimbench.conformant.geometric_program import silent_descriptors
 
 _SOLVE = """
 import numpy as np
@@ -25,6 +26,7 @@ os.system("echo the shell is heard >&2")
 """
 
 
+@needs_gpkit
 def test_the_first_import_is_silent(tmp_path: Path) -> None:
     """An installation that has not looked for solvers yet does so, with children that complain."""
     found = importlib.util.find_spec("gpkit")

@@ -1,4 +1,4 @@
-"""Search for the feature subset with the highest agreement within a budget.
+"""Search for the feature subset of a naive Bayes classifier with the highest agreement within a budget.
 
 For a naive Bayes classifier the maximum achievable agreement equals the maximum potential agreement (Proposition 3),
 which only falls when a feature is removed (Proposition 2). So only subsets that exhaust the budget matter, and the
@@ -20,16 +20,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
-from trimbench.trimming.budget import is_affordable
+from trimbench.trimming.costs import is_affordable
 
 # Agreements closer than this count as equal: they are sums of probabilities with errors of about 1e-14.
 AGREEMENT_TOLERANCE = 1e-12
-# So many subsets are looked at one by one where bounds are dear: a search would hardly prove as much in that time.
+# Up to this many subsets are enumerated where bounds are expensive: a search would hardly prove more in that time.
 _FEW_SUBSETS = 5000
 
 
 class SignedMeasure(Protocol):
-    """What the search needs to know of a feature subset."""
+    """What the search needs from a feature subset."""
 
     @property
     def features(self) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ class SignedMeasure(Protocol):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The best subset found and what is proven about it.
+    """The best subset found, and what is proven about it.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class _Branch:
 
 @dataclass
 class _State:
-    """The best subset so far, and the highest bound of what was left unseen."""
+    """The best subset so far, and the highest bound of what was skipped."""
 
     costs: Sequence[float]
     budget: float
@@ -109,7 +109,7 @@ class _State:
             self.leave(agreement)
 
     def leave(self, bound: float) -> None:
-        """Note that subsets up to `bound` are not looked at."""
+        """Record that subsets up to `bound` are skipped."""
         self.bound = max(self.bound, bound)
 
     def improves(self, bound: float) -> bool:
@@ -130,26 +130,15 @@ def search(
 
     Parameters
     ----------
-    root : SignedMeasure
-        Over all features.
     costs : sequence of float
         Cost of each feature, 0 or more.
-    budget : float
-        0 or more.
     first_guess : sequence of int
         An order of all features, best first: the affordable ones among them, taken in turn, are the answer if the
         search is stopped before it finds another.
     best_first : bool
-        Local search, then best bound first; else depth first. The former keeps many measures at a time.
-    time_limit : float, optional
-        Seconds.
-    evaluation_limit : int, optional
-        Number of evaluations. Unlike a time limit it gives the same answer on every machine.
-
-    Returns
-    -------
-    SearchResult
-        Optimal iff its upper bound equals its agreement up to `AGREEMENT_TOLERANCE`.
+        Local search, then best bound first; else depth first. Best bound first keeps many measures in memory.
+    time_limit, evaluation_limit
+        As in `trim`. The result is optimal iff its upper bound equals its agreement up to `AGREEMENT_TOLERANCE`.
     """
     state = _State(costs, budget, within_limits(time_limit, evaluation_limit))
     if state.affordable(root.features):
@@ -171,7 +160,7 @@ def search(
 
 
 def _fewest_evaluations(n_features: int, best_first: bool) -> int:
-    """Return about how many evaluations any search takes: so many subsets are better looked at one by one."""
+    """Return about how many evaluations any search takes: up to as many subsets are better enumerated."""
     return _FEW_SUBSETS if best_first else math.comb(n_features, 2)
 
 
@@ -184,7 +173,7 @@ def _equal_size(state: _State, free: Sequence[int]) -> int | None:
 
 
 def _enumerate(state: _State, root: SignedMeasure, free: Sequence[int], size: int) -> None:
-    """Look at all subsets of one size; what costs nothing is in each of them."""
+    """Evaluate all subsets of one size; features that cost nothing are in each of them."""
     always = frozenset(root.features) - frozenset(free)
     for chosen in itertools.combinations(free, size):
         if not state.may_evaluate():
@@ -195,7 +184,7 @@ def _enumerate(state: _State, root: SignedMeasure, free: Sequence[int], size: in
 
 
 def within_limits(time_limit: float | None, evaluation_limit: int | None) -> Callable[[int], bool]:
-    """Return what tells, from the number of evaluations so far, whether a search that starts now may go on."""
+    """Return a function that tells from the number of evaluations whether a search that starts now may go on."""
     deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
     most = math.inf if evaluation_limit is None else evaluation_limit
     return lambda n_evaluations: n_evaluations < most and (math.isinf(deadline) or time.perf_counter() < deadline)

@@ -1,4 +1,4 @@
-"""What naive conformant learning needs to know of the training data: the means of its columns."""
+"""What naive conformant learning needs from the training data: the means of its columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench.conformant.layout import FeatureLayout, chunks
-from trimbench.conformant.tables import as_table
+from trimbench.conformant.numeric_input import as_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +17,6 @@ class FeatureStatistics:
 
     Attributes
     ----------
-    n_rows : int
     means : ndarray of shape (n_columns,)
     variances : ndarray of shape (n_columns,)
         Around the mean, divided by n_rows.
@@ -32,7 +31,7 @@ class FeatureStatistics:
             raise ValueError(f"X must have at least one row, got {self.n_rows}")
         if self.means.shape != self.variances.shape or self.means.ndim != 1:
             raise ValueError(
-                f"means and variances must be vectors of one length, got shapes {self.means.shape} and "
+                f"means and variances must be vectors of the same length, got shapes {self.means.shape} and "
                 f"{self.variances.shape}"
             )
 
@@ -40,16 +39,12 @@ class FeatureStatistics:
     def of(cls, X: ArrayLike, layout: FeatureLayout) -> FeatureStatistics:
         """Return the statistics of a complete table.
 
+        Raises ValueError if there is no row, or a value is missing, infinite, or not allowed for its feature.
+
         Parameters
         ----------
         X : array of shape (n_rows, n_columns)
             Without missing values.
-        layout : FeatureLayout
-
-        Raises
-        ------
-        ValueError
-            When there is no row, or a value is missing, infinite, or not allowed for its feature.
         """
         table = as_table(X, layout.n_columns)
         if len(table) == 0:
@@ -60,7 +55,7 @@ class FeatureStatistics:
             total += part.sum(axis=0)
         means = total / len(table)
         spread = np.zeros(layout.n_columns)
-        if real:  # twice through the table: the difference of two large sums would lose the variance
+        if real:  # two passes: the difference of two large sums would lose the variance
             squares = sum(
                 ((part[:, real] - means[real]) ** 2).sum(axis=0) for part in chunks(table, layout, missing=False)
             )

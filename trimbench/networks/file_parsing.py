@@ -1,4 +1,4 @@
-"""What the readers of networks share: the text of a file, its numbers with their lines, tables that were rounded."""
+"""What the readers of networks share: the text of a file, its words with their lines, rounded tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.distributions import checked_distribution
+from trimbench.networks.probability_tables import checked_distribution
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ MAX_ENTRIES = 2**28
 
 @dataclass(frozen=True)
 class NetworkParts:
-    """What a network is made of, as `BayesianNetwork` takes it."""
+    """The arguments of `BayesianNetwork`."""
 
     states: Mapping[str, Sequence[str]]
     parents: Mapping[str, Sequence[str]]
@@ -33,7 +33,7 @@ class NetworkParts:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return what is in a file, decompressed if its name ends in ``.gz``; ValueError when it is damaged."""
+    """Return what is in a file, decompressed if its name ends in ``.gz``; raise ValueError if it is damaged."""
     if path.suffix.lower() != ".gz":
         return path.read_bytes()
     try:
@@ -44,7 +44,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file; ValueError when it is not UTF-8 or not whole."""
+    """Return the text of a file; raise ValueError if it is not UTF-8 or not whole."""
     try:
         return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -70,7 +70,7 @@ def checked_shape(where: str, shape: Sequence[int]) -> None:
 
 
 def probability(word: str) -> float:
-    """Return the number that `word` says, or raise ValueError when it is not finite or is negative."""
+    """Return the number in `word`, or raise ValueError if it is negative or not finite."""
     value = float(word)
     if not 0 <= value < math.inf:
         raise ValueError("a probability must be finite and not negative")
@@ -84,7 +84,6 @@ class Words:
     ----------
     path : Path
         Names the file in errors.
-    text : str
     """
 
     def __init__(self, path: Path, text: str) -> None:
@@ -118,7 +117,7 @@ class Words:
     def whole(self, what: str, *, lowest: int = 0, highest: int) -> int:
         """Return the next word as a whole number in ``lowest..highest``."""
         word = self.word(what)
-        # No number in such a file has more digits; int() of very many takes long.
+        # No number in such a file has more digits, and int() is slow on very many.
         if not (word.isascii() and word.isdecimal() and len(word) <= 18 and lowest <= int(word) <= highest):
             self.fail(f"{what} must be a whole number in {lowest}..{highest}")
         return int(word)
@@ -164,19 +163,8 @@ def normalised_tables(
 ) -> dict[str, NDArray[np.float64]]:
     """Return `tables` with every distribution summing to 1, and log how far they were off.
 
-    Parameters
-    ----------
-    path : Path
-        Names the file in errors.
-    tables : mapping from node name to ndarray, the node's own axis last
-    lines : mapping from node name to the line of its table, or None if it is not known
-    tolerance : float
-        Largest deviation of a sum from 1 that rounding explains.
-
-    Raises
-    ------
-    ValueError
-        When a distribution is further off.
+    Raises ValueError, with the file and the line of the table if `lines` are known, if a sum differs from 1 by more
+    than `tolerance`, the most that rounding explains.
     """
     worst = 0.0
     result = {}
@@ -186,7 +174,7 @@ def normalised_tables(
             result[name] = checked_distribution(table, f"table of {name!r}", ndim=table.ndim, tolerance=tolerance)
         except ValueError as error:
             raise ValueError(
-                f"{where}: {error}; tables into which evidence was entered are no conditional distributions"
+                f"{where}: {error}; tables into which evidence was entered are not conditional distributions"
             ) from error
         worst = max(worst, float(np.abs(table.sum(axis=-1) - 1.0).max()))
     logger.info("%s: normalised; distributions were off by up to %.2g", path, worst)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.network_text import NetworkParts, Words, normalised_tables, read_text, without_comments
+from trimbench.networks.file_parsing import NetworkParts, Words, normalised_tables, read_text, without_comments
 
 # The networks of the UAI 2008 evaluation have six digits; their distributions are off by up to 7e-6.
 TOLERANCE = 1e-4
@@ -22,10 +22,7 @@ def read_ergo(path: Path) -> NetworkParts:
     indices), the table of each variable (how many entries, then the entries: the last variable, which is the node
     itself, varies fastest), and if they are known the names of the variables and then of their states.
 
-    Raises
-    ------
-    ValueError
-        When the file cannot be read; the message names the file, the line and the word.
+    Raises ValueError if the file cannot be read; the message names the file, the line and the word.
     """
     words = Words(path, without_comments(read_text(path), COMMENT))
     count = words.whole("the number of variables", lowest=1, highest=LARGEST)
@@ -55,10 +52,7 @@ def read_uai(path: Path) -> NetworkParts:
     each table (how many, then their indices, the node itself last), and the tables (how many entries, then the entries,
     the last variable fastest). It has no names.
 
-    Raises
-    ------
-    ValueError
-        When the file cannot be read; the message names the file, the line and the word.
+    Raises ValueError if the file cannot be read; the message names the file, the line and the word.
     """
     words = Words(path, read_text(path))
     if words.word("BAYES").upper() != "BAYES":

@@ -1,4 +1,4 @@
-"""Costs of features and the budget they have to fit in."""
+"""Costs of features, and the budget for their sum."""
 
 from __future__ import annotations
 
@@ -14,23 +14,17 @@ _TOLERANCE = 1e-9
 
 
 def is_affordable(costs: Iterable[float], budget: float) -> bool:
-    """Return whether the costs add up to at most the budget, rounding aside."""
+    """Return whether the costs add up to at most the budget, apart from rounding."""
     return math.fsum(costs) <= highest_cost(budget)
 
 
 def highest_cost(budget: float) -> float:
-    """Return the highest sum of costs that fits into the budget, rounding aside."""
+    """Return the highest sum of costs that fits into the budget, apart from rounding."""
     return budget * (1 + _TOLERANCE)
 
 
 def checked_budget(budget: float) -> float:
-    """Return `budget` as a float.
-
-    Raises
-    ------
-    ValueError
-        When it is negative or not a number.
-    """
+    """Return `budget` as a float; raise ValueError if it is negative or not a number."""
     if not isinstance(budget, int | float | np.number) or math.isnan(budget) or budget < 0:
         raise ValueError(f"budget must be a number >= 0, got {budget!r}; 0 keeps only features that cost nothing")
     return float(budget) if budget < 1e308 else math.inf
@@ -41,10 +35,7 @@ def checked_costs(
 ) -> tuple[float, ...]:
     """Return the cost of each feature, 1 by default.
 
-    Raises
-    ------
-    ValueError
-        When a feature is unknown or has no cost, or a cost is negative or not finite.
+    Raises ValueError if a feature is unknown or has no cost, or a cost is negative or not finite.
     """
     if costs is None:
         return (1.0,) * classifier.n_features

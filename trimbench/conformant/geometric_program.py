@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from trimbench.conformant.newton import Solution
-from trimbench.conformant.problem import ReducedProblem
+from trimbench.conformant.reduced_problem import ReducedProblem
 
-# Products over all features nest as deeply as there are features.
+# An expression over all features is nested once for each feature.
 _RECURSION_LIMIT = 100_000
 _ACCURACY = {"abstol": 1e-11, "reltol": 1e-11, "feastol": 1e-11, "maxiters": 300}
 
@@ -24,21 +24,17 @@ _ACCURACY = {"abstol": 1e-11, "reltol": 1e-11, "feastol": 1e-11, "maxiters": 300
 def solve_gpkit(problem: ReducedProblem) -> Solution:
     """Minimise the inverse likelihood as a geometric program in the probabilities themselves.
 
-    The auxiliary weights of the paper are 1/K: they do not move the optimum.
+    The auxiliary weights of the paper are 1/K; they do not change the optimum.
 
     Parameters
     ----------
     problem : ReducedProblem
         With discrete features only.
 
-    Returns
-    -------
-    Solution
-
     Raises
     ------
     ValueError
-        When a feature is real-valued: its likelihood is no posynomial.
+        When a feature is real-valued: its likelihood is not a posynomial.
     RuntimeError
         When GPkit finds no solution.
 
@@ -76,7 +72,7 @@ def solve_gpkit(problem: ReducedProblem) -> Solution:
 
 
 def _inverse_likelihood(problem: ReducedProblem, prior: Any, value: Any, reference: Any) -> Any:
-    """Equation 4 with pseudo-counts, for a data set of one row's weight."""
+    """Equation 4 with pseudo-counts, for a data set of total weight 1."""
     n_classes, pseudo = problem.n_classes, problem.pseudo
     objective = 1.0
     for k in range(n_classes):
@@ -111,7 +107,7 @@ def _constraints(problem: ReducedProblem, prior: Any, value: Any, reference: Any
 
 @contextlib.contextmanager
 def silent_descriptors() -> Iterator[None]:
-    """Send what this process, its libraries and its children write to standard output and error nowhere."""
+    """Discard what this process, its libraries and its children write to standard output and error."""
     saved = {}
     for stream in (sys.__stdout__, sys.__stderr__):
         if stream is not None:
@@ -136,12 +132,9 @@ def silent_descriptors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[ModuleType]:
-    """Lend GPkit without its output: at its first import it looks for solvers and runs its own tests.
+    """Yield GPkit with its output silenced: its first import looks for solvers and runs its tests.
 
-    Raises
-    ------
-    RuntimeError
-        When it cannot be imported.
+    Raises RuntimeError if it cannot be imported.
     """
     before = sys.getrecursionlimit()
     silence = io.StringIO()

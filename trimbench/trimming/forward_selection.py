@@ -1,7 +1,8 @@
 """Forward selection for naive Bayes classifiers with hundreds of features, on approximate agreements.
 
 The sum of the kept weights is held on a coarse grid; that of the many others is taken as normal under each class. Both
-are good to about a percent of the disagreement, enough to rank candidates; what is selected is then certified.
+are accurate to about a percent of the disagreement, which is enough to rank candidates; what is selected is then
+certified.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from trimbench.trimming.budget import is_affordable
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import is_affordable
 from trimbench.trimming.dense import separation
 from trimbench.trimming.weight_sums import FloatArray
 
 _COARSE, _FINE = 2**10, 2**13
-# How many of the candidates for an exchange are looked at on the fine grid.
+# How many of the candidates for an exchange are evaluated on the fine grid.
 _SHORT_LIST = 48
 _IMPROVEMENT = 1e-9
 # A value that is impossible under one class decides alone; in the approximation it counts as this many nats.
@@ -59,11 +60,10 @@ class _Weights:
 
 
 class ForwardSelection:
-    """Approximate agreements of feature subsets, and how they change with one feature more.
+    """Approximate agreements of feature subsets, and how they change with one more feature.
 
     Parameters
     ----------
-    classifier : BayesianClassifier
     size : int
         About how many features will be kept; it sets the range of the grid.
     n_points : int
@@ -87,7 +87,7 @@ class ForwardSelection:
         return start
 
     def with_feature(self, distribution: FloatArray, feature: int) -> FloatArray:
-        """Return the distribution of the sum with one feature more, shape (2, n_points)."""
+        """Return the distribution of the sum with one more feature, shape (2, n_points)."""
         return self._with_each(distribution, np.array([feature]))[:, 0]
 
     def agreements(self, distribution: FloatArray, kept: Sequence[int], candidates: Sequence[int]) -> FloatArray:
@@ -137,18 +137,8 @@ def select_forward(
 ) -> Selection:
     """Select affordable features one by one, then exchange them while that helps.
 
-    Parameters
-    ----------
-    classifier : BayesianClassifier
-    costs : sequence of float
-    budget : float
-    may_go_on : callable
-        Asked before each step, with the number of agreements up to its end; when it says no, the rest is filled up
-        with the features that separate the classes best.
-
-    Returns
-    -------
-    Selection
+    `may_go_on` is called before each step with the number of agreements up to its end; once it returns False, the
+    features that separate the classes best fill the rest of the budget.
     """
     size = sum(is_affordable(sorted(costs)[: n + 1], budget) for n in range(len(costs)))
     coarse = ForwardSelection(classifier, size, _COARSE)

@@ -1,4 +1,4 @@
-"""In which order to sum variables out of a product of tables, and which to fix so that what is held stays small.
+"""The order in which to sum variables out of a product of tables, and which to fix so that tables stay small.
 
 A set of variables is an integer whose bit i stands for variable i.
 """
@@ -72,7 +72,7 @@ def plan_whole(scopes: Sequence[int], kept: int, sizes: Sequence[int]) -> Plan:
     plans: list[Plan] = []
     steps = 0
     while len(plans) < MAX_TRIES and steps < SEARCH_STEPS:
-        # Two tries in three see the variables that are kept as joined: they meet in one table at the end.
+        # Two tries in three treat the kept variables as joined: they meet in one table at the end.
         joined = [*scopes, kept] if len(plans) % 3 else scopes
         order, taken = _greedy_order(joined, kept, sizes, random.Random(len(plans)))
         steps += taken
@@ -85,7 +85,7 @@ def plan_whole(scopes: Sequence[int], kept: int, sizes: Sequence[int]) -> Plan:
 def plan_slices(
     plan: Plan, scopes: Sequence[int], sizes: Sequence[int], *, max_entries: int, max_held: int, max_operations: int
 ) -> Plan | None:
-    """Return `plan` with as many variables fixed as the limits ask for, or None if they cannot be met.
+    """Return `plan` with as many variables fixed as the limits require, or None if they cannot be met.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def plan_slices(
 
 
 def _fix_one_more(plan: Plan, scopes: Sequence[int], sizes: Sequence[int]) -> Plan | None:
-    """Fix the variable of the largest table that adds the fewest operations; None when there is none left."""
+    """Fix the variable of the largest table that adds the fewest operations; None if none is left."""
     candidates = set(members(_largest_result(scopes, plan))) - set(plan.fixed)
     slices = [measure(scopes, plan.order, (*plan.fixed, variable), sizes) for variable in sorted(candidates)]
     return min(slices, key=lambda finer: (finer.operations, finer.largest, finer.held), default=None)

@@ -1,7 +1,7 @@
 """All feature subsets within a budget, with the signed measure of each.
 
-Features are decided one after the other, and a table in which the undecided features are still open serves all subsets
-that agree on the decided ones. So all subsets, and all budgets, come at the price of little more than one table.
+Features are decided one after the other, and one table over the undecided features serves all subsets that agree on the
+decided ones. So all subsets, and all budgets, cost little more than one table.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.budget import highest_cost
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import highest_cost
 from trimbench.trimming.dense import DenseMeasure
 
 # A level of the lattice with more entries than this is split and finished part by part.
@@ -79,7 +79,6 @@ def subset_batches(root: DenseMeasure, costs: Sequence[float], budget: float) ->
         Over all features.
     costs : sequence of float
         Cost of each feature.
-    budget : float
     """
     n_channels = len(root.values)
     start = SubsetBatch(np.empty((1, 0), dtype=np.int64), (), np.zeros(1), root.values.reshape(1, n_channels, -1))

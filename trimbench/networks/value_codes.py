@@ -1,4 +1,4 @@
-"""From tables of value names to value indices."""
+"""Translation of tables of value names into value indices."""
 
 from __future__ import annotations
 
@@ -13,22 +13,15 @@ if TYPE_CHECKING:
 
 
 def encode_columns(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDArray[np.int64]:
-    """Translate a table of value names into value indices.
+    """Translate a table of value names into value indices, of shape (n_rows, n_variables).
+
+    Raises ValueError if a column is absent or occurs twice, or holds NaN or an unknown value.
 
     Parameters
     ----------
     frame : DataFrame with (at least) one column for each variable
         Names of columns and values are compared as strings (``str``).
     values : mapping from variable to the names of its values
-
-    Returns
-    -------
-    ndarray of int64, shape (n_rows, n_variables)
-
-    Raises
-    ------
-    ValueError
-        When a column is absent or stands twice, or holds NaN or an unknown value.
     """
     labels = [str(label) for label in frame.columns]
     codes = np.empty((len(frame), len(values)), dtype=np.int64)

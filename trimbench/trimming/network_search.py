@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from trimbench.trimming.budget import is_affordable
-from trimbench.trimming.search import AGREEMENT_TOLERANCE, SignedMeasure, within_limits
+from trimbench.trimming.costs import is_affordable
+from trimbench.trimming.naive_bayes_search import AGREEMENT_TOLERANCE, SignedMeasure, within_limits
 from trimbench.trimming.thresholds import Cut, Instances, best_cut
 
 
@@ -22,7 +22,6 @@ class GeneralResult:
 
     Attributes
     ----------
-    features : tuple of int
     cut : Cut
         Its agreement and threshold interval.
     upper_bound : float
@@ -77,29 +76,19 @@ def search_included(
 
     Parameters
     ----------
-    root : SignedMeasure
-        Over all features.
     instances : callable
         Gives the instances of a feature subset.
     costs : sequence of float
         Cost of each feature, 0 or more.
-    budget : float
-        0 or more.
     threshold : float
         Of the original classifier; preferred among equally good ones.
-    time_limit : float, optional
-        Seconds.
-    evaluation_limit : int, optional
-        Number of evaluations.
-
-    Returns
-    -------
-    GeneralResult
+    time_limit, evaluation_limit
+        As in `trim`.
     """
     state = _State(instances, costs, budget, threshold, within_limits(time_limit, evaluation_limit))
     state.evaluate(())
-    # The features that are missed most come first: including them soon gives a good subset, and excluding them a
-    # low bound.
+    # The features that are missed most come first: including them soon gives a good subset, and excluding them a low
+    # bound.
     missed = []
     for feature in root.features:
         state.n_evaluations += 1

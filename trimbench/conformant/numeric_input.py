@@ -1,4 +1,4 @@
-"""Tables and rows of numbers as a user gives them: lists, arrays, data frames; what is missing becomes NaN."""
+"""Tables and rows of numbers from lists, arrays and data frames; missing values become NaN."""
 
 from __future__ import annotations
 
@@ -9,19 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def as_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Return values as an array of numbers, without a copy where they are one.
+    """Return values as an array of numbers, without copying one.
 
-    Parameters
-    ----------
-    values : array
-        None, NA of pandas and masked entries of NumPy become NaN.
-    name : str
-        For messages.
-
-    Raises
-    ------
-    ValueError
-        When they are sparse, ragged, or no numbers.
+    None, NA of pandas and masked entries of NumPy become NaN. Raises ValueError if the values are sparse, ragged, or
+    not numbers; the message calls them `name`.
     """
     if hasattr(values, "toarray"):
         raise ValueError(f"{name} must be dense, got a sparse {type(values).__name__}; use {name}.toarray()")
@@ -41,20 +32,9 @@ def as_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def as_table(rows: ArrayLike, n_columns: int | None = None, name: str = "X") -> NDArray[Any]:
-    """Return rows as a table of numbers, without a copy where they are one.
+    """Return rows as a table of numbers, without copying one.
 
-    Parameters
-    ----------
-    rows : array of shape (n_rows, n_columns)
-    n_columns : int, optional
-        Columns that there must be.
-    name : str
-        For messages.
-
-    Raises
-    ------
-    ValueError
-        When they are no table of numbers or have another number of columns.
+    Raises ValueError if they are not a table of numbers with `n_columns` columns; the message calls them `name`.
     """
     table = as_numbers(rows, name)
     if table.ndim != 2:
@@ -62,18 +42,12 @@ def as_table(rows: ArrayLike, n_columns: int | None = None, name: str = "X") -> 
             f"{name} must have two dimensions (rows and columns), got {table.ndim}; use {name}.reshape(1, -1)"
         )
     if n_columns is not None and table.shape[1] != n_columns:
-        raise ValueError(f"{name} must have {n_columns} columns, as the rows of the fit, got {table.shape[1]}")
+        raise ValueError(f"{name} must have {n_columns} columns, like the rows of the fit, got {table.shape[1]}")
     return table
 
 
 def as_row(x: ArrayLike, n_columns: int) -> NDArray[np.float64]:
-    """Return one row as a table of float64.
-
-    Raises
-    ------
-    ValueError
-        When it is no row of `n_columns` numbers.
-    """
+    """Return one row as a table of float64; raise ValueError unless it has `n_columns` numbers."""
     values = as_numbers(x, "x")
     if values.shape != (n_columns,):
         raise ValueError(f"x must be one row of {n_columns} values, got shape {values.shape}")

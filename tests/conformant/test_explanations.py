@@ -101,7 +101,7 @@ def test_several_classes_need_an_opponent() -> None:
     model = tb.conform(LogisticRegression(C=10).fit(X, y), X)
     predicted = model.predict(X[:1])[0]
     others = [label for label in ["a", "b", "c"] if label != predicted]
-    with pytest.raises(ValueError, match=f"against must name the class that the predicted one, '{predicted}', is held"):
+    with pytest.raises(ValueError, match=f"the class to compare the predicted one, '{predicted}', with, as"):
         model.explain(X[0])
     with pytest.raises(ValueError, match=f"got '{predicted}' .the predicted class is '{predicted}'"):
         model.explain(X[0], against=predicted)

@@ -73,7 +73,6 @@ def test_every_value_of_a_number_can_be_a_bin() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: BinaryEncoding("median"), "cut must be one of mean, part_mean, row_mean, bins, got 'median'"),
         (lambda: BinaryEncoding(bins=1), "bins must be 2 or more, got 1"),
         (lambda: encode_binary(TRAIN[:0], TEST, BinaryEncoding()), "train and test must have rows, got 0 and 50"),
         (

@@ -86,8 +86,6 @@ def test_blocks_of_an_image_are_rectangles() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"mechanism": "mnar"}, "mechanism must be one of mcar, rates, block, got 'mnar'"),
-        ({"rounding": "up"}, "rounding must be one of down, nearest, fifths, got 'up'"),
         ({"rates": {"a": 1.5}}, "rates must be between 0 and 1, got 1.5 for 'a'"),
         ({"image": [28]}, r"image must be height and width, got \[28\]"),
     ],

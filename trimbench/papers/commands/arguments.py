@@ -30,8 +30,8 @@ _Names = Mapping[str, Sequence[str]]
 def check_arguments(arguments: Sequence[str]) -> None:
     """Raise ConfigurationError, which says what to write instead, if a key or a choice does not exist.
 
-    They are those of the project's configuration and of a folder given with ``--config-dir``. With another root or
-    search path, only Hydra knows them.
+    Those of the project's configuration and of a folder given with ``--config-dir`` exist. With another root or search
+    path, only Hydra knows.
     """
     parser = argparse.ArgumentParser("trimbench", "trimbench [key=value ...]", add_help=False, allow_abbrev=False)
     for option in (*_VALUED, "--experimental-rerun"):

@@ -19,19 +19,9 @@ def measured(catalogue: Catalogue, profile: str) -> Mapping[str, float]:
 
 
 def estimate(records: Sequence[Record | None], typical: float | None) -> float | None:
-    """Estimate the processor time of the jobs without a stored success.
+    """Estimate the processor time, in seconds, of the jobs without a stored success; None if there is no basis for it.
 
-    Parameters
-    ----------
-    records : sequence of Record or None
-        What is stored of each job.
-    typical : float or None
-        Seconds of one job in an earlier run; used only while no job of this run is stored.
-
-    Returns
-    -------
-    float or None
-        Seconds; None if neither is known.
+    While no job of this run is stored, it is taken from `typical`, the seconds of one job in an earlier run.
     """
     done = [record.seconds for record in records if record is not None and record.ok]
     n_to_run = len(records) - len(done)

@@ -18,14 +18,9 @@ _ANY_WRITE_BIT = 0o222
 class Cache:
     """Folders that hold data, each laid out as ``files/<path>`` and ``openml/org/openml/www/datasets/<id>/``.
 
-    Attributes
-    ----------
-    folders : tuple of Path
-        Searched in this order and never written, unless one of them is also `writable`.
-    writable : Path
-        Gets the downloads; created when first needed, and searched last if it is not in `folders`.
-    openml_server : str
-        Address of OpenML's XML interface.
+    The `folders` are searched in order and never written to, except one that is also `writable`. That one gets the
+    downloads; it is created when first needed, and searched last if it is not in `folders`. `openml_server` is the
+    address of OpenML's XML interface.
     """
 
     folders: tuple[Path, ...]

@@ -43,13 +43,9 @@ def number_column(column: pd.Series[Any]) -> pd.Series[Any]:
 def label_column(column: pd.Series[Any], order: Sequence[str] | None = None) -> pd.Series[Any]:
     """Return the column as a category of text with NaN where a value is missing.
 
-    Parameters
-    ----------
-    column : Series of any dtype
-    order : sequence of str, optional
-        Labels in the order of the source. It is used if it has all labels of the column (a source that
-        turned TRUE and FALSE into booleans gets its own spelling back). Otherwise the order of the column's
-        own categories holds, or the alphabetical order for plain text.
+    `order` has labels in the order of the source. It is used if it has all labels of the column (a source that turned
+    TRUE and FALSE into booleans gets its own spelling back); otherwise the categories keep the order of the column's
+    own, or are sorted.
     """
     import pandas as pd
 

@@ -66,14 +66,14 @@ class NetworkDeclaration:
 
     Attributes
     ----------
-    files : mapping of str to FileDeclaration
-        The files by their role; empty where `path` is given.
+    files : mapping from role to FileDeclaration
+        Empty where `path` is given.
     path : Path, optional
         A file of the user's own that holds the whole network.
     target, positive : str, optional
         Class node, and the state of it that counts as positive; None where the network comes without a class.
     features : int, optional
-        Number of features: of feature nodes in an ACE problem, otherwise of leaves.
+        Number of feature nodes in an ACE problem, otherwise of leaves.
     """
 
     name: str

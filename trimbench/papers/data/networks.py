@@ -17,14 +17,9 @@ from trimbench.papers.data.sources import network_paths
 class DeclaredNetwork:
     """A network with the classification problem that is stated for it.
 
-    Attributes
-    ----------
-    target : str, optional
-        The class; None where the network is declared without one.
-    positive : str, optional
-        State of the class that counts as positive.
-    features : tuple of str
-        In the order of the stated problem; for a network without one, its leaves except the class.
+    The target is the class, and `positive` the state of it that counts as positive; both are None where the network is
+    declared without a class. The features are those of the stated problem, in its order, or the leaves except the
+    class.
     """
 
     model: NaiveBayes | BayesianNetwork

@@ -30,16 +30,8 @@ _log = logging.getLogger(__name__)
 class RSource(Source):
     """A data file of R with a matrix and class labels; no hash is known, so its values' fingerprint vouches for it.
 
-    Attributes
-    ----------
-    target : str
-        Name that the class column gets.
-    prefix : str
-        The other columns get this name and a number from 1, whatever they are called in the file.
-    labels : str
-        What the class labels are called in the file.
-    table : CacheOnlyFile, optional
-        The same table as text, used where a cache folder holds it.
+    The class labels, called `labels` in the file, become the column `target`; the other columns are called `prefix` and
+    a number from 1. `table` is the same table as text, used where a cache folder holds it.
     """
 
     kind: Literal["r"] = "r"

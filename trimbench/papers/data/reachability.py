@@ -2,7 +2,6 @@
 
 import errno
 import socket
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -10,21 +9,17 @@ _NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH}
 _LONGEST_REASON = 300
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        yield current
-        current = current.__cause__ or current.__context__
-
-
 def _unreachable_cause(error: BaseException) -> BaseException | None:
-    for cause in _chain(error):
+    """Return the error behind another one which says that a host cannot be reached, if there is one."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
         if isinstance(cause, ConnectionRefusedError | socket.gaierror | TimeoutError):
             return cause
         if isinstance(cause, OSError) and cause.errno in _NO_ROUTE:
             return cause
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
     return None
 
 

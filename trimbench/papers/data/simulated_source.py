@@ -39,12 +39,8 @@ def simulate_naive_bayes(
 ) -> tuple[NDArray[np.int8], NDArray[np.int8], NDArray[np.float64]]:
     """Draw rows from a random naive Bayes model over binary features; the seed determines the model and the rows.
 
-    Returns
-    -------
-    features : ndarray of shape (n_rows, n_features)
-    classes : ndarray of shape (n_rows,)
-    likelihoods : ndarray of shape (n_features, 2)
-        P(x_i = 1 | c), each uniform on [0.1, 0.9).
+    Returns features (n_rows, n_features), classes (n_rows,) and P(x_i = 1 | c) (n_features, 2), each uniform on
+    [0.1, 0.9).
     """
     # Only uniform doubles are drawn: of all streams of a Generator this is the one least likely to change.
     rng = np.random.default_rng(seed)

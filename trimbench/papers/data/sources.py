@@ -14,12 +14,8 @@ Declaration = DatasetDeclaration | NetworkDeclaration
 def load_dataset(declaration: DatasetDeclaration, cache: Cache) -> Dataset:
     """Load a declared data set, downloading it first if necessary, and check its facts.
 
-    Raises
-    ------
-    DataUnavailable
-        The data is nowhere on this machine and could not be downloaded.
-    DeclarationError, FactsMismatch
-        The data is no table or has no complete column of the declared name, or differs from the facts.
+    Raises DataUnavailable if the data is nowhere on this machine and cannot be downloaded, DeclarationError if it is no
+    table or has no complete column of the declared name, and FactsMismatch if it differs from the facts.
     """
     return declaration.source.load(declaration.name, cache)
 

@@ -21,18 +21,8 @@ _ALLOWED = (
 def to_plain(value: object, name: str) -> Any:
     """Copy a value as JSON reads it back: tuples become lists and NumPy scalars become Python numbers.
 
-    Parameters
-    ----------
-    value : object
-    name : str
-        How an error names the value, for example ``"parameters['threshold']"``.
-
-    Raises
-    ------
-    TypeError
-        If JSON has no such type (a data frame, a path, a set).
-    ValueError
-        If a number is NaN or infinite.
+    Raises TypeError if JSON has no such type (a data frame, a path, a set), and ValueError if a number is NaN or
+    infinite. Errors call the value `name`, for example ``"parameters['threshold']"``.
     """
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         value = value.item()  # a NumPy scalar, recognised without importing NumPy

@@ -1,4 +1,4 @@
-"""What every executor is, the one that runs jobs in this process, and how a configuration chooses one."""
+"""What all executors have in common, the one that runs jobs in this process, and the choice by configuration."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -43,12 +43,8 @@ class Executor(Protocol):
 class WorkerSettings:
     """The options that all executors have.
 
-    Attributes
-    ----------
-    workers : int, optional
-        How many jobs run at the same time; by default one for each processor.
-    timeout : float, optional
-        Seconds that one job may run; unlimited by default.
+    `workers` jobs run at the same time, by default one for each processor; one job may run `timeout` seconds, by
+    default without a limit.
     """
 
     workers: int | None = None
@@ -89,10 +85,7 @@ class SerialExecutor(WorkerSettings):
 def executor_of(values: Mapping[str, Json]) -> Executor:
     """Make the executor that a configuration describes: ``_target_``, one of `TARGETS`, and options of that class.
 
-    Raises
-    ------
-    ConfigurationError
-        If the target is not allowed, an option is unknown, or a value has the wrong type or is out of range.
+    Raises ConfigurationError if the target is not allowed, or an option is unknown or not valid.
     """
     from hydra.utils import get_class
 

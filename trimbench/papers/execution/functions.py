@@ -22,14 +22,9 @@ _FUNCTION_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 def job_function(code: Iterable[str]) -> Callable[[_F], _F]:
     """Mark a top-level function as one that jobs can call.
 
-    Parameters
-    ----------
-    code : iterable of str
-        Modules and packages whose source decides the result, besides the text of the function itself. Helpers
-        in the function's own module count only if that module is named here.
+    `code` names the modules and packages whose source decides the result, besides the text of the function itself.
+    Helpers in the function's own module count only if that module is named, too.
 
-    Examples
-    --------
     >>> @job_function(code=("trimbench.papers.execution",))
     ... def double(x: float) -> dict[str, float]:
     ...     return {"twice": 2 * x}
@@ -53,12 +48,8 @@ def code_version(function: str) -> str:
     """Return the version of the source that decides what a job function, ``"package.module:name"``, returns.
 
     It is the SHA-256 of the text of the function and of every ``.py`` file of the packages that its `job_function` mark
-    names, computed once per process: the source on disk may change later, but the imported code does not.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no such function, it is not marked, or a named package has no source.
+    names, computed once per process: the source on disk may change later, but the imported code does not. Raises as
+    `resolve`, and ValueError if a named package has no source.
     """
     target = resolve(function)
     digest = hashlib.sha256()
@@ -70,14 +61,10 @@ def code_version(function: str) -> str:
 
 
 def resolve(function: str) -> JobFunction:
-    """Find a marked job function by its name, ``"package.module:name"``.
+    """Find a job function by its name, ``"package.module:name"``.
 
-    Raises
-    ------
-    TypeError
-        If the function is not marked with `job_function`.
-    ValueError
-        If the name is malformed, or the module or the function does not exist.
+    Raises TypeError if it is not marked with `job_function`, and ValueError if the name is malformed, or the module or
+    the function does not exist.
     """
     check_function_name(function)
     module_name, _, name = function.partition(":")
@@ -117,7 +104,7 @@ def check_function_name(function: str) -> None:
 
 
 def _source_files(module: str, function: str) -> list[tuple[str, Path]]:
-    """(name relative to the package, path) of the module's source files, sorted by that name."""
+    """Return the source files of a module or package: name relative to the package, and path, sorted by name."""
     try:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:

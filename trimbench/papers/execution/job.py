@@ -21,7 +21,7 @@ class Job:
 
     Use `Job.create`, which writes the parameters in canonical form and works out the code version.
 
-    Parameters
+    Attributes
     ----------
     function : str
         ``"package.module:name"`` of a function marked with `job_function`.
@@ -62,23 +62,11 @@ class Job:
         parameters: Mapping[str, object],
         data: Mapping[str, str] | None = None,
     ) -> "Job":
-        """Make a job, with the present code version, of a function and its arguments.
+        """Make a job, with the present code version, of a job function (or its name) and keyword arguments.
 
-        Parameters
-        ----------
-        function : str or callable
-            A function marked with `job_function`, or its name as ``"package.module:name"``.
-        parameters : mapping
-            Keyword arguments: anything that `to_plain` takes.
-        data : mapping of str to str, optional
-            SHA-256 of every data set that the function reads, by name. It enters the key only; the function
-            finds the data itself.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the function is not a marked top-level function, if a parameter is unknown to it, missing, or
-            has no JSON form, or if a hash is malformed.
+        `data` has the SHA-256 of every data set that the function reads, by name. It enters the key only; the function
+        finds the data itself. Raises TypeError or ValueError if the function is not a marked top-level function, a
+        parameter is unknown to it, missing or has no JSON form, or a hash is malformed.
         """
         name = function if isinstance(function, str) else name_of(function)
         parameters_json = canonical_json(parameters, "parameters")
@@ -98,12 +86,7 @@ class Job:
 
     def to_dict(self) -> dict[str, Json]:
         """Return the four fields as JSON values, with the parameters decoded."""
-        return {
-            "function": self.function,
-            "parameters": self.parameters,
-            "data": dict(self.data),
-            "code": self.code,
-        }
+        return {"function": self.function, "parameters": self.parameters, "data": dict(self.data), "code": self.code}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "Job":
@@ -115,12 +98,8 @@ class Job:
 def run_job_function(job: Job) -> dict[str, Json]:
     """Call the function of a job, and return its result exactly as it will be read back from the store.
 
-    Raises
-    ------
-    RuntimeError
-        If the source changed since the job was made: the result would be stored under the wrong name.
-    TypeError, ValueError
-        If the result is not a mapping that JSON can hold.
+    Raises RuntimeError if the source has changed since the job was made (the result would be stored under the wrong
+    key), and TypeError or ValueError if the result is not a mapping that JSON can hold.
     """
     function = resolve(job.function)
     if code_version(job.function) != job.code:

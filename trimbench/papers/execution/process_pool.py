@@ -49,14 +49,8 @@ class Workers:
     A new worker takes the place of a dead one. Workers are started afresh ("spawn"), leave Ctrl-C to this process, and
     end with it, however it ends.
 
-    Parameters
-    ----------
-    n_workers : int
-    timeout : float, optional
-        Seconds that one job may run.
-    logs : Path, optional
-        Folder that keeps what a job writes, in a file named by its key, until there is its record, and the temporary
-        files of jobs; by default, and where it does not exist, a temporary one of this machine.
+    The folder `logs` has the temporary files of jobs and keeps what a job writes, in a file named by its key, until the
+    job has a record. By default, and where it does not exist, it is a temporary one of this machine.
     """
 
     def __init__(self, n_workers: int, timeout: float | None, logs: Path | None = None) -> None:
@@ -99,9 +93,9 @@ class Workers:
 class _Pool:
     """A pool of pebble and the jobs that it has in hand, each with a place in shared memory.
 
-    There the worker writes when it took the job, and its process number. pebble by itself would wait for ever
-    for the job of a worker that ended with exit code 0 (``os._exit(0)``, or C code that calls ``exit``), and
-    does not say which job was lost when a whole pool breaks.
+    There the worker writes when it took the job, and its process number. pebble by itself would wait forever for the
+    job of a worker that ended with exit code 0 (``os._exit(0)``, or C code that calls ``exit``), and does not say which
+    job was lost when a whole pool breaks.
     """
 
     def __init__(self, n_workers: int, timeout: float | None, logs: Path) -> None:

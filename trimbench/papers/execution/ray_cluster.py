@@ -37,12 +37,8 @@ _LONGEST_FOLDER = 36
 class RayExecutor(RemoteExecutor):
     """Runs each job as a task of a Ray cluster, with one processor.
 
-    The connection, or the cluster of this machine, serves all runs of the program and ends with it.
-
-    Attributes
-    ----------
-    address : str, optional
-        Of a running cluster, ``"host:port"`` or ``"auto"``; by default a cluster of this machine is started.
+    `address` is that of a running cluster, ``"host:port"`` or ``"auto"``; by default a cluster of this machine is
+    started. The connection, or the cluster of this machine, serves all runs of the program and ends with it.
     """
 
     address: str | None = None

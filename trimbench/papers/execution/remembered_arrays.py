@@ -31,8 +31,6 @@ def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) 
     key : mapping
         Everything that decides the arrays, including the version of the code. A job that remembers a pure function of
         its key stays a pure function of its parameters.
-    compute : callable
-        Returns arrays by name.
     """
     digest = hashlib.sha256(canonical_json({"kind": kind, "key": key}, "key").encode()).hexdigest()
     path = _folder() / f"{kind}-{digest[:32]}.npz"

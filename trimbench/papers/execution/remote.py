@@ -1,4 +1,4 @@
-"""Jobs on other machines: cut into tasks, which a cluster runs and each of which runs its jobs in a worker process."""
+"""Jobs on other machines, in tasks: a cluster runs the tasks, and each task runs its jobs in a worker process."""
 
 import atexit
 import contextlib
@@ -18,7 +18,7 @@ from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.workers import describe, failure
 from trimbench.papers.validation import settings
 
-# When this many tasks could not run and none could, no other will.
+# After this many tasks that could not run, without one that could, no other will.
 _MAX_USELESS_TASKS = 5
 Task = Any  # how a cluster identifies a task
 
@@ -30,15 +30,8 @@ class TaskLost(Exception):  # noqa: N818 - an event of the cluster, not a mistak
 class Cluster(Protocol):
     """Machines that run tasks.
 
-    Attributes
-    ----------
-    logs : Path
-        Folder for what jobs write while they run.
-    jobs_per_task : int
-    room : int
-        How many tasks may be queued or running at a time.
-    attempts : int
-        How often a job is submitted, at most, if its tasks are lost.
+    `logs` is a folder for what jobs write while they run. At most `room` tasks are queued or running at a time. A job
+    whose tasks are lost is submitted at most `attempts` times.
     """
 
     logs: Path
@@ -68,15 +61,9 @@ class RemoteExecutor(WorkerSettings, ABC):
     """Runs the jobs as tasks of a cluster.
 
     An exception, a job over its limit and a worker process that dies each cost one job. The jobs of a task whose
-    machine is lost run again. Every machine needs the same version of the project, and the data where this one has it
-    (a shared folder).
-
-    Attributes
-    ----------
-    workers : int, optional
-        How many tasks run at the same time; by default as many as the cluster has processors for.
-    retries : int
-        How often jobs run again after their task was lost.
+    machine is lost run again, up to `retries` times. Every machine needs the same version of the project, and the data
+    where this one has it (a shared folder). `workers` tasks run at the same time, by default as many as the cluster has
+    processors for.
     """
 
     retries: int = 2
@@ -143,23 +130,19 @@ class _Sweep:
             self._useless = None
         except TaskLost as error:
             reason = str(error)
-        except Exception as error:  # noqa: BLE001 - a cluster raises what the task raised, whatever it was
+        except Exception as error:  # a cluster raises what the task raised, whatever it was
             reason = describe(error).splitlines()[-1]
-            self._note_useless(reason)
+            if self._useless is not None:
+                self._useless += 1
+            if self._useless == _MAX_USELESS_TASKS:
+                raise ExecutorError(
+                    f"the first {self._useless} tasks could not run, the last because of {reason}; is the project "
+                    "installed in the same version on every machine of the cluster?"
+                ) from error
         for record in records:
             self._on_record(record)
         done = {record.job for record in records}
         return {job: reason for job in jobs if job not in done}
-
-    def _note_useless(self, reason: str) -> None:
-        if self._useless is None:
-            return
-        self._useless += 1
-        if self._useless == _MAX_USELESS_TASKS:
-            raise ExecutorError(
-                f"the first {self._useless} tasks could not run, the last because of {reason}; is the project "
-                "installed in the same version on every machine of the cluster?"
-            )
 
 
 _kept: dict[tuple[float | None, Path], Workers] = {}

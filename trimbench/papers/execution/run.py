@@ -22,32 +22,21 @@ def run_jobs(
     progress: bool = True,
     label: str = "",
 ) -> list[Record]:
-    """Return one record for each job, in order, after running those that are not stored.
+    """Return one record for each job, in order, after running those that are not stored; a repeated job runs once.
+
+    Each record is stored the moment it arrives, so that stopping the program at any time loses only the jobs that were
+    running. Programs that run jobs for the same store take turns; a record that another one wrote meanwhile is taken,
+    success or failure. An OSError for a store that cannot be written is raised before the first job starts.
 
     Parameters
     ----------
-    jobs : sequence of Job
-        A job that occurs twice runs once.
-    store : JobStore
-        Where records come from and go to. Each is written the moment it arrives, so that stopping the program
-        at any time loses only the jobs that were running. Programs that run jobs for the same store take turns; a
-        record that another one wrote meanwhile is taken, success or failure.
-    executor : Executor
     cache_mode : {"default", "ignore", "only"}
-        "default": stored successes are taken and the rest runs, earlier failures too. "ignore": all run
-        again. "only": nothing runs; a job gives its stored record, be it a success or a failure, or one with
-        status "missing".
+        "default": stored successes are taken and the rest runs, including earlier failures. "ignore": all jobs run
+        again. "only": nothing runs; a job gives its stored record, success or failure, or one with status "missing".
     progress : bool
         Whether to report on stderr: a bar on a terminal, else one line at the start and one at the end.
     label : str
-        What the report calls the set.
-
-    Raises
-    ------
-    ValueError
-        If `cache_mode` is unknown.
-    OSError
-        If something has to run and the store cannot be written; this is found before the first job starts.
+        What the report calls the jobs.
     """
     if cache_mode not in CACHE_MODES:
         raise ValueError(f"cache_mode must be one of {', '.join(CACHE_MODES)}, got {cache_mode!r}")

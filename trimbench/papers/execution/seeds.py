@@ -14,17 +14,9 @@ Axis = str | int | float | bool | None
 def seed_for(**axes: Axis) -> int:
     """Return a seed in [0, 2**63) that depends on the named axes and on nothing else, on every machine.
 
-    The order of the axes does not matter; the types do: ``1``, ``1.0`` and ``True`` are three values.
+    The order of the axes does not matter; the types do: ``1``, ``1.0`` and ``True`` are three values. Raises TypeError
+    if there is no axis or one has another type, and ValueError if an axis is NaN or infinite.
 
-    Raises
-    ------
-    TypeError
-        If there is no axis, or one has another type.
-    ValueError
-        If an axis is NaN or infinite.
-
-    Examples
-    --------
     >>> seed_for(dataset="vote", repetition=3) == seed_for(repetition=3, dataset="vote")
     True
     """

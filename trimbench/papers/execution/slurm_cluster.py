@@ -30,18 +30,8 @@ _END_SECONDS = 10.0
 class SlurmExecutor(RemoteExecutor):
     """Runs the jobs as tasks of a Slurm job array; the folder of results must be shared with the machines.
 
-    Attributes
-    ----------
-    folder : str
-        Where scripts, results and logs of the tasks are during the run. Only the logs of lost tasks stay.
-    minutes : int
-        Wall time of a task.
-    memory_gb : float
-        Memory of a task, in GiB.
-    partition : str, optional
-        Where to submit.
-    cluster : {"slurm", "local"}
-        ``"local"`` runs the tasks as processes of this machine.
+    Scripts, results and logs of the tasks are in `folder` during the run; only the logs of lost tasks stay. A task gets
+    `minutes` of wall time and `memory_gb` GiB. The cluster ``"local"`` runs the tasks as processes of this machine.
     """
 
     folder: str = "slurm"

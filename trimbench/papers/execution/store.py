@@ -13,17 +13,16 @@ from trimbench.papers.execution.canonical import Json, to_plain
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.temporary import remove_stale, temporary_name
 
-STORED_STATUSES = ("ok", "failed", "timeout", "crashed")
-STATUSES = (*STORED_STATUSES, "missing")
+_STORED_STATUSES = ("ok", "failed", "timeout", "crashed")
+_STATUSES = (*_STORED_STATUSES, "missing")
 
 
 @dataclass(frozen=True)
 class Record:
     """What became of a job.
 
-    Parameters
+    Attributes
     ----------
-    job : Job
     status : {"ok", "failed", "timeout", "crashed", "missing"}
         "failed" is an exception, "crashed" a dead worker, "missing" a job that is neither stored nor run.
     result : dict or None
@@ -32,8 +31,6 @@ class Record:
         A short traceback or a sentence; None if the status is "ok".
     seconds : float
         Wall time of the function.
-    provenance : dict
-        Where and with what it ran.
     log : str
         What the job wrote while it ran. The store keeps it beside the record; it does not enter comparisons.
     cached : bool
@@ -50,8 +47,8 @@ class Record:
     cached: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.status not in STATUSES:
-            raise ValueError(f"status must be one of {', '.join(STATUSES)}, got {self.status!r}")
+        if self.status not in _STATUSES:
+            raise ValueError(f"status must be one of {', '.join(_STATUSES)}, got {self.status!r}")
         if (self.status == "ok") != isinstance(self.result, dict):
             raise ValueError(f"result must be a dict exactly when status is 'ok', got {self.result!r}")
 
@@ -98,12 +95,8 @@ class JobStore:
 
     A record is written under a temporary name and then renamed, so that a reader sees the old file or the new
     one and a killed program leaves no half of one. Several processes may use the same folder; of two writers
-    of one job the last wins. The first write makes the folder: reading works where writing is forbidden.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the records are. Opening removes temporary files whose writer is dead.
+    of one job the last wins. The first write makes the folder: reading works where writing is forbidden. Opening the
+    store removes temporary files whose writer is dead.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -160,7 +153,7 @@ class JobStore:
             record = Record.from_json(self.path(job).read_bytes())
         except (OSError, ValueError):
             return None
-        return record if record.job == job and record.status in STORED_STATUSES else None
+        return record if record.job == job and record.status in _STORED_STATUSES else None
 
     def successes(self, jobs: Iterable[Job]) -> dict[str, Record]:
         """Read the records of the jobs that succeeded, by key."""
@@ -170,15 +163,12 @@ class JobStore:
     def put(self, record: Record) -> None:
         """Store a record, of any status except "missing", in place of any earlier one of its job.
 
-        Raises
-        ------
-        OSError
-            If the folder cannot be written (read-only, full, a file in the way); what was stored before is
-            intact.
+        If the folder cannot be written (read-only, full, a file in the way), OSError is raised and what was stored
+        before stays intact.
         """
-        if record.status not in STORED_STATUSES:
+        if record.status not in _STORED_STATUSES:
             raise ValueError(
-                f"status of a stored record must be one of {', '.join(STORED_STATUSES)}, got "
+                f"status of a stored record must be one of {', '.join(_STORED_STATUSES)}, got "
                 f"{record.status!r}; only jobs that ran are stored"
             )
         # No fsync: a power cut can at worst leave an empty or truncated file, which counts as missing and

@@ -76,12 +76,8 @@ def describe(error: BaseException) -> str:
 def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
     """Set up a new worker process: one thread for linear algebra, its temporary files, and an end with its parent.
 
-    Parameters
-    ----------
-    starts : shared array of float
-        Two numbers for each job in hand, which `work` fills in.
-    temporary : Path
-        Folder for the temporary files of jobs: its owner removes it, even if the worker is killed.
+    The shared array `starts` has two numbers for each job in hand, which `work` fills in. The owner of the folder
+    `temporary` removes it, even if the worker is killed.
     """
     import threadpoolctl
 
@@ -97,13 +93,8 @@ def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
 def work(job: Job, place: int, log: Path) -> Record:
     """Run one job in a worker that `prepare_worker` set up. Nothing is raised.
 
-    Parameters
-    ----------
-    job : Job
-    place : int
-        Where in the shared array to write when the job was taken (monotonic clock) and by which process.
-    log : Path
-        File that keeps what the job, C code and child processes write, until there is a record.
+    `place` is where in the shared array to write when the job was taken (monotonic clock) and by which process; the
+    file `log` keeps what the job, C code and child processes write, until there is a record.
     """
     starts = _starts.get()
     starts[2 * place] = started = time.monotonic()

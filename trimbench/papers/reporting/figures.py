@@ -28,13 +28,7 @@ STYLE: dict[Any, Any] = {
 
 
 def draw(figure: Figure, paths: Sequence[Path]) -> None:
-    """Draw a figure into one or several files, whose endings give the formats.
-
-    Raises
-    ------
-    TypeError
-        If nothing is registered that draws this kind of figure.
-    """
+    """Draw a figure into one or several files, whose endings give the formats."""
     import matplotlib as mpl
 
     with mpl.rc_context(STYLE):
@@ -46,7 +40,7 @@ def draw(figure: Figure, paths: Sequence[Path]) -> None:
 
 
 def drawn(figure: Figure) -> Canvas:
-    """Return the picture of a figure, drawn in matplotlib's current style."""
+    """Return the picture of a figure, drawn in matplotlib's current style; TypeError if its kind is not registered."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 

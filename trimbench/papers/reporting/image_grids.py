@@ -8,16 +8,17 @@ from trimbench.papers.reporting.labels import set_title
 from trimbench.papers.study.figures import ImageFigure
 
 if TYPE_CHECKING:
-    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure as Canvas
 
 
 def draw_images(canvas: Canvas, figure: ImageFigure) -> None:
     """Draw a grid of images; the size of the picture follows from their number."""
+    import matplotlib as mpl
+
     rows, columns = (list(dict.fromkeys(figure.points[axis])) for axis in ("row", "column"))
     canvas.set_size_inches(1.5 * len(columns) + 0.4, 1.55 * len(rows) + 0.4)
     grid = canvas.subplots(len(rows), len(columns), squeeze=False)
-    palette = _grey_scale()
+    palette = mpl.colormaps["gray"].with_extremes(bad="#8a8a8a")
     for (row, column), panel in figure.points.groupby(["row", "column"], sort=False):
         axes = grid[rows.index(row), columns.index(column)]
         image = panel.pivot_table(index="y", columns="x", values="value", dropna=False)
@@ -29,9 +30,3 @@ def draw_images(canvas: Canvas, figure: ImageFigure) -> None:
         if columns.index(column) == 0:
             axes.set_ylabel(row, fontsize=8)
     set_title(canvas, figure.title)
-
-
-def _grey_scale() -> Colormap:
-    import matplotlib as mpl
-
-    return mpl.colormaps["gray"].with_extremes(bad="#8a8a8a")

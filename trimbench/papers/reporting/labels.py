@@ -33,7 +33,6 @@ class Label:
 
     Attributes
     ----------
-    text : str
     colour : str
         The colour of what it names; the text is darkened where this is too light to read on white.
     at : (x, y), optional
@@ -54,18 +53,8 @@ class Label:
 def spread(wanted: ArrayLike, sizes: ArrayLike, low: float, high: float) -> NDArray[np.float64]:
     """Move intervals so that they do not overlap, with the smallest sum of squared moves, and return their centres.
 
-    Parameters
-    ----------
-    wanted : array of float, shape (n,)
-        Wanted centres. The intervals stay in this order even if the centres are not sorted.
-    sizes : array of float, shape (n,)
-    low, high : float
-        The range that must contain the intervals.
-
-    Raises
-    ------
-    ValueError
-        If the range is too short.
+    The intervals, with these wanted centres and sizes, stay in this order even if the centres are not sorted, and
+    between `low` and `high`. Raises ValueError if this range is too short.
     """
     from scipy.optimize import isotonic_regression
 

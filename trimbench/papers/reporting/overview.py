@@ -31,10 +31,6 @@ class Overview:
         self._catalogue = catalogue
         self._entries: list[Entry] = []
         self._lines: list[dict[str, object]] = []
-        self._missing: dict[str, str] = {}
-        self._failed = False
-        self._n_without_results = 0
-        self._n_missing_jobs = 0
         self._of_other_profiles: dict[str, list[str]] = {}
 
     def reported(self, name: str) -> list[Reported]:
@@ -50,15 +46,10 @@ class Overview:
         profile = profile_of(findings.settings)
         if earlier not in ("", profile):
             self._of_other_profiles.setdefault(earlier, []).append(findings.name)
-        self._failed = self._failed or findings.failures > 0
-        self._missing |= findings.missing
         status = _status(findings)
         self._keep(findings.name, status, status, judgements, findings)
         _say(f"\n## {findings.name}: {status}\n")
-        n_missing = sum(record.status == "missing" for record in findings.records)
-        self._n_missing_jobs += n_missing
-        if 0 < n_missing == len(findings.records):
-            self._n_without_results += 1
+        if _nothing_stored(findings):
             files = f"{self._folder / findings.name}.*"
             _say(f"No job is stored for profile={profile}. The files {files} stay unchanged; run the experiment first.")
             return
@@ -76,7 +67,6 @@ class Overview:
 
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep an experiment that could not run as a line of the summary."""
-        self._failed = True
         self._keep(name, f"{FAILED}: {error}", FAILED, compare(self.reported(name), (), str(error)), None)
         _say(f"\n## {name}: {FAILED}\n\n{''.join(traceback.format_exception(error))}")
 
@@ -84,7 +74,8 @@ class Overview:
         """Write summary and page if asked to, report missing data, and return the exit code."""
         import pandas as pd
 
-        if self._n_without_results == len(self._entries) > 0:
+        found = [entry.findings for entry in self._entries]
+        if found and all(one is not None and _nothing_stored(one) for one in found):
             _say("\nNo results are stored for this command, so nothing was written; task=run computes them.")
             self._say_profiles(profile)
             return 1
@@ -93,12 +84,13 @@ class Overview:
             written = write_summary(frame, self._page(profile), self._folder)
             _say(f"\n# Reported and reproduced\n\n{markdown(Table('', frame))}\n")
             _say_files(written)
-        if self._missing:
+        missing = {name: reason for one in found if one for name, reason in one.missing.items()}
+        if missing:
             _say(f"\nData that is not available ({WAY_OUT}):")
-            for name, reason in self._missing.items():
+            for name, reason in missing.items():
                 _say(f"  {name}: {reason.removesuffix('; ' + WAY_OUT)}")
         self._say_profiles(profile)
-        return 1 if self._failed else 0
+        return 1 if any(one is None or one.failures for one in found) else 0
 
     def _keep(
         self, name: str, status: str, short: str, judgements: Sequence[Judgement], findings: Findings | None
@@ -119,9 +111,15 @@ class Overview:
         for profile, names in self._of_other_profiles.items():
             about = f"jobs of {', '.join(names)} are stored for profile={profile}"
             _say(f"\nThis is profile={asked}, but {about}: add profile={profile} to report those.")
-        if self._n_missing_jobs and not self._of_other_profiles:
+        records = [record for entry in self._entries if entry.findings for record in entry.findings.records]
+        if not self._of_other_profiles and any(record.status == "missing" for record in records):
             other = ", ".join(f"profile={name}" for name in self._catalogue.names("profile") if name != asked)
             _say(f"\nJobs are missing for profile={asked}; if they ran with another profile, add it: {other}.")
+
+
+def _nothing_stored(findings: Findings) -> bool:
+    """Tell whether the experiment has jobs and none of them is stored."""
+    return bool(findings.records) and all(record.status == "missing" for record in findings.records)
 
 
 def _status(findings: Findings) -> str:

@@ -42,13 +42,10 @@ def compare(reported: Sequence[Reported], numbers: Sequence[Number], absent: str
 def judge(reported: Reported, number: Number | None, absent: str = "") -> Judgement:
     """Return the judgement on one number; `absent` says why there is none, if known.
 
-    Raises
-    ------
-    ValueError
-        If the rule needs a prediction interval and the number has one of another kind.
+    Raises ValueError if the rule needs a prediction interval and the number has one of another kind.
     """
     if number is None or number.value is None or math.isnan(number.value):
-        reason = absent or (number.reason if number is not None else "") or "not computed in this run"
+        reason = absent or (number.reason if number else "") or "not computed in this run"
         return Judgement(reported, number, "not attempted", reason)
     return Judgement(reported, number, *_verdict(reported, number, number.value))
 

@@ -16,15 +16,9 @@ Label = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Cell:
-    """One job of an experiment and its place in the table.
+    """One job of an experiment, the data that it reads, and its place in the table.
 
-    Attributes
-    ----------
-    labels : mapping
-        What distinguishes the cell from the others, for example network, threshold and method.
-    job : Job
-    inputs : tuple of Input
-        The data that the job reads.
+    `labels` distinguish the cell from the others, for example network, threshold and method.
     """
 
     labels: Mapping[str, Label]
@@ -58,6 +52,6 @@ def _plain(value: object, inputs: dict[str, Input]) -> Any:
 
 
 def check_axis(name: str, values: Sequence[object]) -> None:
-    """Raise a ValueError unless the values of a list can span a grid: at least one, each once."""
+    """Raise a ValueError unless a list can be an axis of the grid: it has a value, and none twice."""
     if not values or len(set(values)) < len(values):
         raise ValueError(f"{name} must be a list of at least one value, each once, got {list(values)}")

@@ -32,9 +32,7 @@ class LineFigure:
 
     Attributes
     ----------
-    title, x_label, y_label : str
     points : DataFrame with the columns series, x, y and optionally low and high (an interval around y)
-    name : str
     levels : mapping from label to y
         Horizontal lines for comparison.
     marks : mapping from series to "line", "density", "cloud", "points", "highlight", "guide" or "reference"
@@ -44,8 +42,7 @@ class LineFigure:
     verticals : mapping from label to x
         Vertical lines for comparison.
     x_scale, y_scale : "linear" or "log"
-    interval : str
-        What low and high are, in a few words.
+    interval : what low and high are, in a few words
     """
 
     title: str
@@ -65,13 +62,8 @@ class LineFigure:
 class ImageFigure:
     """A grid of small images.
 
-    Attributes
-    ----------
-    title : str
-    points : DataFrame with the columns row, column, y, x and value
-        Row and column of the grid are labels, in order of appearance; y counts pixels from the top. A value is 0
-        (black) to 1 (white), or missing (grey).
-    name : str
+    `points` has the columns row, column, y, x and value. Row and column of the grid are labels, in order of appearance;
+    y counts pixels from the top. A value is 0 (black) to 1 (white), or missing (grey).
     """
 
     title: str

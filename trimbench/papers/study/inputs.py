@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.cache import Cache
@@ -21,20 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Input:
-    """A data set or a network as it is declared.
+    """A data set or a network as it is declared, with the hash of the values or of the network's files."""
 
-    Attributes
-    ----------
-    group : {"dataset", "network"}
-        Group of the configuration in which it is declared.
-    name : str
-    declared : mapping
-        The content of its declaration.
-    sha256 : str
-        Of the values of a data set, or of the files of a network.
-    """
-
-    group: str
+    group: Literal["dataset", "network"]
     name: str
     declared: Mapping[str, Json]
     sha256: str
@@ -58,26 +47,18 @@ class Inputs:
         self._loaded: dict[str, Dataset] = {}
 
     def dataset(self, name: str) -> Input:
-        """Return a data set as an input.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is none of that name.
-        DataUnavailable
-            If its hash is not declared and it cannot be read.
-        """
+        """Return a data set as an input; raise DataUnavailable if its hash is not declared and it cannot be read."""
         declared = self.catalogue.dataset_mapping(name)
         sha256 = declare_dataset(name, declared).facts.sha256 or self.loaded(name).sha256
         return Input("dataset", name, declared, sha256)
 
     def network(self, name: str) -> Input:
-        """Return a network as an input; it raises the same errors as `dataset`."""
+        """Return a network as an input; raise DataUnavailable if it is the user's own file and cannot be read."""
         declared = self.catalogue.network_mapping(name)
         return Input("network", name, declared, declare_network(name, declared).sha256)
 
     def loaded(self, name: str) -> Dataset:
-        """Return the values of a data set, which is read only once."""
+        """Return the values of a data set, reading it only once."""
         if name not in self._loaded:
             self._loaded[name] = load_dataset(declare_dataset(name, self.catalogue.dataset_mapping(name)), self._cache)
         return self._loaded[name]

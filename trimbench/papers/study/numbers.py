@@ -20,12 +20,8 @@ IntervalKind = Literal["confidence", "prediction", "certified"]
 class Interval:
     """An interval around a number.
 
-    Attributes
-    ----------
-    low, high : float
-    kind : {"confidence", "prediction", "certified"}
-        Where the mean over repetitions lies, where one more run of the paper's size would lie, or proven bounds. A
-        verdict uses prediction intervals alone.
+    A "confidence" interval says where the mean over repetitions lies, a "prediction" interval where one more run of the
+    paper's size would lie, and a "certified" one has proven bounds. Verdicts use prediction intervals only.
     """
 
     low: float
@@ -35,19 +31,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Number:
-    """The reproduced counterpart of one reported number.
+    """The reproduced counterpart of the number that is reported under `row` and `quantity`.
 
-    Attributes
-    ----------
-    row, quantity : str
-        The names under which the number is reported.
-    value : float or None
-        None if this run could not compute it.
-    jobs : tuple of str
-        Keys of the jobs from which it was computed.
-    interval : Interval, optional
-    reason : str
-        Why there is no value, if the experiment knows.
+    The value is None if this run could not compute it, for a `reason` if the experiment knows one. `jobs` are the keys
+    of the jobs behind it.
     """
 
     row: str
@@ -64,15 +51,7 @@ def numbers_of(
     rows: pd.DataFrame,
     intervals: Mapping[str, Interval | None] | None = None,
 ) -> list[Number]:
-    """Return the numbers of one reported row that come from the same jobs.
-
-    Parameters
-    ----------
-    row : str
-    values, intervals : mapping from quantity to value and to interval
-    rows : DataFrame
-        The rows of the jobs behind these numbers.
-    """
+    """Return the numbers of one reported row, by quantity; `rows` are those of the jobs behind all of them."""
     jobs = tuple(rows["job"])
     found = intervals or {}
     return [Number(row, quantity, value, jobs, found.get(quantity)) for quantity, value in values.items()]
@@ -80,17 +59,18 @@ def numbers_of(
 
 def prediction_interval(values: Sequence[float]) -> Interval | None:
     """Return Student's 95 % prediction interval for one more repetition; None for fewer than two repetitions."""
-    n = len(values)
-    return _student(values, math.sqrt(1 + 1 / n), "prediction") if n > 1 else None
+    return _student(values, 1.0, "prediction")
 
 
 def confidence_interval(values: Sequence[float]) -> Interval | None:
     """Return Student's 95 % confidence interval for the mean; None for fewer than two repetitions."""
+    return _student(values, 0.0, "confidence")
+
+
+def _student(values: Sequence[float], own_variance: float, kind: IntervalKind) -> Interval | None:
     n = len(values)
-    return _student(values, math.sqrt(1 / n), "confidence") if n > 1 else None
-
-
-def _student(values: Sequence[float], scale: float, kind: IntervalKind) -> Interval:
+    if n < 2:
+        return None
     mean = float(np.mean(values))
-    half = float(stdtrit(len(values) - 1, 0.975)) * float(np.std(values, ddof=1)) * scale
+    half = float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) * math.sqrt(own_variance + 1 / n)
     return Interval(mean - half, mean + half, kind)

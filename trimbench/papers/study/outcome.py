@@ -20,14 +20,8 @@ if TYPE_CHECKING:
 class Outcome:
     """What an experiment found.
 
-    Attributes
-    ----------
-    tables : sequence of Table
-    figures : sequence of Figure
-    numbers : sequence of Number
-        Exactly one for each number that is reported for the experiment.
-    notes : sequence of str
-        What a reader needs to know to understand the tables.
+    It has exactly one number for each reported number of the experiment. The notes say what a reader needs to know to
+    understand the tables.
     """
 
     tables: Sequence[Table]
@@ -45,11 +39,8 @@ class Experiment(Protocol):
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return tables, figures and numbers.
 
-        Parameters
-        ----------
-        rows : DataFrame
-            One row for each cell: its labels, ``status``, ``job`` (the key) and the entries of its result (NaN where it
-            failed).
+        `rows` has one row for each cell: its labels, ``status``, ``job`` (the key) and the entries of its result (NaN
+        where it failed).
         """
 
 

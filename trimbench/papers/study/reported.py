@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal, InvalidOperation
@@ -42,14 +43,8 @@ class Rule:
 class Reported:
     """One number as a paper prints it.
 
-    Attributes
-    ----------
-    source : str
-        Paper and table or figure.
-    row, quantity : str
-    printed : str
-        The digits as printed, for example ``"0.50"`` or ``"1.2e-3"``; ``timeout`` for a run that did not finish.
-    rule : Rule
+    `source` is the paper and its table or figure. `printed` has the digits as printed, for example ``"0.50"`` or
+    ``"1.2e-3"``, or ``timeout`` for a run that did not finish.
     """
 
     source: str
@@ -94,11 +89,7 @@ def _is_number(text: str) -> bool:
 class Paper:
     """A paper whose numbers are reproduced.
 
-    Attributes
-    ----------
-    title, citation : str
-    review : dict from question to answer
-        As in a report on a reproduction: scope, what was easy, what was difficult.
+    `review` answers the questions of a report on a reproduction: its scope, what was easy, what was difficult.
     """
 
     title: str
@@ -112,7 +103,6 @@ class ReportedExperiment:
 
     Attributes
     ----------
-    source : str
     rules : dict from quantity to Rule
     numbers : dict from row to dict from quantity to the printed digits
         Digits are quoted text, because a number would lose its final zeros.
@@ -146,26 +136,14 @@ class ReportedExperiment:
 
 @dataclass(frozen=True)
 class Literature:
-    """All papers and their printed numbers.
-
-    Attributes
-    ----------
-    papers : mapping from family to Paper
-    experiments : mapping from the name of an experiment to its printed numbers
-    """
+    """All papers by family, and the printed numbers of all experiments."""
 
     papers: Mapping[str, Paper]
     experiments: Mapping[str, ReportedExperiment]
 
     @classmethod
     def of(cls, catalogue: Catalogue) -> Literature:
-        """Read everything that is declared in the group ``reported``.
-
-        Raises
-        ------
-        ConfigurationError
-            If a key is missing, or a number is not quoted, has no digits or has no rule.
-        """
+        """Read all files of the group ``reported``; raise ConfigurationError if one has a mistake."""
         papers, experiments = {}, {}
         for family in catalogue.names("reported"):
             content = dict(catalogue.mapping("reported", family))
@@ -182,38 +160,20 @@ class Literature:
 
 
 def check_numbers(reported: Sequence[Reported], numbers: Sequence[Number], *, complete: bool) -> None:
-    """Raise an error unless an experiment gives exactly the numbers that are reported for it.
+    """Raise a ValueError for a number that is not reported, is given twice, or is missing.
 
-    Parameters
-    ----------
-    reported : sequence of Reported
-    numbers : sequence of Number
-    complete : bool
-        Whether all jobs succeeded: then each number must have a value, or a reason for having none.
-
-    Raises
-    ------
-    ValueError
-        The message names the first number that is not reported, is given twice or is missing.
+    If the jobs are `complete` (all succeeded), each reported number must have a value, or a reason for having none.
     """
     wanted = {(one.row, one.quantity) for one in reported}
-    given: set[tuple[str, str]] = set()
-    for number in numbers:
-        place = (number.row, number.quantity)
-        if place not in wanted:
-            raise ValueError(f"{_called(place)} is computed, but not reported; correct its row and quantity, or add it")
-        if place in given:
-            raise ValueError(f"{_called(place)} is given twice")
-        given.add(place)
-    explained = {(one.row, one.quantity) for one in numbers if one.reason or not _is_absent(one.value)}
+    for (row, quantity), count in Counter((one.row, one.quantity) for one in numbers).items():
+        if (row, quantity) not in wanted:
+            raise ValueError(
+                f"number {row}/{quantity} is computed, but not reported; correct its row and quantity, or add it"
+            )
+        if count > 1:
+            raise ValueError(f"number {row}/{quantity} is given twice")
+    has_value = {(one.row, one.quantity) for one in numbers if one.value is not None and not math.isnan(one.value)}
+    explained = {(one.row, one.quantity) for one in numbers if one.reason}
     for one in reported if complete else ():
-        if (one.row, one.quantity) not in explained:
+        if (one.row, one.quantity) not in has_value | explained:
             raise ValueError(f"number {one.label} is reported, but has no value though all jobs succeeded")
-
-
-def _called(place: tuple[str, str]) -> str:
-    return f"number {'/'.join(place)}"
-
-
-def _is_absent(value: float | None) -> bool:
-    return value is None or math.isnan(value)

@@ -38,12 +38,10 @@ class Findings:
 
     Attributes
     ----------
-    name : str
     settings : mapping
         The resolved configuration.
     rows : DataFrame
         One row for each cell.
-    outcome : Outcome
     records : sequence of Record
         Of the cells whose data is available.
     missing : mapping from the name of a data set or network to the reason why it is not available
@@ -70,34 +68,23 @@ class Findings:
     @property
     def failures(self) -> int:
         """Number of jobs that failed."""
-        return len(self._failed())
+        return len(self._errors)
 
     @property
     def first_failure(self) -> str:
         """The last line of the first error; empty without failures."""
-        lines = [str(record.error).strip().splitlines()[-1] for record in self._failed()[:1]]
-        return "".join(lines)
+        return self._errors[0].strip().splitlines()[-1] if self._errors else ""
 
-    def _failed(self) -> list[Record]:
-        return [record for record in self.records if record.status not in ("ok", "missing")]
+    @property
+    def _errors(self) -> list[str]:
+        return [str(record.error) for record in self.records if record.status not in ("ok", "missing")]
 
 
 def make_experiment(name: str, values: Mapping[str, Json], shared: Sequence[str]) -> Experiment:
-    """Return the experiment that a configuration describes.
+    """Return the experiment that a configuration describes: ``runner`` ("module:class"), and the keys of that class.
 
-    Parameters
-    ----------
-    name : str
-        For messages.
-    values : mapping
-        ``runner`` ("module:class") and a value for each key of that class.
-    shared : sequence of str
-        Keys that all experiments share; this one gets those that its class has.
-
-    Raises
-    ------
-    ConfigurationError
-        When the class does not exist, or a key or value is wrong.
+    Of the keys that all experiments share, this one gets those that its class has. Raises ConfigurationError if the
+    class does not exist, or a key or value is wrong.
     """
     runner = str(values.get("runner"))
     module, _, class_name = runner.partition(":")
@@ -116,12 +103,8 @@ def make_experiment(name: str, values: Mapping[str, Json], shared: Sequence[str]
 def fetch(declaration: Declaration, cache: Cache) -> None:
     """Download data unless it is in a cache, and verify that it is what was declared.
 
-    Raises
-    ------
-    DataUnavailable
-        When it can be neither read nor downloaded.
-    DeclarationError, FactsMismatch
-        When it is not what was declared.
+    Raises DataUnavailable if it can be neither read nor downloaded, DeclarationError or FactsMismatch if it is not what
+    was declared.
     """
     try:
         if isinstance(declaration, DatasetDeclaration):
@@ -137,16 +120,7 @@ def fetch(declaration: Declaration, cache: Cache) -> None:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What every experiment of a run shares: the data, the store of finished jobs, and the executor of the others.
-
-    Attributes
-    ----------
-    inputs : Inputs
-    cache : Cache
-    store : JobStore
-    executor : Executor
-    cache_mode : {"default", "ignore", "only"}
-    """
+    """What every experiment of a run shares: the data, the store of finished jobs, and the executor of the others."""
 
     inputs: Inputs
     cache: Cache
@@ -165,22 +139,8 @@ def run_experiment(
 ) -> Findings:
     """Run the jobs of an experiment that are not stored, and return everything that is known of it.
 
-    Parameters
-    ----------
-    name : str
-    settings : mapping
-        Resolved configuration, for the record.
-    experiment : Experiment
-    reported : sequence of Reported
-        The numbers that the experiment must give.
-    where : Surroundings
-    altered : sequence of str
-        Keys of the experiment that the user has set; its numbers are not checked then.
-
-    Raises
-    ------
-    ValueError
-        When the experiment gives a number that is not reported, or leaves out one that is.
+    Raises a ValueError if the experiment gives a number that is not `reported`, or leaves out one that is. With keys
+    `altered` by the user, its numbers are not checked.
     """
     cells = experiment.cells(where.inputs)
     # Stored results need no data, which may be on another machine.

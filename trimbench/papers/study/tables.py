@@ -14,15 +14,8 @@ if TYPE_CHECKING:
 class Table:
     """A table to be written.
 
-    Attributes
-    ----------
-    title : str
-    frame : DataFrame
-    formats : mapping from column to format specification, for example ``".4f"``
-    name : str
-        Stem of its file; empty for the experiment's main table.
-    listed : bool
-        Whether pages show it. A long table is written as CSV only.
+    `formats` maps columns to format specifications, for example ``".4f"``. The name is part of that of its file; the
+    experiment's main table has none. A table that is not `listed`, because it is long, is written as CSV only.
     """
 
     title: str
@@ -41,22 +34,10 @@ class Table:
         name: str = "",
         listed: bool = True,
     ) -> Table:
-        """Return the table of some lines.
+        """Return the table of some lines, each with values by column.
 
-        Parameters
-        ----------
-        title : str
-        lines : iterable of mapping from column to value
-            A line may leave columns out.
-        formats : mapping from column to format specification, or sequence of str
-            All columns in their order; an empty format leaves a column as it is.
-        name, listed
-            As for the class.
-
-        Raises
-        ------
-        ValueError
-            If a line has a column that the table does not have.
+        `formats` has all columns, in order; an empty format leaves a column as it is. A line may leave columns out, but
+        must not have others.
         """
         import pandas as pd
 

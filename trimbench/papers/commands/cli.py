@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import hydra
 import yaml
+from hydra.conf import ConfigSourceInfo
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
@@ -133,7 +133,7 @@ def _folder_name(overrides: str) -> str:
     return f"{name[:_LONGEST_NAME]}-{hashlib.sha256(overrides.encode()).hexdigest()[:8]}"
 
 
-def _catalogue(sources: Sequence[Any]) -> Catalogue:
+def _catalogue(sources: Sequence[ConfigSourceInfo]) -> Catalogue:
     """Return the declarations in the folders of the configuration; one given with --config-dir goes first."""
     folders = [source for source in sources if source.schema == "file"]
     folders.sort(key=lambda source: source.provider != "command-line")

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.validation import ConfigurationError, settings, validated
@@ -56,7 +56,7 @@ class Invocation:
     """
 
     settings: CommonSettings
-    executor: Mapping[str, Any]
+    executor: Mapping[str, Json]
     executor_name: str
     experiments: Mapping[str, Mapping[str, Json]]
     chosen: bool

@@ -66,7 +66,7 @@ class Cache:
 
     @contextmanager
     def workspace(self) -> Iterator[Path]:
-        """Give a temporary folder on the file system of `writable`, so that its files can be renamed into it."""
+        """Yield a temporary folder on the file system of `writable`, so that its files can be renamed into it."""
         self.writable.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".partial-", dir=self.writable) as folder:
             yield Path(folder)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 from pydantic import Field
 
@@ -41,7 +41,7 @@ class DatasetDeclaration:
         return self.source.copies(cache)
 
 
-def declare_dataset(name: str, mapping: Mapping[str, Any]) -> DatasetDeclaration:
+def declare_dataset(name: str, mapping: Mapping[str, object]) -> DatasetDeclaration:
     """Check the declaration of a data set: ``kind``, the keys of that kind (the fields of its class), and ``facts``.
 
     Raises `ConfigurationError`, which names the data set and the key, if a key or its value is wrong.

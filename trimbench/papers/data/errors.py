@@ -1,4 +1,4 @@
-"""What can go wrong with data; all three exceptions survive pickling between processes."""
+"""What can go wrong with data. The exceptions survive pickling between processes."""
 
 from trimbench.papers.validation import ConfigurationError
 

@@ -87,7 +87,7 @@ def find_file(declaration: CacheOnlyFile, cache: Cache) -> Path | None:
 
 @contextmanager
 def fetching(what: str, url: str, cache: Cache) -> Iterator[Path]:
-    """Give a temporary folder for downloads of `what`, and turn what goes wrong with them into `DataUnavailable`."""
+    """Yield a temporary folder for downloads of `what`, and turn what goes wrong with them into `DataUnavailable`."""
     if cache.offline:
         raise data_unavailable(what, url, "it is in no cache folder and downloads are switched off")
     try:

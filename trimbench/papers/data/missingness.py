@@ -28,7 +28,7 @@ class Missingness:
         Number of features from a fraction: 20 % of 13 features are 2 or 3. ``"fifths"`` counts in steps of a fifth of
         the features, itself rounded down: 80 % of 13 features are 4 times 2; it accepts only multiples of a fifth.
     rates : mapping from feature to rate
-        Of ``"rates"``; the fraction holds for all other features.
+        For ``"rates"``; the fraction holds for all other features.
     image : sequence of two ints, optional
         Height and width where the features are the pixels of an image.
     """

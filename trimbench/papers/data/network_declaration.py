@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 from pydantic import Field
 
@@ -102,7 +102,7 @@ class NetworkDeclaration:
         return [[self.path]] if self.path is not None else [cache.copies(file.path) for file in self.files.values()]
 
 
-def declare_network(name: str, mapping: Mapping[str, Any]) -> NetworkDeclaration:
+def declare_network(name: str, mapping: Mapping[str, object]) -> NetworkDeclaration:
     """Check the declaration of a network.
 
     Its keys are ``format``; ``files``, or ``path`` for a file of the user's own; ``target`` and ``positive``; ``facts``

@@ -124,7 +124,7 @@ class OpenMLSource(Source):
 
 @dataclass(frozen=True)
 class _Description:
-    """What is used of OpenML's description of a data set; `hidden` are columns that are no features."""
+    """What is used of OpenML's description of a data set; `hidden` are columns that are not features."""
 
     name: str
     version: str
@@ -139,7 +139,7 @@ class _Description:
         try:
             root = ElementTree.parse(path).getroot()
         except ElementTree.ParseError as error:
-            raise Unreadable(f"{path.name} is no XML ({error})") from error
+            raise Unreadable(f"{path.name} is not XML ({error})") from error
 
         def texts(key: str) -> list[str]:
             return [(element.text or "").strip() for element in root.iterfind(f"{{*}}{key}")]
@@ -169,7 +169,7 @@ def _data_file(folder: Path) -> str | None:
 
 @contextlib.contextmanager
 def _private_copy(folder: Path, data_file: str) -> Iterator[Path]:
-    """Give a temporary folder with the same files: the package writes pickles beside the files that it reads."""
+    """Yield a temporary folder with the same files: the package writes pickles beside the files that it reads."""
     with tempfile.TemporaryDirectory(prefix="trimbench-openml-") as private:
         try:
             for name in (_DESCRIPTION, _FEATURES):

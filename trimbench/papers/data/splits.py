@@ -1,14 +1,11 @@
 """Seeded splits into training and test rows."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 
 def split_rows(
-    n_rows: int, test_fraction: float, seed: int, stratify: Sequence[Any] | NDArray[Any] | None = None
+    n_rows: int, test_fraction: float, seed: int, stratify: ArrayLike | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Split the rows 0, ..., n_rows - 1 into a training and a test part.
 
@@ -38,7 +35,7 @@ def split_rows(
     return np.flatnonzero(~is_test), np.flatnonzero(is_test)
 
 
-def _group_numbers(labels: Sequence[Any] | NDArray[Any], n_rows: int) -> NDArray[np.int64]:
+def _group_numbers(labels: ArrayLike, n_rows: int) -> NDArray[np.int64]:
     values = np.asarray(labels, dtype=object)
     if values.shape != (n_rows,):
         raise ValueError(f"`stratify` must have one label for each of the {n_rows} rows, got shape {values.shape}")

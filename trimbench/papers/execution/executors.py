@@ -32,9 +32,9 @@ class Executor(Protocol):
     def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
         """Run all jobs and call `on_record` in this thread with each record as soon as there is one.
 
-        Whatever a job does, nothing is raised here, except ExecutorError when no job can run. What `on_record` raises
-        ends the run, and so does Ctrl-C: the workers are killed, and the records of finished jobs are already handed
-        over.
+        Whatever a job does, nothing is raised here, except ExecutorError when no job can run. An exception from
+        `on_record` ends the run, and so does Ctrl-C: the workers are killed, and the records of finished jobs have
+        already been handed over.
         """
         ...
 
@@ -61,8 +61,8 @@ class WorkerSettings:
 class SerialExecutor(WorkerSettings):
     """Runs the jobs one after another in this process: for debugging, and for jobs of a millisecond.
 
-    It can neither limit the time of a job nor survive one that kills the process. It knows the options of the other
-    executors only to say so.
+    It can neither limit the time of a job nor survive one that kills the process. It has the options of the other
+    executors only to refuse them.
     """
 
     def __post_init__(self) -> None:

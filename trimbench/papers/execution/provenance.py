@@ -31,7 +31,7 @@ _GIT_SECONDS = 5.0
 def provenance() -> dict[str, Json]:
     """Describe the program and the machine, once per process: versions, commit, platform, processors, time in UTC.
 
-    ``commit`` and ``dirty`` speak of the source tree and are None without git; the caller may change the copy.
+    ``commit`` and ``dirty`` describe the source tree and are None without git; the caller may change the copy.
     """
     return copy.deepcopy(_collect())
 

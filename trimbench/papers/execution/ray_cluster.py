@@ -25,7 +25,7 @@ from trimbench.papers.validation import settings
 _IDLE_SECONDS = 0.5
 _REACH_SECONDS = 10.0
 _END_SECONDS = 10.0
-# Enough to make a cluster grow that can.
+# Enough to make a cluster grow, if it can.
 _MAX_TASKS = 500
 # Variables that a worker on another machine needs as well.
 _PASSED_ON = ("TRIMBENCH_CACHE", "XDG_CACHE_HOME")
@@ -45,7 +45,7 @@ class RayExecutor(RemoteExecutor):
 
     @contextmanager
     def connected(self) -> Iterator[RayCluster]:
-        """Give the cluster for one run."""
+        """Provide the cluster for one run."""
         ray = self._connected_ray()
         with temporary_folder() as logs:
             yield RayCluster(ray, self, logs)
@@ -131,7 +131,7 @@ def _end_cluster(ray: Any, session: Path) -> None:
 def ray_folder() -> str | None:
     """Return the folder for the files of a new cluster of this machine, after removing those of killed programs.
 
-    None leaves the place to Ray: the folder for temporary files has too long a name.
+    None leaves the choice to Ray, because the name of the folder for temporary files is too long.
     """
     # The machine is in the name because process numbers say nothing about another one.
     room = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()) / f"tb-ray-{zlib.crc32(host().encode()):08x}"

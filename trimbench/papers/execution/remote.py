@@ -40,11 +40,11 @@ class Cluster(Protocol):
     attempts: int
 
     def submit(self, chunks: Sequence[Sequence[Job]]) -> Sequence[Task]:
-        """Let `run_task` run each of several lists of jobs."""
+        """Submit one task for each list of jobs, which calls `run_task`."""
         ...
 
     def wait(self, tasks: Collection[Task]) -> Collection[Task]:
-        """Wait a moment, and return those of some tasks that have ended."""
+        """Wait a moment, and return the tasks that have ended."""
         ...
 
     def result(self, task: Task) -> list[Record]:
@@ -80,7 +80,7 @@ class RemoteExecutor(WorkerSettings, ABC):
 
     @abstractmethod
     def connected(self) -> AbstractContextManager[Cluster]:
-        """Give the cluster for one run; raise ExecutorError if there is none."""
+        """Provide the cluster for one run; raise ExecutorError if there is none."""
 
     def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
         """Run all jobs, as `Executor.run`, with records in the order in which the tasks end."""
@@ -153,7 +153,7 @@ def run_task(
 ) -> list[Record]:
     """Run the jobs of one task in a worker process, one after another; this is what a cluster calls on its machines.
 
-    A cluster that runs several tasks of one sweep in one process finds the worker of the task before.
+    If a cluster runs several tasks of one sweep in the same process, they share the worker.
     """
     os.environ.update(environment or {})
     if (timeout, logs) not in _kept:

@@ -20,9 +20,9 @@ from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.temporary import remove_stale, temporary_name
 from trimbench.papers.validation import settings
 
-# Slurm is asked rarely: its controller serves all users.
+# Slurm is polled rarely, because its controller serves all users.
 _LOOK_SECONDS = {"local": 0.1, "slurm": 10.0}
-# For tasks of this machine to end in after Ctrl-C.
+# How long tasks of this machine may take to end after Ctrl-C.
 _END_SECONDS = 10.0
 
 
@@ -51,7 +51,7 @@ class SlurmExecutor(RemoteExecutor):
 
     @contextmanager
     def connected(self) -> Iterator[SubmititCluster]:
-        """Give the cluster for one run, with a folder for the files of its tasks, which is removed at the end."""
+        """Provide the cluster for one run, with a folder for the files of its tasks, which is removed at the end."""
         above = Path(self.folder).absolute()
         remove_stale(above.glob("tasks.*.tmp"))
         place = above / temporary_name("tasks")
@@ -64,7 +64,7 @@ class SlurmExecutor(RemoteExecutor):
             yield cluster
         finally:
             shutil.rmtree(place, ignore_errors=True)
-            with contextlib.suppress(OSError):  # has logs in it, or tasks of another program
+            with contextlib.suppress(OSError):  # it holds logs, or tasks of another program
                 above.rmdir()
 
 
@@ -117,7 +117,7 @@ class SubmititCluster:
         finally:
             if records is None:
                 for path in (task.paths.stdout, task.paths.stderr):
-                    with contextlib.suppress(OSError):  # Slurm did not come to write one
+                    with contextlib.suppress(OSError):  # Slurm may not have written one
                         path.replace(self._place.parent / path.name)
         return records
 
@@ -136,7 +136,7 @@ class SubmititCluster:
             raise TaskLost(_last_line(str(error))) from error
 
     def cancel(self, tasks: Collection[Task]) -> None:
-        """End tasks; those of this machine have ended then, and write nothing more."""
+        """End tasks; wait until those of this machine have ended and write nothing more."""
         for task in tasks:
             with contextlib.suppress(Exception):
                 task.cancel()

@@ -19,7 +19,7 @@ _STATUSES = (*_STORED_STATUSES, "missing")
 
 @dataclass(frozen=True)
 class Record:
-    """What became of a job.
+    """What became of a job, and where and with what it ran.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class JobStore:
 
     @contextmanager
     def turn(self, on_wait: Callable[[], None]) -> Iterator[None]:
-        """Hold the store, which is writable, against other programs that run jobs; readers need no turn.
+        """Keep other programs from running jobs for this store, which must be writable; readers need no turn.
 
         The system frees the lock when its program ends, even by ``kill -9``. `on_wait` is called if another program
         holds it now.

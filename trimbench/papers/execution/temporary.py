@@ -1,4 +1,4 @@
-"""Names of temporary files, which tell whether their writer still lives."""
+"""Temporary files and folders whose names tell whether their writer is still alive."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ _DAY_SECONDS = 24 * 3600.0
 
 
 def remove_stale(temporaries: Iterable[Path]) -> None:
-    """Remove those of some temporary files and folders whose writer is gone."""
+    """Remove the temporary files and folders whose writer is gone."""
     for temporary in temporaries:
         # Failing to remove one is harmless: it is never read, and the folder may be read-only on purpose.
         with contextlib.suppress(OSError):
@@ -26,7 +26,7 @@ def remove_stale(temporaries: Iterable[Path]) -> None:
 
 
 def remove_abandoned(temporaries: Iterable[Path]) -> None:
-    """Remove temporary files and folders that are a day old, for names that do not tell the writer."""
+    """Remove temporary files and folders that are a day old, where names do not tell the writer."""
     for temporary in temporaries:
         with contextlib.suppress(OSError):
             if _is_old(temporary):
@@ -35,7 +35,7 @@ def remove_abandoned(temporaries: Iterable[Path]) -> None:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Give a temporary folder of this process, and remove it at the end."""
+    """Yield a temporary folder of this process, and remove it at the end."""
     folder = make_temporary_folder()
     try:
         yield folder
@@ -63,7 +63,7 @@ def host() -> str:
 
 
 def _is_stale(temporary: Path) -> bool:
-    """Whether the writer in the name of a temporary file is gone."""
+    """Tell whether the writer in the name of a temporary file is gone."""
     parts = temporary.name.split(".")
     if len(parts) != 5 or not parts[2].isdigit():
         return False  # not one of ours

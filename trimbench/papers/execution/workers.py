@@ -37,7 +37,7 @@ _starts: ContextVar[MutableSequence[float]] = ContextVar("_starts")
 
 
 def execute(job: Job) -> Record:
-    """Run one job in this process; its record is "ok" or "failed". Ctrl-C is raised: it is meant for the program."""
+    """Run one job in this process; its record is "ok" or "failed". Ctrl-C ends the program, not only the job."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         record = _attempt(job, (Exception, SystemExit))

@@ -177,7 +177,7 @@ def _write(path: Path, write: Callable[[Path], object]) -> Path:
 
 @contextmanager
 def _temporary(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Give a temporary name for each path; all take their place once they are written."""
+    """Yield a temporary name for each path; the files take their places once all are written."""
     folder = paths[0].parent / temporary_name("writing")
     folder.mkdir()
     try:

@@ -99,11 +99,10 @@ def _draw_axes(axes: Axes, figure: LineFigure) -> None:
         order = 3 - len(drawn) / (1 + figure.points["series"].nunique())
         _draw_series(axes, points, figure.marks.get(name, "line"), colour, marker, order, width)
         drawn.append(name)
-    style: dict[str, Any] = {"color": _GREY, "linewidth": 1, "zorder": 1}
     for level in figure.levels.values():
-        axes.axhline(level, linestyle="--", **style)
+        axes.axhline(level, linestyle="--", color=_GREY, linewidth=1, zorder=1)
     for x in figure.verticals.values():
-        axes.axvline(x, linestyle=":", **style)
+        axes.axvline(x, linestyle=":", color=_GREY, linewidth=1, zorder=1)
     axes.set(xscale=figure.x_scale, yscale=figure.y_scale, xlabel=figure.x_label, ylabel=figure.y_label)
     _set_ticks(axes, figure)
     _set_limits(axes, figure)

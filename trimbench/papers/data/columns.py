@@ -44,8 +44,8 @@ def label_column(column: pd.Series[Any], order: Sequence[str] | None = None) -> 
     """Return the column as a category of text with NaN where a value is missing.
 
     `order` has labels in the order of the source. It is used if it has all labels of the column (a source that turned
-    TRUE and FALSE into booleans gets its own spelling back); otherwise the categories keep the order of the column's
-    own, or are sorted.
+    TRUE and FALSE into booleans gets its own spelling back). Otherwise categories keep their order, and plain text
+    is sorted.
     """
     import pandas as pd
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,6 @@ class LineFigure:
         colour of the series before it.
     verticals : mapping from label to x
         Vertical lines for comparison.
-    x_scale, y_scale : "linear" or "log"
     interval : what low and high are, in a few words
     """
 
@@ -53,8 +52,8 @@ class LineFigure:
     levels: Mapping[str, float] = field(default_factory=dict)
     marks: Mapping[str, str] = field(default_factory=dict)
     verticals: Mapping[str, float] = field(default_factory=dict)
-    x_scale: str = "linear"
-    y_scale: str = "linear"
+    x_scale: Literal["linear", "log"] = "linear"
+    y_scale: Literal["linear", "log"] = "linear"
     interval: str = ""
 
 

@@ -29,7 +29,7 @@ class Rule:
         number is inside the prediction interval for one more run of the paper's size. "at_most" and "at_least": it is
         on that side of the printed number, in the paper's own direction of better.
     tolerance : float
-        Of "within", in units of the number.
+        For "within", in units of the number.
     reason : str
         Why a difference is to be expected, as far as it is known.
     """
@@ -155,8 +155,7 @@ class Literature:
 
     def reported(self, experiment: str) -> list[Reported]:
         """Return the printed numbers of an experiment; none where a paper has none."""
-        found = self.experiments.get(experiment)
-        return [] if found is None else found.all()
+        return self.experiments[experiment].all() if experiment in self.experiments else []
 
 
 def check_numbers(reported: Sequence[Reported], numbers: Sequence[Number], *, complete: bool) -> None:

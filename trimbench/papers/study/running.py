@@ -46,7 +46,7 @@ class Findings:
         Of the cells whose data is available.
     missing : mapping from the name of a data set or network to the reason why it is not available
     altered : tuple of str
-        Keys of the experiment that the user has set; its numbers are then no counterparts of the reported ones.
+        Keys of the experiment that the user has set; its numbers are then not compared with the reported ones.
     labels : tuple of str
         Columns of `rows` that distinguish the cells.
     """

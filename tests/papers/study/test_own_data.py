@@ -64,11 +64,11 @@ def test_changed_data_is_computed_again(command: Command, clinic: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b,c\n1,2,x\n", r"data set 'clinic': `target` must be a column of the data, got 'state'; the columns are"),
+        ("a,b,c\n1,2,x\n", r"data set 'clinic': target must be a column of the data, got 'state'; the columns are"),
         ("age,state\n1,ill\n2,\n", r"the class column 'state' is missing in 1 of 2 rows"),
         ("age,state\n1,ill\n1,2,3,4,5\n", r"data set 'clinic': .*clinic\.csv must be a text table in UTF-8 with a"),
         ("", r"data set 'clinic': .*clinic\.csv must be a text table in UTF-8 with a header line"),
-        (None, r"data set 'clinic': `path` must be an existing file, got '.*clinic\.csv'; correct it in"),
+        (None, r"data set 'clinic': path must be an existing file, got '.*clinic\.csv'; correct it in"),
     ],
 )
 def test_a_bad_table_is_refused(command: Command, clinic: Path, content: str | None, message: str) -> None:

@@ -231,9 +231,8 @@ def where(tmp_path: Path) -> Surroundings:
         facts = f"facts: {{sha256: '{'0' * 64}'}}\n" if name == "away" else ""
         (folder / f"{name}.yaml").write_text(f"kind: csv\npath: {name}.csv\ntarget: y\n{facts}")
     (folder / "here.csv").write_text("a,y\n1,p\n2,q\n")
-    cache = Cache((), tmp_path / "cache", offline=True)
-    inputs = Inputs(Catalogue((tmp_path,)), cache)
-    return Surroundings(inputs, cache, JobStore(tmp_path / "jobs"), SerialExecutor(), "default")
+    inputs = Inputs(Catalogue((tmp_path,)), Cache((), tmp_path / "cache", offline=True))
+    return Surroundings(inputs, JobStore(tmp_path / "jobs"), SerialExecutor(), "default")
 
 
 NUMBER = Reported("a paper", "first", "agreement", "0.5", Rule(kind="exact"))
@@ -249,7 +248,7 @@ def test_missing_data_costs_only_the_rows_that_need_it(where: Surroundings, tmp_
     assert findings.rows["cell"].tolist() == [0, 1, 2]
     assert findings.rows["status"].tolist() == ["ok", "ok", "data not available"]
     assert list(findings.missing) == ["away"]
-    assert "`path` must be an existing file" in findings.rows["error"].iloc[2]
+    assert "path must be an existing file" in findings.rows["error"].iloc[2]
     assert findings.rows["agreement"].notna().tolist() == [True, True, False]
     assert (findings.failures, findings.first_failure, findings.labels) == (0, "", ("cell",))
     # Stored results are reported without their data.
@@ -257,7 +256,7 @@ def test_missing_data_costs_only_the_rows_that_need_it(where: Surroundings, tmp_
     with (tmp_path / "dataset/here.yaml").open("a") as declaration:
         declaration.write(f"facts: {{sha256: '{sha256}'}}\n")
     (tmp_path / "dataset/here.csv").unlink()
-    only = Surroundings(where.inputs, where.cache, where.store, where.executor, "only")
+    only = Surroundings(where.inputs, where.store, where.executor, "only")
     again = run(sample, only)
     assert again.rows["status"].tolist() == ["ok", "ok", "missing"]
     assert again.missing == {}
@@ -266,9 +265,9 @@ def test_missing_data_costs_only_the_rows_that_need_it(where: Surroundings, tmp_
 
 def test_numbers_must_be_those_that_are_reported(where: Surroundings) -> None:
     assert [number.row for number in run(Sample(), where).numbers] == ["first"]
-    with pytest.raises(ValueError, match="number first/agreement is computed, but not reported"):
-        run(Sample(), where, reported=())
     second = Reported("a paper", "second", "agreement", "0.5", Rule(kind="exact"))
+    with pytest.raises(ValueError, match="number first/agreement is computed, but not reported"):
+        run(Sample(), where, reported=(second,))
     with pytest.raises(ValueError, match="number second/agreement is reported, but has no value though all jobs succ"):
         run(Sample(), where, reported=(NUMBER, second))
     # A failed job or missing data explains what is left out.

@@ -21,8 +21,8 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     # All are made before the first runs, so that a wrong key costs no time.
     experiments = {name: invocation.make(name) for name in invocation.experiments}
     overview = Overview(invocation.results, invocation.catalogue)
-    cache, store = invocation.cache(), invocation.store()
-    where = Surroundings(Inputs(invocation.catalogue, cache), cache, store, executor, mode)
+    store = invocation.store()
+    where = Surroundings(Inputs(invocation.catalogue, invocation.cache()), store, executor, mode)
     _check_writable(invocation.settings.results)
     for name, experiment in experiments.items():
         try:

@@ -43,7 +43,7 @@ class Inputs:
 
     def __init__(self, catalogue: Catalogue, cache: Cache) -> None:
         self.catalogue = catalogue
-        self._cache = cache
+        self.cache = cache
         self._loaded: dict[str, Dataset] = {}
 
     def dataset(self, name: str) -> Input:
@@ -60,7 +60,7 @@ class Inputs:
     def loaded(self, name: str) -> Dataset:
         """Return the values of a data set, reading it only once."""
         if name not in self._loaded:
-            self._loaded[name] = load_dataset(declare_dataset(name, self.catalogue.dataset_mapping(name)), self._cache)
+            self._loaded[name] = load_dataset(declare_dataset(name, self.catalogue.dataset_mapping(name)), self.cache)
         return self._loaded[name]
 
 

@@ -123,7 +123,6 @@ class Surroundings:
     """What every experiment of a run shares: the data, the store of finished jobs, and the executor of the others."""
 
     inputs: Inputs
-    cache: Cache
     store: JobStore
     executor: Executor
     cache_mode: str
@@ -146,7 +145,7 @@ def run_experiment(
     # Stored results need no data, which may be on another machine.
     stored = where.store.successes([cell.job for cell in cells]) if where.cache_mode == "default" else {}
     wanted = [] if where.cache_mode == "only" else [cell for cell in cells if cell.job.key not in stored]
-    missing = _fetch_all(wanted, where.cache)
+    missing = _fetch_all(wanted, where.inputs.cache)
     runnable = [cell for cell in cells if cell.job.key in stored or not any(i.name in missing for i in cell.inputs)]
     records = run_jobs(
         [cell.job for cell in runnable], where.store, where.executor, cache_mode=where.cache_mode, label=name

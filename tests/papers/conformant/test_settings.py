@@ -87,7 +87,7 @@ FIFTHS = "missing must be multiples of 0.2 with rounding='fifths', got 0.1"
             {"settings": {**OPTIONS, "components": 5}},
             "a key of settings must be one of .*, got 'components'; did you mean 'n_components'",
         ),
-        (EmMice, IMPUTERS, {"methods": ["gan"]}, "methods.0 must be one of em, .*, got 'gan'"),
+        (EmMice, IMPUTERS, {"methods": ["gan"]}, "methods must be one of em, .*, got 'gan'"),
         (EmMice, IMPUTERS, {"fit_on": ["all"]}, "fit_on.0 must be one of test, train, got 'all'"),
         (Solvers, SPLICE, {"solvers": ["simplex"]}, "solvers.0 must be one of cvxpy, gpkit, newton, got 'simplex'"),
         (Solvers, SPLICE, {"solvers_of": {"splice": ["simplex"]}}, "solvers_of.splice.0 must be one of cvxpy, gpkit"),

@@ -14,7 +14,7 @@ from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.numbers import Number, numbers_of
 from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
-from trimbench.papers.trimming.against_information_gain import trim_drawn_class, trim_tree_augmented
+from trimbench.papers.trimming.against_information_gain import SELECTIONS, trim_drawn_class, trim_tree_augmented
 from trimbench.papers.trimming.checks import check_counts, check_thresholds
 from trimbench.papers.trimming.problems import Problem, check_problems
 from trimbench.papers.validation import settings
@@ -32,8 +32,7 @@ _LABELS = ("network", "class", "class variable")
 _METHODS = {
     "agreement": "trimming",
     "gain_same_threshold": "information gain, same T",
-    "gain_best_threshold": "information gain, best T'",
-    "joint_gain_best_threshold": "joint information gain, best T'",
+    **{f"{name}_best_threshold": f"{selection.title}, best T'" for name, selection in SELECTIONS.items()},
     "no_feature": "no feature",
 }
 

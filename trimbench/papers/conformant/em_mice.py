@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -159,11 +158,9 @@ class EmMice:
         groups = [group for _, group in done.groupby(labels, sort=False)] if len(done) else []
         groups.sort(key=lambda group: (group["dataset"].iloc[0], *group[["missing_percent", "cross_entropy"]].mean()))
         # A hundredth of a dozen features is none of them.
-        is_shown = [bool(group["missing_percent"].mean() > 0) for group in groups]
-        nothing = dict.fromkeys(
-            str(g["dataset"].iloc[0]) for g, shown in zip(groups, is_shown, strict=True) if not shown
-        )
-        table = Table.of("Fidelity, accuracy and cost", map(_line, itertools.compress(groups, is_shown)), _COLUMNS)
+        shown = [group for group in groups if group["missing_percent"].any()]
+        nothing = dict.fromkeys(str(group["dataset"].iloc[0]) for group in groups if not group["missing_percent"].any())
+        table = Table.of("Fidelity, accuracy and cost", map(_line, shown), _COLUMNS)
         return Outcome((table,), (), _numbers(done), self._notes(list(nothing)))
 
     def _notes(self, nothing: list[str]) -> list[str]:

@@ -32,15 +32,9 @@ _TOLERANCE = 1e-5  # of the gradient of the mean loss
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted logistic regression.
+    """A fitted logistic regression: weights of shape (n_columns, n_classes) and biases of shape (n_classes,).
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_columns, n_classes)
-    biases : ndarray of shape (n_classes,)
-    iterations : int
-    seconds : float
-        Of the fit, on the machine that did it.
+    `seconds` is the time of the fit on the machine that did it.
     """
 
     weights: Matrix

@@ -81,13 +81,7 @@ def trim_tree_augmented(
 
 
 def draw_class(network: BayesianNetwork, name: str, draw: int, seed: int) -> str:
-    """Draw one of the binary roots that have children, without repetition.
-
-    Raises
-    ------
-    ValueError
-        If the network has too few of them.
-    """
+    """Draw one of the binary roots that have children, without repetition; ValueError if there are too few."""
     import numpy as np
 
     roots = [

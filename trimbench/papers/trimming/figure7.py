@@ -41,19 +41,10 @@ _METHODS = {
 class Figure7:
     """Agreement of trimmings of general networks, over thresholds and drawn classes (Figure 7).
 
-    Attributes
-    ----------
-    networks : list of str
-        Declared networks; the class is drawn from the binary roots, the features are the leaves.
-    classes : int
-        Number of classes drawn for each network.
-    substitutes : list of str
-        Names in `problems`: a tree-augmented naive Bayes classifier is learned on each, in place of the network for
-        mammography, which is not public.
-    budget_divisor : int
-        The budget is the number of features divided by this, rounded down.
-    smoothing : float
-        Of the learned classifiers.
+    The features of a network are its leaves; `classes` class variables are drawn from its binary roots. In place of the
+    network for mammography, which is not public, a tree-augmented naive Bayes classifier is learned with `smoothing` on
+    each of the `substitutes`, which are names in `problems`. The budget is the number of features divided by
+    `budget_divisor`, rounded down.
     """
 
     networks: list[str]

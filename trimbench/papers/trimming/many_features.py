@@ -78,15 +78,9 @@ class Learned:
 
 @dataclass(frozen=True)
 class Baseline:
-    """A selection of features to compare trimming with.
+    """A selection of features to compare trimming with: its name in tables, and how it selects a number of features.
 
-    Attributes
-    ----------
-    title : str
-        Its name in tables and figures.
-    select : callable
-        Takes a `Learned` and a number of features; returns their names in the order of selection, of which the first
-        few are the selection for a smaller budget.
+    `select` returns names in the order of selection, of which the first few are the selection for a smaller budget.
     """
 
     title: str

@@ -34,10 +34,7 @@ _Selections = Mapping[tuple[str, str, int], Mapping[str, Any]]
 class TwoSides:
     """A declared data set and the classes on both sides; others are left out.
 
-    Attributes
-    ----------
-    one_hot : list of str
-        Values that become binary features of their own.
+    Values in `one_hot` become binary features of their own.
     """
 
     dataset: str
@@ -48,18 +45,11 @@ class TwoSides:
 
 @settings
 class Scaling(LearnedOnSplits):
-    """Trimmings of naive Bayes classifiers with many features, against selection by information gain and by accuracy.
+    """Trimmings of naive Bayes classifiers with many features, against other selections of features.
 
-    Attributes
-    ----------
-    datasets : list of str
-        Names in `problems`.
-    budgets : list of int
-        Those below the number of features are run.
-    n_folds : int
-        Of the accuracy by which a baseline selects.
-    evaluation_limit : int, optional
-        An exact search stops after this many evaluations; classifiers too large for it are not searched exactly.
+    The data sets are names in `problems`; the `budgets` below the number of features are run. An exact search stops
+    after `evaluation_limit` evaluations; classifiers too large for it are not searched exactly. `n_folds` is for the
+    accuracy by which a baseline selects.
     """
 
     datasets: list[str]

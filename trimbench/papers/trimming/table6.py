@@ -34,13 +34,7 @@ _STRICTLY = 1e-9
 class Table6:
     """Run time and evaluations of both methods on the seven naive Bayes networks (Table 6).
 
-    Attributes
-    ----------
-    networks : list of str
-    thresholds : list of float
-    budget_divisor : int
-        The budget is the number of features divided by this, rounded down.
-    engine : str
+    The budget is the number of features divided by `budget_divisor`, rounded down.
     """
 
     networks: list[str]

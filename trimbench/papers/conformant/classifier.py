@@ -32,9 +32,15 @@ _TOLERANCE = 1e-5  # of the gradient of the mean loss
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted logistic regression: weights of shape (n_columns, n_classes) and biases of shape (n_classes,).
+    """A fitted logistic regression.
 
-    `seconds` is the time of the fit on the machine that did it.
+    Attributes
+    ----------
+    weights : ndarray of shape (n_columns, n_classes)
+    biases : ndarray of shape (n_classes,)
+    iterations : int
+    seconds : float
+        Of the fit, on the machine that did it.
     """
 
     weights: Matrix

@@ -114,8 +114,13 @@ class Task:
 def make_task(inputs: Inputs, name: str, encoding: Encoding, seed: int) -> Task:
     """Return the task of a protocol, or of a data set without one (80:20, C = 1).
 
-    The seed is that of the random split, where the protocol does not fix it. A ConfigurationError says that there is no
-    protocol and no data set of that name, that a protocol has a wrong key, or that the user's own data has one class.
+    The seed is that of the random split, where the protocol does not fix it.
+
+    Raises
+    ------
+    ConfigurationError
+        When there is no protocol and no data set of that name, a protocol has a wrong key, or the user's own data has
+        a single class.
     """
     known = name in inputs.catalogue.names("protocol")
     values = inputs.catalogue.mapping("protocol", name) if known else {"dataset": name}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import PositiveInt
 
-from trimbench.conformant.imputers import ImputerName, fit_imputer
+from trimbench.conformant.imputers import Imputer, ImputerName, fit_imputer
 from trimbench.papers.conformant.classifier import fitted
 from trimbench.papers.conformant.encoded_rows import encoded_rows
 from trimbench.papers.conformant.evaluation import CODE, check_missing, conformant_model, mask_seed, measures
@@ -23,26 +24,14 @@ from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.numbers import Number, numbers_of
 from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
-from trimbench.papers.validation import settings, validated
+from trimbench.papers.validation import settings, unknown, validated
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Method = Literal["nacl", ImputerName]
 Part = Literal["train", "test"]
 
 _NACL = "nacl"
-_TITLES = {
-    "nacl": "NaCL",
-    "mean": "mean",
-    "median": "median",
-    "min": "min",
-    "max": "max",
-    "em": "EM, mixture",
-    "normal_draw": "EM as the authors ran it",
-    "mice": "MICE",
-    "knn": "nearest neighbours",
-}
 # Section 5.1 says how EM and MICE compare with these, for one data set and one share of missing features.
 _CLAIMED_ROW, _CLAIMED_DATASET, _CLAIMED_MISSING = "mnist 1 %", "mnist", 0.01
 _COMPARED = ["mean", "median", "min", "max", "nacl", "normal_draw", "mice"]
@@ -81,6 +70,31 @@ class ImputerOptions:
     max_iterations: PositiveInt
 
 
+class Method(NamedTuple):
+    """A method to compare: its name in tables, and how to fit its imputer to rows, with a seed; NaCL has none."""
+
+    title: str
+    fit: Callable[[NDArray[Any], int, ImputerOptions], Imputer] | None
+
+
+def _of_library(title: str, name: ImputerName) -> Method:
+    return Method(title, lambda rows, seed, options: fit_imputer(name, rows, seed=seed, **dataclasses.asdict(options)))
+
+
+# The experiment's file selects from these.
+METHODS = {
+    _NACL: Method("NaCL", None),
+    "mean": _of_library("mean", "mean"),
+    "median": _of_library("median", "median"),
+    "min": _of_library("min", "min"),
+    "max": _of_library("max", "max"),
+    "em": _of_library("EM, mixture", "em"),
+    "normal_draw": _of_library("EM as the authors ran it", "normal_draw"),
+    "mice": _of_library("MICE", "mice"),
+    "knn": _of_library("nearest neighbours", "knn"),
+}
+
+
 @settings
 class EmMice:
     """EM, MICE and nearest neighbours against NaCL and constants (section 5.1).
@@ -91,7 +105,7 @@ class EmMice:
 
     datasets: list[str]
     missing: list[float]
-    methods: list[Method]
+    methods: list[str]
     fit_on: list[Part]
     settings: ImputerOptions
     repetitions: PositiveInt = 1
@@ -104,6 +118,9 @@ class EmMice:
         check_axis("datasets", self.datasets)
         check_missing(self.missing, Missingness())
         check_axis("methods", self.methods)
+        for method in self.methods:
+            if method not in METHODS:
+                raise unknown("methods", list(METHODS), method)
         check_axis("fit_on", self.fit_on)
 
     def cells(self, inputs: Inputs) -> list[Cell]:
@@ -137,23 +154,13 @@ class EmMice:
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the means over the masks."""
         done = successes(rows)
-        groups = done.groupby(["dataset", "missing", "method", "fit_on"], sort=False) if len(done) else ()
-        lines: list[dict[str, Any]] = [
-            {
-                "data": name,
-                "missing (%)": group["missing_percent"].mean(),
-                "method": _TITLES[str(method)],
-                "fitted to": "training rows" if part == "train" else "incomplete test rows",
-                "masks": len(group),
-                **{title: group[key].mean() for key, title in _MEANS.items()},
-            }
-            for (name, _, method, part), group in groups
-        ]
-        lines.sort(key=lambda line: (line["data"], line["missing (%)"], line["cross entropy"]))
+        labels = ["dataset", "missing", "method", "fit_on"]
+        groups = [group for _, group in done.groupby(labels, sort=False)] if len(done) else []
+        groups.sort(key=lambda group: (group["dataset"].iloc[0], *group[["missing_percent", "cross_entropy"]].mean()))
         # A hundredth of a dozen features is none of them.
-        nothing = dict.fromkeys(line["data"] for line in lines if line["missing (%)"] == 0)
-        shown = [line for line in lines if line["missing (%)"] > 0]
-        table = Table.of("Fidelity, accuracy and cost", shown, _COLUMNS)
+        shown = [group for group in groups if group["missing_percent"].any()]
+        nothing = dict.fromkeys(str(group["dataset"].iloc[0]) for group in groups if not group["missing_percent"].any())
+        table = Table.of("Fidelity, accuracy and cost", map(_line, shown), _COLUMNS)
         return Outcome((table,), (), _numbers(done), self._notes(list(nothing)))
 
     def _notes(self, nothing: list[str]) -> list[str]:
@@ -175,6 +182,19 @@ class EmMice:
                 "such a share has no lines."
             )
         return notes
+
+
+def _line(group: pd.DataFrame) -> dict[str, object]:
+    """Return the means over the masks."""
+    first = group.iloc[0]
+    return {
+        "data": first["dataset"],
+        "missing (%)": group["missing_percent"].mean(),
+        "method": METHODS[first["method"]].title,
+        "fitted to": "training rows" if first["fit_on"] == "train" else "incomplete test rows",
+        "masks": len(group),
+        **{title: group[key].mean() for key, title in _MEANS.items()},
+    }
 
 
 def _numbers(done: pd.DataFrame) -> list[Number]:
@@ -203,7 +223,7 @@ def evaluate_imputer(
     task: Mapping[str, Json],
     missing: float,
     mask_seed: int,
-    method: Method,
+    method: str,
     fit_on: Part,
     train_rows: int,
     test_rows: int,
@@ -211,23 +231,23 @@ def evaluate_imputer(
 ) -> dict[str, Json]:
     """Impute hidden features of some test rows, and measure the predictions of the logistic regression.
 
-    `task` and `settings` are the fields of a `Task` and of `ImputerOptions`; the method ``nacl`` imputes nothing.
+    `task` and `settings` are the fields of a `Task` and of `ImputerOptions`.
     """
     own = Task.of(task)
     rows, classifier = encoded_rows(own), fitted(own)
     complete = rows.test[:test_rows]
     mask = Missingness().draw(len(complete), rows.features, missing, np.random.default_rng(mask_seed))
     gaps = rows.hide(complete, mask)
-    options: dict[str, Any] = dataclasses.asdict(validated(ImputerOptions, settings, "settings"))
+    options, fit = validated(ImputerOptions, settings, "settings"), METHODS[method].fit
     start = time.perf_counter()
-    if method == "nacl":
+    if fit is None:
         model = conformant_model(own)
         middle = time.perf_counter()
         log_proba = model.predict_log_proba(gaps)
     else:
         chosen = np.random.default_rng(mask_seed).permutation(len(rows.train))[:train_rows]
         fit_to = rows.train[np.sort(chosen)] if fit_on == "train" else gaps
-        impute = fit_imputer(method, fit_to, seed=mask_seed, **options)
+        impute = fit(fit_to, mask_seed, options)
         middle = time.perf_counter()
         log_proba = np.log(classifier.probabilities(impute(gaps)) + 1e-300)
     end = time.perf_counter()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from trimbench.conformant.logistic_equivalence import naive_bayes_of_weights, weights_of_naive_bayes
@@ -82,7 +83,7 @@ class Figure1:
         return Outcome(tables, (), numbers_of("all absent", {m: absent[f"{m}(x)"] for m in _MODELS}, done), _NOTES)
 
 
-def _table(title: str, lines: list[dict[str, Any]], name: str) -> Table:
+def _table(title: str, lines: Sequence[Mapping[str, object]], name: str) -> Table:
     formats = {column: ".3f" if isinstance(value, float) else "" for column, value in lines[0].items()}
     return Table.of(title, lines, formats, name=name)
 
@@ -97,22 +98,24 @@ def conforming_models(
     """
     bias, weights = weights_of_naive_bayes(prior, positive, negative)
     second_prior, second_negative = naive_bayes_of_weights(bias, weights, other)
-    models = {
-        "P1": {"prior": prior, "positive": positive, "negative": negative},
-        "P2": {"prior": second_prior, "positive": other, "negative": second_negative.tolist()},
-    }
+    models = {"P1": (prior, positive, negative), "P2": (second_prior, other, second_negative.tolist())}
     instances = []
     for x in itertools.product([1, 0], repeat=len(positive)):
         line: dict[str, Json] = {"x": list(x), "F": float(1 / (1 + np.exp(-(bias + weights @ np.array(x)))))}
         for name, model in models.items():
-            first, second = _joint(model, np.array(x))
+            first, second = _joint(*model, np.array(x))
             line |= {f"{name}(c | x)": first / (first + second), f"{name}(x)": first + second}
         instances.append(line)
-    return {"weights": [bias, *weights.tolist()], "instances": instances, **models}
+    parameters = {
+        name: dict(zip(("prior", "positive", "negative"), model, strict=True)) for name, model in models.items()
+    }
+    return {"weights": [bias, *weights.tolist()], "instances": instances, **parameters}
 
 
-def _joint(model: Mapping[str, Any], x: np.ndarray[Any, Any]) -> tuple[float, float]:
+def _joint(
+    prior: float, positive: Sequence[float], negative: Sequence[float], x: NDArray[np.int64]
+) -> tuple[float, float]:
     """Return P(x, c) and P(x, not c) of a naive Bayes model."""
-    theta, complement = np.array(model["positive"]), np.array(model["negative"])
-    first = model["prior"] * float(np.prod(np.where(x, theta, 1 - theta)))
-    return first, (1 - model["prior"]) * float(np.prod(np.where(x, complement, 1 - complement)))
+    theta, complement = np.array(positive), np.array(negative)
+    first = prior * float(np.prod(np.where(x, theta, 1 - theta)))
+    return first, (1 - prior) * float(np.prod(np.where(x, complement, 1 - complement)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import PositiveInt
 
@@ -68,7 +68,7 @@ class Figure3:
         """Return the curves with the authors' behind them, and the largest distance between both."""
         tables: list[Table] = []
         figures: list[LineFigure] = []
-        distances: list[dict[str, Any]] = []
+        distances: list[_Distance] = []
         numbers: list[Number] = []
         for encoding, name, measure in itertools.product(self.encodings, self.datasets, _MEASURES):
             done = successes(rows, dataset=name, encoding=encoding)
@@ -81,11 +81,12 @@ class Figure3:
                 continue
             tables.append(means_table(title, summary, stem))
             stored = stored_curves(name, measure)
-            lines = list(_distances(name, measure, done, stored))
-            distances += lines
-            numbers += numbers_of(f"{name} {measure}", _claims(measure, summary, lines), done)
+            found = list(_distances(name, measure, done, stored))
+            distances += found
+            numbers += numbers_of(f"{name} {measure}", _claims(measure, summary, found), done)
             figures.append(_figure(stem, measure, title_of(rows, name), summary, stored))
-        main = Table.of("Largest distance to the authors' stored curves, over all fractions", distances, _COLUMNS)
+        lines = [dict(zip(_COLUMNS, distance, strict=True)) for distance in distances]
+        main = Table.of("Largest distance to the authors' stored curves, over all fractions", lines, _COLUMNS)
         return Outcome((main, *tables), figures, numbers, _NOTES)
 
 
@@ -106,9 +107,24 @@ _COLUMNS = {
 }
 
 
-def _claims(measure: str, summary: pd.DataFrame, distances: list[dict[str, Any]]) -> dict[str, float | None]:
+class _Distance(NamedTuple):
+    """The largest distance of a method to its stored curve, and the means there: the columns of the main table."""
+
+    data: str
+    measure: str
+    method: str
+    constants: str
+    largest: float
+    percent: float
+    ours: float
+    authors: float
+    low: float
+    high: float
+
+
+def _claims(measure: str, summary: pd.DataFrame, distances: list[_Distance]) -> dict[str, float | None]:
     """Return the numbers of one panel; the authors took constants from the complete test rows."""
-    claims = {line["method"]: line["largest distance"] for line in distances if line["constants of"] != _TRAINING_ROWS}
+    claims: dict[str, float | None] = {d.method: d.largest for d in distances if d.constants != _TRAINING_ROWS}
     claims["outperformed"] = _outperformed(measure, summary)
     if measure == "cross_entropy":
         claims["max by worst of the rest"] = _dismissed(summary)
@@ -131,7 +147,7 @@ def _dismissed(summary: pd.DataFrame) -> float | None:
     return float((table["max"] / table[_DRAWN["cross_entropy"]].max(axis=1)).max())
 
 
-def _distances(name: str, measure: str, done: pd.DataFrame, stored: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _distances(name: str, measure: str, done: pd.DataFrame, stored: pd.DataFrame) -> Iterator[_Distance]:
     """Give the largest distance of each method to its stored curve, with constants of training and of test rows."""
     fills = _DRAWN[measure][1:]
     keys = ["nacl", *fills, *(f"{fill}@test" for fill in fills)]
@@ -146,18 +162,9 @@ def _distances(name: str, measure: str, done: pd.DataFrame, stored: pd.DataFrame
         ]
         if points:
             distance, theirs, point = max(points, key=lambda found: found[0])
-            yield {
-                "data": name,
-                "measure": measure,
-                "method": METHODS[method],
-                "constants of": "" if method == "nacl" else _TEST_ROWS if part else _TRAINING_ROWS,
-                "largest distance": distance,
-                "at missing (%)": point["percent"],
-                "ours": point["mean"],
-                "authors": theirs,
-                "interval low": point["low"],
-                "interval high": point["high"],
-            }
+            constants = "" if method == "nacl" else _TEST_ROWS if part else _TRAINING_ROWS
+            means = (point["mean"], theirs, point["low"], point["high"])
+            yield _Distance(name, measure, METHODS[method], constants, distance, point["percent"], *means)
 
 
 def _figure(stem: str, measure: str, title: str, summary: pd.DataFrame, stored: pd.DataFrame) -> LineFigure:

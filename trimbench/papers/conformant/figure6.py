@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from pydantic import NonNegativeInt
@@ -27,8 +27,22 @@ from trimbench.papers.validation import ConfigurationError, settings
 if TYPE_CHECKING:
     import pandas as pd
 
-_SIZE = "size of the explanation"
-_COLUMNS = ("data", "row", "class", "predicted", "support features", _SIZE, "also among the largest weights")
+_Shown = TypedDict(
+    "_Shown",
+    {
+        "row": int,
+        "class": str,
+        "predicted": str,
+        "pixels": Sequence[int],
+        "support": Sequence[int],
+        "by_weight": Sequence[int],
+        "explanation": Sequence[int],
+    },
+)
+_COLUMNS = (
+    *("data", "row", "class", "predicted", "support features"),
+    *("size of the explanation", "also among the largest weights"),
+)
 _OVERALL = {
     "n_test": "test rows",
     "misclassified": "misclassified",
@@ -103,15 +117,15 @@ class Figure6:
             if done.empty:
                 continue
             found, first = done.iloc[0], name == self.datasets[0]
-            own = [_line(found["title"], entry) for entry in found["chosen"]]
-            lines += own
+            shown: list[_Shown] = found["chosen"]
+            lines += [_line(found["title"], entry) for entry in shown]
             overall.append({"data": found["title"], **{title: found[key] for key, title in _OVERALL.items()}})
-            figures.append(_figure("" if first else name, found["title"], found["chosen"], int(found["width"])))
+            figures.append(_figure("" if first else name, found["title"], shown, int(found["width"])))
             if first:
                 medians = {"median_size": found["median_size"], "misclassified": float(found["misclassified"])}
                 numbers += numbers_of("all rows", medians, done)
-                for line in own:
-                    numbers += numbers_of(f"row {line['row']}", {"size": line[_SIZE]}, done)
+                for entry in shown:
+                    numbers += numbers_of(f"row {entry['row']}", {"size": len(entry["explanation"])}, done)
         tables = (
             Table.of("Explanations of the rows shown", lines, _COLUMNS),
             Table.of("Explanations of all test rows", overall, _FORMATS, name="overall"),
@@ -119,13 +133,13 @@ class Figure6:
         return Outcome(tables, figures, numbers, _NOTES)
 
 
-def _line(title: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _line(title: str, entry: _Shown) -> dict[str, object]:
     counts = (len(entry["support"]), len(entry["explanation"]), len({*entry["explanation"]} & {*entry["by_weight"]}))
     values = (title, entry["row"], entry["class"], entry["predicted"], *counts)
     return dict(zip(_COLUMNS, values, strict=True))
 
 
-def _figure(name: str, title: str, chosen: list[dict[str, Any]], width: int) -> ImageFigure:
+def _figure(name: str, title: str, chosen: Sequence[_Shown], width: int) -> ImageFigure:
     import pandas as pd
 
     points: list[dict[str, object]] = []

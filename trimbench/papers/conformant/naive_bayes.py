@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import PositiveInt
 
-from trimbench.papers.conformant.evaluation import check_missing, evaluation_cells
+from trimbench.papers.conformant.evaluation import METHODS, check_missing, evaluation_cells
 from trimbench.papers.conformant.mask_means import curves, summarise, title_of
 from trimbench.papers.conformant.protocol import Encoding, make_task
 from trimbench.papers.conformant.stored_curves import stored_curves
@@ -72,36 +72,36 @@ class NaiveBayesCrossing:
             if summary.empty:
                 continue
             kind, theirs = _stored(name, measure)
-            line = _line(name, measure, summary, kind, theirs)
-            lines.append(line)
-            numbers += numbers_of(name, _claims(line), done)
+            complete = {method: _complete(summary, method) for method in _BOTH}
+            passed = crossing(_pairs(summary))
+            lines.append(
+                {
+                    "data": name,
+                    "measure": _MEASURES[measure],
+                    "masks": int(summary["n"].max()),
+                    **{f"{METHODS[method]} complete": value for method, value in complete.items()},
+                    "crossing (%)": passed,
+                    "crossing of stored curves (%)": crossing(_pairs(theirs)) if _pairs(theirs) else None,
+                    "measure stored": _MEASURES.get(kind),
+                }
+            )
+            numbers += numbers_of(name, _claims(name, complete["nacl"], complete["naive_bayes"], passed), done)
             heading = f"NaCL and naive Bayes: {title_of(rows, name)}"
             figures.append(curves(name, heading, _MEASURES[measure], summary, theirs if kind == measure else None))
         title = "Accuracy or weighted F1 with all features, and where naive Bayes passes NaCL"
         return Outcome((Table.of(title, lines, _COLUMNS),), figures, numbers, _NOTES)
 
 
-def _line(name: str, measure: str, summary: pd.DataFrame, kind: str, theirs: pd.DataFrame) -> dict[str, Any]:
-    complete = summary[summary["percent"] < 1e-9].set_index("method")["mean"]
-    return {
-        "data": name,
-        "measure": _MEASURES[measure],
-        "masks": int(summary["n"].max()),
-        "NaCL complete": complete.get("nacl"),
-        "naive Bayes complete": complete.get("naive_bayes"),
-        "crossing (%)": crossing(_pairs(summary)),
-        "crossing of stored curves (%)": crossing(_pairs(theirs)) if _pairs(theirs) else None,
-        "measure stored": _MEASURES.get(kind),
-    }
+def _complete(summary: pd.DataFrame, method: str) -> float | None:
+    """Return the mean with all features observed."""
+    found = summary[(summary["percent"] < 1e-9) & (summary["method"] == method)]["mean"]
+    return None if found.empty else float(found.iloc[0])
 
 
-def _claims(line: dict[str, Any]) -> dict[str, float | None]:
+def _claims(name: str, ours: float | None, theirs: float | None, passed: float) -> dict[str, float | None]:
     """Return what the paper says of a data set: who leads with all features, and up to where NaCL does."""
-    ours, theirs = line["NaCL complete"], line["naive Bayes complete"]
-    lead = None if ours is None or theirs is None else float(100 * (ours - theirs))
-    if line["data"] in _NAIVE_BAYES_LEADS:
-        return {"complete_lag": lead}
-    return {"complete_lead": lead, "crossing_percent": line["crossing (%)"]}
+    lead = None if ours is None or theirs is None else 100 * (ours - theirs)
+    return {"complete_lag": lead} if name in _NAIVE_BAYES_LEADS else {"complete_lead": lead, "crossing_percent": passed}
 
 
 _NOTES = (

@@ -55,9 +55,11 @@ class Table2:
                     continue
                 size = sizes.iloc[0]
                 if encoding == self.encodings[0]:
-                    line = _listed(name, size)
-                    listed.append(line)
-                    numbers += numbers_of(name, _values(name, line), sizes)
+                    printed = _printed(name, size)
+                    listed.append({"data": name} | printed)
+                    share = "balanced_percent" if name in _BALANCED else "unbalanced_percent"
+                    quantities = ("size_thousands", "classes", share, "features")
+                    numbers += numbers_of(name, dict(zip(quantities, printed.values(), strict=True)), sizes)
                 line = {"data": name, "encoding": encoding, **{title: size[key] for key, title in _SIZES.items()}}
                 encoded.append(line | ({t: fits.iloc[0][key] for key, t in _FIT.items()} if len(fits) else {}))
         tables = (
@@ -67,23 +69,13 @@ class Table2:
         return Outcome(tables, (), numbers, _NOTES)
 
 
-def _listed(name: str, size: pd.Series[Any]) -> dict[str, Any]:
+def _printed(name: str, size: pd.Series[Any]) -> dict[str, float]:
     counts = size["class_counts"]
     return {
-        "data": name,
         "size (1000)": float(size["n_train" if name in _TRAINING_ROWS_PRINTED else "rows"]) / 1000,
         "classes": int(size["n_classes"]),
         "largest class (%)": 100 * max(counts) / sum(counts),
         "features": int(size["features"]),
-    }
-
-
-def _values(name: str, line: dict[str, Any]) -> dict[str, float | None]:
-    return {
-        "size_thousands": line["size (1000)"],
-        "classes": line["classes"],
-        "features": line["features"],
-        "balanced_percent" if name in _BALANCED else "unbalanced_percent": line["largest class (%)"],
     }
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import PositiveInt
 
@@ -91,8 +92,9 @@ class Tables4And5:
         """Return the table as the authors ran it, the other ways to run it, and the order of the methods."""
         import pandas as pd
 
-        as_run: list[dict[str, Any]] = []
-        otherwise: list[dict[str, Any]] = []
+        as_run: list[dict[str, object]] = []
+        otherwise: list[dict[str, object]] = []
+        orders: list[dict[str, object]] = []
         numbers: list[Number] = []
         for name in self.datasets:
             for encoding in rows.loc[rows["dataset"] == name, "encoding"].unique():
@@ -101,7 +103,10 @@ class Tables4And5:
                     otherwise += self._lines(name, encoding, done, _FILLS)
                 done = successes(rows, dataset=name, encoding=encoding, as_run=True)
                 as_run += self._lines(name, encoding, done, _AS_RUN_METHODS)
-                numbers += self._numbers(name, done)
+                for share, means in self._means(done):
+                    row = _row(name, share)
+                    numbers += numbers_of(row, means | self._outperformed(means), successes(done, missing=share))
+                    orders.append({"data": name, "label (%)": round(100 * share), **self._order(row, means)})
         # Where the ways of rounding agree, their lines do.
         train = pd.DataFrame(otherwise).drop_duplicates().to_dict("records")
         unit = "cross entropy, 100 nats" if self.measure == "cross_entropy" else "weighted F1, %"
@@ -110,11 +115,11 @@ class Tables4And5:
             Table.of(title, as_run, _COLUMNS),
             Table.of(f"Constants of the training rows, both encodings ({unit})", train, _COLUMNS, name="train"),
             Table.of(f"The authors' stored results ({unit})", self._stored(rows), _STORED_COLUMNS, name="stored"),
-            Table.of("Order of the methods, best first", map(self._order, as_run), _ORDER_COLUMNS, name="order"),
+            Table.of("Order of the methods, best first", orders, _ORDER_COLUMNS, name="order"),
         )
         return Outcome(tables, (), numbers, _NOTES)
 
-    def _lines(self, name: str, encoding: str, done: pd.DataFrame, methods: dict[str, str]) -> list[dict[str, Any]]:
+    def _lines(self, name: str, encoding: str, done: pd.DataFrame, methods: dict[str, str]) -> list[dict[str, object]]:
         """Return the means of each share; `methods` are the titles of methods by their keys in the results."""
         titles = {**methods, "nacl": "NaCL", **_BESIDES}
         lines = []
@@ -131,38 +136,40 @@ class Tables4And5:
             lines.append(line | {titles[m]: 100 * v for m, v in zip(group["method"], group["mean"], strict=True)})
         return lines
 
-    def _numbers(self, name: str, done: pd.DataFrame) -> list[Number]:
-        numbers: list[Number] = []
+    def _means(self, done: pd.DataFrame) -> Iterator[tuple[float, dict[str, float]]]:
+        """Give the means of the methods at each share, with constants as in the authors' runs."""
         for fraction, group in summarise(done, self.measure, _AS_RUN_METHODS).groupby("missing"):
-            means = group.set_index("method")["mean"]
-            values: dict[str, float | None] = {_AS_RUN_METHODS[str(key)]: 100 * mean for key, mean in means.items()}
-            values["outperformed"] = float((self._sign * means > self._sign * means["nacl"]).sum())
-            share = float(str(fraction))
-            numbers += numbers_of(_row(name, share), values, successes(done, missing=share))
-        return numbers
+            titles = group["method"].map(_AS_RUN_METHODS)
+            yield float(str(fraction)), dict(zip(titles, 100 * group["mean"], strict=True))
 
-    def _stored(self, rows: pd.DataFrame) -> list[dict[str, Any]]:
+    def _outperformed(self, means: Mapping[str, float]) -> dict[str, float]:
+        ours = self._sign * means["NaCL"]
+        return {"outperformed": float(sum(self._sign * mean > ours for mean in means.values()))}
+
+    def _stored(self, rows: pd.DataFrame) -> list[dict[str, object]]:
         lines = []
         for name in self.datasets:
             curves = stored_curves(name, self.measure)
             for fraction, group in successes(rows, dataset=name, rounding=_AS_RUN).groupby("missing"):
                 percent = float(group["missing_percent"].mean())
-                line: dict[str, Any] = {"data": name, "label (%)": 100 * float(str(fraction)), "missing (%)": percent}
+                line: dict[str, object] = {
+                    "data": name,
+                    "label (%)": 100 * float(str(fraction)),
+                    "missing (%)": percent,
+                }
                 for method, title in _METHODS.items():
                     value = interpolated(curves[curves["method"] == method], percent)
                     line[title] = 100 * value if value is not None else None
                 lines.append(line)
         return lines
 
-    def _order(self, line: dict[str, Any]) -> dict[str, Any]:
-        """Return the order of the methods in a line, and how many pairs of them are in the printed order."""
-        printed = _printed(f"conformant/table{self._number}").get(_row(line["data"], line["label (%)"] / 100), {})
-        theirs, ours = ({m: self._sign * of[m] for m in _METHODS.values() if m in of} for of in (printed, line))
+    def _order(self, row: str, means: Mapping[str, float]) -> dict[str, object]:
+        """Return the order of the methods in a row, and how many pairs of them are in the printed order."""
+        printed = _printed(f"conformant/table{self._number}").get(row, {})
+        theirs, ours = ({method: self._sign * value for method, value in of.items()} for of in (printed, means))
         pairs = [(a, b) for a in theirs for b in theirs if theirs[a] < theirs[b]]
         kept = sum(ours[a] < ours[b] for a, b in pairs)
         return {
-            "data": line["data"],
-            "label (%)": round(line["label (%)"]),
             "printed": ", ".join(sorted(theirs, key=theirs.__getitem__)),
             "ours": ", ".join(sorted(ours, key=ours.__getitem__)),
             "pairs in the printed order": f"{kept} of {len(pairs)}",

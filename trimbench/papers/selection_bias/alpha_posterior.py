@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
-from trimbench.papers.selection_bias.settings import CORRECTIONS, SimulatedCases, check_at_least, check_ks
+from trimbench.papers.selection_bias.settings import CORRECTIONS, Replicated
 from trimbench.papers.study.cells import Cell
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Inputs
@@ -36,25 +36,15 @@ _FORMATS = {
 
 
 @settings
-class AlphaPosterior(SimulatedCases):
+class AlphaPosterior(Replicated):
     """Whether the posterior of log(alpha) covers the value that the cases were drawn with; one pair of class sizes.
 
-    Attributes
-    ----------
-    ks : list of int
-        Numbers of features to select.
-    replicates : int
-        Data sets, of which the first is drawn.
+    The figures show the first replicate.
     """
-
-    ks: list[int]
-    replicates: int = 20
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self.sizes  # refuses several pairs
-        check_ks(self.ks, self.n_features)
-        check_at_least(1, replicates=self.replicates)
 
     def cells(self, inputs: Inputs) -> list[Cell]:
         """Return one job for each replicate and number of features."""

@@ -34,16 +34,9 @@ _FORMATS = {"category": ""} | {
 
 @settings
 class Calibration(SimulatedCases):
-    """How often y = 1 among test cases whose predicted probability is in each of ten classes.
+    """How often y = 1 among test cases whose predicted probability is in each of ten classes, with k features selected.
 
     The first of the class sizes is held against the printed table. The jobs are shared with `Simulation`.
-
-    Attributes
-    ----------
-    k : int
-        Features to select.
-    replicates : int
-        Data sets that are drawn for each pair of class sizes.
     """
 
     k: int = 1000

@@ -41,21 +41,9 @@ _COLUMNS = {f"{c}_{key}": f"{c} {title}" for c in CORRECTIONS for key, title in 
 class Colon:
     """Predictions for each tissue from the others, on random subsets of the genes.
 
-    Attributes
-    ----------
-    datasets : list of str
-        Any declared data sets with two classes and features that are numbers.
-    prior : PriorSettings
-    positive : str, optional
-        Class that is called 1; None takes the last in alphabetical order.
-    n_subsets : int
-        Parts into which the features are split at random.
-    k : int
-        Features selected inside each leave-one-out fold.
-    splits : int
-        Number of random splits of the features.
-    ties : {"exact", "less", "less_equal"}
-    seed : int
+    The data sets are any with two classes, of which `positive` (by default the last in alphabetical order) is called 1,
+    and features that are numbers. Each of the random `splits` makes `n_subsets` of the features; k of a subset are
+    selected inside each leave-one-out fold.
     """
 
     datasets: list[str]

@@ -46,14 +46,7 @@ def comparison_tables(
 ) -> tuple[Table, Table]:
     """Return the tables of errors and of losses: one line for each group of replicates and correction.
 
-    Parameters
-    ----------
-    sizes : sequence of str
-        The labels that tell the training cases apart.
-    groups : iterable of (labels, rows)
-        The labels are the sizes and ``k``; the rows are those of all replicates.
-    n_features : int
-        p.
+    A group has its labels, which are `sizes` and ``k``, and the rows of all replicates; `n_features` is p.
     """
     errors, losses = [], []
     for labels, ours in groups:
@@ -102,16 +95,8 @@ def _standard_error(values: pd.Series[float]) -> float:
 def gains(rows: pd.DataFrame) -> dict[str, float]:
     """Return by how much the correction is better on average, in what the slides claim of it.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Columns ``<correction>_<quantity>`` for the expected and actual error, AMLP and squared error.
-
-    Returns
-    -------
-    dict
-        ``less bias``: how much closer the mean expected error is to the mean actual one; ``lower AMLP`` and
-        ``lower squared error``: uncorrected less corrected.
+    ``less bias`` is how much closer the mean expected error is to the mean actual one; ``lower AMLP`` and ``lower
+    squared error`` are uncorrected less corrected.
     """
     bias = {c: abs(float((rows[f"{c}_actual_error"] - rows[f"{c}_expected_error"]).mean())) for c in CORRECTIONS}
     found = {"less bias": bias["uncorrected"] - bias["corrected"]}
@@ -123,14 +108,7 @@ def gains(rows: pd.DataFrame) -> dict[str, float]:
 def comparison_figures(shown: str, errors: pd.DataFrame, losses: pd.DataFrame, n_features: int) -> list[LineFigure]:
     """Return the figures of errors, AMLP and squared error against k for one number of training cases.
 
-    Parameters
-    ----------
-    shown : str
-        The training cases, as titles name them.
-    errors, losses : DataFrame
-        Their lines in the tables that `comparison_tables` makes.
-    n_features : int
-        p.
+    Titles name these cases as `shown`; `errors` and `losses` are their lines in the tables of `comparison_tables`.
     """
 
     def figure(name: str, title: str, y_label: str, lines: list[pd.DataFrame], marks: Mapping[str, str]) -> LineFigure:

@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 
 @settings
 class CorrelationTable:
-    """Sample correlation of a binary feature with the response, for each number of ones in each class.
-
-    Attributes
-    ----------
-    n0, n1 : int
-        Cases in each class.
-    """
+    """Sample correlation of a binary feature with the response, for each number of ones among n0 and n1 cases."""
 
     n0: int = 8
     n1: int = 14

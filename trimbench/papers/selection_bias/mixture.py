@@ -40,19 +40,7 @@ _CHAIN_FORMATS = {
 
 @settings
 class MixturePrior:
-    """Priors and grids of the mixture model.
-
-    Attributes
-    ----------
-    shape, rate : float
-        Of alpha.
-    shape0, rate0 : float
-        Of alpha0.
-    f1, f2 : float
-        Of P(z).
-    n_alpha, n_theta_adjust : int
-        Of the grids.
-    """
+    """Priors of alpha (`shape`, `rate`), of alpha0 (`shape0`, `rate0`) and of P(z) (`f1`, `f2`), and sizes of grids."""
 
     shape: float = 0.5
     rate: float = 5.0
@@ -71,23 +59,8 @@ class MixturePrior:
 class Mixture:
     """Predictions of the mixture model, sampled by Markov chains, on cases drawn from it.
 
-    Attributes
-    ----------
-    ks : list of int
-        Numbers of features to select.
-    n_features : int
-        p.
-    alpha : float
-        With which the features are drawn.
-    response : list of float
-        P(y = 1 | z) in the two latent groups.
-    n_train, n_test : int
-    replicates : int
-    n_chains, n_warmup, n_draws : int
-        Chains for each fit; sweeps that are discarded and kept in each.
-    prior : MixturePrior
-    ties : {"exact", "less", "less_equal"}
-    seed : int
+    `response` is P(y = 1 | z) in the two latent groups; features are drawn with `alpha`. Each fit has `n_chains`, which
+    discard `n_warmup` sweeps and keep `n_draws`.
     """
 
     ks: list[int]
@@ -194,16 +167,8 @@ def sample_mixture(
 ) -> dict[str, Json]:
     """Draw cases from a mixture model, select k features, sample the model with and without correction, and predict.
 
-    Parameters
-    ----------
-    data : mapping
-        Fields of `MixtureSettings`.
-    data_seed : int
-    prior, chains : mapping
-        Further arguments of `fit_mixture_selection_corrected`.
-    ties : str
-    k : int
-    chain_seed : int
+    `data` are the fields of a `MixtureSettings`; `prior` and `chains` are arguments of
+    `fit_mixture_selection_corrected`.
     """
     cases = simulate_mixture(MixtureSettings(**data), np.random.default_rng(data_seed))
     result: dict[str, Json] = {}

@@ -56,14 +56,7 @@ class PrintedSeconds:
 class Runtime(SimulatedCases):
     """Time from the training cases to the predictions of all test cases, on one core; one pair of class sizes.
 
-    Attributes
-    ----------
-    ks : list of int
-        Numbers of features to select.
-    printed : PrintedSeconds
-        Seconds to draw and to divide by.
-    repeats : int
-        Measurements of each time, of which the median counts.
+    Each time is the median of `repeats` measurements; `printed` are seconds to draw and to divide by.
     """
 
     ks: list[int]
@@ -135,17 +128,10 @@ class Runtime(SimulatedCases):
 def prediction_seconds(
     data: Mapping[str, Any], data_seed: int, prior: Mapping[str, Any], ties: Ties, ks: list[int], repeats: int
 ) -> dict[str, Json]:
-    """Measure the time from the data to all predictions, on one core.
+    """Measure the time from the data to all predictions, on one core: the median after one that does not count.
 
-    All numbers of features are one job, so that none is measured while another runs.
-
-    Parameters
-    ----------
-    data, data_seed, prior, ties
-        As for `trimbench.papers.selection_bias.simulation.select_and_predict`.
-    ks : list of int
-    repeats : int
-        Measurements of which the median is taken, after one that does not count.
+    All numbers of features are one job, so that none is measured while another runs. The other parameters are those of
+    `trimbench.papers.selection_bias.simulation.select_and_predict`.
     """
     from threadpoolctl import threadpool_limits
 

@@ -10,14 +10,7 @@ import pandas as pd
 
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
-from trimbench.papers.selection_bias.settings import (
-    SimulatedCases,
-    check_at_least,
-    check_ks,
-    file_stem,
-    show_sizes,
-    size_labels,
-)
+from trimbench.papers.selection_bias.settings import Replicated, file_stem, show_sizes, size_labels
 from trimbench.papers.study.cells import Cell
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Inputs
@@ -32,24 +25,11 @@ _COLUMNS = ("n0", "n1", "k", "replicates", "cut-off", "low", "high", "mean sampl
 
 
 @settings
-class SelectionScatter(SimulatedCases):
-    """How much stronger selected features look than they are.
+class SelectionScatter(Replicated):
+    """How much stronger selected features look than they are, and the cut-off of each number of them.
 
-    Attributes
-    ----------
-    ks : list of int
-        Numbers of features to select: each has a cut-off.
-    replicates : int
-        Data sets for each pair of class sizes, of which the first is drawn.
+    The figure shows the first replicate.
     """
-
-    ks: list[int]
-    replicates: int = 20
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_ks(self.ks, self.n_features)
-        check_at_least(1, replicates=self.replicates)
 
     def cells(self, inputs: Inputs) -> list[Cell]:
         """Return one job for each size and replicate."""
@@ -112,13 +92,7 @@ def true_and_sample_correlations(
 ) -> dict[str, Json]:
     """Draw cases from the model, and compare each feature's true correlation with the one in the sample.
 
-    Parameters
-    ----------
-    data, data_seed, prior, ties
-        As for `trimbench.papers.selection_bias.simulation.select_and_predict`; only the data matters here.
-    ks : list of int
-    with_points : bool
-        Whether the result holds the correlations of every feature.
+    Of the parameters that all such jobs have, only the data matters. `with_points` adds every feature's correlations.
     """
     cases = simulate(ModelSettings(**data), np.random.default_rng(data_seed))
     n0, n1 = data["class_sizes"]

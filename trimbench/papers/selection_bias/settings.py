@@ -31,21 +31,10 @@ def _as_pairs(value: object) -> object:
 
 @settings
 class SimulatedCases:
-    """Cases drawn from the naive Bayes model, and the prior with which they are analysed.
+    """Cases drawn from the naive Bayes model with `alpha` and the prior's theta0, and the prior to analyse them with.
 
-    Attributes
-    ----------
-    class_sizes : list of [n0, n1]
-        Training cases with y = 0 and with y = 1; a single pair may be given without the outer list.
-    test_sizes : [n0, n1]
-    n_features : int
-        p.
-    alpha : float
-        With which the cases are drawn.
-    prior : PriorSettings
-        Its theta0 is also that of the cases.
-    ties : {"exact", "less", "less_equal"}
-    seed : int
+    `class_sizes` are pairs of training cases with y = 0 and with y = 1; a single pair may be given without the outer
+    list. `test_sizes` is such a pair of test cases.
     """
 
     class_sizes: Annotated[list[list[int]], BeforeValidator(_as_pairs)]
@@ -65,13 +54,7 @@ class SimulatedCases:
 
     @property
     def sizes(self) -> list[int]:
-        """The class sizes, of an experiment that has one pair of them.
-
-        Raises
-        ------
-        ValueError
-            If there are several.
-        """
+        """The class sizes of an experiment that has one pair of them; several are a ValueError."""
         if len(self.class_sizes) > 1:
             raise ValueError(f"class_sizes must be one pair of whole numbers, got {self.class_sizes}; choose one")
         return self.class_sizes[0]
@@ -85,15 +68,8 @@ class SimulatedCases:
     ) -> Cell:
         """Return a job that draws one data set; all jobs on the same replicate draw the same one.
 
-        Parameters
-        ----------
-        function : callable
-            Its first parameters are ``data``, ``data_seed``, ``prior`` and ``ties``.
-        sizes : [n0, n1]
-        labels : mapping
-            Besides the sizes; ``replicate`` numbers the data set.
-        **parameters
-            The function's other parameters.
+        The first parameters of the function are ``data``, ``data_seed``, ``prior`` and ``ties``. The sizes join the
+        labels, of which ``replicate`` numbers the data set.
         """
         n0, n1 = sizes
         axes = {"n": n0 + n1} if n0 == n1 else size_labels(sizes)
@@ -118,6 +94,19 @@ class SimulatedCases:
                     "differ for that reason, too."
                 )
         return notes
+
+
+@settings
+class Replicated(SimulatedCases):
+    """Numbers of features to select, `ks`, on several data sets for each pair of class sizes."""
+
+    ks: list[int]
+    replicates: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_ks(self.ks, self.n_features)
+        check_at_least(1, replicates=self.replicates)
 
 
 def show_sizes(sizes: Sequence[int]) -> str:

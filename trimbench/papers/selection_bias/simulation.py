@@ -11,13 +11,7 @@ import numpy as np
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
 from trimbench.papers.selection_bias.comparison import comparison_figures, comparison_tables, gains
-from trimbench.papers.selection_bias.settings import (
-    SimulatedCases,
-    check_at_least,
-    check_ks,
-    show_sizes,
-    size_labels,
-)
+from trimbench.papers.selection_bias.settings import Replicated, show_sizes, size_labels
 from trimbench.papers.study.cells import Cell
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Inputs
@@ -34,24 +28,8 @@ if TYPE_CHECKING:
 
 
 @settings
-class Simulation(SimulatedCases):
-    """Predictions with and without correction on cases drawn from the model.
-
-    Attributes
-    ----------
-    ks : list of int
-        Numbers of features to select.
-    replicates : int
-        Data sets that are drawn for each pair of class sizes.
-    """
-
-    ks: list[int]
-    replicates: int = 20
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_ks(self.ks, self.n_features)
-        check_at_least(1, replicates=self.replicates)
+class Simulation(Replicated):
+    """Predictions with and without correction on cases drawn from the model."""
 
     def cells(self, inputs: Inputs) -> list[Cell]:
         """Return one job for each size, replicate and number of features."""
@@ -97,15 +75,7 @@ def select_and_predict(
 ) -> dict[str, Json]:
     """Draw cases from the model, select k features, and predict test cases with and without correction.
 
-    Parameters
-    ----------
-    data : mapping
-        Fields of `ModelSettings`.
-    data_seed : int
-    prior : mapping
-        Fields of `Prior`.
-    ties : str
-    k : int
+    `data` are the fields of a `ModelSettings`, `prior` those of a `Prior`.
     """
     cases = simulate(ModelSettings(**data), np.random.default_rng(data_seed))
     model = fit_selection_corrected(cases.X, cases.y, k, ties=ties, **prior)

@@ -27,12 +27,8 @@ if TYPE_CHECKING:
 class AccuracyByBudget(LearnedOnSplits):
     """Agreement and accuracy of trimmings of a learned naive Bayes classifier against the budget.
 
-    Attributes
-    ----------
-    positive : str, optional
-        Class that the threshold applies to; default: the rarer one.
-    evaluation_limit : int, optional
-        A search stops after this many evaluations of the criterion, and its optimality gap is reported.
+    The threshold applies to the class `positive`, by default the rarer one. A search stops after `evaluation_limit`
+    evaluations of the criterion, and its optimality gap is reported.
     """
 
     datasets: list[str]

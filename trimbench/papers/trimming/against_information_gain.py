@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, cast
 
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.contraction import ContractionTooLarge
@@ -26,6 +27,20 @@ _CODE = (
     "trimbench.papers.study.inputs",
     __name__,
 )
+
+
+class Selection(NamedTuple):
+    """A selection of features to compare with: its name in tables, and the function that selects within a budget."""
+
+    title: str
+    select: Callable[..., Sequence[str]]
+
+
+# By the prefix of its results; `select` takes the classifier, the budget and the engine.
+SELECTIONS = {
+    "gain": Selection("information gain", select_by_information_gain),
+    "joint_gain": Selection("joint information gain", functools.partial(select_by_information_gain, joint=True)),
+}
 
 
 @job_function(code=_CODE)
@@ -66,13 +81,7 @@ def trim_tree_augmented(
 
 
 def draw_class(network: BayesianNetwork, name: str, draw: int, seed: int) -> str:
-    """Draw one of the binary roots that have children, without repetition.
-
-    Raises
-    ------
-    ValueError
-        If the network has too few of them.
-    """
+    """Draw one of the binary roots that have children, without repetition; ValueError if there are too few."""
     import numpy as np
 
     roots = [
@@ -102,10 +111,7 @@ def _against_information_gain(
     except (ContractionTooLarge, CircuitError) as error:
         return facts | {"refused": str(error)}
     built = time.perf_counter() - start
-    selections = {
-        "gain": select_by_information_gain(classifier, budget, engine=engine),
-        "joint_gain": select_by_information_gain(classifier, budget, joint=True, engine=engine),
-    }
+    selections = {name: by.select(classifier, budget, engine=engine) for name, by in SELECTIONS.items()}
     points = [
         _point(classifier, budget, float(level), engine.with_threshold(level), selections) for level in thresholds
     ]
@@ -113,8 +119,7 @@ def _against_information_gain(
         "engine": type(engine).__name__,
         "engine_seconds": built,
         "method_seconds": sum(cast(float, point["seconds"]) for point in points),
-        "gain_features": list(selections["gain"]),
-        "joint_gain_features": list(selections["joint_gain"]),
+        **{f"{name}_features": list(features) for name, features in selections.items()},
         "points": points,
     }
 

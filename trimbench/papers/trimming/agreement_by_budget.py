@@ -25,12 +25,8 @@ if TYPE_CHECKING:
 class AgreementByBudget:
     """Best agreement against the number of kept features, for networks and thresholds.
 
-    Attributes
-    ----------
-    networks : list of str
-        Declared networks, small enough for the dense engine.
-    target, positive : str, optional
-        Class node and positive state, for networks that are declared without them, or instead of the declared ones.
+    The networks must be small enough for the dense engine. The class node `target` and its state `positive` replace the
+    declared ones, or those that are not declared.
     """
 
     networks: list[str]

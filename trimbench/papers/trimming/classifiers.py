@@ -33,13 +33,7 @@ CODE = (
 def network_classifier(
     network: Mapping[str, Json], threshold: float, target: str | None = None, positive: str | None = None
 ) -> BayesianClassifier:
-    """Return the classifier of a network input, with its declared class or another one.
-
-    Raises
-    ------
-    ValueError
-        If no class is given or declared.
-    """
+    """Return the classifier of a network input, with its declared class or another one; ValueError if it has none."""
     loaded = network_of(network)
     target, positive = target or loaded.target, positive or loaded.positive
     if target is None or positive is None:
@@ -55,15 +49,7 @@ def network_classifier(
 class LearnedOnSplits:
     """The settings of experiments that learn naive Bayes classifiers on random splits of data sets.
 
-    Attributes
-    ----------
-    threshold : float
-        Of the learned classifier.
-    smoothing : float
-        Pseudo-count of its tables.
-    test_fraction : float
-    seed : int
-        Decides the splits.
+    `threshold` is that of the classifier, `smoothing` the pseudo-count of its tables; `seed` decides the splits.
     """
 
     threshold: float = 0.5

@@ -48,15 +48,8 @@ _OFTEN_MORE_ACCURATE = "heart"
 class Figure5(LearnedOnSplits):
     """Agreement and cross-validated accuracy of every feasible subset (Figure 5), over several splits.
 
-    Attributes
-    ----------
-    datasets : list of str
-        Names in `problems`.
-    problems : dict from the name in the paper to Problem
-    splits : int
-        Number of random splits; the first is drawn.
-    budget_divisor : int
-        The budget is the number of features divided by this, rounded down.
+    The data sets are names in `problems`; the figures show the first split. The budget is the number of features
+    divided by `budget_divisor`, rounded down.
     """
 
     datasets: list[str]

@@ -14,7 +14,7 @@ from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.numbers import Number, numbers_of
 from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
-from trimbench.papers.trimming.against_information_gain import trim_drawn_class, trim_tree_augmented
+from trimbench.papers.trimming.against_information_gain import SELECTIONS, trim_drawn_class, trim_tree_augmented
 from trimbench.papers.trimming.checks import check_counts, check_thresholds
 from trimbench.papers.trimming.problems import Problem, check_problems
 from trimbench.papers.validation import settings
@@ -32,8 +32,7 @@ _LABELS = ("network", "class", "class variable")
 _METHODS = {
     "agreement": "trimming",
     "gain_same_threshold": "information gain, same T",
-    "gain_best_threshold": "information gain, best T'",
-    "joint_gain_best_threshold": "joint information gain, best T'",
+    **{f"{name}_best_threshold": f"{selection.title}, best T'" for name, selection in SELECTIONS.items()},
     "no_feature": "no feature",
 }
 
@@ -42,19 +41,10 @@ _METHODS = {
 class Figure7:
     """Agreement of trimmings of general networks, over thresholds and drawn classes (Figure 7).
 
-    Attributes
-    ----------
-    networks : list of str
-        Declared networks; the class is drawn from the binary roots, the features are the leaves.
-    classes : int
-        Number of classes drawn for each network.
-    substitutes : list of str
-        Names in `problems`: a tree-augmented naive Bayes classifier is learned on each, in place of the network for
-        mammography, which is not public.
-    budget_divisor : int
-        The budget is the number of features divided by this, rounded down.
-    smoothing : float
-        Of the learned classifiers.
+    The features of a network are its leaves; `classes` class variables are drawn from its binary roots. In place of the
+    network for mammography, which is not public, a tree-augmented naive Bayes classifier is learned with `smoothing` on
+    each of the `substitutes`, which are names in `problems`. The budget is the number of features divided by
+    `budget_divisor`, rounded down.
     """
 
     networks: list[str]

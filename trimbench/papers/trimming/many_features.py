@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
@@ -65,33 +66,61 @@ def trim_many_features(learning: Learning, sides: Sides, budget: int, evaluation
     }
 
 
+@dataclass(frozen=True)
+class Learned:
+    """A learned classifier, its rows, and how it was learned; `n_folds` is that of cross-validation."""
+
+    classifier: BayesianClassifier
+    split: Split
+    learning: Learning
+    n_folds: int
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A selection of features to compare trimming with: its name in tables, and how it selects a number of features.
+
+    `select` returns names in the order of selection, of which the first few are the selection for a smaller budget.
+    """
+
+    title: str
+    select: Callable[[Learned, int], Sequence[str]]
+
+
+def _by_information_gain(learned: Learned, most: int) -> Sequence[str]:
+    return select_by_information_gain(learned.classifier, most)
+
+
+def _by_accuracy(learned: Learned, most: int) -> Sequence[str]:
+    return select_by_accuracy(
+        learned.split.train,
+        learned.split.target,
+        most,
+        positive=_POSITIVE,
+        threshold=learned.learning["threshold"],
+        n_folds=learned.n_folds,
+        rng=np.random.default_rng(learned.learning["split_seed"]),
+        smoothing=learned.learning["smoothing"],
+    )
+
+
+# Jobs, tables and figures follow from this.
+BASELINES: Mapping[str, Baseline] = {
+    "information_gain": Baseline("information gain", _by_information_gain),
+    "accuracy": Baseline("greedy accuracy", _by_accuracy),
+}
+
+
 @job_function(code=_CODE)
 def select_many_features(
     learning: Learning, sides: Sides, budgets: list[int], method: str, n_folds: int
 ) -> dict[str, Json]:
-    """Learn the classifier of `trim_many_features` and select features by "information_gain" or by "accuracy".
-
-    Both select one feature after another, so one selection serves all budgets. Accuracy is cross-validated.
-    """
+    """Learn the classifier of `trim_many_features` and select features by one of the `BASELINES`, for all budgets."""
     split = _split(learning, sides)
     classifier = split.learned(_POSITIVE, learning)
     most = min(max(budgets), classifier.n_features)
     start = time.perf_counter()
-    if method == "information_gain":
-        selected = select_by_information_gain(classifier, most)
-    elif method == "accuracy":
-        selected = select_by_accuracy(
-            split.train,
-            split.target,
-            most,
-            positive=_POSITIVE,
-            threshold=learning["threshold"],
-            n_folds=n_folds,
-            rng=np.random.default_rng(learning["split_seed"]),
-            smoothing=learning["smoothing"],
-        )
-    else:
-        raise ValueError(f"method must be 'information_gain' or 'accuracy', got {method!r}")
+    selected = BASELINES[method].select(Learned(classifier, split, learning, n_folds), most)
     seconds = time.perf_counter() - start
     points = [{"budget": budget, **_selection(split, classifier, selected[:budget])} for budget in budgets]
     return {**_sizes(classifier, split), "method_seconds": seconds, "points": points}

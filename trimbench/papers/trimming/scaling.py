@@ -15,14 +15,17 @@ from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
 from trimbench.papers.trimming.checks import check_counts, check_shares
 from trimbench.papers.trimming.classifiers import LearnedOnSplits
-from trimbench.papers.trimming.many_features import select_many_features, trim_many_features
+from trimbench.papers.trimming.many_features import BASELINES, select_many_features, trim_many_features
 from trimbench.papers.trimming.problems import check_problems
 from trimbench.papers.validation import settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_BASELINES = {"information_gain": "information gain", "accuracy": "greedy accuracy"}
+# What a baseline reaches, and its column. The upper bound: a trimming that is above it is certainly better.
+_BEST = "{}, best T'"
+_BOUNDS = {"same_threshold_high": "{}, same T", "best_threshold_high": _BEST}
+_TESTED = {"test_agreement": "agreement, {}", "test_accuracy": "accuracy, {}"}
 _ENTRIES = "dataset: ..., positive: [...], negative: [...]"
 _Selections = Mapping[tuple[str, str, int], Mapping[str, Any]]
 
@@ -31,10 +34,7 @@ _Selections = Mapping[tuple[str, str, int], Mapping[str, Any]]
 class TwoSides:
     """A declared data set and the classes on both sides; others are left out.
 
-    Attributes
-    ----------
-    one_hot : list of str
-        Values that become binary features of their own.
+    Values in `one_hot` become binary features of their own.
     """
 
     dataset: str
@@ -45,18 +45,11 @@ class TwoSides:
 
 @settings
 class Scaling(LearnedOnSplits):
-    """Trimmings of naive Bayes classifiers with many features, against selection by information gain and by accuracy.
+    """Trimmings of naive Bayes classifiers with many features, against other selections of features.
 
-    Attributes
-    ----------
-    datasets : list of str
-        Names in `problems`.
-    budgets : list of int
-        Those below the number of features are run.
-    n_folds : int
-        Of the accuracy by which the second baseline selects.
-    evaluation_limit : int, optional
-        An exact search stops after this many evaluations; classifiers too large for it are not searched exactly.
+    The data sets are names in `problems`; the `budgets` below the number of features are run. An exact search stops
+    after `evaluation_limit` evaluations; classifiers too large for it are not searched exactly. `n_folds` is for the
+    accuracy by which a baseline selects.
     """
 
     datasets: list[str]
@@ -84,7 +77,7 @@ class Scaling(LearnedOnSplits):
             for budget in self.budgets
         ]
         baseline = {"budgets": self.budgets, "n_folds": self.n_folds}
-        calls += [(method, 0, select_many_features, {"method": method, **baseline}) for method in _BASELINES]
+        calls += [(method, 0, select_many_features, {"method": method, **baseline}) for method in BASELINES]
         return [
             Cell.of(
                 {"data": name, "method": method, "budget": budget},
@@ -104,14 +97,14 @@ class Scaling(LearnedOnSplits):
         selections = {
             (row["data"], row["method"], point["budget"]): point
             for row in done
-            if row["method"] in _BASELINES
+            if row["method"] in BASELINES
             for point in row["points"]
         }
         main = Table.of("Agreement with the original, certified", [_line(row, selections) for row in trimmed], _FORMATS)
         tests = [_test_line(row, selections) for row in trimmed]
         seconds = [
-            {"data": row["data"], "features": row["n_features"], "method": title, "seconds": row["method_seconds"]}
-            for method, title in _BASELINES.items()
+            {"data": row["data"], "features": row["n_features"], "method": by.title, "seconds": row["method_seconds"]}
+            for method, by in BASELINES.items()
             for row in done
             if row["method"] == method
         ]
@@ -129,7 +122,7 @@ class Scaling(LearnedOnSplits):
 
 
 def _line(row: Mapping[Any, Any], selections: _Selections) -> dict[str, object]:
-    line = {
+    return {
         "data": row["data"],
         "features": row["n_features"],
         "budget": row["budget"],
@@ -140,13 +133,7 @@ def _line(row: Mapping[Any, Any], selections: _Selections) -> dict[str, object]:
         "shared with information gain": _shared(row, selections),
         "evaluations": row["n_evaluations"],
         "seconds": row["method_seconds"],
-    }
-    for method, title in _BASELINES.items():
-        point = selections.get((row["data"], method, row["budget"]), {})
-        # The upper value: a trimming that is above it is certainly better.
-        line[f"{title}, same T"] = point.get("same_threshold_high", math.nan)
-        line[f"{title}, best T'"] = point.get("best_threshold_high", math.nan)
-    return line
+    } | _of_baselines(row, selections, _BOUNDS)
 
 
 def _shared(row: Mapping[Any, Any], selections: _Selections) -> str:
@@ -156,28 +143,31 @@ def _shared(row: Mapping[Any, Any], selections: _Selections) -> str:
 
 
 def _test_line(row: Mapping[Any, Any], selections: _Selections) -> dict[str, object]:
-    line = {
+    return {
         "data": row["data"],
         "budget": row["budget"],
         "accuracy of all features": row["full_test_accuracy"],
-        "agreement, trimming": row["test_agreement"],
-        "accuracy, trimming": row["test_accuracy"],
+        **{title.format("trimming"): row[quantity] for quantity, title in _TESTED.items()},
+    } | _of_baselines(row, selections, _TESTED)
+
+
+def _of_baselines(row: Mapping[Any, Any], selections: _Selections, titles: Mapping[str, str]) -> dict[str, float]:
+    """Return what the baselines reach with the budget of a row, by column; `titles` names it for each quantity."""
+    return {
+        title.format(baseline.title): selections.get((row["data"], method, row["budget"]), {}).get(quantity, math.nan)
+        for method, baseline in BASELINES.items()
+        for quantity, title in titles.items()
     }
-    for method, title in _BASELINES.items():
-        point = selections.get((row["data"], method, row["budget"]), {})
-        line[f"agreement, {title}"] = point.get("test_agreement", math.nan)
-        line[f"accuracy, {title}"] = point.get("test_accuracy", math.nan)
-    return line
 
 
 def _agreement_figure(label: str, lines: pd.DataFrame) -> LineFigure:
     import pandas as pd
 
     points = [
-        {"series": series.removesuffix(", best T'"), "x": line["budget"], "y": line[series]}
-        for series in ("trimming", *(f"{title}, best T'" for title in _BASELINES.values()))
-        for line in lines.to_dict("records")
-        if not math.isnan(line[series])
+        {"series": series, "x": budget, "y": agreement}
+        for series, column in {"trimming": "trimming", **{title: _BEST.format(title) for title in _TITLES}}.items()
+        for budget, agreement in zip(lines["budget"], lines[column], strict=True)
+        if not math.isnan(agreement)
     ]
     features = f"{lines['features'].iloc[0]} features" if len(lines) else ""
     return LineFigure(
@@ -198,7 +188,7 @@ def _against_features(column: str, title: str, y_label: str, lines: pd.DataFrame
     return LineFigure(title, "number of features", y_label, points, name=column, marks=marks)
 
 
-_BASELINE_FORMATS = {f"{title}, {level}": ".6f" for title in _BASELINES.values() for level in ("same T", "best T'")}
+_TITLES = [baseline.title for baseline in BASELINES.values()]
 _FORMATS = {
     "data": "",
     "features": "",
@@ -208,7 +198,7 @@ _FORMATS = {
     "gap": ".1e",
     "proven": "",
     "shared with information gain": "",
-    **_BASELINE_FORMATS,
+    **{column.format(title): ".6f" for title in _TITLES for column in _BOUNDS.values()},
     "evaluations": "",
     "seconds": ".2f",
 }
@@ -216,7 +206,7 @@ _TEST_FORMATS = {
     "data": "",
     "budget": "",
     "accuracy of all features": ".4f",
-    **{f"{what}, {by}": ".4f" for by in ("trimming", *_BASELINES.values()) for what in ("agreement", "accuracy")},
+    **{column.format(title): ".4f" for title in ("trimming", *_TITLES) for column in _TESTED.values()},
 }
 _SECONDS_FORMATS = {"data": "", "features": "", "method": "", "seconds": ".2f"}
 _NOTES = (

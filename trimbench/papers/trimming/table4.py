@@ -70,13 +70,8 @@ class Table4:
 def best_threshold(instances: list[list[float]], threshold: float) -> dict[str, Json]:
     """Compute the maximum achievable agreement of a table of instances, and the thresholds that reach it.
 
-    Parameters
-    ----------
-    instances : list of [posterior, positive mass, negative mass]
-        For each instance f': Pr(c | f'), and its probability together with an original classification as positive
-        and as negative.
-    threshold : float
-        Threshold of the original classifier.
+    An instance f' has Pr(c | f'), and its probability together with an original classification as positive and as
+    negative; the threshold is that of the original classifier.
     """
     posterior, positive, negative = np.array(instances, dtype=float).T
     mass = positive + negative

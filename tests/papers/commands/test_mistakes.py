@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.configuration import configuration_folder
 
-from ..command_line import Answer
+from ..command_line import PROJECT, Command
 
-Command = Callable[..., Answer]
-
-PROJECT = Catalogue((configuration_folder(),))
 FIRST = PROJECT.names("experiment")[0]
 EXPERIMENTS, EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("experiment", "executor", "network"))
 SHARED = "key must be one of cache_mode, executor, experiment, offline, profile, results, seed, task, got"
@@ -152,7 +148,7 @@ def test_keys_with_another_search_path_are_left_to_hydra(command: Command, tmp_p
     own.mkdir(parents=True)
     shutil.copy(configuration_folder() / "experiment/trimming/table4.yaml", own / "t4.yaml")
     words = (f"hydra.searchpath=['file://{tmp_path / 'mine'}']", "experiment=mine/t4", "executor=serial")
-    assert command(*words, "threshold=0.5").code == 0
+    command(*words, "threshold=0.5", code=0)
     wrong = command(*words, "thresold=0.5")
     assert (wrong.code, wrong.err.startswith("Could not override 'thresold'.")) == (2, True)
 
@@ -208,7 +204,6 @@ def test_a_cache_that_does_not_exist_is_named(
 def test_a_wrong_point_of_a_sweep_is_found_before_the_first_runs(
     command: Command, tmp_path: Path, word: str, message: str
 ) -> None:
-    answer = command("-m", T4, word)
-    assert answer.code == 2
+    answer = command("-m", T4, word, code=2)
     assert answer.err.startswith(message)
     assert not list(tmp_path.rglob("table4*"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.conformant.em_mice import EmMice, ImputerOptions
 from trimbench.papers.conformant.figure1 import conforming_models
 from trimbench.papers.conformant.figure3 import Figure3
@@ -24,16 +23,13 @@ from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
 from trimbench.papers.study.numbers import Number
 from trimbench.papers.study.outcome import Outcome
 
-from ..command_line import Answer
+from ..command_line import PROJECT, Command, table_of
 
-Command = Callable[..., Answer]
-PROJECT = Catalogue((configuration_folder(),))
 DIGITS = ("experiment=conformant/digits", "executor=serial", "offline=true", "repetitions=2")
 
 
 def test_a_sweep_over_the_bundled_digits(command: Command, tmp_path: Path) -> None:
-    answer = command(*DIGITS, "missing=[0.0,0.4,0.9]")
-    assert answer.code == 0, answer.err
+    command(*DIGITS, "missing=[0.0,0.4,0.9]", code=0)
     folder = tmp_path / "results/conformant"
     accuracy, entropy = pd.read_csv(folder / "digits.csv"), pd.read_csv(folder / "digits_cross_entropy.csv")
     assert accuracy["missing (%)"].round(1).tolist() == [0.0, 39.1, 89.1]
@@ -58,16 +54,15 @@ def test_a_sweep_over_the_bundled_digits(command: Command, tmp_path: Path) -> No
         (["encoding=authors", "datasets=[example_simulated]"], lambda rows: (rows["missing_percent"] == 50).all()),
     ],
 )
-def test_settings_of_a_sweep(command: Command, tmp_path: Path, words: list[str], check: Any) -> None:
-    answer = command(*DIGITS, "missing=[0.5]", *words)
-    assert answer.code == 0, answer.out + answer.err
-    assert check(pd.read_csv(tmp_path / "results/conformant/digits_rows.csv"))
+def test_settings_of_a_sweep(command: Command, words: list[str], check: Any) -> None:
+    command(*DIGITS, "missing=[0.5]", *words, code=0)
+    assert check(table_of("conformant/digits_rows"))
 
 
-def test_figure_1_has_two_models_of_one_classifier(command: Command, tmp_path: Path) -> None:
+def test_figure_1_has_two_models_of_one_classifier(command: Command) -> None:
     answer = command("experiment=conformant/figure1", "executor=serial")
     assert "Reported numbers: 2; reproduced: 2 exact.\n" in answer.out
-    table = pd.read_csv(tmp_path / "results/conformant/figure1_table.csv")
+    table = table_of("conformant/figure1_table")
     for model in ("P1", "P2"):
         np.testing.assert_allclose(table[f"{model}(c | x)"], table["F"], atol=1e-12)
         assert table[f"{model}(x)"].sum() == pytest.approx(1)
@@ -76,19 +71,19 @@ def test_figure_1_has_two_models_of_one_classifier(command: Command, tmp_path: P
     np.testing.assert_allclose(weights, [-1.157, 2.234, -0.201], atol=0.001)
 
 
-def test_splice_is_within_a_point_and_a_half_of_table_5(command: Command, given_folder: Path, tmp_path: Path) -> None:
+def test_splice_is_within_a_point_and_a_half_of_table_5(command: Command, given_folder: Path) -> None:
     if not (given_folder / "openml/org/openml/www/datasets/46").is_dir():
         pytest.skip("TRIMBENCH_CACHE does not hold splice")
-    answer = command(
+    command(
         *("experiment=conformant/table5", "executor=serial", "offline=true"),
         *("datasets=[splice]", "repetitions_of.splice=10", "roundings=[fifths]"),
+        code=0,
     )
-    assert answer.code == 0, answer.err
-    table = pd.read_csv(tmp_path / "results/conformant/table5_table.csv").set_index("label (%)")
+    table = table_of("conformant/table5_table").set_index("label (%)")
     for label, printed in {20: 93.3, 40: 87.2, 60: 76.6, 80: 59.1}.items():
         assert table.loc[label, "missing (%)"] == pytest.approx(label)
         assert table.loc[label, "NaCL"] == pytest.approx(printed, abs=1.5)
-    order = pd.read_csv(tmp_path / "results/conformant/table5_order.csv")
+    order = table_of("conformant/table5_order")
     assert (order["printed"] == order["ours"]).all()
 
 
@@ -165,28 +160,22 @@ def images(tmp_path: Path) -> tuple[str, str]:
     return "--config-dir", str(folder)
 
 
-def test_explanations_of_a_data_set_that_the_user_declares(
-    command: Command, tmp_path: Path, images: tuple[str, str]
-) -> None:
+def test_explanations_of_a_data_set_that_the_user_declares(command: Command, images: tuple[str, str]) -> None:
     words = (*images, "experiment=conformant/figure6", f"datasets=[{IMAGES}]", *NEEDS_NO_DOWNLOAD)
-    answer = command(*words, "rows=[0,3]")
-    assert answer.code == 0, answer.out + answer.err
-    table = pd.read_csv(tmp_path / "results/conformant/figure6_table.csv")
+    command(*words, "rows=[0,3]", code=0)
+    table = table_of("conformant/figure6_table")
     assert table["data"].tolist() == ["Digits 3 v 5"] * 2
     assert table["row"].tolist() == [0, 3]
     assert (table["size of the explanation"] <= table["support features"]).all()
-    answer = command(*words, "rows=[0,900]")
-    assert answer.code == 2
+    answer = command(*words, "rows=[0,900]", code=2)
     assert re.search(r"rows must be less than 7\d, the number of test rows of digits_3v5, got 900", answer.err)
-    answer = command("experiment=conformant/figure6", "datasets=[digits]", *NEEDS_NO_DOWNLOAD)
-    assert answer.code == 2
+    answer = command("experiment=conformant/figure6", "datasets=[digits]", *NEEDS_NO_DOWNLOAD, code=2)
     assert "datasets must have two classes, got 10 in 'digits'" in answer.err
 
 
 def test_figure_3_has_both_encodings_and_compares_one(command: Command, tmp_path: Path) -> None:
     words = ("experiment=conformant/figure3", "datasets=[digits]", "missing=[0.0,0.5]", "repetitions=1")
-    answer = command(*words, *NEEDS_NO_DOWNLOAD)
-    assert answer.code == 0, answer.out + answer.err
+    command(*words, *NEEDS_NO_DOWNLOAD, code=0)
     folder = tmp_path / "results/conformant"
     authors, paper = (pd.read_csv(folder / f"figure3_digits_accuracy{end}.csv") for end in ("", "_paper"))
     assert authors["masks"].tolist() == paper["masks"].tolist() == [1, 1]
@@ -308,9 +297,7 @@ def test_the_users_own_data_may_have_missing_numbers(command: Command, tmp_path:
     path = folder / "clinic.csv"
     (folder / "dataset/clinic.yaml").write_text("kind: csv\npath: ../clinic.csv\ntarget: ill\n")
     words = ("--config-dir", str(folder), *DIGITS, "datasets=[clinic]", "missing=[0.0,0.5]")
-    answer = command(*words)
-    assert answer.code == 0, answer.out + answer.err
+    command(*words, code=0)
     table.assign(ill="no").to_csv(path, index=False)
-    answer = command(*words)
-    assert answer.code == 2
+    answer = command(*words, code=2)
     assert "data set clinic must have two classes or more, got ['no']" in answer.err

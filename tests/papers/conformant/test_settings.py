@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pytest
 
@@ -19,9 +19,8 @@ from trimbench.papers.conformant.table2 import Table2
 from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
 from trimbench.papers.validation import ConfigurationError, validated
 
-from ..command_line import Answer
+from ..command_line import Command
 
-Command = Callable[..., Answer]
 DIGITS = ("experiment=conformant/digits", "executor=serial", "offline=true", "repetitions=2")
 
 
@@ -39,8 +38,7 @@ DIGITS = ("experiment=conformant/digits", "executor=serial", "offline=true", "re
     ],
 )
 def test_wrong_settings_of_a_command_are_reported(command: Command, words: str, message: str) -> None:
-    answer = command(*DIGITS, *words.split())
-    assert answer.code == 2
+    answer = command(*DIGITS, *words.split(), code=2)
     assert re.search(message, answer.err), answer.err
 
 

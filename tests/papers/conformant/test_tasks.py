@@ -13,7 +13,6 @@ import trimbench as tb
 from trimbench.conformant.conform import SolverName, conform_to_statistics
 from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.conformant.classifier import distinct_rows, fit_task, fitted
 from trimbench.papers.conformant.encoded_rows import EncodedRows, count_rows, encoded_rows, rows_at_hand
 from trimbench.papers.conformant.protocol import Encoding, Task, make_task
@@ -23,7 +22,8 @@ from trimbench.papers.study.cells import Cell
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.validation import ConfigurationError
 
-PROJECT = Catalogue((configuration_folder(),))
+from ..command_line import PROJECT
+
 # Training and test rows, columns and features, by protocol and encoding.
 SHAPES = {
     ("splice", "paper"): (2541, 634, 240, 60),

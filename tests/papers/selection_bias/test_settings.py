@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from ..command_line import Answer
-
-Command = Callable[..., Answer]
+from ..command_line import Command
 
 
 @pytest.mark.parametrize(
@@ -79,8 +75,7 @@ Command = Callable[..., Answer]
     ],
 )
 def test_bad_settings_are_refused(command: Command, experiment: str, settings: list[str], message: str) -> None:
-    answer = command(f"experiment=selection_bias/{experiment}", *settings, "executor=serial", "offline=true")
-    assert answer.code == 2, answer.out + answer.err
+    answer = command(f"experiment=selection_bias/{experiment}", *settings, "executor=serial", "offline=true", code=2)
     assert message in answer.err
     assert "Traceback" not in answer.err
 
@@ -90,6 +85,5 @@ def test_bad_settings_are_refused(command: Command, experiment: str, settings: l
 )
 def test_settings_are_taken_from_the_command_line(command: Command, words: list[str]) -> None:
     words = [word.strip("'") for word in words]
-    answer = command("task=list", "experiment=selection_bias/simulation", *words)
-    assert answer.code == 0, answer.err
+    answer = command("task=list", "experiment=selection_bias/simulation", *words, code=0)
     assert "| selection_bias/simulation |" in answer.out

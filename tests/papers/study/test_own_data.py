@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from ..command_line import Answer
-
-Command = Callable[..., Answer]
+from ..command_line import Command, table_of
 
 
 @pytest.fixture
@@ -42,9 +38,8 @@ OWN = (
 
 
 def test_an_experiment_on_the_users_own_data(command: Command, clinic: Path, tmp_path: Path) -> None:
-    answer = command(*OWN, "budgets=[1,2,4]")
-    assert answer.code == 0, answer.out + answer.err
-    rows = pd.read_csv(tmp_path / "results/trimming/breast_cancer_rows.csv")
+    command(*OWN, "budgets=[1,2,4]", code=0)
+    rows = table_of("trimming/breast_cancer_rows")
     assert rows["budget"].tolist() == [1, 2, 4]
     assert rows["agreement"].is_monotonic_increasing
     assert rows["agreement"].iloc[-1] == 1.0, "nothing is removed"
@@ -76,8 +71,7 @@ def test_a_bad_table_is_refused(command: Command, clinic: Path, content: str | N
         clinic.unlink()
     else:
         clinic.write_text(content)
-    answer = command(*OWN)
-    assert answer.code == 2
+    answer = command(*OWN, code=2)
     assert re.search(message, answer.err)
     assert "Traceback" not in answer.err
 
@@ -85,13 +79,11 @@ def test_a_bad_table_is_refused(command: Command, clinic: Path, content: str | N
 def test_facts_of_a_users_own_data_are_checked(command: Command, clinic: Path) -> None:
     declaration = clinic.with_suffix(".yaml")
     declaration.write_text(declaration.read_text() + "facts: {rows: 121}\n")
-    answer = command(*OWN)
-    assert answer.code == 2
+    answer = command(*OWN, code=2)
     assert "data set 'clinic' is not what was declared (rows: declared 121, got 120)" in answer.err
 
 
 def test_three_classes_fail_with_the_reason(command: Command, clinic: Path) -> None:
     clinic.write_text(clinic.read_text().replace(",well", ",unknown", 20))
-    answer = command(*OWN)
-    assert answer.code == 1
+    answer = command(*OWN, code=1)
     assert "must be binary, got 3 classes" in answer.out

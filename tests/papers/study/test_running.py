@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
 
@@ -32,9 +31,7 @@ from trimbench.papers.study.tables import Table
 from trimbench.papers.trimming.table4 import best_threshold
 from trimbench.papers.validation import ConfigurationError, settings
 
-from ..command_line import Answer, start
-
-Command = Callable[..., Answer]
+from ..command_line import Command, start, table_of
 
 CURVE = (
     *("experiment=trimming/breast_cancer", "budgets=[1,2]", "splits=1", "evaluation_limit=10"),
@@ -43,17 +40,16 @@ CURVE = (
 
 
 def test_table_6_without_data(command: Command, tmp_path: Path) -> None:
-    answer = command("experiment=trimming/table6", "offline=true")
-    assert answer.code == 0
+    answer = command("experiment=trimming/table6", "offline=true", code=0)
     assert "## trimming/table6: data not available\n" in answer.out
     assert "Reported numbers: 45; reproduced: 45 not attempted.\n" in answer.out
     assert f"Data that is not available ({WAY_OUT}):\n  bupa: file 'trimbn/bupa.net.cnf' is not available" in answer.out
-    compared = pd.read_csv(tmp_path / "results/trimming/table6.csv")
+    compared = table_of("trimming/table6")
     assert set(compared["verdict"]) == {"not attempted"}
     assert set(compared["reason"]) == {
         "data not available: anatomy, bupa, heart, hepatitis, ident, pima, voting",
     }
-    rows = pd.read_csv(tmp_path / "results/trimming/table6_rows.csv")
+    rows = table_of("trimming/table6_rows")
     assert len(rows) == 126
     assert set(rows["status"]) == {"data not available"}
     assert rows["error"].str.endswith(WAY_OUT).all()
@@ -65,12 +61,11 @@ def test_table_6_without_data(command: Command, tmp_path: Path) -> None:
 
 
 def test_failed_jobs_are_rows_with_their_error(command: Command, tmp_path: Path) -> None:
-    answer = command(*CURVE, "positive=nonsense")
-    assert answer.code == 1
+    answer = command(*CURVE, "positive=nonsense", code=1)
     error = "ValueError: positive must be one of ['malignant', 'benign'], got 'nonsense'"
     assert "## trimming/breast_cancer: 2 of 2 jobs failed\n" in answer.out
     assert f"2 jobs failed, the first with: {error}\n" in answer.out
-    rows = pd.read_csv(tmp_path / "results/trimming/breast_cancer_rows.csv")
+    rows = table_of("trimming/breast_cancer_rows")
     assert rows["status"].tolist() == ["failed", "failed"]
     assert rows["error"].str.strip().str.endswith(error).all()
     page = (tmp_path / "results/trimming/breast_cancer.md").read_text(encoding="utf-8")
@@ -100,9 +95,8 @@ def few_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_rest_runs_when_an_experiment_fails(few_experiments: Path, command: Command, tmp_path: Path) -> None:
-    answer = command("executor=serial", "offline=true")
-    assert answer.code == 1
-    summary = pd.read_csv(tmp_path / "results/summary.csv").set_index("experiment")
+    answer = command("executor=serial", "offline=true", code=1)
+    summary = table_of("summary").set_index("experiment")
     assert summary.index.tolist() == ["a/unplanned", "b/failing", "trimming/table4"]
     assert summary.loc["a/unplanned", "status"].startswith("failed: dataset must be one of adult, ")
     assert summary.loc["b/failing", "status"] == "1 of 1 jobs failed"
@@ -118,8 +112,7 @@ def test_nothing_runs_when_one_of_the_experiments_has_a_wrong_key(
 ) -> None:
     path = few_experiments / "experiment/z.yaml"
     path.write_text((few_experiments / "experiment/trimming/table4.yaml").read_text() + "threshhold: 1\n")
-    answer = command("executor=serial", "offline=true")
-    assert answer.code == 2
+    answer = command("executor=serial", "offline=true", code=2)
     assert answer.err.startswith("experiment z: a key must be one of instances, threshold, got 'threshhold'; did you")
     assert not (tmp_path / "results").exists()
 
@@ -172,7 +165,7 @@ def test_a_killed_run_goes_on_where_it_was(command: Command, given_networks: Pat
     assert {name: after[name] for name in before} == before, "what was finished has not been touched"
     assert not list((results / "jobs").rglob("*.tmp"))
 
-    assert command(*words[:3], "executor=serial", "results=undisturbed").code == 0
+    command(*words[:3], "executor=serial", "results=undisturbed", code=0)
     ours, undisturbed = without_seconds(results), without_seconds(tmp_path / "undisturbed")
     assert list(ours) == [f"table6{part}.csv" for part in ("", "_rows", "_strictly_better", "_table")]
     for name, table in ours.items():

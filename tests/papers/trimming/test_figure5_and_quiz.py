@@ -20,7 +20,8 @@ from trimbench.papers.trimming.figure5 import Figure5
 from trimbench.papers.trimming.quiz import Quiz
 from trimbench.papers.validation import ConfigurationError, validated
 
-from .experiments import PROJECT, TOY, rows_of, values_of
+from ..command_line import PROJECT
+from .experiments import TOY, rows_of, values_of
 
 
 def test_figure_5_is_what_its_definition_says() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
@@ -14,9 +13,9 @@ import pytest
 import trimbench as tb
 from trimbench.papers.trimming.table6 import Table6
 
-from ..command_line import Answer
+from ..command_line import PROJECT, Command
 from .every_subset import best, potential_agreements
-from .experiments import PROJECT, values_of
+from .experiments import values_of
 
 N_FEATURES = {"bupa": 6, "pima": 8, "ident": 9, "anatomy": 12, "heart": 13, "voting": 16, "hepatitis": 19}
 THRESHOLDS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
@@ -91,9 +90,9 @@ def test_no_subset_is_better(table6: Path, given_networks: Path, network: str) -
     assert n_unique >= 2
 
 
-def test_every_reported_number_has_a_counterpart(table6: Path, command: Callable[..., Answer], tmp_path: Path) -> None:
+def test_every_reported_number_has_a_counterpart(table6: Path, command: Command, tmp_path: Path) -> None:
     for name in ("table4", "quiz"):
-        assert command(f"experiment=trimming/{name}", "executor=serial").code == 0
+        command(f"experiment=trimming/{name}", "executor=serial", code=0)
     reported = PROJECT.mapping("reported", "trimming")
     del reported["paper"]
     here = tmp_path / "results"
@@ -117,9 +116,9 @@ def test_numbers_that_do_not_depend_on_the_machine_are_exact(table6: Path) -> No
     assert compared[~by_count]["reason"].notna().all()
 
 
-def test_table_4(command: Callable[..., Answer], tmp_path: Path) -> None:
+def test_table_4(command: Command, tmp_path: Path) -> None:
     """0.56 = 0.04 + 0.20 + 0.30 + 0.02: accept the first three of the four instances."""
-    assert command("experiment=trimming/table4", "executor=serial").code == 0
+    command("experiment=trimming/table4", "executor=serial", code=0)
     compared = pd.read_csv(tmp_path / "results/trimming/table4.csv", dtype={"reported": str})
     assert compared["verdict"].tolist() == ["exact"] * 3
     assert compared["reproduced"].tolist() == pytest.approx([0.04 + 0.20 + 0.30 + 0.02, 0.0, 0.5], abs=1e-12)

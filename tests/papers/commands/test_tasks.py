@@ -68,12 +68,6 @@ def test_report_of_a_part(command: Command) -> None:
     assert summary.loc["trimming/table6", "not attempted"] == 45
 
 
-def test_report_of_failed_jobs_shows_the_failure(command: Command) -> None:
-    command(*SMALL, "positive=nonsense", code=1)
-    answer = command("task=report", *SMALL, "positive=nonsense", code=1)
-    assert "2 jobs failed, the first with: " in answer.out
-
-
 def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> None:
     assert re.search(r"\| trimming/table4 +\| +1 \| +0 \| +0 \| +1 \|.*\| none needed", command("task=list").out)
     command(T4, "executor=serial")

@@ -87,23 +87,6 @@ def test_spread_has_no_overlap_keeps_the_order_and_moves_least(places: list[tupl
             assert not allowed(other) or ((other - wanted) ** 2).sum() >= cost - 1e-9
 
 
-@settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(-2, 14), st.sampled_from([2, 4])), min_size=1, max_size=3))
-def test_spread_is_as_good_as_the_best_of_a_grid(places: list[tuple[int, int]]) -> None:
-    wanted, sizes = (np.array(column, dtype=float) for column in zip(*places, strict=True))
-    cost = ((spread(wanted, sizes, 0, 12) - wanted) ** 2).sum()
-    grid = np.arange(0, 12.01, 0.5)
-    costs = [
-        ((np.array(centres) - wanted) ** 2).sum()
-        for centres in itertools.product(grid, repeat=len(wanted))
-        if (np.diff(centres) >= (sizes[1:] + sizes[:-1]) / 2).all()
-        and centres[0] >= sizes[0] / 2
-        and centres[-1] <= 12 - sizes[-1] / 2
-    ]
-    # The best of three may lie a quarter of a unit off the grid.
-    assert min(costs) - 3 * 0.25**2 - 1e-9 <= cost <= min(costs) + 1e-9
-
-
 def test_spread_needs_enough_room() -> None:
     assert spread([], [], 0, 0).tolist() == []
     assert spread([5], [10], 0, 10).tolist() == [5]

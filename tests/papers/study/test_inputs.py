@@ -55,7 +55,7 @@ def test_the_users_own_data_is_read_for_its_hash(inputs: Inputs, tmp_path: Path)
     assert (read.sha256, read.target.tolist()) == (clinic.sha256, ["ill", "well", "well"])
     (tmp_path / "dataset/clinic.csv").unlink()
     fresh = Inputs(inputs.catalogue, Cache((), tmp_path / "cache", offline=True))
-    with pytest.raises(DataUnavailable, match="`path` must be an existing file"):
+    with pytest.raises(DataUnavailable, match="path must be an existing file"):
         fresh.dataset("clinic")
 
 

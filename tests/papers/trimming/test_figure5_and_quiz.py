@@ -22,6 +22,7 @@ from trimbench.papers.validation import validated
 
 from ..command_line import PROJECT
 from .experiments import TOY, rows_of, values_of
+from .test_settings import AGREEMENTS, QUIZ, THRESHOLDS
 
 
 def test_figure_5_is_what_its_definition_says() -> None:
@@ -96,10 +97,6 @@ def test_figure_5_gives_the_numbers_that_are_reported() -> None:
     assert len(outcome.numbers) == len(reported) == 17
 
 
-AGREEMENTS = {"pass": 0.32, "q3": 0.75, "q1q3": 0.91, "q2q3": 0.68}
-THRESHOLDS = {"pass": 0.07, "q3": 0.15, "q1q3": 0.10, "q2q3": 0.30}
-
-
 def test_the_printed_numbers_of_the_quiz_contradict_each_other() -> None:
     found = quiz_consistency.smallest_deviation(0.1, 0.4, [[0.175, 0.185], [0.075, 0.085]], AGREEMENTS, 2)
     assert found["guess_low"] == pytest.approx(0.1958, abs=1e-4)
@@ -124,18 +121,12 @@ def test_posteriors_that_no_quiz_has_are_refused() -> None:
         quiz_consistency.smallest_deviation(0.1, 0.4, [[0.9, 0.91], [0.8, 0.81]], AGREEMENTS, 2)
 
 
-def quiz_with(**settings: object) -> Quiz:
-    printed = {"knowing": 0.1, "hard": 0.4, "posteriors": [[0.175, 0.185], [0.075, 0.085]]}
-    return validated(Quiz, {**printed, "thresholds": THRESHOLDS, "agreements": AGREEMENTS, **settings}, "experiment")
-
-
 def test_posteriors_of_the_nearest_quiz_follow_from_its_tables() -> None:
-    quiz = quiz_with()
-    right, wrong = quiz._posteriors(0.2)
+    right, wrong = validated(Quiz, QUIZ, "experiment")._posteriors(0.2)
     assert right == pytest.approx(0.04 / (0.04 + 0.18))
     assert wrong == pytest.approx(0.06 / (0.06 + 0.72))
 
 
 def test_the_quiz_without_results_says_nothing() -> None:
-    outcome = quiz_with().outcome(pd.DataFrame([{"question": "bound", "status": "failed"}]))
+    outcome = validated(Quiz, QUIZ, "experiment").outcome(pd.DataFrame([{"question": "bound", "status": "failed"}]))
     assert (len(outcome.tables[0].frame), outcome.notes, outcome.numbers) == (0, [], [])

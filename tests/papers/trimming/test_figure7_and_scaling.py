@@ -17,7 +17,6 @@ from trimbench.papers.trimming.against_information_gain import draw_class
 from trimbench.papers.trimming.figure7 import Figure7
 from trimbench.papers.trimming.scaling import Scaling, TwoSides
 
-from ..command_line import table_of
 from .experiments import TOY, rows_of, values_of
 
 THRESHOLDS = [0.2, 0.5, 0.8]
@@ -172,14 +171,6 @@ def test_figure_7_on_published_networks(given_folder: Path, command: Any, tmp_pa
     assert refused["reason"].str.contains("max_entries = 2**26", regex=False).all()
     lines = pd.read_csv(folder / "figure7_thresholds.csv")
     assert len(lines) == 2 * (2 * 2 + 2)
-
-
-def test_scaling_on_splice(given_folder: Path, command: Any) -> None:
-    command("experiment=trimming/scaling", "datasets=[splice]", "budgets=[4]", "offline=true", code=0)
-    (line,) = table_of("trimming/scaling").to_dict("records")
-    assert line["features"] == 240
-    assert line["interval width"] < 1e-3
-    assert line["trimming"] > line["greedy accuracy, best T'"]
 
 
 def test_a_declared_class_is_not_drawn(catalogue: Catalogue) -> None:

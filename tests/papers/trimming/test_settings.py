@@ -17,10 +17,9 @@ CPCS54 = {"networks": ["cpcs54"], "thresholds": [0.5]}
 SIDES = {"positive": ["1"], "negative": ["7"]}
 DIGITS = {"datasets": ["digits"], "problems": {"digits": {"dataset": "digits"} | SIDES}, "budgets": [2]}
 THRESHOLDS = {"pass": 0.07, "q3": 0.15, "q1q3": 0.10, "q2q3": 0.30}
-QUIZ = {
-    **{"knowing": 0.1, "hard": 0.4, "posteriors": [[0.175, 0.185], [0.075, 0.085]]},
-    **{"thresholds": THRESHOLDS, "agreements": {"pass": 0.32, "q3": 0.75, "q1q3": 0.91, "q2q3": 0.68}},
-}
+AGREEMENTS = {"pass": 0.32, "q3": 0.75, "q1q3": 0.91, "q2q3": 0.68}
+POSTERIORS = {"knowing": 0.1, "hard": 0.4, "posteriors": [[0.175, 0.185], [0.075, 0.085]]}
+QUIZ = POSTERIORS | {"thresholds": THRESHOLDS, "agreements": AGREEMENTS}
 UNKNOWN = (
     r"datasets must be among the names in problems, \['{}'\], got 'x'; define it with \+problems.x={{dataset: {}}}"
 )

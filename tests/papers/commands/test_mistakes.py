@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 from trimbench.papers.configuration import configuration_folder
 
-from ..command_line import PROJECT, Command
+from ..command_line import PROJECT, Command, write
 
 FIRST = PROJECT.names("experiment")[0]
 EXPERIMENTS, EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("experiment", "executor", "network"))
 SHARED = "key must be one of cache_mode, executor, experiment, offline, profile, results, seed, task, got"
 PROFILE = ", ".join(sorted(PROJECT.mapping("profile", "quick")))
 TASK = "configuration: task must be one of fetch, list, report, run, got"
+EXPERIMENT_FOLDER = configuration_folder() / "experiment/trimming"
 T4, T6, CURVE = "experiment=trimming/table4", "experiment=trimming/table6", "experiment=trimming/breast_cancer"
 IN4, IN6, IN_CURVE = (f"experiment trimming/{name}:" for name in ("table4", "table6", "breast_cancer"))
 NO = "a setting must be key=value, without spaces, got"
@@ -110,44 +110,45 @@ def test_a_mistake_is_explained_and_nothing_is_written(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.fixture
+def _own_t4(tmp_path: Path) -> None:
+    """The user's own experiment `mine/t4`, declared in the folder `mine`."""
+    write(tmp_path / "mine", {"experiment/mine/t4.yaml": (EXPERIMENT_FOLDER / "table4.yaml").read_text()})
+
+
+@pytest.mark.usefixtures("_own_t4")
 @pytest.mark.parametrize("option", [["--config-dir", "mine"], ["--config-dir=mine"], ["-cd", "mine"]])
 def test_a_users_own_experiment_is_known(command: Command, tmp_path: Path, option: list[str]) -> None:
-    own = tmp_path / "mine/experiment/mine"
-    own.mkdir(parents=True)
-    shutil.copy(configuration_folder() / "experiment/trimming/table4.yaml", own / "t4.yaml")
-    wrong_key = command(*option, "experiment=mine/t4", "instnces=[]")
+    wrong_key = command(*option, "experiment=mine/t4", "instnces=[]", code=2)
     assert wrong_key.err.endswith("got 'instnces'; did you mean 'instances'?\n")
-    wrong_name = command(*option, "experiment=mine/t5")
+    wrong_name = command(*option, "experiment=mine/t5", code=2)
     listed = ", ".join(sorted(["mine/t4", *EXPERIMENTS.split(", ")]))
     assert wrong_name.err.startswith(f"experiment must be one of {listed}, got 'mine/t5'")
-    assert wrong_key.code == wrong_name.code == 2
     assert command(*option, "experiment=mine/t4", "executor=serial").out.startswith("\n## mine/t4: complete\n")
     assert (tmp_path / "results/mine/t4.csv").is_file()
 
 
+@pytest.mark.usefixtures("_own_t4")
 def test_keys_with_another_search_path_are_left_to_hydra(command: Command, tmp_path: Path) -> None:
-    own = tmp_path / "mine/experiment/mine"
-    own.mkdir(parents=True)
-    shutil.copy(configuration_folder() / "experiment/trimming/table4.yaml", own / "t4.yaml")
     words = (f"hydra.searchpath=['file://{tmp_path / 'mine'}']", "experiment=mine/t4", "executor=serial")
     command(*words, "threshold=0.5", code=0)
-    wrong = command(*words, "thresold=0.5")
-    assert (wrong.code, wrong.err.startswith("Could not override 'thresold'.")) == (2, True)
+    assert command(*words, "thresold=0.5", code=2).err.startswith("Could not override 'thresold'.")
 
 
-@pytest.mark.parametrize("words", ["++seed=3", "hydra.job.name=x", "+executor.more=1", "~seed", "instances.0=[1,1,1]"])
+@pytest.mark.parametrize(
+    "words",
+    ["++seed=3", "hydra.job.name=x", "+executor.more=1", "~seed", "instances.0=[1,1,1]", "executor={workers:2}"],
+)
 def test_every_form_of_hydras_settings_is_allowed(command: Command, words: str) -> None:
     answer = command(T4, words, "--cfg", "job")
     assert (answer.code, answer.err) == (0, "")
 
 
-@pytest.mark.parametrize("group", ["experiment", "reported"])
-def test_a_file_that_is_not_yaml_is_named(command: Command, tmp_path: Path, group: str) -> None:
-    path = tmp_path / "mine" / group / "odd.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_text("a: [1\n")
-    answer = command("--config-dir", "mine", "experiment=odd" if group == "experiment" else T4)
-    assert (answer.code, "odd.yaml" in answer.err, "Traceback" in answer.err) == (2, True, False)
+@pytest.mark.parametrize(("group", "word"), [("experiment", "experiment=odd"), ("reported", T4)])
+def test_a_file_that_is_not_yaml_is_named(command: Command, tmp_path: Path, group: str, word: str) -> None:
+    write(tmp_path / "mine", {f"{group}/odd.yaml": "a: [1\n"})
+    answer = command("--config-dir", "mine", word, code=2)
+    assert ("odd.yaml" in answer.err, "Traceback" in answer.err) == (True, False)
 
 
 def test_a_results_folder_that_cannot_be_written(command: Command, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from trimbench.papers.configuration import configuration_folder
 
-from ..command_line import PROJECT, Command, results, table_of
+from ..command_line import PROJECT, Command, results, table_of, write
 
 T4, T6, CURVE = "experiment=trimming/table4", "experiment=trimming/table6", "experiment=trimming/breast_cancer"
 SMALL = (CURVE, "budgets=[1,2]", "splits=1", "evaluation_limit=10", "executor=serial")
@@ -84,10 +84,8 @@ def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> 
 
 
 def test_list_continues_after_an_experiment_that_cannot_be_planned(command: Command, tmp_path: Path) -> None:
-    folder = tmp_path / "mine/experiment"
-    folder.mkdir(parents=True)
     curve = (configuration_folder() / "experiment/trimming/breast_cancer.yaml").read_text()
-    (folder / "odd.yaml").write_text(curve.replace("[breast_cancer]", "[nowhere]"))
+    write(tmp_path / "mine", {"experiment/odd.yaml": curve.replace("[breast_cancer]", "[nowhere]")})
     listed = command("--config-dir", "mine", "task=list", code=0)
     assert re.search(r"\| odd +\| +– \| +– \| +– \| +– \| – +\| cannot be planned: dataset must be one of", listed.out)
     assert re.search(r"\| trimming/table4 +\| +1 \| +0 \| +0 \| +1 \|", listed.out)
@@ -132,14 +130,12 @@ def test_a_file_that_cannot_be_read_is_one_missing_data_set(command: Command, tm
 def test_fetch_reads_what_is_there(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     declaration = (configuration_folder() / "network/pima.yaml").read_text()
     files = tmp_path / "cache/files/trimbn"
-    files.mkdir(parents=True)
     for end in ("cnf", "lmap", "search"):
-        (files / f"pima.net.{end}").write_text(end)
+        write(files, {f"pima.net.{end}": end})
         declared = re.search(rf"pima\.net\.{end}\n    sha256: \"(\w+)\"", declaration)
         assert declared
         declaration = declaration.replace(declared[1], sha256(end.encode()).hexdigest())
-    (tmp_path / "mine/network").mkdir(parents=True)
-    (tmp_path / "mine/network/pima.yaml").write_text(declaration)
+    write(tmp_path / "mine", {"network/pima.yaml": declaration})
     monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "cache"))
     words = ("--config-dir", "mine", "task=fetch", T6, "networks=[pima]", "offline=true")
     assert command(*words).out == "pima: here, verified\n"

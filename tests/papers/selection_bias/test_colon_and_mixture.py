@@ -13,7 +13,7 @@ import pytest
 from trimbench.papers.selection_bias.colon import Colon
 from trimbench.papers.selection_bias.mixture import Mixture
 
-from ..command_line import Command, table_of
+from ..command_line import Command, table_of, write
 
 FAMILY = "experiment=selection_bias/"
 
@@ -95,12 +95,11 @@ def test_colon_without_any_result() -> None:
 def test_data_without_declared_facts_is_read(command: Command, tmp_path: Path) -> None:
     """Three classes, then two, in a table of the user's own."""
     folder = tmp_path / "mine/dataset"
-    folder.mkdir(parents=True)
-    (folder / "genes.yaml").write_text("kind: csv\npath: genes.csv\ntarget: state\n")
     lines = ["g1,g2,g3,g4,state", *(f"{i},{-i},{i % 3},{i * i % 7},{'ab'[i % 2]}" for i in range(12))]
     words = ("--config-dir", "mine", f"{FAMILY}colon", "datasets=[genes]", "n_subsets=2", "k=1", "splits=1")
     words = (*words, "prior.n_alpha=4", "executor=serial", "offline=true")
-    (folder / "genes.csv").write_text("\n".join([*lines, "1,2,3,4,c"]) + "\n")
+    declaration = "kind: csv\npath: genes.csv\ntarget: state\n"
+    write(folder, {"genes.yaml": declaration, "genes.csv": "\n".join([*lines, "1,2,3,4,c"]) + "\n"})
     answer = command(*words)
     assert (answer.code, "datasets must have two classes of at least 2 cases" in answer.err) == (2, True)
     (folder / "genes.csv").write_text("\n".join(lines) + "\n")

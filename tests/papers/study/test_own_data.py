@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ..command_line import Command, table_of
+from ..command_line import Command, table_of, write
 
 
 @pytest.fixture
@@ -23,12 +23,10 @@ def clinic(tmp_path: Path) -> Path:
         ward = random_numbers.choice(["north", "south & east", "west|50%"]) if number % 7 else "?"
         smoker = "true" if random_numbers.random() < 0.3 + 0.4 * ill else "false"
         rows.append(f'{number % 5},{dose},"{ward}",{smoker},{"ill" if ill else "well"}')
+    table = "\n".join(["age,dose,ward,smoker,state", *rows]) + "\n"
     folder = tmp_path / "mine/dataset"
-    folder.mkdir(parents=True)
-    path = folder / "clinic.csv"
-    path.write_text("\n".join(["age,dose,ward,smoker,state", *rows]) + "\n", encoding="utf-8")
-    (folder / "clinic.yaml").write_text("kind: csv\npath: clinic.csv\ntarget: state\n")
-    return path
+    write(folder, {"clinic.csv": table, "clinic.yaml": "kind: csv\npath: clinic.csv\ntarget: state\n"})
+    return folder / "clinic.csv"
 
 
 OWN = (

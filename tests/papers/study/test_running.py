@@ -26,7 +26,7 @@ from trimbench.papers.study.tables import Table
 from trimbench.papers.trimming.table4 import best_threshold
 from trimbench.papers.validation import ConfigurationError, settings
 
-from ..command_line import Command, table_of
+from ..command_line import Command, table_of, write
 
 CURVE = (
     *("experiment=trimming/breast_cancer", "budgets=[1,2]", "splits=1", "evaluation_limit=10"),
@@ -67,14 +67,12 @@ def few_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     curve = (folder / "experiment/trimming/breast_cancer.yaml").read_text()
     curve = re.sub(r"(?m)^budgets: .*", "budgets: [1]", curve).replace("${profile.splits}", "1")
     shutil.rmtree(folder / "experiment")
-    for name, text in {
-        "a/unplanned": curve.replace("[breast_cancer]", "[nowhere]"),
-        "b/failing": curve.replace("positive: null", "positive: nonsense"),
-        "trimming/table4": (configuration_folder() / "experiment/trimming/table4.yaml").read_text(),
-    }.items():
-        path = folder / "experiment" / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    texts = {
+        "a/unplanned.yaml": curve.replace("[breast_cancer]", "[nowhere]"),
+        "b/failing.yaml": curve.replace("positive: null", "positive: nonsense"),
+        "trimming/table4.yaml": (configuration_folder() / "experiment/trimming/table4.yaml").read_text(),
+    }
+    write(folder / "experiment", texts)
     monkeypatch.setattr(cli, "configuration_folder", lambda: folder)
     return folder
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,9 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.commands import cli
+from trimbench.papers.configuration import Catalogue, configuration_folder
+
+PROJECT = Catalogue((configuration_folder(),))
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,17 @@ class Answer:
         return [Path(path) for path in re.findall(r"^  (\S.*\.(?:csv|md|tex|png|pdf|json))$", self.out, re.MULTILINE)]
 
 
-def run_here(*words: str) -> Answer:
-    """Run a command in this process, in the current folder."""
+Command = Callable[..., Answer]
+
+
+def run_here(*words: str, code: int | None = None) -> Answer:
+    """Run a command in this process, in the current folder; with `code`, insist that it ends with that exit code."""
+    answer = _run(*words)
+    assert code in (None, answer.code), f"exit code {answer.code}: {answer.out}{answer.err}"
+    return answer
+
+
+def _run(*words: str) -> Answer:
     out, err = io.StringIO(), io.StringIO()
     code = 0
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
@@ -73,6 +86,19 @@ def tables(folder: Path) -> dict[str, str]:
         frame = pd.read_csv(path)
         found[path.name] = frame.drop(columns=[name for name in frame if "seconds" in name]).to_csv()
     return found
+
+
+def table_of(name: str) -> pd.DataFrame:
+    """Return a table that a command wrote into the folder `results` of the current folder."""
+    return pd.read_csv(f"results/{name}.csv")
+
+
+def write(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write files below a folder, which need not exist."""
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 def given_folder() -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ def given_networks(given_folder: Path) -> Path:
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., command_line.Answer]:
+def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> command_line.Command:
     """Runs a command in this process; its results go to ``tmp_path / "results"``."""
     monkeypatch.chdir(tmp_path)
     return command_line.run_here

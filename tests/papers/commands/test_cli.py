@@ -7,16 +7,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from trimbench.papers.commands import tasks
 
-from ..command_line import Answer, results
-
-Command = Callable[..., Answer]
+from ..command_line import Command, results
 
 T4, T6, CURVE = "experiment=trimming/table4", "experiment=trimming/table6", "experiment=trimming/breast_cancer"
 
@@ -31,8 +28,7 @@ def test_the_version_is_the_projects(command: Command) -> None:
 
 def test_help_and_configuration_are_shown(command: Command) -> None:
     assert "trimbench experiment=trimming/table6       run one table or figure" in command("--help").out
-    shown = command(T6, "thresholds=[0.2]", "--cfg", "job")
-    assert shown.code == 0
+    shown = command(T6, "thresholds=[0.2]", "--cfg", "job", code=0)
     assert "thresholds:\n- 0.2\n" in shown.out
 
 
@@ -41,8 +37,7 @@ def test_an_executor_that_cannot_run_here_ends_the_run(
     command: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("PATH", os.devnull)
-    answer = command("executor=slurm", "offline=true", *words)
-    assert answer.code == 1
+    answer = command("executor=slurm", "offline=true", *words, code=1)
     last = answer.err.splitlines()[-1]
     assert last.startswith("executor=slurm: the tasks could not be given to 'slurm': ")
     assert last.endswith("; run where sbatch is, or use executor=processes")
@@ -61,14 +56,12 @@ def test_ctrl_c_says_how_to_continue(command: Command, monkeypatch: pytest.Monke
         raise KeyboardInterrupt
 
     monkeypatch.setitem(tasks.PERFORM, "run", stop)
-    answer = command(T4)
-    assert answer.code == 130
+    answer = command(T4, code=130)
     assert answer.err == "\nStopped. Finished jobs are stored; run the same command again to continue.\n"
 
 
 def test_a_sweep_has_a_folder_for_each_point(command: Command, tmp_path: Path) -> None:
-    answer = command("-m", T4, "threshold=0.5,0.55", "executor=serial", "results=out")
-    assert answer.code == 0
+    command("-m", T4, "threshold=0.5,0.55", "executor=serial", "results=out", code=0)
     sweeps = tmp_path / "out/sweeps"
     names = [f"executor=serial,experiment=trimming_table4,threshold={value}" for value in ("0.5", "0.55")]
     assert sorted(path.name for path in sweeps.iterdir() if path.is_dir()) == names
@@ -78,14 +71,13 @@ def test_a_sweep_has_a_folder_for_each_point(command: Command, tmp_path: Path) -
     assert len(list((tmp_path / "out/jobs").rglob("*.json"))) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["out"], "nothing beside the results"
     before = results(tmp_path / "out")
-    assert command("-m", "task=report", T4, "threshold=0.5,0.55", "executor=serial", "results=out").code == 0
+    command("-m", "task=report", T4, "threshold=0.5,0.55", "executor=serial", "results=out", code=0)
     assert results(tmp_path / "out") == before
 
 
 def test_a_sweep_continues_after_a_point_that_fails(command: Command, tmp_path: Path) -> None:
     small = (CURVE, "budgets=[1,2]", "splits=1", "evaluation_limit=10", "executor=serial")
-    answer = command("-m", *small, "positive=nonsense,malignant")
-    assert answer.code == 1
+    command("-m", *small, "positive=nonsense,malignant", code=1)
     pages = sorted((tmp_path / "results/sweeps").rglob("breast_cancer.md"))
     assert ["positive=malignant" in str(page) for page in pages] == [True, False]
     assert [page.with_suffix(".png").is_file() for page in pages] == [True, False]
@@ -93,8 +85,7 @@ def test_a_sweep_continues_after_a_point_that_fails(command: Command, tmp_path: 
 
 def test_folders_of_a_sweep_have_names_that_every_file_system_accepts(command: Command, tmp_path: Path) -> None:
     long = ",".join(["[0.5,0.01,0.015]"] * 40)
-    answer = command("-m", "executor=serial", T4, f"instances=[{long}],[{long},[0.1,0,0]]")
-    assert answer.code == 0
+    command("-m", "executor=serial", T4, f"instances=[{long}],[{long},[0.1,0,0]]", code=0)
     names = [path.name for path in (tmp_path / "results/sweeps").iterdir() if path.is_dir()]
     assert len(names) == len(set(names)) == 2
     assert all(len(name.encode()) <= 255 for name in names)

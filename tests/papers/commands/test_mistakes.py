@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.configuration import configuration_folder
 
-from ..command_line import Answer
+from ..command_line import PROJECT, Command, write
 
-Command = Callable[..., Answer]
-
-PROJECT = Catalogue((configuration_folder(),))
 FIRST = PROJECT.names("experiment")[0]
 EXPERIMENTS, EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("experiment", "executor", "network"))
 SHARED = "key must be one of cache_mode, executor, experiment, offline, profile, results, seed, task, got"
 PROFILE = ", ".join(sorted(PROJECT.mapping("profile", "quick")))
 TASK = "configuration: task must be one of fetch, list, report, run, got"
+EXPERIMENT_FOLDER = configuration_folder() / "experiment/trimming"
 T4, T6, CURVE = "experiment=trimming/table4", "experiment=trimming/table6", "experiment=trimming/breast_cancer"
 IN4, IN6, IN_CURVE = (f"experiment trimming/{name}:" for name in ("table4", "table6", "breast_cancer"))
 NO = "a setting must be key=value, without spaces, got"
@@ -31,10 +27,8 @@ RUNNER = f"{IN6} runner must be 'module:class' of an experiment, got"
 NAMES = [
     ("experiment=trimming/tabel6", f"{UN} 'trimming/tabel6'; did you mean 'trimming/table6'?"),
     ("experiment=table4", f"{UN} 'table4'; did you mean 'conformant/table4' or 'trimming/table4'?\n"),
-    ("experiment=trimming", f"{UN} 'trimming'"),
     ("experiment=null", f"{UN} 'null'"),
     ("experiment=", f"{UN} ''"),
-    ("experiment=[trimming/table4]", f"{UN} '[trimming/table4]'"),
     (f"{T4}.yaml", f"{UN} 'trimming/table4.yaml'; did you mean 'trimming/table4'?\n"),
     ("experiment=trimming/table4,trimming/table6", "Ambiguous value for argument"),
     ("-m experiment=trimming/table4,trimming/table7", f"{UN} 'trimming/table7'"),
@@ -43,52 +37,38 @@ NAMES = [
     ("~executor", f"executor must be one of {EXECUTORS}, got 'None'"),
     ("profile=papers", "profile must be one of paper, quick, got 'papers'; did you mean 'paper'?"),
     ("task=rum", f"{TASK} 'rum'; did you mean 'run'?"),
-    ("task=lst", f"{TASK} 'lst'; did you mean 'list'?"),
     ("cache_mode=onyl", "configuration: cache_mode must be one of default, ignore, only, got 'onyl'"),
     ("--config-dir nowhere", "Additional config directory"),
     (f"{T6} networks=[pim]", f"network must be one of {NETWORKS}, got 'pim'"),
-    (f"{CURVE} datasets=[breast]", "dataset must be one of "),
 ]  # fmt: skip
 KEYS = [
     ("sed=3", f"{SHARED} 'sed'; did you mean 'seed'?; add experiment=... for a key of an experiment\n"),
-    ("exeriment=trimming/table4", f"{SHARED} 'exeriment'; did you mean 'experiment'?"),
-    ("profle=paper", f"{SHARED} 'profle'; did you mean 'profile'?"),
     ("splits=3", f"{SHARED} 'splits'"),
-    ("dataset=adult", f"{SHARED} 'dataset'"),
     ("cache_mode.more=1", f"{SHARED} 'cache_mode.more'"),
     (f"{T6} threshold=0.3", "key must be one of budget_divisor, cache_mode, "),
     (f"-m {T4},trimming/table6 threshold=0.3", "key must be one of budget_divisor, cache_mode, "),
     (f"-m {T4},trimming/table6 sed=3", "key must be one of cache_mode, executor, experiment, instances, "),
     ("executor.wrkers=2", "executor.key must be one of "),
-    ("executor.workers.most=2", "executor.key must be one of "),
     ("profile.split=2", f"profile.key must be one of {PROFILE}, got 'split'; did you mean 'splits'?\n"),
     ("+foo=3", f"experiment {FIRST}: a key must be one of "),
     (f"{T6} +foo=3", f"{IN6} a key must be one of budget_divisor, engine, networks, thresholds, "),
     ("+executor.foo=3", "executor: a key must be one of "),
-    ("task=list +foo=1", f"experiment {FIRST}: a key must be one of"),
     (f"{T4} ~foo", "Could not delete from config. 'foo' does not exist."),
 ]  # fmt: skip
 VALUES = [
     ("seed=abc", "configuration: seed must be a whole number, got 'abc'"),
     ("~seed", "configuration: key seed is missing; add it"),
-    ("offline=maybe", "configuration: offline must be true or false, got 'maybe'"),
     ("results=null", "configuration: results must be a text (in quotes), got None"),
     ("results=", "configuration: results must be a folder, got ''"),
     ("executor.workers=0", "executor: workers must be a positive int or None, got 0"),
     ("executor=serial executor.timeout=3", "executor: timeout must be None for the serial executor"),
-    (f"{T6} networks=pima", f"{IN6} networks must be a list, got 'pima'; write networks=[pima]"),
     (f"{T6} networks=[]", f"{IN6} networks must be a list of at least one value, each once, got"),
     (f"{T6} thresholds=[0.5,0.5]", f"{IN6} thresholds must be a list of at least one value, each"),
     (f"{T6} thresholds=[1.5]", f"{IN6} threshold must be a probability in [0, 1], got 1.5"),
     (f"{T6} thresholds=[0.5", "a setting must be key=value, with a number, a word, a list [a,b] or a quoted text"),
     (f"{T6} budget_divisor=0", f"{IN6} budget_divisor must be 1 or more, got 0"),
     (f"{T6} engine=fast", f"{IN6} engine must be one of ['auto', 'dense', 'log_odds', 'sdd'],"),
-    (f"task=list {T6} engine=fast", f"{IN6} engine must be one of"),
-    (f"{T6} runner=nowhere:Table6", RUNNER),
-    (f"{T6} runner=json:Table6", RUNNER),
     (f"{T6} runner=Table6", f"{RUNNER} 'Table6'"),
-    (f"{T6} runner=json:dumps", RUNNER),
-    (f"{T4} threshold=high", f"{IN4} threshold must be a number, got 'high'"),
     (f"{T4} instances=[]", f"{IN4} instances must have at least one entry, got []"),
     (f"{T4} instances=[[0.5,0.1]]", f"{IN4} instances must each be [posterior, positive mass, "),
     (f"{CURVE} budgets=[]", f"{IN_CURVE} budgets must be a list of at least one value"),
@@ -106,7 +86,6 @@ FORMS = [
     ("list", f"{NO} 'list'; write task=list\n"),
     ("task list", f"{NO} 'task'; write task=list\n"),
     ("task", f"{NO} 'task'; write task=...\n"),
-    (f"{T4} lst", f"{NO} 'lst'; write task=list\n"),
     ("seed 3", f"{NO} 'seed'; write seed=3\n"),
     ("experiment trimming/table4", f"{NO} 'experiment'; write {T4}\n"),
     ("experiment= trimming/table4", f"{NO} 'trimming/table4'; write {T4}\n"),
@@ -114,7 +93,6 @@ FORMS = [
     ("experiment:trimming/table4", f"{NO} 'experiment:trimming/table4'; write {T4}"),
     ("experiment==trimming/table4", "a setting must be key=value, with a number, a word, "),
     ("--experiment trimming/table4", f"settings are written without dashes, got '--experiment'; write {T4}\n"),
-    ("--experiment x", "settings are written without dashes, got '--experiment'; write experiment=x\n"),
     ("--profile=paper", "settings are written without dashes, got '--profile=paper'; write profile=paper\n"),
     ("--resume", "usage: "),
     (f"{T4} --cfg", "usage: trimbench [key=value ...]\ntrimbench: error: argument --cfg/-c: expected one argument\n"),
@@ -132,44 +110,45 @@ def test_a_mistake_is_explained_and_nothing_is_written(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.fixture
+def _own_t4(tmp_path: Path) -> None:
+    """The user's own experiment `mine/t4`, declared in the folder `mine`."""
+    write(tmp_path / "mine", {"experiment/mine/t4.yaml": (EXPERIMENT_FOLDER / "table4.yaml").read_text()})
+
+
+@pytest.mark.usefixtures("_own_t4")
 @pytest.mark.parametrize("option", [["--config-dir", "mine"], ["--config-dir=mine"], ["-cd", "mine"]])
 def test_a_users_own_experiment_is_known(command: Command, tmp_path: Path, option: list[str]) -> None:
-    own = tmp_path / "mine/experiment/mine"
-    own.mkdir(parents=True)
-    shutil.copy(configuration_folder() / "experiment/trimming/table4.yaml", own / "t4.yaml")
-    wrong_key = command(*option, "experiment=mine/t4", "instnces=[]")
+    wrong_key = command(*option, "experiment=mine/t4", "instnces=[]", code=2)
     assert wrong_key.err.endswith("got 'instnces'; did you mean 'instances'?\n")
-    wrong_name = command(*option, "experiment=mine/t5")
+    wrong_name = command(*option, "experiment=mine/t5", code=2)
     listed = ", ".join(sorted(["mine/t4", *EXPERIMENTS.split(", ")]))
     assert wrong_name.err.startswith(f"experiment must be one of {listed}, got 'mine/t5'")
-    assert wrong_key.code == wrong_name.code == 2
     assert command(*option, "experiment=mine/t4", "executor=serial").out.startswith("\n## mine/t4: complete\n")
     assert (tmp_path / "results/mine/t4.csv").is_file()
 
 
+@pytest.mark.usefixtures("_own_t4")
 def test_keys_with_another_search_path_are_left_to_hydra(command: Command, tmp_path: Path) -> None:
-    own = tmp_path / "mine/experiment/mine"
-    own.mkdir(parents=True)
-    shutil.copy(configuration_folder() / "experiment/trimming/table4.yaml", own / "t4.yaml")
     words = (f"hydra.searchpath=['file://{tmp_path / 'mine'}']", "experiment=mine/t4", "executor=serial")
-    assert command(*words, "threshold=0.5").code == 0
-    wrong = command(*words, "thresold=0.5")
-    assert (wrong.code, wrong.err.startswith("Could not override 'thresold'.")) == (2, True)
+    command(*words, "threshold=0.5", code=0)
+    assert command(*words, "thresold=0.5", code=2).err.startswith("Could not override 'thresold'.")
 
 
-@pytest.mark.parametrize("words", ["++seed=3", "hydra.job.name=x", "+executor.more=1", "~seed", "instances.0=[1,1,1]"])
+@pytest.mark.parametrize(
+    "words",
+    ["++seed=3", "hydra.job.name=x", "+executor.more=1", "~seed", "instances.0=[1,1,1]", "executor={workers:2}"],
+)
 def test_every_form_of_hydras_settings_is_allowed(command: Command, words: str) -> None:
     answer = command(T4, words, "--cfg", "job")
     assert (answer.code, answer.err) == (0, "")
 
 
-@pytest.mark.parametrize("group", ["experiment", "reported"])
-def test_a_file_that_is_not_yaml_is_named(command: Command, tmp_path: Path, group: str) -> None:
-    path = tmp_path / "mine" / group / "odd.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_text("a: [1\n")
-    answer = command("--config-dir", "mine", "experiment=odd" if group == "experiment" else T4)
-    assert (answer.code, "odd.yaml" in answer.err, "Traceback" in answer.err) == (2, True, False)
+@pytest.mark.parametrize(("group", "word"), [("experiment", "experiment=odd"), ("reported", T4)])
+def test_a_file_that_is_not_yaml_is_named(command: Command, tmp_path: Path, group: str, word: str) -> None:
+    write(tmp_path / "mine", {f"{group}/odd.yaml": "a: [1\n"})
+    answer = command("--config-dir", "mine", word, code=2)
+    assert ("odd.yaml" in answer.err, "Traceback" in answer.err) == (True, False)
 
 
 def test_a_results_folder_that_cannot_be_written(command: Command, tmp_path: Path) -> None:
@@ -208,7 +187,6 @@ def test_a_cache_that_does_not_exist_is_named(
 def test_a_wrong_point_of_a_sweep_is_found_before_the_first_runs(
     command: Command, tmp_path: Path, word: str, message: str
 ) -> None:
-    answer = command("-m", T4, word)
-    assert answer.code == 2
+    answer = command("-m", T4, word, code=2)
     assert answer.err.startswith(message)
     assert not list(tmp_path.rglob("table4*"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.conformant.em_mice import EmMice, ImputerOptions
 from trimbench.papers.conformant.figure1 import conforming_models
 from trimbench.papers.conformant.figure3 import Figure3
@@ -24,16 +23,13 @@ from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
 from trimbench.papers.study.numbers import Number
 from trimbench.papers.study.outcome import Outcome
 
-from ..command_line import Answer
+from ..command_line import PROJECT, Command, table_of, write
 
-Command = Callable[..., Answer]
-PROJECT = Catalogue((configuration_folder(),))
 DIGITS = ("experiment=conformant/digits", "executor=serial", "offline=true", "repetitions=2")
 
 
 def test_a_sweep_over_the_bundled_digits(command: Command, tmp_path: Path) -> None:
-    answer = command(*DIGITS, "missing=[0.0,0.4,0.9]")
-    assert answer.code == 0, answer.err
+    command(*DIGITS, "missing=[0.0,0.4,0.9]", code=0)
     folder = tmp_path / "results/conformant"
     accuracy, entropy = pd.read_csv(folder / "digits.csv"), pd.read_csv(folder / "digits_cross_entropy.csv")
     assert accuracy["missing (%)"].round(1).tolist() == [0.0, 39.1, 89.1]
@@ -49,25 +45,24 @@ def test_a_sweep_over_the_bundled_digits(command: Command, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "check"),
+    ("words", "least", "most"),
     [
-        (["mechanism=block"], lambda rows: rows["missing_percent"].between(35, 60).all()),
-        (["mechanism=rates", "+rates.pixel_3_3=1.0"], lambda rows: rows["missing_percent"].between(45, 55).all()),
-        (["rounding=nearest"], lambda rows: (rows["missing_percent"] == 50).all()),
-        (["datasets=[breast_cancer]"], lambda rows: (rows["missing_percent"] == 50).all()),
-        (["encoding=authors", "datasets=[example_simulated]"], lambda rows: (rows["missing_percent"] == 50).all()),
+        ("mechanism=block", 35, 60),
+        ("mechanism=rates +rates.pixel_3_3=1.0", 45, 55),
+        ("rounding=nearest", 50, 50),
+        ("datasets=[breast_cancer]", 50, 50),
+        ("encoding=authors datasets=[example_simulated]", 50, 50),
     ],
 )
-def test_settings_of_a_sweep(command: Command, tmp_path: Path, words: list[str], check: Any) -> None:
-    answer = command(*DIGITS, "missing=[0.5]", *words)
-    assert answer.code == 0, answer.out + answer.err
-    assert check(pd.read_csv(tmp_path / "results/conformant/digits_rows.csv"))
+def test_settings_of_a_sweep(command: Command, words: str, least: int, most: int) -> None:
+    command(*DIGITS, "missing=[0.5]", *words.split(), code=0)
+    assert table_of("conformant/digits_rows")["missing_percent"].between(least, most).all()
 
 
-def test_figure_1_has_two_models_of_one_classifier(command: Command, tmp_path: Path) -> None:
+def test_figure_1_has_two_models_of_one_classifier(command: Command) -> None:
     answer = command("experiment=conformant/figure1", "executor=serial")
     assert "Reported numbers: 2; reproduced: 2 exact.\n" in answer.out
-    table = pd.read_csv(tmp_path / "results/conformant/figure1_table.csv")
+    table = table_of("conformant/figure1_table")
     for model in ("P1", "P2"):
         np.testing.assert_allclose(table[f"{model}(c | x)"], table["F"], atol=1e-12)
         assert table[f"{model}(x)"].sum() == pytest.approx(1)
@@ -76,19 +71,19 @@ def test_figure_1_has_two_models_of_one_classifier(command: Command, tmp_path: P
     np.testing.assert_allclose(weights, [-1.157, 2.234, -0.201], atol=0.001)
 
 
-def test_splice_is_within_a_point_and_a_half_of_table_5(command: Command, given_folder: Path, tmp_path: Path) -> None:
+def test_splice_is_within_a_point_and_a_half_of_table_5(command: Command, given_folder: Path) -> None:
     if not (given_folder / "openml/org/openml/www/datasets/46").is_dir():
         pytest.skip("TRIMBENCH_CACHE does not hold splice")
-    answer = command(
+    command(
         *("experiment=conformant/table5", "executor=serial", "offline=true"),
         *("datasets=[splice]", "repetitions_of.splice=10", "roundings=[fifths]"),
+        code=0,
     )
-    assert answer.code == 0, answer.err
-    table = pd.read_csv(tmp_path / "results/conformant/table5_table.csv").set_index("label (%)")
+    table = table_of("conformant/table5_table").set_index("label (%)")
     for label, printed in {20: 93.3, 40: 87.2, 60: 76.6, 80: 59.1}.items():
         assert table.loc[label, "missing (%)"] == pytest.approx(label)
         assert table.loc[label, "NaCL"] == pytest.approx(printed, abs=1.5)
-    order = pd.read_csv(tmp_path / "results/conformant/table5_order.csv")
+    order = table_of("conformant/table5_order")
     assert (order["printed"] == order["ours"]).all()
 
 
@@ -110,11 +105,14 @@ def test_where_curves_cross() -> None:
     assert crossing([(0, 0.9, 0.8), (10, 0.8, 0.7), (20, 0.6, 0.7)]) == pytest.approx(15)
 
 
-def test_intervals_are_those_of_student() -> None:
+def test_means_have_the_intervals_of_student() -> None:
     rows = pd.DataFrame({"missing": 0.5, "missing_percent": 50.0, "nacl/accuracy": [0.7, 0.8, 0.9]})
     (line,) = summarise(rows, "accuracy").to_dict("records")
     assert (line["mean"], line["n"]) == (pytest.approx(0.8), 3)
     assert line["high"] - line["mean"] == pytest.approx(4.3027 * 0.1 / np.sqrt(3), abs=1e-4)
+    (line,) = summarise(rows[:1], "accuracy", ["nacl"]).to_dict("records")
+    assert (line["mean"], line["n"]) == (0.7, 1)
+    assert np.isnan([line["low"], line["high"]]).all(), "one mask has no interval"
 
 
 @pytest.mark.parametrize("name", PROJECT.names("protocol"))
@@ -125,24 +123,11 @@ def test_protocols_say_what_they_are(name: str) -> None:
 
 
 def test_fractions_that_hide_equally_many_features_are_one_share() -> None:
-    done = pd.DataFrame(
-        {
-            "missing": [0.0, 0.05, 0.1, 0.1],
-            "missing_percent": [0.0, 0.0, 7.7, 7.7],
-            "nacl/accuracy": [0.9, 0.8, 0.7, 0.5],
-        }
-    )
-    summary = summarise(done, "accuracy", ["nacl"])
+    shares = {"missing": [0.0, 0.05, 0.1, 0.1], "missing_percent": [0.0, 0.0, 7.7, 7.7]}
+    summary = summarise(pd.DataFrame(shares | {"nacl/accuracy": [0.9, 0.8, 0.7, 0.5]}), "accuracy", ["nacl"])
     assert summary["percent"].tolist() == [0.0, 7.7]
     assert summary["mean"].tolist() == pytest.approx([0.85, 0.6])
     assert summary["n"].tolist() == [2, 2]
-
-
-def test_one_mask_has_no_interval() -> None:
-    rows = pd.DataFrame({"missing": [0.5], "missing_percent": [50.0], "nacl/accuracy": [0.7]})
-    (line,) = summarise(rows, "accuracy", ["nacl"]).to_dict("records")
-    assert (line["mean"], line["n"]) == (0.7, 1)
-    assert np.isnan([line["low"], line["high"]]).all()
 
 
 def number_of(outcome: Outcome, label: str) -> Number:
@@ -151,45 +136,27 @@ def number_of(outcome: Outcome, label: str) -> Number:
     return found
 
 
-IMAGES = "digits_3v5"
-NEEDS_NO_DOWNLOAD = ("executor=serial", "offline=true")
-
-
-@pytest.fixture
-def images(tmp_path: Path) -> tuple[str, str]:
-    """Configuration folder with a protocol of two of the bundled digits."""
-    folder = tmp_path / "mine"
-    (folder / "protocol").mkdir(parents=True)
-    text = 'dataset: digits\ntitle: Digits 3 v 5\nclasses: ["3", "5"]\nimage: [8, 8]\n'
-    (folder / f"protocol/{IMAGES}.yaml").write_text(text)
-    return "--config-dir", str(folder)
-
-
-def test_explanations_of_a_data_set_that_the_user_declares(
-    command: Command, tmp_path: Path, images: tuple[str, str]
-) -> None:
-    words = (*images, "experiment=conformant/figure6", f"datasets=[{IMAGES}]", *NEEDS_NO_DOWNLOAD)
-    answer = command(*words, "rows=[0,3]")
-    assert answer.code == 0, answer.out + answer.err
-    table = pd.read_csv(tmp_path / "results/conformant/figure6_table.csv")
+def test_explanations_of_a_data_set_that_the_user_declares(command: Command, tmp_path: Path) -> None:
+    protocol = 'dataset: digits\ntitle: Digits 3 v 5\nclasses: ["3", "5"]\nimage: [8, 8]\n'
+    write(tmp_path / "mine", {"protocol/digits_3v5.yaml": protocol})
+    figure6 = ("experiment=conformant/figure6", "executor=serial", "offline=true")
+    words = ("--config-dir", "mine", *figure6, "datasets=[digits_3v5]")
+    command(*words, "rows=[0,3]", code=0)
+    table = table_of("conformant/figure6_table")
     assert table["data"].tolist() == ["Digits 3 v 5"] * 2
     assert table["row"].tolist() == [0, 3]
     assert (table["size of the explanation"] <= table["support features"]).all()
-    answer = command(*words, "rows=[0,900]")
-    assert answer.code == 2
+    answer = command(*words, "rows=[0,900]", code=2)
     assert re.search(r"rows must be less than 7\d, the number of test rows of digits_3v5, got 900", answer.err)
-    answer = command("experiment=conformant/figure6", "datasets=[digits]", *NEEDS_NO_DOWNLOAD)
-    assert answer.code == 2
+    answer = command(*figure6, "datasets=[digits]", code=2)
     assert "datasets must have two classes, got 10 in 'digits'" in answer.err
 
 
-def test_figure_3_has_both_encodings_and_compares_one(command: Command, tmp_path: Path) -> None:
+def test_figure_3_has_both_encodings_and_compares_one(command: Command) -> None:
     words = ("experiment=conformant/figure3", "datasets=[digits]", "missing=[0.0,0.5]", "repetitions=1")
-    answer = command(*words, *NEEDS_NO_DOWNLOAD)
-    assert answer.code == 0, answer.out + answer.err
-    folder = tmp_path / "results/conformant"
-    authors, paper = (pd.read_csv(folder / f"figure3_digits_accuracy{end}.csv") for end in ("", "_paper"))
-    assert authors["masks"].tolist() == paper["masks"].tolist() == [1, 1]
+    command(*words, "executor=serial", "offline=true", code=0)
+    for end in ("", "_paper"):
+        assert table_of(f"conformant/figure3_digits_accuracy{end}")["masks"].tolist() == [1, 1]
 
 
 def test_distances_are_those_of_the_authors_encoding() -> None:
@@ -302,15 +269,11 @@ def test_the_users_own_data_may_have_missing_numbers(command: Command, tmp_path:
     table = pd.DataFrame({"age": rng.normal(size=80), "smokes": rng.choice(["yes", "no"], 80)})
     table["ill"] = np.where(table["age"] + rng.normal(size=80) > 0, "yes", "no")
     table.loc[::7, "age"] = np.nan
-    folder = tmp_path / "mine"
-    (folder / "dataset").mkdir(parents=True)
-    table.to_csv(folder / "clinic.csv", index=False)
-    path = folder / "clinic.csv"
-    (folder / "dataset/clinic.yaml").write_text("kind: csv\npath: ../clinic.csv\ntarget: ill\n")
-    words = ("--config-dir", str(folder), *DIGITS, "datasets=[clinic]", "missing=[0.0,0.5]")
-    answer = command(*words)
-    assert answer.code == 0, answer.out + answer.err
+    path = tmp_path / "mine/clinic.csv"
+    write(tmp_path / "mine", {"dataset/clinic.yaml": "kind: csv\npath: ../clinic.csv\ntarget: ill\n"})
+    table.to_csv(path, index=False)
+    words = ("--config-dir", "mine", *DIGITS, "datasets=[clinic]", "missing=[0.0,0.5]")
+    command(*words, code=0)
     table.assign(ill="no").to_csv(path, index=False)
-    answer = command(*words)
-    assert answer.code == 2
+    answer = command(*words, code=2)
     assert "data set clinic must have two classes or more, got ['no']" in answer.err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pytest
 
@@ -19,29 +19,13 @@ from trimbench.papers.conformant.table2 import Table2
 from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
 from trimbench.papers.validation import ConfigurationError, validated
 
-from ..command_line import Answer
-
-Command = Callable[..., Answer]
-DIGITS = ("experiment=conformant/digits", "executor=serial", "offline=true", "repetitions=2")
+from ..command_line import Command
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("missing=[0.5,20]", "missing must be fractions between 0 and 1, got 20"),
-        ("missing=[]", "missing must be a list of at least one value"),
-        ("missing=0.5", r"missing must be a list, got 0.5; write missing=\[0.5\]"),
-        ("mechanism=mnar", "mechanism must be one of block, mcar, rates, got 'mnar'"),
-        ("encoding=codes", "encoding must be one of authors, paper, got 'codes'"),
-        ("repetitions=0", "repetitions must be more than 0, got 0"),
-        ("mechanism=rates +rates.pixel_9_9=0.5", "rates: a feature of digits must be one of .*, got 'pixel_9_9'"),
-        ("datasets=[digitz]", "dataset must be one of .*, got 'digitz'; did you mean 'digits'"),
-    ],
-)
-def test_wrong_settings_of_a_command_are_reported(command: Command, words: str, message: str) -> None:
-    answer = command(*DIGITS, *words.split())
-    assert answer.code == 2
-    assert re.search(message, answer.err), answer.err
+def test_a_rate_belongs_to_a_feature_of_the_data(command: Command) -> None:
+    words = ("experiment=conformant/digits", "mechanism=rates", "+rates.pixel_9_9=0.5", "executor=serial")
+    answer = command(*words, code=2)
+    assert re.search("rates: a feature of digits must be one of .*, got 'pixel_9_9'", answer.err)
 
 
 MODELS = {"prior": 0.5, "positive": [0.5], "negative": [0.5], "other": [0.5]}
@@ -57,47 +41,25 @@ FIFTHS = "missing must be multiples of 0.2 with rounding='fifths', got 0.1"
     ("kind", "valid", "changes", "message"),
     [
         (Figure1, MODELS, {"negative": [0.5, 0.5]}, r"must have the same length, 1 or more, got \[1, 2, 1\]"),
-        (Figure1, MODELS, {"positive": [], "negative": [], "other": []}, r"same length, 1 or more, got \[0, 0, 0\]"),
         (Figure1, MODELS, {"prior": 1.0}, "prior must be less than 1.0, got 1.0"),
-        (Figure1, MODELS, {"other": [0.0]}, "other.0 must be more than 0.0, got 0.0"),
         (Figure3, ADULT, {"missing": [1.5]}, "missing must be fractions between 0 and 1, got 1.5; 20 % is 0.2"),
-        (Figure3, ADULT, {"encodings": ["x"]}, "encodings.0 must be one of authors, paper, got 'x'"),
-        (Figure3, ADULT, {"repetitions": 0}, "repetitions must be more than 0, got 0"),
-        (Figure6, SPLICE | {"rows": [1]}, {"rows": [-1]}, "rows.0 must be at least 0, got -1"),
         (Figure6, SPLICE | {"rows": [1]}, {"rows": [1, 1]}, r"rows must be a list of .* each once, got \[1, 1\]"),
         (Table2, SPLICE | {"encodings": ["paper"]}, {"encodings": []}, "encodings must be a list of at least one"),
-        (Tables4And5, F1, {"measure": "auc"}, "measure must be one of cross_entropy, f1_weighted, got 'auc'"),
-        (Tables4And5, F1, {"repetitions": 0}, "repetitions must be more than 0, got 0"),
         (Tables4And5, F1, {"repetitions_of": {"adult": 0}}, "repetitions_of.adult must be more than 0, got 0"),
-        (Tables4And5, F1, {"roundings": ["up"]}, "roundings.0 must be one of down, fifths, nearest, got 'up'"),
         (Tables4And5, F1, {"missing": [0.1]}, FIFTHS),
         (MissingFeatures, ADULT, {"missing": [0.1], "rounding": "fifths"}, FIFTHS),
-        (MissingFeatures, ADULT, {"rounding": "up"}, "rounding must be one of down, fifths, nearest, got 'up'"),
         (MissingFeatures, ADULT, {"rates": {"age": 2}}, "rates must be between 0 and 1, got 2.0 for 'age'"),
         (NaiveBayesCrossing, ADULT, {"measure_of": {"adult": "auc"}}, "measure_of.adult must be one of accuracy, f1_w"),
         (
             EmMice,
             IMPUTERS,
-            {"settings": {**OPTIONS, "n_components": 0}},
+            {"settings": OPTIONS | {"n_components": 0}},
             "settings.n_components must be more than 0, got 0",
         ),
-        (
-            EmMice,
-            IMPUTERS,
-            {"settings": {**OPTIONS, "components": 5}},
-            "a key of settings must be one of .*, got 'components'; did you mean 'n_components'",
-        ),
-        (EmMice, IMPUTERS, {"methods": ["gan"]}, "methods must be one of em, .*, got 'gan'"),
-        (EmMice, IMPUTERS, {"fit_on": ["all"]}, "fit_on.0 must be one of test, train, got 'all'"),
-        (Solvers, SPLICE, {"solvers": ["simplex"]}, "solvers.0 must be one of cvxpy, gpkit, newton, got 'simplex'"),
         (Solvers, SPLICE, {"solvers_of": {"splice": ["simplex"]}}, "solvers_of.splice.0 must be one of cvxpy, gpkit"),
         (Solvers, SPLICE, {"n_classes": 1}, "n_classes must be at least 2, got 1"),
-        (Protocol, {"dataset": "x"}, {"test_fraction": 1.0}, "test_fraction must be less than 1.0, got 1.0"),
-        (Protocol, {"dataset": "x"}, {"inverse_penalty": 0}, "inverse_penalty must be more than 0.0, got 0"),
-        (Protocol, {"dataset": "x"}, {"smoothing": -1}, "smoothing must be at least 0.0, got -1"),
         (Protocol, {"dataset": "x"}, {"bins": 1}, "bins must be at least 2, got 1"),
         (Protocol, {"dataset": "x"}, {"cut": {"text": "mean"}}, "a key of cut must be one of authors, paper, got 'tex"),
-        (Protocol, {"dataset": "x"}, {"cut": {"paper": "median"}}, "cut.paper must be one of bins, .*, got 'median'"),
     ],
 )
 def test_settings_are_checked(

@@ -10,11 +10,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
-from trimbench.conformant.conform import SolverName, conform_to_statistics
-from trimbench.conformant.feature_statistics import FeatureStatistics
-from trimbench.conformant.layout import FeatureLayout
-from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.conformant.classifier import distinct_rows, fit_task, fitted
+from trimbench.conformant.conform import SolverName
+from trimbench.papers.conformant.classifier import distinct_rows, fit_task
 from trimbench.papers.conformant.encoded_rows import EncodedRows, count_rows, encoded_rows, rows_at_hand
 from trimbench.papers.conformant.protocol import Encoding, Task, make_task
 from trimbench.papers.data.cache import Cache
@@ -23,7 +20,8 @@ from trimbench.papers.study.cells import Cell
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.validation import ConfigurationError
 
-PROJECT = Catalogue((configuration_folder(),))
+from ..command_line import PROJECT
+
 # Training and test rows, columns and features, by protocol and encoding.
 SHAPES = {
     ("splice", "paper"): (2541, 634, 240, 60),
@@ -88,57 +86,40 @@ def test_3_versus_5_has_the_authors_images(given_folder: Path) -> None:
     np.testing.assert_array_equal(encoded_rows(task_of("mnist_5v3")).test, theirs)
 
 
-def learned(task: Task, rows: EncodedRows, solver: SolverName) -> tb.ConformantModel:
-    classifier = fitted(task)
-    layout = FeatureLayout.of(rows.train.shape[1])
-    return conform_to_statistics(
-        classifier.weights,
-        classifier.biases,
-        np.arange(len(rows.classes)),
-        layout,
-        FeatureStatistics.of(rows.train, layout),
-        solver,
-        task.protocol.smoothing,
-    )
+def classifier_of(task: Task, rows: EncodedRows) -> LogisticRegression:
+    """A classifier of some training rows, which is as good a one to conform with."""
+    classifier = LogisticRegression(C=task.protocol.inverse_penalty, max_iter=50)
+    return classifier.fit(rows.train[:4000], rows.train_labels[:4000])
 
 
 @pytest.mark.parametrize("name", ["splice", "adult"])
-def test_newton_agrees_with_gpkit(name: str, given_folder: Path) -> None:
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_all_solvers_agree_on_real_data(name: str, given_folder: Path) -> None:
     task = task_of(name)
     rows = encoded_rows(task)
-    newton, gpkit, cvxpy = (learned(task, rows, solver) for solver in ("newton", "gpkit", "cvxpy"))
-    check_agreement(newton, gpkit, rows.train[:2000], rows.test[:500])
-    check_agreement(newton, cvxpy, rows.train[:2000], rows.test[:500])
-
-
-def test_newton_agrees_with_gpkit_on_a_crop_of_mnist(given_folder: Path) -> None:
-    rows = encoded_rows(task_of("mnist"))
-    middle = [28 * row + column for row in range(10, 18) for column in range(10, 18)]
-    train, labels = rows.train[:5000, middle], rows.train_labels[:5000]
-    classifier = LogisticRegression(max_iter=1000).fit(train, labels)
-    newton, gpkit = (tb.conform(classifier, train, solver) for solver in ("newton", "gpkit"))
-    check_agreement(newton, gpkit, train, rows.test[:500, middle])
-
-
-def check_agreement(newton: tb.ConformantModel, other: tb.ConformantModel, train: np.ndarray, test: np.ndarray) -> None:
+    classifier = classifier_of(task, rows)
+    solvers: tuple[SolverName, ...] = ("newton", "gpkit", "cvxpy")
+    newton, *others = (
+        tb.conform(classifier, rows.train, solver=solver, smoothing=task.protocol.smoothing) for solver in solvers
+    )
     assert newton.residual < 1e-10
-    assert newton.log_likelihood(train).mean() == pytest.approx(other.log_likelihood(train).mean(), abs=1e-6)
+    train, test = rows.train[:2000], rows.test[:500]
     hidden = np.where(np.random.default_rng(0).random(test.shape) < 0.5, np.nan, test)
-    for rows in (test, hidden, np.full((1, test.shape[1]), np.nan)):
-        np.testing.assert_allclose(newton.predict_proba(rows), other.predict_proba(rows), atol=1e-6)
+    for other in others:
+        assert newton.log_likelihood(train).mean() == pytest.approx(other.log_likelihood(train).mean(), abs=1e-6)
+        for shown in (test, hidden, np.full((1, test.shape[1]), np.nan)):
+            np.testing.assert_allclose(newton.predict_proba(shown), other.predict_proba(shown), atol=1e-6)
 
 
 @pytest.mark.parametrize("groups", [False, True])
 @pytest.mark.parametrize("name", ["splice", "adult", "covtype", "mnist", "fashion"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_models_conform(name: str, groups: bool, given_folder: Path) -> None:
-    """On all training rows; a classifier of some of them is as good a one to conform with."""
     task = task_of(name)
     rows = encoded_rows(task)
-    classifier = LogisticRegression(C=task.protocol.inverse_penalty, max_iter=50)
-    classifier.fit(rows.train[:4000], rows.train_labels[:4000])
     categorical = [list(columns) for columns in rows.columns if len(columns) > 1] if groups else None
-    model = tb.conform(classifier, rows.train, smoothing=task.protocol.smoothing, categorical=categorical)
+    classifier, smoothing = classifier_of(task, rows), task.protocol.smoothing
+    model = tb.conform(classifier, rows.train, smoothing=smoothing, categorical=categorical)
     assert model.residual < 1e-10
     assert model.conformity_error(rows.test) < 1e-12
 

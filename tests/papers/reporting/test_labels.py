@@ -87,23 +87,6 @@ def test_spread_has_no_overlap_keeps_the_order_and_moves_least(places: list[tupl
             assert not allowed(other) or ((other - wanted) ** 2).sum() >= cost - 1e-9
 
 
-@settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(-2, 14), st.sampled_from([2, 4])), min_size=1, max_size=3))
-def test_spread_is_as_good_as_the_best_of_a_grid(places: list[tuple[int, int]]) -> None:
-    wanted, sizes = (np.array(column, dtype=float) for column in zip(*places, strict=True))
-    cost = ((spread(wanted, sizes, 0, 12) - wanted) ** 2).sum()
-    grid = np.arange(0, 12.01, 0.5)
-    costs = [
-        ((np.array(centres) - wanted) ** 2).sum()
-        for centres in itertools.product(grid, repeat=len(wanted))
-        if (np.diff(centres) >= (sizes[1:] + sizes[:-1]) / 2).all()
-        and centres[0] >= sizes[0] / 2
-        and centres[-1] <= 12 - sizes[-1] / 2
-    ]
-    # The best of three may lie a quarter of a unit off the grid.
-    assert min(costs) - 3 * 0.25**2 - 1e-9 <= cost <= min(costs) + 1e-9
-
-
 def test_spread_needs_enough_room() -> None:
     assert spread([], [], 0, 0).tolist() == []
     assert spread([5], [10], 0, 10).tolist() == [5]
@@ -164,15 +147,10 @@ def test_names_of_lines_that_end_together_have_leaders_to_their_end() -> None:
     assert len(leaders(canvas)) >= 2
     heights = {text.get_text(): Text.get_window_extent(text).y0 for text in names_of(canvas)}
     assert heights["a"] > heights["b"] > heights["c"], "in order, as in a key"
-    for text in names_of(canvas):
-        assert tuple(text.xy)[1] == 4.0
-
-
-def test_names_of_lines_that_end_together_are_ordered_by_height() -> None:
+    assert {tuple(text.xy)[1] for text in names_of(canvas)} == {4.0}
     points = pd.DataFrame({"series": list("aabb"), "x": [0, 1] * 2, "y": [0.0, 5.0, 3.0, 5.0]})
-    canvas = picture(line_figure(points))
-    heights = {text.get_text(): Text.get_window_extent(text).y0 for text in names_of(canvas)}
-    assert heights["b"] > heights["a"]
+    lower, higher = (Text.get_window_extent(text).y0 for text in names_of(picture(line_figure(points))))
+    assert higher > lower, "in the order of the lines before their ends"
 
 
 def test_a_line_that_ends_early_has_a_leader_from_there() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,40 +13,43 @@ import pytest
 from trimbench.papers.selection_bias.colon import Colon
 from trimbench.papers.selection_bias.mixture import Mixture
 
-from ..command_line import Answer
+from ..command_line import Command, table_of, write
 
-Command = Callable[..., Answer]
 FAMILY = "experiment=selection_bias/"
 
 
-def results(tmp_path: Path, name: str) -> pd.DataFrame:
-    return pd.read_csv(tmp_path / f"results/selection_bias/{name}.csv")
-
-
-def test_colon_on_the_real_data(command: Command, given_folder: Path, tmp_path: Path) -> None:
+def test_colon_on_the_real_data(command: Command, given_folder: Path) -> None:
     answer = command(f"{FAMILY}colon", "executor=serial", "offline=true", "splits=1")
     if "data not available" in answer.out:
         pytest.skip("TRIMBENCH_CACHE does not hold the data set colon")
-    subsets = results(tmp_path, "colon_subsets")
+    subsets = table_of("selection_bias/colon_subsets")
     assert len(subsets) == 10
     assert (subsets["corrected AMLP"] < subsets["uncorrected AMLP"]).sum() >= 9
-    means = results(tmp_path, "colon_table").set_index(["split", "correction"])
+    means = table_of("selection_bias/colon_table").set_index(["split", "correction"])
     n_lower = (subsets["corrected AMLP"] < subsets["uncorrected AMLP"]).sum()
     assert means.loc[("all", "corrected"), "lower AMLP"] == f"{n_lower} of 10"
     assert (subsets["corrected expected error"] > subsets["uncorrected expected error"]).all()
-    rows = results(tmp_path, "colon_rows")
+    rows = table_of("selection_bias/colon_rows")
     assert rows["n_cases"].tolist() == [62]
     assert rows["n_positive"].tolist() == [40]
     assert len(json.loads(rows["corrected_actual_error"][0])) == 10
 
 
-def test_mixture_reports_its_chains(command: Command, tmp_path: Path) -> None:
-    answer = command(
-        f"{FAMILY}mixture", "n_features=200", "n_train=30", "n_test=100", "ks=[4]", "replicates=2", "n_warmup=40",
-        "n_draws=60", "prior.n_alpha=15", "executor=serial",
-    )  # fmt: skip
-    assert answer.code == 0, answer.err
-    chains = results(tmp_path, "mixture_chains").set_index("correction")
+def test_mixture_reports_its_chains(command: Command) -> None:
+    command(
+        f"{FAMILY}mixture",
+        "n_features=200",
+        "n_train=30",
+        "n_test=100",
+        "ks=[4]",
+        "replicates=2",
+        "n_warmup=40",
+        "n_draws=60",
+        "prior.n_alpha=15",
+        "executor=serial",
+        code=0,
+    )
+    chains = table_of("selection_bias/mixture_chains").set_index("correction")
     assert (chains["largest R-hat"] > 0.9).all()
     assert (chains["smallest effective sample size"] > 1).all()
     assert chains.loc["corrected", "mean log(alpha)"] > chains.loc["uncorrected", "mean log(alpha)"]
@@ -93,17 +95,16 @@ def test_colon_without_any_result() -> None:
 def test_data_without_declared_facts_is_read(command: Command, tmp_path: Path) -> None:
     """Three classes, then two, in a table of the user's own."""
     folder = tmp_path / "mine/dataset"
-    folder.mkdir(parents=True)
-    (folder / "genes.yaml").write_text("kind: csv\npath: genes.csv\ntarget: state\n")
     lines = ["g1,g2,g3,g4,state", *(f"{i},{-i},{i % 3},{i * i % 7},{'ab'[i % 2]}" for i in range(12))]
     words = ("--config-dir", "mine", f"{FAMILY}colon", "datasets=[genes]", "n_subsets=2", "k=1", "splits=1")
     words = (*words, "prior.n_alpha=4", "executor=serial", "offline=true")
-    (folder / "genes.csv").write_text("\n".join([*lines, "1,2,3,4,c"]) + "\n")
+    declaration = "kind: csv\npath: genes.csv\ntarget: state\n"
+    write(folder, {"genes.yaml": declaration, "genes.csv": "\n".join([*lines, "1,2,3,4,c"]) + "\n"})
     answer = command(*words)
     assert (answer.code, "datasets must have two classes of at least 2 cases" in answer.err) == (2, True)
     (folder / "genes.csv").write_text("\n".join(lines) + "\n")
-    assert command(*words).code == 0
-    assert results(tmp_path, "colon_rows")["n_positive"].tolist() == [6]
+    command(*words, code=0)
+    assert table_of("selection_bias/colon_rows")["n_positive"].tolist() == [6]
     assert (tmp_path / "results/selection_bias/colon_errors_genes.png").is_file()
     answer = command(*words, "k=3")
     assert "n_subsets times k must be at most 4, the number of features of genes, got 2 times 3" in answer.err

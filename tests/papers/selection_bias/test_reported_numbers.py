@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +10,14 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.reported import Literature, check_numbers
 from trimbench.papers.study.running import make_experiment
 
-from ..command_line import Answer
+from ..command_line import PROJECT, Command, table_of
 
-PROJECT = Catalogue((configuration_folder(),))
 QUALITY = {
     f"{correction}_{quantity}": 0.25
     for correction in ("corrected", "uncorrected")
@@ -65,13 +64,13 @@ def test_an_experiment_gives_what_is_reported(name: str, tmp_path: Path) -> None
     assert {one.interval.kind for one in outcome.numbers if one.interval is not None} <= {"prediction"}
 
 
-def test_the_table_of_correlations_is_the_printed_one(command: Callable[..., Answer], tmp_path: Path) -> None:
+def test_the_table_of_correlations_is_the_printed_one(command: Command) -> None:
     answer = command("experiment=selection_bias/correlation_table", "executor=serial")
     assert "Reported numbers: 135; reproduced: 134 exact, 1 within.\n" in answer.out
-    compared = pd.read_csv(tmp_path / "results/selection_bias/correlation_table.csv")
+    compared = table_of("selection_bias/correlation_table")
     (odd,) = compared[compared["verdict"] == "within"].to_dict("records")
     assert (odd["cell"], odd["reported"], odd["reproduced"]) == ("I1 = 7/I0 = 7", -0.37, -0.375)
-    assert command("experiment=selection_bias/correlation_table", "n0=3", "n1=2", "executor=serial").code == 0
-    table = pd.read_csv(tmp_path / "results/selection_bias/correlation_table_table.csv").set_index("I1")
+    command("experiment=selection_bias/correlation_table", "n0=3", "n1=2", "executor=serial", code=0)
+    table = table_of("selection_bias/correlation_table_table").set_index("I1")
     assert table.shape == (3, 4)
     assert table.loc[2, "I0 = 0"] == 1.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,21 +19,15 @@ from trimbench.papers.selection_bias.simulation import Simulation
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.numbers import Interval
 
-from ..command_line import Answer
+from ..command_line import Command, table_of
 
-Command = Callable[..., Answer]
 FAMILY = "experiment=selection_bias/"
 SMALL = ("n_features=300", "test_sizes=[150,150]", "prior.n_alpha=20", "executor=serial", "offline=true")
 
 
-def results(tmp_path: Path, name: str) -> pd.DataFrame:
-    return pd.read_csv(tmp_path / f"results/selection_bias/{name}.csv")
-
-
-def test_simulation_shows_the_bias_and_its_correction(command: Command, tmp_path: Path) -> None:
-    answer = command(f"{FAMILY}simulation", *SMALL, "class_sizes=[[20,20]]", "ks=[5,300]", "replicates=4")
-    assert answer.code == 0, answer.err
-    errors = results(tmp_path, "simulation_table")
+def test_simulation_shows_the_bias_and_its_correction(command: Command) -> None:
+    command(f"{FAMILY}simulation", *SMALL, "class_sizes=[[20,20]]", "ks=[5,300]", "replicates=4", code=0)
+    errors = table_of("selection_bias/simulation_table")
     selected = errors[errors["k"] == 5].set_index("correction")
     gap = selected["actual error"] - selected["expected error"]
     np.testing.assert_allclose(gap, selected["actual - expected"])
@@ -42,9 +35,9 @@ def test_simulation_shows_the_bias_and_its_correction(command: Command, tmp_path
     assert abs(gap["corrected"]) < gap["uncorrected"] / 2
     everything = errors[errors["k"] == 300]
     assert len(set(everything["expected error"])) == 1, "nothing is selected, nothing corrected"
-    losses = results(tmp_path, "simulation_losses").set_index(["k", "correction"])
+    losses = table_of("selection_bias/simulation_losses").set_index(["k", "correction"])
     assert losses.loc[(5, "corrected"), "AMLP"] < losses.loc[(5, "uncorrected"), "AMLP"]
-    points = results(tmp_path, "simulation_minus_log_probability_n40_points")
+    points = table_of("selection_bias/simulation_minus_log_probability_n40_points")
     assert set(points.columns) == {"series", "x", "y", "low", "high"}
 
 
@@ -65,58 +58,63 @@ def test_gains_are_what_the_correction_makes_better() -> None:
     assert found == pytest.approx({"less bias": 0.15 - 0.05, "lower AMLP": 0.05, "lower squared error": -0.05})
 
 
-def test_calibration_shares_its_jobs_with_the_simulation(command: Command, tmp_path: Path) -> None:
+def test_calibration_shares_its_jobs_with_the_simulation(command: Command) -> None:
     sizes = ("class_sizes=[[20,20]]", "replicates=3")
     command(f"{FAMILY}simulation", *SMALL, *sizes, "ks=[5]")
     answer = command(f"{FAMILY}calibration", *SMALL, *sizes, "k=5")
     assert "calibration: 3 stored, 0 to run" in answer.err
-    table = results(tmp_path, "calibration_table")
+    table = table_of("selection_bias/calibration_table")
     assert table["category"].tolist()[0] == "0.0 - 0.1"
     for correction in ("corrected", "uncorrected"):
         assert table[f"{correction} cases"].sum() == pytest.approx(300)
         filled = table[f"{correction} cases"] > 0
         middle = table[f"{correction} predicted"].to_numpy()[filled]
         assert (np.floor(middle * 10).clip(0, 9) == np.flatnonzero(filled)).all()
-    compared = results(tmp_path, "calibration")
+    compared = table_of("selection_bias/calibration")
     assert set(compared["verdict"]) == {"not attempted"}, "other settings than the slides'"
 
 
-def test_alpha_is_found_with_correction(command: Command, tmp_path: Path) -> None:
-    answer = command(
-        f"{FAMILY}alpha_posterior", *SMALL[:2], "prior.n_alpha=200", *SMALL[3:],
-        "class_sizes=[40,40]", "ks=[30]", "replicates=3",
-    )  # fmt: skip
-    assert answer.code == 0, answer.err
-    table = results(tmp_path, "alpha_posterior").set_index("correction")
+def test_alpha_is_found_with_correction(command: Command) -> None:
+    command(
+        f"{FAMILY}alpha_posterior",
+        *SMALL[:2],
+        "prior.n_alpha=200",
+        *SMALL[3:],
+        "class_sizes=[40,40]",
+        "ks=[30]",
+        "replicates=3",
+        code=0,
+    )
+    table = table_of("selection_bias/alpha_posterior").set_index("correction")
     assert table["true log(alpha)"].iloc[0] == pytest.approx(math.log(300))
     off = (table["posterior mean"] - math.log(300)).abs()
     assert off["corrected"] < 1 < off["uncorrected"]
-    points = results(tmp_path, "alpha_posterior_k30_points")
+    points = table_of("selection_bias/alpha_posterior_k30_points")
     for _, line in points.groupby("series"):
         assert np.trapezoid(line["y"], line["x"]) == pytest.approx(1, abs=0.02)
 
 
-def test_cut_offs_and_correlations(command: Command, tmp_path: Path) -> None:
+def test_cut_offs_and_correlations(command: Command) -> None:
     command(f"{FAMILY}selection_scatter", *SMALL, "class_sizes=[[20,20],[40,40]]", "ks=[3,30]", "replicates=2")
-    table = results(tmp_path, "selection_scatter_table").set_index(["n0", "k"])
+    table = table_of("selection_bias/selection_scatter_table").set_index(["n0", "k"])
     assert (table["mean sample"] >= table["cut-off"]).all()
     assert (table["mean true"] < table["mean sample"]).all()
     assert table.loc[(20, 3), "cut-off"] > table.loc[(40, 3), "cut-off"] > table.loc[(40, 30), "cut-off"]
     assert ((table["low"] < table["cut-off"]) & (table["cut-off"] < table["high"])).all()
-    points = results(tmp_path, "selection_scatter_n40_points")
+    points = table_of("selection_bias/selection_scatter_n40_points")
     assert (points["series"] == "feature").sum() == 300
 
 
-def test_run_times_are_held_against_the_printed_ones(command: Command, tmp_path: Path) -> None:
+def test_run_times_are_held_against_the_printed_ones(command: Command) -> None:
     command(f"{FAMILY}runtime", *SMALL, "class_sizes=[10,10]", "ks=[10,300]", "repeats=1")
-    table = results(tmp_path, "runtime_table").set_index("k")
+    table = table_of("selection_bias/runtime_table").set_index("k")
     assert table.loc[10, "corrected printed"] == 29.55
     assert table.loc[10, "corrected ratio"] == pytest.approx(29.55 / table.loc[10, "corrected ours"])
     assert math.isnan(table.loc[300, "corrected printed"])
     assert (table["uncorrected ours"] > 0).all()
     words = ("+printed.corrected.300=2.5", "n_features=300", "class_sizes=[10,10]", "ks=[10,300]", "repeats=1")
-    assert command(f"{FAMILY}runtime", *SMALL[1:], *words).code == 0
-    assert results(tmp_path, "runtime_table").set_index("k").loc[300, "corrected printed"] == 2.5
+    command(f"{FAMILY}runtime", *SMALL[1:], *words, code=0)
+    assert table_of("selection_bias/runtime_table").set_index("k").loc[300, "corrected printed"] == 2.5
 
 
 def test_sizes_of_one_total_are_not_mixed_up(command: Command, tmp_path: Path) -> None:
@@ -124,9 +122,8 @@ def test_sizes_of_one_total_are_not_mixed_up(command: Command, tmp_path: Path) -
     shown = f"class_sizes={json.dumps(sizes)}".replace(" ", "")
     few = (*SMALL, shown, "replicates=2")
     for name, chosen in (("simulation", "ks=[5]"), ("calibration", "k=5"), ("selection_scatter", "ks=[5]")):
-        answer = command(f"{FAMILY}{name}", *few, chosen)
-        assert answer.code == 0, answer.err
-    errors = results(tmp_path, "simulation_table")
+        command(f"{FAMILY}{name}", *few, chosen, code=0)
+    errors = table_of("selection_bias/simulation_table")
     assert list(zip(errors["n0"], errors["n1"], strict=True)) == [pair for pair in sizes for _ in range(2)]
     assert set(errors["replicates"]) == {2}
     assert set(errors["within 2 se"]) == {"– (too few replicates)"}

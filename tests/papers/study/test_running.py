@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-import random
 import re
 import shutil
-import signal
-import time
-from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
 
@@ -32,9 +26,7 @@ from trimbench.papers.study.tables import Table
 from trimbench.papers.trimming.table4 import best_threshold
 from trimbench.papers.validation import ConfigurationError, settings
 
-from ..command_line import Answer, start
-
-Command = Callable[..., Answer]
+from ..command_line import Command, table_of, write
 
 CURVE = (
     *("experiment=trimming/breast_cancer", "budgets=[1,2]", "splits=1", "evaluation_limit=10"),
@@ -42,41 +34,29 @@ CURVE = (
 )
 
 
-def test_table_6_without_data(command: Command, tmp_path: Path) -> None:
-    answer = command("experiment=trimming/table6", "offline=true")
-    assert answer.code == 0
+def test_an_experiment_without_its_data(command: Command) -> None:
+    answer = command("experiment=trimming/table6", "offline=true", code=0)
     assert "## trimming/table6: data not available\n" in answer.out
-    assert "Reported numbers: 45; reproduced: 45 not attempted.\n" in answer.out
     assert f"Data that is not available ({WAY_OUT}):\n  bupa: file 'trimbn/bupa.net.cnf' is not available" in answer.out
-    compared = pd.read_csv(tmp_path / "results/trimming/table6.csv")
-    assert set(compared["verdict"]) == {"not attempted"}
-    assert set(compared["reason"]) == {
-        "data not available: anatomy, bupa, heart, hepatitis, ident, pima, voting",
-    }
-    rows = pd.read_csv(tmp_path / "results/trimming/table6_rows.csv")
-    assert len(rows) == 126
-    assert set(rows["status"]) == {"data not available"}
+    reasons = set(table_of("trimming/table6")["reason"])
+    assert reasons == {"data not available: anatomy, bupa, heart, hepatitis, ident, pima, voting"}
+    rows = table_of("trimming/table6_rows")
+    assert (len(rows), set(rows["status"])) == (126, {"data not available"})
     assert rows["error"].str.endswith(WAY_OUT).all()
-    page = (tmp_path / "results/trimming/table6.md").read_text(encoding="utf-8")
-    assert page.count("- Data not available: ") == 7
 
 
 # --- failures
 
 
-def test_failed_jobs_are_rows_with_their_error(command: Command, tmp_path: Path) -> None:
-    answer = command(*CURVE, "positive=nonsense")
-    assert answer.code == 1
-    error = "ValueError: positive must be one of ['malignant', 'benign'], got 'nonsense'"
-    assert "## trimming/breast_cancer: 2 of 2 jobs failed\n" in answer.out
-    assert f"2 jobs failed, the first with: {error}\n" in answer.out
-    rows = pd.read_csv(tmp_path / "results/trimming/breast_cancer_rows.csv")
+def test_failed_jobs_are_rows_with_their_error_and_run_again(command: Command) -> None:
+    command(*CURVE, "positive=nonsense", code=1)
+    rows = table_of("trimming/breast_cancer_rows")
     assert rows["status"].tolist() == ["failed", "failed"]
+    error = "ValueError: positive must be one of ['malignant', 'benign'], got 'nonsense'"
     assert rows["error"].str.strip().str.endswith(error).all()
-    page = (tmp_path / "results/trimming/breast_cancer.md").read_text(encoding="utf-8")
-    assert f"- 2 of 2 jobs failed, the first with: {error}\n" in page
-    mended = command(*CURVE, "positive=malignant")
-    assert (mended.code, ": 0 stored, 2 to run" in mended.err) == (0, True)
+    answer = command("task=report", *CURVE, "positive=nonsense", code=1)
+    assert f"2 jobs failed, the first with: {error}\n" in answer.out
+    assert ": 0 stored, 2 to run" in command(*CURVE, "positive=malignant", code=0).err
 
 
 @pytest.fixture
@@ -87,22 +67,19 @@ def few_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     curve = (folder / "experiment/trimming/breast_cancer.yaml").read_text()
     curve = re.sub(r"(?m)^budgets: .*", "budgets: [1]", curve).replace("${profile.splits}", "1")
     shutil.rmtree(folder / "experiment")
-    for name, text in {
-        "a/unplanned": curve.replace("[breast_cancer]", "[nowhere]"),
-        "b/failing": curve.replace("positive: null", "positive: nonsense"),
-        "trimming/table4": (configuration_folder() / "experiment/trimming/table4.yaml").read_text(),
-    }.items():
-        path = folder / "experiment" / f"{name}.yaml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    texts = {
+        "a/unplanned.yaml": curve.replace("[breast_cancer]", "[nowhere]"),
+        "b/failing.yaml": curve.replace("positive: null", "positive: nonsense"),
+        "trimming/table4.yaml": (configuration_folder() / "experiment/trimming/table4.yaml").read_text(),
+    }
+    write(folder / "experiment", texts)
     monkeypatch.setattr(cli, "configuration_folder", lambda: folder)
     return folder
 
 
 def test_the_rest_runs_when_an_experiment_fails(few_experiments: Path, command: Command, tmp_path: Path) -> None:
-    answer = command("executor=serial", "offline=true")
-    assert answer.code == 1
-    summary = pd.read_csv(tmp_path / "results/summary.csv").set_index("experiment")
+    answer = command("executor=serial", "offline=true", code=1)
+    summary = table_of("summary").set_index("experiment")
     assert summary.index.tolist() == ["a/unplanned", "b/failing", "trimming/table4"]
     assert summary.loc["a/unplanned", "status"].startswith("failed: dataset must be one of adult, ")
     assert summary.loc["b/failing", "status"] == "1 of 1 jobs failed"
@@ -118,65 +95,9 @@ def test_nothing_runs_when_one_of_the_experiments_has_a_wrong_key(
 ) -> None:
     path = few_experiments / "experiment/z.yaml"
     path.write_text((few_experiments / "experiment/trimming/table4.yaml").read_text() + "threshhold: 1\n")
-    answer = command("executor=serial", "offline=true")
-    assert answer.code == 2
+    answer = command("executor=serial", "offline=true", code=2)
     assert answer.err.startswith("experiment z: a key must be one of instances, threshold, got 'threshhold'; did you")
     assert not (tmp_path / "results").exists()
-
-
-# --- interruption
-
-
-def finished(folder: Path) -> dict[str, tuple[int, int]]:
-    """Return the inode and time of each record of a success."""
-    return {
-        path.name: (path.stat().st_ino, path.stat().st_mtime_ns)
-        for path in (folder / "jobs").rglob("*.json")
-        if json.loads(path.read_bytes())["status"] == "ok"
-    }
-
-
-def without_seconds(folder: Path) -> dict[str, pd.DataFrame]:
-    """Return the tables of Table 6 without what a clock has measured."""
-    tables = {path.name: pd.read_csv(path) for path in sorted((folder / "trimming").glob("table6*.csv"))}
-    compared = tables["table6.csv"]
-    tables["table6.csv"] = compared[~compared["cell"].str.endswith("seconds")]
-    return {
-        name: frame.drop(columns=[column for column in frame if "seconds" in column]) for name, frame in tables.items()
-    }
-
-
-def test_a_killed_run_goes_on_where_it_was(command: Command, given_networks: Path, tmp_path: Path) -> None:
-    networks = "networks=[bupa,pima,ident,anatomy,heart,voting]"
-    words = ("experiment=trimming/table6", networks, "offline=true", "executor.workers=2")
-    results = tmp_path / "results"
-    enough = random.randint(1, 60)
-    process = start(*words, folder=tmp_path)
-    deadline = time.monotonic() + 60
-    while len(list((results / "jobs").rglob("*.json"))) < enough:
-        assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    before = finished(results)
-    assert enough <= len(before) < 108
-    assert not (results / "trimming").exists()
-
-    again = start(*words, folder=tmp_path)
-    output, _ = again.communicate(timeout=120)
-    assert again.returncode == 0, output
-    assert f"{len(before)} stored, {108 - len(before)} to run" in output
-    after = finished(results)
-    assert len(after) == 108
-    assert {name: after[name] for name in before} == before, "what was finished has not been touched"
-    assert not list((results / "jobs").rglob("*.tmp"))
-
-    assert command(*words[:3], "executor=serial", "results=undisturbed").code == 0
-    ours, undisturbed = without_seconds(results), without_seconds(tmp_path / "undisturbed")
-    assert list(ours) == [f"table6{part}.csv" for part in ("", "_rows", "_strictly_better", "_table")]
-    for name, table in ours.items():
-        pd.testing.assert_frame_equal(table, undisturbed[name], check_exact=True)
 
 
 # --- the parts

@@ -11,8 +11,7 @@ import trimbench as tb
 from tests.networks.network_writers import encode_ergo
 from trimbench.papers.configuration import Catalogue
 
-from ..command_line import given_folder, given_networks, run_here
-from .experiments import PROJECT
+from ..command_line import PROJECT, given_folder, given_networks, run_here
 
 
 @pytest.fixture(scope="session")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pandas as pd
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.job import run_job_function
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.outcome import Experiment, Outcome
 from trimbench.papers.trimming.problems import Problem
 
-PROJECT = Catalogue((configuration_folder(),))
+from ..command_line import PROJECT
+
 TOY = {"toy": Problem(dataset="example_simulated", positive="1")}
 
 

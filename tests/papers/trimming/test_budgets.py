@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from trimbench.papers.configuration import Catalogue
 from trimbench.papers.trimming.accuracy_by_budget import AccuracyByBudget
 from trimbench.papers.trimming.agreement_by_budget import AgreementByBudget
 
-from ..command_line import Answer
+from ..command_line import Command, table_of
 from .experiments import rows_of
 
 
@@ -60,18 +59,18 @@ def test_a_curve_without_results_still_has_its_columns() -> None:
     assert len(outcome.tables[0].frame) == len(outcome.figures) == 0
 
 
-def test_each_data_set_has_a_figure(command: Callable[..., Answer], tmp_path: Path) -> None:
-    answer = command(
+def test_each_data_set_has_a_figure(command: Command, tmp_path: Path) -> None:
+    command(
         *("experiment=trimming/breast_cancer", "datasets=[breast_cancer,example_simulated]", "budgets=[1,2]"),
         *("splits=2", "evaluation_limit=30", "executor=serial"),
+        code=0,
     )
-    assert answer.code == 0
     for dataset in ("breast_cancer", "example_simulated"):
         assert (tmp_path / f"results/trimming/breast_cancer_{dataset}.png").is_file()
-        points = pd.read_csv(tmp_path / f"results/trimming/breast_cancer_{dataset}_points.csv")
+        points = table_of(f"trimming/breast_cancer_{dataset}_points")
         assert len(points) == 4
         assert (points["low"] <= points["y"]).all()
-    rows = pd.read_csv(tmp_path / "results/trimming/breast_cancer_rows.csv")
+    rows = table_of("trimming/breast_cancer_rows")
     assert (rows["agreement"] <= rows["upper_bound"] + 1e-12).all()
     # More features never agree less often.
     wide = rows.pivot_table(index=["dataset", "split"], columns="budget", values="agreement")

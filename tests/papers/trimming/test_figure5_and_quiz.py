@@ -18,9 +18,11 @@ from trimbench.papers.study.reported import Literature, check_numbers
 from trimbench.papers.trimming import quiz_consistency
 from trimbench.papers.trimming.figure5 import Figure5
 from trimbench.papers.trimming.quiz import Quiz
-from trimbench.papers.validation import ConfigurationError, validated
+from trimbench.papers.validation import validated
 
-from .experiments import PROJECT, TOY, rows_of, values_of
+from ..command_line import PROJECT
+from .experiments import TOY, rows_of, values_of
+from .test_settings import AGREEMENTS, QUIZ, THRESHOLDS
 
 
 def test_figure_5_is_what_its_definition_says() -> None:
@@ -95,38 +97,6 @@ def test_figure_5_gives_the_numbers_that_are_reported() -> None:
     assert len(outcome.numbers) == len(reported) == 17
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"splits": 0}, "splits must be 1 or more, got 0"),
-        ({"budget_divisor": 0}, "budget_divisor must be 1 or more, got 0"),
-        ({"threshold": 1.0}, r"threshold must be strictly between 0 and 1, got 1\.0"),
-        ({"test_fraction": 0.0}, r"test_fraction must be strictly between 0 and 1, got 0\.0"),
-        ({"smoothing": -1.0}, r"smoothing must be a number >= 0, got -1\.0"),
-        (
-            {"datasets": ["heart"]},
-            r"datasets must be among the names in problems, \['toy'\], got 'heart'; "
-            r"define it with \+problems.heart={dataset: \.\.\., positive: \.\.\.}",
-        ),
-        ({"problems": {"toy": {"dataset": "digits"}}}, "key problems.toy.positive is missing; add it"),
-        ({"problems": {"toy": "digits"}}, "problems.toy must be keys and values, got 'digits'"),
-        (
-            {"problems": {"toy": {"dataset": "digits", "positive": "1", "negative": "2"}}},
-            "a key of problems.toy must be one of dataset, positive, got 'negative'",
-        ),
-    ],
-)
-def test_settings_of_figure_5_are_checked(settings: dict[str, object], message: str) -> None:
-    toy = {"dataset": "example_simulated", "positive": "1"}
-    given = {"datasets": ["toy"], "problems": {"toy": toy}, "splits": 1, **settings}
-    with pytest.raises(ConfigurationError, match=message):
-        validated(Figure5, given, "experiment")
-
-
-AGREEMENTS = {"pass": 0.32, "q3": 0.75, "q1q3": 0.91, "q2q3": 0.68}
-THRESHOLDS = {"pass": 0.07, "q3": 0.15, "q1q3": 0.10, "q2q3": 0.30}
-
-
 def test_the_printed_numbers_of_the_quiz_contradict_each_other() -> None:
     found = quiz_consistency.smallest_deviation(0.1, 0.4, [[0.175, 0.185], [0.075, 0.085]], AGREEMENTS, 2)
     assert found["guess_low"] == pytest.approx(0.1958, abs=1e-4)
@@ -151,33 +121,12 @@ def test_posteriors_that_no_quiz_has_are_refused() -> None:
         quiz_consistency.smallest_deviation(0.1, 0.4, [[0.9, 0.91], [0.8, 0.81]], AGREEMENTS, 2)
 
 
-def quiz_with(**settings: object) -> Quiz:
-    printed = {"knowing": 0.1, "hard": 0.4, "posteriors": [[0.175, 0.185], [0.075, 0.085]]}
-    return validated(Quiz, {**printed, "thresholds": THRESHOLDS, "agreements": AGREEMENTS, **settings}, "experiment")
-
-
 def test_posteriors_of_the_nearest_quiz_follow_from_its_tables() -> None:
-    quiz = quiz_with()
-    right, wrong = quiz._posteriors(0.2)
+    right, wrong = validated(Quiz, QUIZ, "experiment")._posteriors(0.2)
     assert right == pytest.approx(0.04 / (0.04 + 0.18))
     assert wrong == pytest.approx(0.06 / (0.06 + 0.72))
 
 
 def test_the_quiz_without_results_says_nothing() -> None:
-    outcome = quiz_with().outcome(pd.DataFrame([{"question": "bound", "status": "failed"}]))
+    outcome = validated(Quiz, QUIZ, "experiment").outcome(pd.DataFrame([{"question": "bound", "status": "failed"}]))
     assert (len(outcome.tables[0].frame), outcome.notes, outcome.numbers) == (0, [], [])
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"agreements": {"pass": 0.3}}, r"agreements must have the keys .* got \['pass'\]"),
-        ({"thresholds": THRESHOLDS | {"q3": 1.5}}, r"thresholds\.q3 must be a probability in \[0, 1\], got 1\.5"),
-        ({"posteriors": [[0.1, 0.2]]}, r"posteriors must be two ranges \[low, high\], got \[\[0\.1, 0\.2\]\]"),
-        ({"hard": 1.0}, "hard must be strictly between 0 and 1, got 1"),
-        ({"n_grid": 1}, "n_grid must be 2 or more, got 1"),
-    ],
-)
-def test_settings_of_the_quiz_are_checked(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        quiz_with(**settings)

@@ -16,7 +16,6 @@ from trimbench.papers.configuration import Catalogue
 from trimbench.papers.trimming.against_information_gain import draw_class
 from trimbench.papers.trimming.figure7 import Figure7
 from trimbench.papers.trimming.scaling import Scaling, TwoSides
-from trimbench.papers.validation import ConfigurationError, validated
 
 from .experiments import TOY, rows_of, values_of
 
@@ -109,22 +108,6 @@ def test_a_substitute_is_learned_on_data() -> None:
     assert row["points"][0]["agreement"] >= row["points"][0]["gain_best_threshold"] - 1e-12
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"networks": []}, "networks and substitutes must be a list of at least one value"),
-        ({"thresholds": []}, "thresholds must be a list of at least one value"),
-        ({"thresholds": [1.5]}, r"threshold must be a probability in \[0, 1\], got 1.5"),
-        ({"classes": 0}, "classes must be 1 or more, got 0"),
-        ({"smoothing": 0.0}, "smoothing must be a positive number, got 0.0"),
-        ({"engine": "fast"}, "engine must be one of auto, dense, log_odds, sdd, got 'fast'"),
-    ],
-)
-def test_wrong_settings_of_figure_7(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        validated(Figure7, {"networks": ["cpcs54"], "thresholds": [0.5], **settings}, "experiment")
-
-
 def test_scaling_holds_certified_values_against_each_other() -> None:
     experiment = Scaling(datasets=list(TWO_SIDES), problems=TWO_SIDES, budgets=[2, 6], n_folds=3, evaluation_limit=20)
     rows = rows_of(experiment)
@@ -167,32 +150,6 @@ def test_one_hot_features_and_left_out_classes() -> None:
         rows_of(scaling_of_toy([2], negative=["two"]))
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"datasets": []}, "datasets must be a list of at least one value"),
-        (
-            {"datasets": ["x"]},
-            r"datasets must be among the names in problems, \['digits'\], got 'x'; define it with "
-            r"\+problems.x={dataset: \.\.\., positive: \[\.\.\.\], negative: \[\.\.\.\]}",
-        ),
-        (
-            {"datasets": ["a"], "problems": {"a": {"dataset": "digits"}}},
-            "key problems.a.positive is missing; add it",
-        ),
-        ({"budgets": [0]}, "budgets must be numbers of features, 1 or more"),
-        ({"threshold": 1.0}, "threshold must be strictly between 0 and 1"),
-        ({"smoothing": 0.0}, "smoothing must be a positive number"),
-        ({"evaluation_limit": 0}, "evaluation_limit must be 1 or more, got 0"),
-    ],
-)
-def test_wrong_settings_of_scaling(settings: dict[str, Any], message: str) -> None:
-    digits = {"dataset": "digits", "positive": ["1"], "negative": ["7"]}
-    given = {"datasets": ["digits"], "problems": {"digits": digits}, "budgets": [2], **settings}
-    with pytest.raises(ConfigurationError, match=message):
-        validated(Scaling, given, "experiment")
-
-
 def test_figure_7_on_published_networks(given_folder: Path, command: Any, tmp_path: Path) -> None:
     answer = command(
         "experiment=trimming/figure7",
@@ -200,8 +157,8 @@ def test_figure_7_on_published_networks(given_folder: Path, command: Any, tmp_pa
         "classes=2",
         "thresholds=[0.3,0.6]",
         "offline=true",
+        code=0,
     )
-    assert answer.code == 0, answer.err
     assert "## trimming/figure7: complete" in answer.out
     folder = tmp_path / "results/trimming"
     summary = pd.read_csv(folder / "figure7_table.csv").set_index("network")
@@ -214,15 +171,6 @@ def test_figure_7_on_published_networks(given_folder: Path, command: Any, tmp_pa
     assert refused["reason"].str.contains("max_entries = 2**26", regex=False).all()
     lines = pd.read_csv(folder / "figure7_thresholds.csv")
     assert len(lines) == 2 * (2 * 2 + 2)
-
-
-def test_scaling_on_splice(given_folder: Path, command: Any, tmp_path: Path) -> None:
-    answer = command("experiment=trimming/scaling", "datasets=[splice]", "budgets=[4]", "offline=true")
-    assert answer.code == 0, answer.err
-    (line,) = pd.read_csv(tmp_path / "results/trimming/scaling.csv").to_dict("records")
-    assert line["features"] == 240
-    assert line["interval width"] < 1e-3
-    assert line["trimming"] > line["greedy accuracy, best T'"]
 
 
 def test_a_declared_class_is_not_drawn(catalogue: Catalogue) -> None:

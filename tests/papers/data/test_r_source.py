@@ -11,28 +11,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import rdata
 import xarray
 from rdata.conversion.to_r import DEFAULT_CLASS_MAP, build_r_object
 from rdata.parser import RObject, RObjectType
 
 from trimbench.papers.data.availability import is_here
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declaration import DatasetDeclaration, declare_dataset
-from trimbench.papers.data.errors import WAY_OUT, DataUnavailable, FactsMismatch
-from trimbench.papers.data.fingerprint import fingerprint
+from trimbench.papers.data.declaration import DatasetDeclaration
+from trimbench.papers.data.errors import DataUnavailable, FactsMismatch
 from trimbench.papers.data.sources import load_dataset
 
 from .listing import contents, listing
 from .loopback import Loopback
+from .offers import R_PATH, TISSUES_SHA256, X, Y, r_file, tissues
 
-R_PATH = "/plain/tissues.rda"
-X = np.array([[0.1, -2.0], [1 / 3, 4e-17], [5.5, 6.0]])
-Y = np.array([0, 1, 1])
-SHA256 = fingerprint(pd.DataFrame(X, columns=["gene1", "gene2"]), pd.Series(["0", "1", "1"], name="class"))
 TEXT = gzip.compress(b"class,gene1,gene2\n0,0.1,-2.0\n1,0.3333333333333333,4e-17\n1,5.5,6.0\n", mtime=0)
 TABLE = {"path": "t/tissues.csv.gz", "sha256": hashlib.sha256(TEXT).hexdigest()}
-STORED = {"files", "files/t", "files/t/tissues.rda"}
 
 
 def _named_matrix(array: xarray.DataArray, converter: Any) -> RObject:
@@ -43,66 +37,28 @@ def _named_matrix(array: xarray.DataArray, converter: Any) -> RObject:
 
 
 @pytest.fixture
-def offer(loopback: Loopback, tmp_path: Path) -> Callable[..., bytes]:
-    """Makes the server offer objects as a data file of R, and returns its bytes."""
-
-    def offered(objects: dict[str, Any], **options: Any) -> bytes:
-        path = tmp_path / "written.rda"
-        constructors = {**DEFAULT_CLASS_MAP, xarray.DataArray: _named_matrix}
-        rdata.write_rda(path, objects, constructor_dict=constructors, **options)
-        loopback.files[R_PATH] = path.read_bytes()
-        return loopback.files[R_PATH]
-
-    return offered
+def declaration(loopback: Loopback) -> DatasetDeclaration:
+    return tissues(loopback, table=TABLE)
 
 
 @pytest.fixture
-def declaration(loopback: Loopback, offer: Callable[..., bytes]) -> DatasetDeclaration:
-    offer({"tissues": {"X": X, "y": Y}})
-    mapping = {
-        "kind": "r",
-        "target": "class",
-        "prefix": "gene",
-        "labels": "y",
-        "file": {"path": "t/tissues.rda", "url": loopback.url(R_PATH)},
-        "table": TABLE,
-        "facts": {"rows": 3, "features": 2, "classes": {"0": 1, "1": 2}, "sha256": SHA256},
-    }
-    return declare_dataset("tissues", mapping)
+def offer(declaration: DatasetDeclaration, loopback: Loopback, tmp_path: Path) -> Callable[..., bytes]:
+    """Makes the server offer objects as a data file of R, and returns its bytes."""
 
+    def offered(objects: dict[str, Any], **options: Any) -> bytes:
+        constructors = {**DEFAULT_CLASS_MAP, xarray.DataArray: _named_matrix}
+        loopback.files[R_PATH] = r_file(tmp_path, objects, constructor_dict=constructors, **options)
+        return loopback.files[R_PATH]
 
-def _put(folder: Path, name: str, body: bytes) -> Path:
-    path = folder / "files" / "t" / name
-    path.parent.mkdir(parents=True)
-    path.write_bytes(body)
-    return path
+    offered({"tissues": {"X": X, "y": Y}})
+    return offered
 
 
 def _refusal(declaration: DatasetDeclaration, cache: Cache) -> str:
-    before = contents(cache.writable)
     with pytest.raises(DataUnavailable) as raised:
         load_dataset(declaration, cache)
-    assert contents(cache.writable) == before
-    message = str(raised.value)
-    assert message.startswith("data set 'tissues' is not available from http://127.0.0.1:")
-    assert WAY_OUT in message
-    assert "\n" not in message
-    return message
-
-
-def test_download_is_stored_and_used_the_next_time(
-    declaration: DatasetDeclaration, cache: Cache, loopback: Loopback
-) -> None:
-    assert not is_here(declaration, cache)
-    dataset = load_dataset(declaration, cache)
-    assert list(dataset.features.columns) == ["gene1", "gene2"]
-    np.testing.assert_array_equal(dataset.features.to_numpy(), X)
-    assert (dataset.target.name, dataset.target.tolist()) == ("class", ["0", "1", "1"])
-    assert dataset.sha256 == SHA256
-    assert set(contents(cache.writable)) == STORED
-    assert is_here(declaration, cache)
-    assert load_dataset(declaration, replace(cache, offline=True)).sha256 == SHA256
-    assert loopback.requests == [f"GET {R_PATH}"]
+    assert contents(cache.writable) == {}
+    return str(raised.value)
 
 
 @pytest.mark.parametrize("compression", ["bzip2", "gzip", "xz", None])
@@ -111,7 +67,7 @@ def test_all_compressions_and_versions_are_read(
     declaration: DatasetDeclaration, cache: Cache, offer: Callable[..., bytes], compression: str | None, version: int
 ) -> None:
     offer({"tissues": {"X": X, "y": Y}}, compression=compression, format_version=version)
-    assert load_dataset(declaration, cache).sha256 == SHA256
+    assert load_dataset(declaration, cache).sha256 == TISSUES_SHA256
 
 
 NAMED = xarray.DataArray(X, dims=("row", "column"), coords={"column": ["left", "right"]})
@@ -137,7 +93,7 @@ def test_layout_inside_may_differ(
     declaration: DatasetDeclaration, cache: Cache, offer: Callable[..., bytes], layout: str
 ) -> None:
     offer(LAYOUTS[layout])
-    assert load_dataset(declaration, cache).sha256 == SHA256
+    assert load_dataset(declaration, cache).sha256 == TISSUES_SHA256
 
 
 @pytest.mark.parametrize(
@@ -174,20 +130,14 @@ def test_damaged_file_is_refused_and_a_good_one_follows(
     loopback.files[R_PATH] = bodies[damage]
     assert "the file is no intact data file of R (" in _refusal(declaration, cache)
     loopback.files[R_PATH] = body
-    assert load_dataset(declaration, cache).sha256 == SHA256
-
-
-def test_failed_download_leaves_nothing(declaration: DatasetDeclaration, cache: Cache, loopback: Loopback) -> None:
-    loopback.faults[R_PATH] = "truncated"
-    assert "IncompleteRead" in _refusal(declaration, cache)
-    assert contents(cache.writable) == {}
+    assert load_dataset(declaration, cache).sha256 == TISSUES_SHA256
 
 
 @pytest.mark.parametrize(
     ("objects", "difference"),
     [
-        ({"X": np.nextafter(X, 9), "y": Y}, f"(sha256: declared {SHA256}, got "),
-        ({"X": X[:, ::-1], "y": Y}, f"(sha256: declared {SHA256}, got "),
+        ({"X": np.nextafter(X, 9), "y": Y}, f"(sha256: declared {TISSUES_SHA256}, got "),
+        ({"X": X[:, ::-1], "y": Y}, f"(sha256: declared {TISSUES_SHA256}, got "),
         ({"X": X, "y": 1 - Y}, "classes: declared {'0': 1, '1': 2}, got {'0': 2, '1': 1}"),
         ({"X": X[:, :1], "y": Y}, "features: declared 2, got 1"),
     ],
@@ -210,47 +160,37 @@ def test_other_values_are_refused(
     assert contents(cache.writable) == {}
 
 
-def test_offline_never_downloads(declaration: DatasetDeclaration, cache: Cache, loopback: Loopback) -> None:
-    assert "downloads are switched off" in _refusal(declaration, replace(cache, offline=True))
-    assert loopback.requests == []
-
-
-def test_table_in_the_cache_is_used_instead(
-    declaration: DatasetDeclaration, cache: Cache, loopback: Loopback, tmp_path: Path
-) -> None:
-    first = tmp_path / "first"
-    _put(first, "tissues.csv.gz", TEXT)
-    before = listing(first)
-    both = replace(cache, folders=(first, cache.writable))
-    assert is_here(declaration, both)
-    assert load_dataset(declaration, both).sha256 == SHA256
-    assert loopback.requests == []
-    assert listing(first) == before
-
-
-def test_table_with_another_hash_is_skipped(
-    declaration: DatasetDeclaration, cache: Cache, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = _put(tmp_path / "first", "tissues.csv.gz", gzip.compress(b"class,gene1,gene2\n0,1,2\n"))
-    with caplog.at_level(logging.WARNING):
-        dataset = load_dataset(declaration, replace(cache, folders=(tmp_path / "first",)))
-    assert dataset.sha256 == SHA256
-    assert f"skipping {path}: its SHA-256 is" in caplog.text
-    assert set(contents(cache.writable)) == STORED
-
-
-@pytest.mark.parametrize("kind", ["damaged", "other values"])
-def test_wrong_copy_in_the_cache_is_replaced(
+@pytest.mark.usefixtures("offer")
+@pytest.mark.parametrize("is_good", [True, False])
+def test_table_in_the_cache_is_used_instead_if_it_has_the_declared_hash(
     declaration: DatasetDeclaration,
     cache: Cache,
-    offer: Callable[..., bytes],
+    loopback: Loopback,
+    tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
-    kind: str,
+    is_good: bool,
 ) -> None:
-    other = offer({"tissues": {"X": X + 1, "y": Y}})
-    good = offer({"tissues": {"X": X, "y": Y}})
-    path = _put(cache.writable, "tissues.rda", other if kind == "other values" else good[:-20])
+    path = tmp_path / "first" / "files" / TABLE["path"]
+    path.parent.mkdir(parents=True)
+    path.write_bytes(TEXT if is_good else gzip.compress(b"class,gene1,gene2\n0,1,2\n"))
+    before = listing(tmp_path / "first")
+    both = replace(cache, folders=(tmp_path / "first", cache.writable))
+    assert is_here(declaration, both)
     with caplog.at_level(logging.WARNING):
-        assert load_dataset(declaration, cache).sha256 == SHA256
+        assert load_dataset(declaration, both).sha256 == TISSUES_SHA256
+    assert (f"skipping {path}: its SHA-256 is" in caplog.text) != is_good
+    assert loopback.requests == ([] if is_good else [f"GET {R_PATH}"])
+    assert listing(tmp_path / "first") == before
+
+
+def test_copy_with_other_values_is_replaced(
+    declaration: DatasetDeclaration, cache: Cache, offer: Callable[..., bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = cache.writable / "files/t/tissues.rda"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(offer({"tissues": {"X": X + 1, "y": Y}}))
+    good = offer({"tissues": {"X": X, "y": Y}})
+    with caplog.at_level(logging.WARNING):
+        assert load_dataset(declaration, cache).sha256 == TISSUES_SHA256
     assert f"skipping {path}: " in caplog.text
     assert path.read_bytes() == good

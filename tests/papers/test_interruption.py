@@ -27,10 +27,17 @@ N_JOBS = 60
 N_KILLS = 10
 
 
-def run_to_the_end(folder: Path, *words: str) -> str:
+def outcome(folder: Path, *words: str) -> tuple[int, str]:
+    """Run the sweep; return the exit code and the output."""
     program = start(*SWEEP, *words, folder=folder)
     out, _ = program.communicate(timeout=300)
-    assert program.returncode == 0, out
+    assert "Traceback" not in out
+    return program.returncode, out
+
+
+def run_to_the_end(folder: Path, *words: str) -> str:
+    code, out = outcome(folder, *words)
+    assert code == 0, out
     return out
 
 
@@ -110,16 +117,18 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+def remount(disk: Path, option: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{option}", str(disk)], check=True)
+
+
 def test_a_full_disk_is_reported_and_stored_records_stay(tmp_path: Path, small_disk: Path) -> None:
-    program = start(*SWEEP, f"results={small_disk}", folder=tmp_path)
-    out, _ = program.communicate(timeout=300)
-    assert program.returncode == 1
+    code, out = outcome(tmp_path, f"results={small_disk}")
+    assert code == 1
     assert re.search(r"cannot write to the folder of results '.*/jobs': No space left on device; make it writable", out)
     assert "Stored results are intact. Fix this, then run the same command again." in out
-    assert "Traceback" not in out
     stored = records_in(small_disk)
     assert 0 < len(stored) < N_JOBS
-    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    remount(small_disk, "size=64m")
     again = run_to_the_end(tmp_path, f"results={small_disk}")
     assert f"{len(stored)} stored, {N_JOBS - len(stored)} to run" in again
     assert {key: content for key, content in records_in(small_disk).items() if key in stored} == stored
@@ -132,32 +141,27 @@ def records_in(results: Path) -> dict[str, bytes]:
 
 def test_a_disk_that_is_full_when_tables_are_written(tmp_path: Path, small_disk: Path) -> None:
     words = (f"results={small_disk}", "replicates=5")
-    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    remount(small_disk, "size=64m")
     run_to_the_end(tmp_path, *words)
     before = {path: path.read_bytes() for path in small_disk.rglob("*") if path.is_file()}
     used = shutil.disk_usage(small_disk).used
-    subprocess.run(["mount", "-o", f"remount,size={used // 1024}k", str(small_disk)], check=True)
-    program = start(*SWEEP, *words, "task=report", folder=tmp_path)
-    out, _ = program.communicate(timeout=300)
-    assert program.returncode == 1
+    remount(small_disk, f"size={used // 1024}k")
+    code, out = outcome(tmp_path, *words, "task=report")
+    assert code == 1
     assert re.search(r"cannot write .*/selection_bias/simulation\S*: No space left on device", out)
-    assert "Traceback" not in out
     assert {path: path.read_bytes() for path in small_disk.rglob("*") if path.is_file()} == before
 
 
 def test_a_results_folder_that_is_read_only(tmp_path: Path, small_disk: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    remount(small_disk, "size=64m")
     run_to_the_end(tmp_path, f"results={small_disk}", "replicates=2")
     before = records_in(small_disk)
     assert len(before) == 4
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    remount(small_disk, "ro")
     for words in (("replicates=3",), ("replicates=2", "task=report")):
-        program = start(*SWEEP, f"results={small_disk}", *words, folder=tmp_path)
-        out, _ = program.communicate(timeout=300)
-        assert program.returncode == 2
+        code, out = outcome(tmp_path, f"results={small_disk}", *words)
+        assert code == 2
         assert out.startswith(f"results must be a folder that can be written, got '{small_disk}', and")
-    listed = start(*SWEEP, f"results={small_disk}", "replicates=3", "task=list", folder=tmp_path)
-    out, _ = listed.communicate(timeout=300)
-    assert listed.returncode == 0, "reading needs no right to write"
+    out = run_to_the_end(tmp_path, f"results={small_disk}", "replicates=3", "task=list")  # it only reads
     assert re.search(r"\| selection_bias/simulation +\| +6 \| +4 \|", out)
     assert records_in(small_disk) == before

@@ -5,7 +5,7 @@ import pytest
 
 from trimbench.papers.data.availability import is_here
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declaration import DatasetDeclaration, declare_dataset
+from trimbench.papers.data.declaration import declare_dataset
 from trimbench.papers.data.errors import DeclarationError, FactsMismatch
 from trimbench.papers.data.sources import load_dataset
 
@@ -66,18 +66,6 @@ def test_incomplete_folder_counts_as_missing_and_is_replaced(cache: Cache) -> No
     assert not is_here(TOY, cache)
     assert_is_toy(load_dataset(TOY, cache))
     assert {path.name for path in folder_of(cache).iterdir()} == {"description.xml", "features.xml", "dataset.arff"}
-
-
-def test_wrong_facts_of_a_cached_copy_are_named(cache: Cache) -> None:
-    load_dataset(TOY, cache)
-    wrong = replace(TOY.facts, rows=5, features=2, classes={"1": 4}, sha256="1" * 64)
-    with pytest.raises(FactsMismatch) as raised:
-        load_dataset(DatasetDeclaration("toy", replace(TOY.source, facts=wrong)), cache)
-    message = str(raised.value)
-    assert "rows: declared 5, got 4" in message
-    assert "features: declared 2, got 3" in message
-    assert "classes: declared {'1': 4}, got {'1': 2, '2': 2}" in message
-    assert f"sha256: declared {'1' * 64}, got {SHA256}" in message
 
 
 def test_cache_folder_may_be_relative(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:

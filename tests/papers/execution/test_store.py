@@ -76,15 +76,6 @@ def test_a_stored_record_is_found_again_where_it_should_be(store: JobStore) -> N
     assert files(store) == [f"{JOB.key}.json"]
 
 
-def test_failures_are_stored_but_are_not_successes(store: JobStore) -> None:
-    store.put(FAILED)
-    store.put(replace(OK, job=OTHER))
-    assert store.get(JOB) == FAILED
-    assert store.successes([JOB, OTHER]) == {OTHER.key: replace(OK, job=OTHER)}
-    store.put(OK)
-    assert set(store.successes([JOB, OTHER])) == {JOB.key, OTHER.key}
-
-
 def damaged_texts() -> list[bytes]:
     whole = OK.to_json().encode()
     fields = json.loads(whole)

@@ -13,9 +13,8 @@ import pytest
 
 from trimbench.papers.execution import Job, JobStore, Record, SerialExecutor, run_jobs
 
-from . import sample_jobs
 from .programs import start_program, wait_for
-from .test_run import CountingExecutor, NoExecutor, sweep
+from .test_run import FAILING, CountingExecutor, NoExecutor, ran, sweep
 
 
 class HeldExecutor:
@@ -34,7 +33,7 @@ class HeldExecutor:
 def test_records_of_another_run_are_waited_for_and_taken(
     store: JobStore, capsys: pytest.CaptureFixture[str], cache_mode: str
 ) -> None:
-    theirs = [*sweep(2), Job.create(sample_jobs.fail, {"kind": "plain"})]
+    theirs = [*sweep(2), FAILING]
     held, executor = HeldExecutor(), CountingExecutor()
     other = threading.Thread(target=run_jobs, args=(theirs, store, held), kwargs={"progress": False})
     other.start()
@@ -63,9 +62,9 @@ def test_a_job_that_ended_while_it_was_planned_is_not_repeated(
         SerialExecutor().run(sweep(1), self.put)
 
     monkeypatch.setattr(JobStore, "ensure_writable", finish_elsewhere)
-    executor = CountingExecutor()
-    assert all(record.ok for record in run_jobs(sweep(2), store, executor, progress=False))
-    assert executor.ran == sweep(2)[1:]
+    records, new = ran(sweep(2), store)
+    assert all(record.ok for record in records)
+    assert new == sweep(2)[1:]
 
 
 def test_an_error_ends_the_turn(store: JobStore) -> None:

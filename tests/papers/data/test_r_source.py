@@ -3,8 +3,7 @@
 import gzip
 import hashlib
 import logging
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,42 +35,39 @@ def _named_matrix(array: xarray.DataArray, converter: Any) -> RObject:
     return build_r_object(RObjectType.REAL, value=array.to_numpy().ravel(order="F"), attributes=attributes)
 
 
-@pytest.fixture
-def declaration(loopback: Loopback) -> DatasetDeclaration:
-    return tissues(loopback, table=TABLE)
+@dataclass
+class Served:
+    """The R file on the server, and the cache that it is loaded into."""
 
+    declaration: DatasetDeclaration
+    cache: Cache
+    loopback: Loopback
+    folder: Path
 
-@pytest.fixture
-def offer(declaration: DatasetDeclaration, loopback: Loopback, tmp_path: Path) -> Callable[..., bytes]:
-    """Makes the server offer objects as a data file of R, and returns its bytes."""
-
-    def offered(objects: dict[str, Any], **options: Any) -> bytes:
+    def offer(self, objects: dict[str, Any], **options: Any) -> bytes:
+        """Offer a data file of R that holds these objects."""
         constructors = {**DEFAULT_CLASS_MAP, xarray.DataArray: _named_matrix}
-        loopback.files[R_PATH] = r_file(tmp_path, objects, constructor_dict=constructors, **options)
-        return loopback.files[R_PATH]
+        self.loopback.files[R_PATH] = r_file(self.folder, objects, constructor_dict=constructors, **options)
+        return self.loopback.files[R_PATH]
 
-    offered({"tissues": {"X": X, "y": Y}})
-    return offered
+    def load(self) -> None:
+        assert load_dataset(self.declaration, self.cache).sha256 == TISSUES_SHA256
+
+    def refusal(self, error: type[Exception] = DataUnavailable) -> str:
+        with pytest.raises(error) as raised:
+            self.load()
+        assert contents(self.cache.writable) == {}
+        return str(raised.value)
 
 
-def _refusal(declaration: DatasetDeclaration, cache: Cache) -> str:
-    with pytest.raises(DataUnavailable) as raised:
-        load_dataset(declaration, cache)
-    assert contents(cache.writable) == {}
-    return str(raised.value)
-
-
-@pytest.mark.parametrize("compression", ["bzip2", "gzip", "xz", None])
-@pytest.mark.parametrize("version", [2, 3])
-def test_all_compressions_and_versions_are_read(
-    declaration: DatasetDeclaration, cache: Cache, offer: Callable[..., bytes], compression: str | None, version: int
-) -> None:
-    offer({"tissues": {"X": X, "y": Y}}, compression=compression, format_version=version)
-    assert load_dataset(declaration, cache).sha256 == TISSUES_SHA256
+@pytest.fixture
+def served(cache: Cache, loopback: Loopback, tmp_path: Path) -> Served:
+    return Served(tissues(loopback, table=TABLE), cache, loopback, tmp_path)
 
 
 NAMED = xarray.DataArray(X, dims=("row", "column"), coords={"column": ["left", "right"]})
 FRAME = pd.DataFrame(X, columns=["left", "right"])
+GOOD = {"tissues": {"X": X, "y": Y}}
 LAYOUTS: dict[str, dict[str, Any]] = {
     "labels first": {"tissues": {"y": Y, "X": X}},
     "labels as numbers": {"tissues": {"X": X, "y": Y.astype(float)}},
@@ -88,12 +84,20 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
+COMPRESSIONS = ["bzip2", "gzip", "xz", None]
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@pytest.mark.parametrize("version", [2, 3])
+def test_all_compressions_and_versions_are_read(served: Served, compression: str | None, version: int) -> None:
+    served.offer(GOOD, compression=compression, format_version=version)
+    served.load()
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_layout_inside_may_differ(
-    declaration: DatasetDeclaration, cache: Cache, offer: Callable[..., bytes], layout: str
-) -> None:
-    offer(LAYOUTS[layout])
-    assert load_dataset(declaration, cache).sha256 == TISSUES_SHA256
+def test_layout_inside_may_differ(served: Served, layout: str) -> None:
+    served.offer(LAYOUTS[layout])
+    served.load()
 
 
 @pytest.mark.parametrize(
@@ -107,30 +111,21 @@ def test_layout_inside_may_differ(
         ({"tissues": {"X": X, "y": np.array([0, np.nan, 1])}}, "class column 'class' is missing in 1 of 3 rows"),
     ],
 )
-def test_other_layout_is_refused(
-    declaration: DatasetDeclaration, cache: Cache, offer: Callable[..., bytes], objects: dict[str, Any], reason: str
-) -> None:
-    offer(objects)
-    assert reason in _refusal(declaration, cache)
+def test_other_layout_is_refused(served: Served, objects: dict[str, Any], reason: str) -> None:
+    served.offer(objects)
+    assert reason in served.refusal()
 
 
-@pytest.mark.parametrize("compression", ["bzip2", "gzip", "xz", None])
+@pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("damage", ["half", "changed", "empty", "page"])
-def test_damaged_file_is_refused_and_a_good_one_follows(
-    declaration: DatasetDeclaration,
-    cache: Cache,
-    loopback: Loopback,
-    offer: Callable[..., bytes],
-    compression: str | None,
-    damage: str,
-) -> None:
-    body = offer({"tissues": {"X": X, "y": Y}}, compression=compression)
+def test_damaged_file_is_refused_and_a_good_one_follows(served: Served, compression: str | None, damage: str) -> None:
+    body = served.offer(GOOD, compression=compression)
     start = body[: len(body) // 2]
     bodies = {"half": start, "changed": start + b"\0" * 9 + start, "empty": b"", "page": b"<html>gone</html>"}
-    loopback.files[R_PATH] = bodies[damage]
-    assert "the file is no intact data file of R (" in _refusal(declaration, cache)
-    loopback.files[R_PATH] = body
-    assert load_dataset(declaration, cache).sha256 == TISSUES_SHA256
+    served.loopback.files[R_PATH] = bodies[damage]
+    assert "the file is no intact data file of R (" in served.refusal()
+    served.loopback.files[R_PATH] = body
+    served.load()
 
 
 @pytest.mark.parametrize(
@@ -142,55 +137,38 @@ def test_damaged_file_is_refused_and_a_good_one_follows(
         ({"X": X[:, :1], "y": Y}, "features: declared 2, got 1"),
     ],
 )
-def test_other_values_are_refused(
-    declaration: DatasetDeclaration,
-    cache: Cache,
-    loopback: Loopback,
-    offer: Callable[..., bytes],
-    objects: dict[str, Any],
-    difference: str,
-) -> None:
-    offer({"tissues": objects})
-    with pytest.raises(FactsMismatch) as raised:
-        load_dataset(declaration, cache)
-    message = str(raised.value)
+def test_other_values_are_refused(served: Served, objects: dict[str, Any], difference: str) -> None:
+    served.offer({"tissues": objects})
+    message = served.refusal(FactsMismatch)
     assert difference in message
     assert "correct the facts in its YAML, or get the data from its original source" in message
-    assert message.endswith(f"; the download from {loopback.url(R_PATH)} was not kept")
-    assert contents(cache.writable) == {}
+    assert message.endswith(f"; the download from {served.loopback.url(R_PATH)} was not kept")
 
 
-@pytest.mark.usefixtures("offer")
 @pytest.mark.parametrize("is_good", [True, False])
 def test_table_in_the_cache_is_used_instead_if_it_has_the_declared_hash(
-    declaration: DatasetDeclaration,
-    cache: Cache,
-    loopback: Loopback,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    is_good: bool,
+    served: Served, tmp_path: Path, caplog: pytest.LogCaptureFixture, is_good: bool
 ) -> None:
+    served.offer(GOOD)
     path = tmp_path / "first" / "files" / TABLE["path"]
     path.parent.mkdir(parents=True)
     path.write_bytes(TEXT if is_good else gzip.compress(b"class,gene1,gene2\n0,1,2\n"))
     before = listing(tmp_path / "first")
-    both = replace(cache, folders=(tmp_path / "first", cache.writable))
-    assert is_here(declaration, both)
+    served.cache = replace(served.cache, folders=(tmp_path / "first", served.cache.writable))
+    assert is_here(served.declaration, served.cache)
     with caplog.at_level(logging.WARNING):
-        assert load_dataset(declaration, both).sha256 == TISSUES_SHA256
+        served.load()
     assert (f"skipping {path}: its SHA-256 is" in caplog.text) != is_good
-    assert loopback.requests == ([] if is_good else [f"GET {R_PATH}"])
+    assert served.loopback.requests == ([] if is_good else [f"GET {R_PATH}"])
     assert listing(tmp_path / "first") == before
 
 
-def test_copy_with_other_values_is_replaced(
-    declaration: DatasetDeclaration, cache: Cache, offer: Callable[..., bytes], caplog: pytest.LogCaptureFixture
-) -> None:
-    path = cache.writable / "files/t/tissues.rda"
+def test_copy_with_other_values_is_replaced(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    path = served.cache.writable / "files/t/tissues.rda"
     path.parent.mkdir(parents=True)
-    path.write_bytes(offer({"tissues": {"X": X + 1, "y": Y}}))
-    good = offer({"tissues": {"X": X, "y": Y}})
+    path.write_bytes(served.offer({"tissues": {"X": X + 1, "y": Y}}))
+    good = served.offer(GOOD)
     with caplog.at_level(logging.WARNING):
-        assert load_dataset(declaration, cache).sha256 == TISSUES_SHA256
+        served.load()
     assert f"skipping {path}: " in caplog.text
     assert path.read_bytes() == good

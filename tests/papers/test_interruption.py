@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 from .command_line import start, tables
+from .execution.programs import wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -41,9 +42,10 @@ def run_to_the_end(folder: Path, *words: str) -> str:
     return out
 
 
-def records(folder: Path) -> dict[str, tuple[int, bytes]]:
+def records(results: Path, only: bytes = b"") -> dict[str, tuple[int, bytes]]:
     """Return the inode and content of each stored record; one that is computed again has another inode."""
-    return {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.glob("results/jobs/??/*.json")}
+    found = {path.stem: (path.stat().st_ino, path.read_bytes()) for path in results.glob("jobs/??/*.json")}
+    return {job: record for job, record in found.items() if only in record[1]}
 
 
 def children(pid: int) -> list[int]:
@@ -64,38 +66,34 @@ def test_ten_kills_change_no_table_and_repeat_no_job(tmp_path: Path, monkeypatch
     seconds = time.monotonic() - began
     rng = random.Random(7)
     moments = [rng.uniform(0.1, 1.0) * seconds for _ in range(N_KILLS)]
-    seen: dict[str, tuple[int, bytes]] = {}
+    done: dict[str, tuple[int, bytes]] = {}
     for n, moment in enumerate(moments):
         program = start(*SWEEP, "executor.workers=2", folder=killed)
         time.sleep(moment)
         workers = children(program.pid)
         os.kill(rng.choice(workers) if n % 2 and workers else program.pid, signal.SIGKILL)
         program.communicate(timeout=300)
-        now = records(killed)
-        done = {name for name, (_, content) in seen.items() if b'"status":"ok"' in content}
-        assert {name: now[name] for name in done} == {name: seen[name] for name in done}
-        seen = now
+        now = records(killed / "results", b'"status":"ok"')
+        assert {job: now.get(job) for job in done} == done
+        done = now
     out = run_to_the_end(killed, "executor.workers=2")
-    done = {name for name, (_, content) in seen.items() if b'"status":"ok"' in content}
     assert f"selection_bias/simulation: {len(done)} stored, {N_JOBS - len(done)} to run" in out
     assert tables(killed) == tables(whole)
     assert {path.name for path in killed.rglob("*")} - {path.name for path in whole.rglob("*")} == set()
     assert not list(temporary.glob("trimbench*"))
     rows = pd.read_csv(killed / "results/selection_bias/simulation_rows.csv").set_index("job")
-    final = records(killed)
-    assert {name: final[name] for name in done} == {name: seen[name] for name in done}
-    for name, (_, content) in final.items():
-        assert f'"seconds":{rows.loc[Path(name).stem, "seconds"]}'.encode() in content
+    final = records(killed / "results")
+    assert {job: final[job] for job in done} == done
+    for job, (_, content) in final.items():
+        assert f'"seconds":{rows.loc[job, "seconds"]}'.encode() in content
 
 
 def test_ctrl_c_at_any_moment_ends_with_one_line(tmp_path: Path) -> None:
     for n_records in (0, 20):
         program = start(*SWEEP, "executor.workers=2", folder=tmp_path)
-        limit = time.monotonic() + 60
         # Workers start once the store is there.
-        while not (tmp_path / "results/jobs").exists() or len(records(tmp_path)) < n_records:
-            assert time.monotonic() < limit
-            time.sleep(0.01)
+        wait_for((tmp_path / "results/jobs").exists, seconds=60)
+        wait_for(lambda n=n_records: len(records(tmp_path / "results")) >= n, seconds=60)  # type: ignore[misc]
         os.killpg(program.pid, signal.SIGINT)
         out, _ = program.communicate(timeout=60)
         assert program.returncode in (130, -signal.SIGINT), out  # a shell calls both 130
@@ -126,17 +124,13 @@ def test_a_full_disk_is_reported_and_stored_records_stay(tmp_path: Path, small_d
     assert code == 1
     assert re.search(r"cannot write to the folder of results '.*/jobs': No space left on device; make it writable", out)
     assert "Stored results are intact. Fix this, then run the same command again." in out
-    stored = records_in(small_disk)
+    stored = records(small_disk)
     assert 0 < len(stored) < N_JOBS
     remount(small_disk, "size=64m")
     again = run_to_the_end(tmp_path, f"results={small_disk}")
     assert f"{len(stored)} stored, {N_JOBS - len(stored)} to run" in again
-    assert {key: content for key, content in records_in(small_disk).items() if key in stored} == stored
+    assert {job: record for job, record in records(small_disk).items() if job in stored} == stored
     assert not list(small_disk.rglob("*.tmp"))
-
-
-def records_in(results: Path) -> dict[str, bytes]:
-    return {path.stem: path.read_bytes() for path in results.glob("jobs/??/*.json")}
 
 
 def test_a_disk_that_is_full_when_tables_are_written(tmp_path: Path, small_disk: Path) -> None:
@@ -155,7 +149,7 @@ def test_a_disk_that_is_full_when_tables_are_written(tmp_path: Path, small_disk:
 def test_a_results_folder_that_is_read_only(tmp_path: Path, small_disk: Path) -> None:
     remount(small_disk, "size=64m")
     run_to_the_end(tmp_path, f"results={small_disk}", "replicates=2")
-    before = records_in(small_disk)
+    before = records(small_disk)
     assert len(before) == 4
     remount(small_disk, "ro")
     for words in (("replicates=3",), ("replicates=2", "task=report")):
@@ -164,4 +158,4 @@ def test_a_results_folder_that_is_read_only(tmp_path: Path, small_disk: Path) ->
         assert out.startswith(f"results must be a folder that can be written, got '{small_disk}', and")
     out = run_to_the_end(tmp_path, f"results={small_disk}", "replicates=3", "task=list")  # it only reads
     assert re.search(r"\| selection_bias/simulation +\| +6 \| +4 \|", out)
-    assert records_in(small_disk) == before
+    assert records(small_disk) == before

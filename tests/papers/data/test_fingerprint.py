@@ -95,16 +95,6 @@ def test_any_other_value_matters(table: tuple[pd.DataFrame, pd.Series], data: st
     assert fingerprint(*other) != fingerprint(features, target)
 
 
-@given(tables(), st.data())
-def test_order_of_rows_matters(table: tuple[pd.DataFrame, pd.Series], data: st.DataObject) -> None:
-    features, target = table
-    order = data.draw(st.permutations(range(len(features))))
-    other, other_target = features.iloc[order], target.iloc[order]
-    rows = lambda f, t: [tuple(map(str, row)) for row in f.assign(target=t).to_numpy()]  # noqa: E731
-    is_same = rows(other, other_target) == rows(features, target)
-    assert (fingerprint(other, other_target) == fingerprint(features, target)) == is_same
-
-
 TARGET = pd.Series(["a", "b"], name="class")
 FEATURES = pd.DataFrame({"number": [1.0, 2.0], "label": ["ab", "c"]})
 

@@ -10,11 +10,7 @@ import pytest
 from trimbench.papers.execution import Executor, Job, ProcessExecutor, Record, SerialExecutor
 
 from . import sample_jobs
-from .programs import run
-
-
-def squares(n: int) -> list[Job]:
-    return [Job.create(sample_jobs.square, {"x": x}) for x in range(n)]
+from .programs import run, squares
 
 
 def workers_alive() -> list[int | None]:
@@ -81,11 +77,6 @@ def test_serial_interrupt_propagates_after_what_is_done() -> None:
     with pytest.raises(KeyboardInterrupt):
         SerialExecutor().run(jobs, records.append)
     assert [record.job for record in records] == jobs[:1]
-
-
-def test_a_result_without_json_form_is_a_failure() -> None:
-    job = Job.create(sample_jobs.bad_result, {"kind": "nan"})
-    assert "result['a']['b'] must be a finite number" in str(run(SerialExecutor(), [job])[job.key].error)
 
 
 def test_a_dead_worker_costs_one_job() -> None:

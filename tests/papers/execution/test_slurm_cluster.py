@@ -12,7 +12,7 @@ from trimbench.papers.execution import Job, Record, SerialExecutor
 from trimbench.papers.execution.slurm_cluster import SlurmExecutor
 
 from . import sample_jobs
-from .programs import run
+from .programs import run, squares
 from .test_job_log import SPEAKING, check_ends_and_logs
 
 # submitit leaves the processes of its local cluster to the garbage collector.
@@ -62,10 +62,9 @@ def test_jobs_of_a_lost_task_run_again_and_its_logs_stay(local: dict[str, Any], 
 def test_a_task_that_cannot_run_gives_the_reason(
     local: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = [Job.create(sample_jobs.square, {"x": x}) for x in range(2)]
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     (tmp_path / "pebble.py").write_text("raise ImportError('no pebble here')")
-    found = run(SlurmExecutor(**local, retries=0), jobs)
+    found = run(SlurmExecutor(**local, retries=0), squares(2))
     assert [record.error for record in found.values()] == [
         "the task ended without a result: RuntimeError: ImportError: no pebble here"
     ] * 2
@@ -75,10 +74,7 @@ def test_an_end_of_the_run_cancels_the_tasks(local: dict[str, Any], tmp_path: Pa
     def interrupt(_: Record) -> None:
         raise KeyboardInterrupt
 
-    jobs = [
-        Job.create(sample_jobs.square, {"x": 1}),
-        Job.create(sample_jobs.announce, {"folder": str(tmp_path), "token": 5}),
-    ]
+    jobs = [*squares(1), Job.create(sample_jobs.announce, {"folder": str(tmp_path), "token": 5})]
     with pytest.raises(KeyboardInterrupt):
         SlurmExecutor(**local, jobs_per_task=1).run(jobs, interrupt)
     assert not list(tmp_path.rglob("*.pkl"))
@@ -89,4 +85,4 @@ def test_tasks_that_cannot_be_given_to_slurm(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("PATH", os.devnull)
     for folder, reason in (("taken", "taken"), ("free", "use executor=processes")):
         with pytest.raises(RuntimeError, match=rf"the tasks could not be given to 'slurm': .*{reason}"):
-            SlurmExecutor(folder=str(tmp_path / folder)).run([Job.create(sample_jobs.square, {"x": 1})], print)
+            SlurmExecutor(folder=str(tmp_path / folder)).run(squares(1), print)

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 from .command_line import start, tables
+from .execution.programs import wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -27,16 +28,24 @@ N_JOBS = 60
 N_KILLS = 10
 
 
-def run_to_the_end(folder: Path, *words: str) -> str:
+def outcome(folder: Path, *words: str) -> tuple[int, str]:
+    """Run the sweep; return the exit code and the output."""
     program = start(*SWEEP, *words, folder=folder)
     out, _ = program.communicate(timeout=300)
-    assert program.returncode == 0, out
+    assert "Traceback" not in out
+    return program.returncode, out
+
+
+def run_to_the_end(folder: Path, *words: str) -> str:
+    code, out = outcome(folder, *words)
+    assert code == 0, out
     return out
 
 
-def records(folder: Path) -> dict[str, tuple[int, bytes]]:
+def records(results: Path, only: bytes = b"") -> dict[str, tuple[int, bytes]]:
     """Return the inode and content of each stored record; one that is computed again has another inode."""
-    return {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.glob("results/jobs/??/*.json")}
+    found = {path.stem: (path.stat().st_ino, path.read_bytes()) for path in results.glob("jobs/??/*.json")}
+    return {job: record for job, record in found.items() if only in record[1]}
 
 
 def children(pid: int) -> list[int]:
@@ -57,38 +66,34 @@ def test_ten_kills_change_no_table_and_repeat_no_job(tmp_path: Path, monkeypatch
     seconds = time.monotonic() - began
     rng = random.Random(7)
     moments = [rng.uniform(0.1, 1.0) * seconds for _ in range(N_KILLS)]
-    seen: dict[str, tuple[int, bytes]] = {}
+    done: dict[str, tuple[int, bytes]] = {}
     for n, moment in enumerate(moments):
         program = start(*SWEEP, "executor.workers=2", folder=killed)
         time.sleep(moment)
         workers = children(program.pid)
         os.kill(rng.choice(workers) if n % 2 and workers else program.pid, signal.SIGKILL)
         program.communicate(timeout=300)
-        now = records(killed)
-        done = {name for name, (_, content) in seen.items() if b'"status":"ok"' in content}
-        assert {name: now[name] for name in done} == {name: seen[name] for name in done}
-        seen = now
+        now = records(killed / "results", b'"status":"ok"')
+        assert {job: now.get(job) for job in done} == done
+        done = now
     out = run_to_the_end(killed, "executor.workers=2")
-    done = {name for name, (_, content) in seen.items() if b'"status":"ok"' in content}
     assert f"selection_bias/simulation: {len(done)} stored, {N_JOBS - len(done)} to run" in out
     assert tables(killed) == tables(whole)
     assert {path.name for path in killed.rglob("*")} - {path.name for path in whole.rglob("*")} == set()
     assert not list(temporary.glob("trimbench*"))
     rows = pd.read_csv(killed / "results/selection_bias/simulation_rows.csv").set_index("job")
-    final = records(killed)
-    assert {name: final[name] for name in done} == {name: seen[name] for name in done}
-    for name, (_, content) in final.items():
-        assert f'"seconds":{rows.loc[Path(name).stem, "seconds"]}'.encode() in content
+    final = records(killed / "results")
+    assert {job: final[job] for job in done} == done
+    for job, (_, content) in final.items():
+        assert f'"seconds":{rows.loc[job, "seconds"]}'.encode() in content
 
 
 def test_ctrl_c_at_any_moment_ends_with_one_line(tmp_path: Path) -> None:
     for n_records in (0, 20):
         program = start(*SWEEP, "executor.workers=2", folder=tmp_path)
-        limit = time.monotonic() + 60
         # Workers start once the store is there.
-        while not (tmp_path / "results/jobs").exists() or len(records(tmp_path)) < n_records:
-            assert time.monotonic() < limit
-            time.sleep(0.01)
+        wait_for((tmp_path / "results/jobs").exists, seconds=60)
+        wait_for(lambda n=n_records: len(records(tmp_path / "results")) >= n, seconds=60)  # type: ignore[misc]
         os.killpg(program.pid, signal.SIGINT)
         out, _ = program.communicate(timeout=60)
         assert program.returncode in (130, -signal.SIGINT), out  # a shell calls both 130
@@ -110,54 +115,47 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+def remount(disk: Path, option: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{option}", str(disk)], check=True)
+
+
 def test_a_full_disk_is_reported_and_stored_records_stay(tmp_path: Path, small_disk: Path) -> None:
-    program = start(*SWEEP, f"results={small_disk}", folder=tmp_path)
-    out, _ = program.communicate(timeout=300)
-    assert program.returncode == 1
+    code, out = outcome(tmp_path, f"results={small_disk}")
+    assert code == 1
     assert re.search(r"cannot write to the folder of results '.*/jobs': No space left on device; make it writable", out)
     assert "Stored results are intact. Fix this, then run the same command again." in out
-    assert "Traceback" not in out
-    stored = records_in(small_disk)
+    stored = records(small_disk)
     assert 0 < len(stored) < N_JOBS
-    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    remount(small_disk, "size=64m")
     again = run_to_the_end(tmp_path, f"results={small_disk}")
     assert f"{len(stored)} stored, {N_JOBS - len(stored)} to run" in again
-    assert {key: content for key, content in records_in(small_disk).items() if key in stored} == stored
+    assert {job: record for job, record in records(small_disk).items() if job in stored} == stored
     assert not list(small_disk.rglob("*.tmp"))
-
-
-def records_in(results: Path) -> dict[str, bytes]:
-    return {path.stem: path.read_bytes() for path in results.glob("jobs/??/*.json")}
 
 
 def test_a_disk_that_is_full_when_tables_are_written(tmp_path: Path, small_disk: Path) -> None:
     words = (f"results={small_disk}", "replicates=5")
-    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    remount(small_disk, "size=64m")
     run_to_the_end(tmp_path, *words)
     before = {path: path.read_bytes() for path in small_disk.rglob("*") if path.is_file()}
     used = shutil.disk_usage(small_disk).used
-    subprocess.run(["mount", "-o", f"remount,size={used // 1024}k", str(small_disk)], check=True)
-    program = start(*SWEEP, *words, "task=report", folder=tmp_path)
-    out, _ = program.communicate(timeout=300)
-    assert program.returncode == 1
+    remount(small_disk, f"size={used // 1024}k")
+    code, out = outcome(tmp_path, *words, "task=report")
+    assert code == 1
     assert re.search(r"cannot write .*/selection_bias/simulation\S*: No space left on device", out)
-    assert "Traceback" not in out
     assert {path: path.read_bytes() for path in small_disk.rglob("*") if path.is_file()} == before
 
 
 def test_a_results_folder_that_is_read_only(tmp_path: Path, small_disk: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+    remount(small_disk, "size=64m")
     run_to_the_end(tmp_path, f"results={small_disk}", "replicates=2")
-    before = records_in(small_disk)
+    before = records(small_disk)
     assert len(before) == 4
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    remount(small_disk, "ro")
     for words in (("replicates=3",), ("replicates=2", "task=report")):
-        program = start(*SWEEP, f"results={small_disk}", *words, folder=tmp_path)
-        out, _ = program.communicate(timeout=300)
-        assert program.returncode == 2
+        code, out = outcome(tmp_path, f"results={small_disk}", *words)
+        assert code == 2
         assert out.startswith(f"results must be a folder that can be written, got '{small_disk}', and")
-    listed = start(*SWEEP, f"results={small_disk}", "replicates=3", "task=list", folder=tmp_path)
-    out, _ = listed.communicate(timeout=300)
-    assert listed.returncode == 0, "reading needs no right to write"
+    out = run_to_the_end(tmp_path, f"results={small_disk}", "replicates=3", "task=list")  # it only reads
     assert re.search(r"\| selection_bias/simulation +\| +6 \| +4 \|", out)
-    assert records_in(small_disk) == before
+    assert records(small_disk) == before

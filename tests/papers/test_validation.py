@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import asdict, field
 from typing import Annotated, Any, Literal
 
@@ -90,7 +88,6 @@ BOX = {"shape": "box", "sides": [1]}
         ({"cuont": 1}, "a key must be one of code, count, k, label, main, names, others, pair, quick, rate, rounding, "
          "rows, share, size, got 'cuont'; did you mean 'count'?"),
         ({"rate": "fast"}, "rate must be a number, got 'fast'"),
-        ({"rate": None}, "rate must be a number, got None"),
         ({"rate": True}, "rate must be a number, got True"),
         ({"count": 1.5}, "count must be a whole number, got 1.5"),
         ({"count": "3"}, "count must be a whole number, got '3'"),
@@ -116,8 +113,6 @@ BOX = {"shape": "box", "sides": [1]}
         ({"main": {"shape": "line"}}, "key main.length is missing; add it"),
         ({"main": {"shape": "line", "length": "1"}}, "main.length must be a number above 0, got '1'"),
         ({"main": {"shape": "line", "length": -1}}, "main.length must be a number above 0, got -1"),
-        ({"main": {"shape": "line", "lenght": 1}}, "a key of main must be one of length, shape, got 'lenght'; "
-         "did you mean 'length'?"),
         ({"others": [BOX, {"shape": "line"}]}, "key others.1.length is missing; add it"),
         ({"others": [BOX | {"side": 3}]}, "a key of others.0 must be one of labels, shape, sides, got 'side'; "
          "did you mean 'sides'?"),
@@ -137,16 +132,15 @@ def test_wrong_settings_are_explained(change: dict[object, object], message: str
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"names": []}, "sample: key rate is missing; add it"),
-        ({"nmaes": [], "rate": 1}, "did you mean 'names'?"),
-        (None, "sample must be keys and values, got None"),
-        ([1], "sample must be keys and values, got [1]"),
+        ({"names": []}, ": key rate is missing; add it"),
+        ({"nmaes": [], "rate": 1}, ": a key must be one of .*, got 'nmaes'; did you mean 'names'"),
+        (None, " must be keys and values, got None"),
+        ([1], r" must be keys and values, got \[1\]"),
     ],
 )
 def test_missing_keys_and_no_keys_are_explained(values: Any, message: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
+    with pytest.raises(ConfigurationError, match=f"^sample{message}"):
         validated(Sample, values, "sample")
-    assert str(raised.value).endswith(message)
 
 
 def test_unknown_suggests_only_what_is_close() -> None:
@@ -154,12 +148,3 @@ def test_unknown_suggests_only_what_is_close() -> None:
     assert str(unknown("task", ["run", "list"], "lst")) == f"{expected}'lst'; did you mean 'list'?"
     assert str(unknown("task", ["run", "list"], "zzz")) == f"{expected}'zzz'"
     assert str(unknown("x", ["a/t", "b/t"], "t")) == "x must be one of a/t, b/t, got 't'; did you mean 'a/t' or 'b/t'?"
-
-
-def test_importing_the_lowest_modules_loads_nothing_heavy() -> None:
-    script = (
-        "import sys, trimbench.papers.validation, trimbench.papers.configuration\n"
-        "print([m for m in ('pydantic', 'numpy', 'pandas', 'hydra') if m in sys.modules])"
-    )
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert result.stdout == "[]\n"

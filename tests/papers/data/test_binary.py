@@ -88,18 +88,18 @@ def test_arguments(call: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "train", "test"),
+    "encoding",
     [
-        (BinaryEncoding(), [[1, 0, 0], [0, 0, 1], [0, 1, 0]], [[0, 0, 1], [1, 0, 0]]),
-        (BinaryEncoding("bins", bins=2), [[1, 0, 0], [0, 0, 1], [0, 1, 0]], [[0, 0, 1], [1, 0, 0]]),
-        (BinaryEncoding("bins", distinct=("age",)), [[1, 0, 0], [0, 0, 1], [0, 1, 0]], [[0, 0, 1], [1, 0, 0]]),
-        (BinaryEncoding("bins", cuts={"age": [5]}), [[1, 0, 0], [0, 0, 1], [0, 1, 0]], [[0, 0, 1], [1, 0, 0]]),
+        BinaryEncoding(),
+        BinaryEncoding("bins", bins=2),
+        BinaryEncoding("bins", distinct=("age",)),
+        BinaryEncoding("bins", cuts={"age": [5]}),
     ],
 )
-def test_a_missing_number_is_a_value_of_its_own(encoding: BinaryEncoding, train: Any, test: Any) -> None:
-    ages = pd.DataFrame({"age": [1.0, np.nan, 9.0]}), pd.DataFrame({"age": [np.nan, 1.0]})
-    table = encode_binary(*ages, encoding)
-    assert (table.train.tolist(), table.test.tolist(), table.columns) == (train, test, ((0, 1, 2),))
+def test_a_missing_number_is_a_value_of_its_own(encoding: BinaryEncoding) -> None:
+    table = encode_binary(pd.DataFrame({"age": [1.0, np.nan, 9.0]}), pd.DataFrame({"age": [np.nan, 1.0]}), encoding)
+    assert table.train.tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
+    assert (table.test.tolist(), table.columns) == ([[0, 0, 1], [1, 0, 0]], ((0, 1, 2),))
 
 
 @pytest.mark.parametrize("cut", ["mean", "part_mean", "row_mean", "bins"])

@@ -9,33 +9,27 @@ from trimbench.papers.data.cache import OPENML_SERVER, Cache
 from .listing import listing
 
 
-def test_without_the_variable_only_the_users_cache_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("TRIMBENCH_CACHE", raising=False)
-    cache = Cache.from_environment()
-    assert cache.folders == (tmp_path / "xdg" / "trimbench",)
-    assert cache.writable == cache.folders[0]
+@pytest.mark.parametrize(
+    ("value", "folders"),
+    [
+        (None, ("xdg/trimbench",)),
+        ("", ("xdg/trimbench",)),
+        ("new/folder", ("new/folder", "xdg/trimbench")),
+        ("xdg/trimbench", ("xdg/trimbench",)),
+    ],
+)
+def test_named_folder_comes_first_and_gets_the_downloads(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str | None, folders: tuple[str, ...]
+) -> None:
+    if value is not None:
+        monkeypatch.setenv("TRIMBENCH_CACHE", value and str(tmp_path / value))
+    cache = Cache.from_environment(offline=bool(value))
+    assert cache == Cache(tuple(tmp_path / folder for folder in folders), tmp_path / folders[0], offline=bool(value))
     assert cache.openml_server == OPENML_SERVER
-    assert not cache.offline
-    assert not cache.writable.exists(), "looking up the cache must not create it"
-
-
-def test_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TRIMBENCH_CACHE", "")
-    assert Cache.from_environment().folders == (tmp_path / "xdg" / "trimbench",)
-
-
-def test_named_folder_comes_first_and_gets_the_downloads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "new" / "folder"))
-    cache = Cache.from_environment(offline=True)
-    assert cache.folders == (tmp_path / "new" / "folder", tmp_path / "xdg" / "trimbench")
-    assert cache.writable == tmp_path / "new" / "folder"
-    assert cache.offline
-    assert list(cache.writable.iterdir()) == [], "the probe must not leave anything behind"
-
-
-def test_named_folder_may_be_the_users_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "xdg" / "trimbench"))
-    assert Cache.from_environment().places == (tmp_path / "xdg" / "trimbench",)
+    if value:
+        assert list(cache.writable.iterdir()) == [], "the probe must not leave anything behind"
+    else:
+        assert not cache.writable.exists(), "looking up the cache must not create it"
 
 
 def test_read_only_folder_is_read_but_not_touched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -36,17 +36,22 @@ def test_text_is_no_number() -> None:
         number_column(pd.Series(["a"], dtype=object))
 
 
-def test_order_of_the_source_is_kept_and_text_is_sorted() -> None:
-    own = pd.Series(pd.Categorical(["b", None], categories=["c", "b"]))
-    assert list(label_column(own).cat.categories) == ["c", "b"]
-    assert list(label_column(pd.Series(["b", None, "a"])).cat.categories) == ["a", "b"]
-    assert list(label_column(pd.Series(["b", "a"]), ["c", "b", "a"]).cat.categories) == ["c", "b", "a"]
-
-
-def test_order_without_all_labels_is_not_used() -> None:
-    got = label_column(pd.Series(["b", "a"]), ["a"])
-    assert list(got.cat.categories) == ["a", "b"]
-    assert got.tolist() == ["b", "a"]
+@pytest.mark.parametrize(
+    ("values", "order", "categories"),
+    [
+        (pd.Series(["b", None], dtype=pd.CategoricalDtype(["c", "b"])), None, ["c", "b"]),
+        (pd.Series(["b", None, "a"]), None, ["a", "b"]),
+        (pd.Series(["b", "a"]), ["c", "b", "a"], ["c", "b", "a"]),
+        (pd.Series(["b", "a"]), ["a"], ["a", "b"]),
+        (pd.Series([None, None], dtype=object), None, []),
+    ],
+)
+def test_order_of_the_source_is_kept_if_it_has_all_labels_and_text_is_sorted(
+    values: pd.Series, order: list[str] | None, categories: list[str]
+) -> None:
+    got = label_column(values, order)
+    assert list(got.cat.categories) == categories
+    assert got.astype(object).equals(values.astype(object))
 
 
 @pytest.mark.parametrize("dtype", [bool, "boolean", object, "category"])
@@ -63,9 +68,3 @@ def test_whole_numbers_are_labels_without_a_point(values: list[float | None]) ->
     assert got.isna().tolist() == [False, True, False]
     assert got.dropna().tolist() == ["1", "2"]
     assert list(got.cat.categories) == ["2", "1"]
-
-
-def test_column_without_any_value() -> None:
-    got = label_column(pd.Series([None, None], dtype=object))
-    assert got.isna().all()
-    assert list(got.cat.categories) == []

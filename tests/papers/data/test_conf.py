@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import rdata
 import yaml
 
 from trimbench.networks.naive_bayes import NaiveBayes
@@ -21,8 +20,9 @@ from trimbench.papers.data.r_source import RSource
 from trimbench.papers.data.simulated_source import SimulatedSource
 from trimbench.papers.data.sources import load_dataset
 
-from .listing import contents, listing
+from .listing import listing
 from .loopback import Loopback
+from .offers import r_file
 
 CONF = Path(__file__).parents[3] / "conf"
 DATASETS = sorted((CONF / "dataset").glob("*.yaml"))
@@ -30,6 +30,7 @@ NETWORKS = sorted((CONF / "network").glob("*.yaml"))
 
 # OpenML number, rows, features, class counts and missing values, as the data sets are described elsewhere.
 DIGITS = (6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958)
+COVERS = (211_840, 283_301, 35_754, 2747, 9493, 17_367, 20_510)
 KNOWN = {
     "diabetes": (37, 768, 8, {"tested_negative": 500, "tested_positive": 268}, 0),
     "heart_statlog": (53, 270, 13, {"absent": 150, "present": 120}, 0),
@@ -39,17 +40,9 @@ KNOWN = {
     "mnist_784": (554, 70000, 784, dict(zip("0123456789", DIGITS, strict=True)), 0),
     "liver_disorders": (8, 345, 6, {"1": 145, "2": 200}, 0),
     "fashion_mnist": (40996, 70_000, 784, dict.fromkeys("0123456789", 7000), 0),
-    "covertype": (
-        1596,
-        581_012,
-        54,
-        dict(zip("1234567", [211_840, 283_301, 35_754, 2747, 9493, 17_367, 20_510], strict=True)),
-        0,
-    ),
+    "covertype": (1596, 581_012, 54, dict(zip("1234567", COVERS, strict=True)), 0),
     "adult": (1590, 48_842, 14, {"<=50K": 37_155, ">50K": 11_687}, 6465),
 }
-
-
 CLASSIFIERS = ("bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis")
 CIRCUITS = ("s386", "c432")
 
@@ -115,7 +108,9 @@ def test_facts_hold_for_the_real_data(name: str, given_folder: Path, given_cache
     assert not given_cache.writable.exists()
 
 
-def test_colon_is_what_was_declared(given_cache: Cache) -> None:
+def test_colon_from_the_cache_and_from_an_r_file_is_what_was_declared(
+    given_cache: Cache, cache: Cache, loopback: Loopback, tmp_path: Path
+) -> None:
     declaration = _dataset(CONF / "dataset" / "colon.yaml")
     if not is_here(declaration, given_cache):
         pytest.skip("TRIMBENCH_CACHE does not hold the data set colon")
@@ -125,23 +120,12 @@ def test_colon_is_what_was_declared(given_cache: Cache) -> None:
     # Standardised within each tissue: all have the same mean and spread.
     assert dataset.features.mean(axis=1).std() < 1e-9
     assert not given_cache.writable.exists()
-
-
-def test_colon_from_an_r_file_is_what_was_declared(
-    given_cache: Cache, cache: Cache, loopback: Loopback, tmp_path: Path
-) -> None:
-    declaration = _dataset(CONF / "dataset" / "colon.yaml")
-    if not is_here(declaration, given_cache):
-        pytest.skip("TRIMBENCH_CACHE does not hold the data set colon")
-    values = load_dataset(declaration, given_cache)
-    colon = {"X": values.features.to_numpy(), "y": values.target.astype("int64").to_numpy()}
-    rdata.write_rda(tmp_path / "colon.rda", {"colon": colon}, compression="bzip2")
-    loopback.files["/colon.rda"] = (tmp_path / "colon.rda").read_bytes()
+    colon = {"X": dataset.features.to_numpy(), "y": dataset.target.astype("int64").to_numpy()}
+    loopback.files["/colon.rda"] = r_file(tmp_path, {"colon": colon}, compression="bzip2")
     assert isinstance(declaration.source, RSource)
     file = replace(declaration.source.file, url=loopback.url("/colon.rda"))
     moved = replace(declaration, source=replace(declaration.source, file=file))
     assert load_dataset(moved, cache).sha256 == declaration.facts.sha256
-    assert set(contents(cache.writable)) == {"files", "files/colon", "files/colon/colon.rda"}
 
 
 @pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
@@ -165,12 +149,17 @@ def test_network_files_come_from_two_fixed_commits() -> None:
     }
 
 
-def test_import_is_quick_and_declaring_needs_no_heavy_package() -> None:
-    script = (
-        "import sys, trimbench.papers.data.sources, trimbench.papers.data.declaration as d\n"
-        "d.declare_dataset('s', {'kind': 'bundled', 'dataset': 'digits'})\n"
-        "heavy = ('pandas', 'sklearn', 'openml', 'pooch', 'requests', 'scipy', 'rdata', 'xarray')\n"
-        "print([m for m in heavy if m in sys.modules])"
-    )
+LOADS = {
+    "import trimbench.papers.validation, trimbench.papers.configuration": ("pydantic", "numpy", "pandas", "hydra"),
+    "import trimbench.papers.data.sources, trimbench.papers.data.declaration as d\n"
+    "d.declare_dataset('s', {'kind': 'bundled', 'dataset': 'digits'})": (
+        *("pandas", "sklearn", "openml", "pooch", "requests", "scipy", "rdata", "xarray"),
+    ),
+}
+
+
+@pytest.mark.parametrize("code", LOADS)
+def test_import_is_quick_and_declaring_needs_no_heavy_package(code: str) -> None:
+    script = f"{code}\nimport sys\nprint([m for m in {LOADS[code]} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"

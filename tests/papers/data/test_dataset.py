@@ -19,6 +19,13 @@ def test_counts_of_classes_must_agree(classes: dict[str, int]) -> None:
         build_dataset("mine", Facts(classes=classes), TABLE, "y")
 
 
+def test_all_wrong_facts_are_named() -> None:
+    with pytest.raises(
+        FactsMismatch, match=r"rows: declared 5, got 3.*features: declared 2, got 1.*sha256: declared 11"
+    ):
+        build_dataset("mine", Facts(rows=5, features=2, sha256="1" * 64), TABLE, "y")
+
+
 def test_the_table_is_not_changed_and_not_shared() -> None:
     before = TABLE.copy()
     dataset = build_dataset("mine", Facts(), TABLE.assign(x=[0.5, 1.5, 2.5]), "y")

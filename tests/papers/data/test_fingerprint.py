@@ -95,44 +95,31 @@ def test_any_other_value_matters(table: tuple[pd.DataFrame, pd.Series], data: st
     assert fingerprint(*other) != fingerprint(features, target)
 
 
-@given(tables(), st.data())
-def test_order_of_rows_matters(table: tuple[pd.DataFrame, pd.Series], data: st.DataObject) -> None:
-    features, target = table
-    order = data.draw(st.permutations(range(len(features))))
-    other, other_target = features.iloc[order], target.iloc[order]
-    rows = lambda f, t: [tuple(map(str, row)) for row in f.assign(target=t).to_numpy()]  # noqa: E731
-    is_same = rows(other, other_target) == rows(features, target)
-    assert (fingerprint(other, other_target) == fingerprint(features, target)) == is_same
+TARGET = pd.Series(["a", "b"], name="class")
+FEATURES = pd.DataFrame({"number": [1.0, 2.0], "label": ["ab", "c"]})
 
 
-@pytest.mark.parametrize("renaming", [{"number": "numbers"}, {"number": "label", "label": "number"}])
-def test_names_matter(renaming: dict[str, str]) -> None:
-    features = pd.DataFrame({"number": [1.0, 2.0], "label": ["x", "y"]})
-    target = pd.Series(["a", "b"], name="class")
-    before = fingerprint(features, target)
-    assert fingerprint(features.rename(columns=renaming), target) != before
-    assert fingerprint(features, target.rename("other")) != before
-    assert fingerprint(features[["label", "number"]], target) != before
+@pytest.mark.parametrize(
+    ("features", "target"),
+    [
+        (FEATURES.rename(columns={"number": "numbers"}), TARGET),
+        (FEATURES.rename(columns={"number": "label", "label": "number"}), TARGET),
+        (FEATURES[["label", "number"]], TARGET),
+        (FEATURES, TARGET.rename("other")),
+        (FEATURES.assign(number=["1", "2"]), TARGET),
+        (FEATURES.assign(label=["a", "bc"]), TARGET),
+    ],
+)
+def test_names_kinds_and_ends_of_labels_matter(features: pd.DataFrame, target: pd.Series) -> None:
+    assert fingerprint(features, target) != fingerprint(FEATURES, TARGET)
 
 
-def test_numbers_and_their_texts_differ() -> None:
-    target = pd.Series(["a", "b"], name="class")
-    numbers, texts = pd.DataFrame({"x": [1.0, 2.0]}), pd.DataFrame({"x": ["1", "2"]})
-    assert fingerprint(numbers, target) != fingerprint(texts, target)
-    assert fingerprint(texts, pd.Series([1, 2], name="t")) == fingerprint(texts, pd.Series(["1", "2"], name="t"))
+def test_class_labels_count_as_text() -> None:
+    assert fingerprint(FEATURES, pd.Series([1, 2], name="t")) == fingerprint(FEATURES, pd.Series(["1", "2"], name="t"))
 
 
 def test_there_is_one_zero_and_one_nan() -> None:
-    target = pd.Series(["a", "b"], name="class")
     other_nan = np.frombuffer(struct.pack("<Q", 0xFFF8_0000_0000_0001), dtype="<f8")[0]
-    one = pd.DataFrame({"x": [0.0, np.nan]})
-    two = pd.DataFrame({"x": [-0.0, other_nan]})
-    assert fingerprint(one, target) == fingerprint(two, target)
+    one, two = pd.DataFrame({"x": [0.0, np.nan]}), pd.DataFrame({"x": [-0.0, other_nan]})
+    assert fingerprint(one, TARGET) == fingerprint(two, TARGET)
     assert np.signbit(two["x"][0]), "the data itself must not be changed"
-
-
-def test_labels_that_run_together_are_told_apart() -> None:
-    target = pd.Series(["a", "b"], name="class")
-    assert fingerprint(pd.DataFrame({"x": ["ab", "c"]}), target) != fingerprint(
-        pd.DataFrame({"x": ["a", "bc"]}), target
-    )

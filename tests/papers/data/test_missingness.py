@@ -26,16 +26,18 @@ def test_each_row_loses_exactly_as_many(n: int, fraction: float, rounding: Any, 
 
 
 @pytest.mark.parametrize(
-    ("n", "fraction", "count"), [(10, 0.7, 7), (100, 0.29, 29), (13, 0.2, 2), (12, 0.8, 9), (784, 1.0, 784)]
+    ("rounding", "n", "fractions", "counts"),
+    [
+        ("down", 10, [0.7, 0.8], [7, 8]),
+        ("down", 100, [0.29], [29]),
+        ("down", 13, [0.2], [2]),
+        ("down", 784, [1.0], [784]),
+        ("fifths", 13, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0, 2, 4, 6, 8, 10]),
+        ("fifths", 60, [0.2, 0.4, 0.6, 0.8], [12, 24, 36, 48]),
+    ],
 )
-def test_rounding_errors_do_not_count(n: int, fraction: float, count: int) -> None:
-    assert Missingness().n_missing(n, fraction) == count
-
-
-def test_fifths() -> None:
-    fifths = Missingness(rounding="fifths")
-    assert [fifths.n_missing(13, fraction) for fraction in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)] == [0, 2, 4, 6, 8, 10]
-    assert [fifths.n_missing(60, fraction) for fraction in (0.2, 0.4, 0.6, 0.8)] == [12, 24, 36, 48]
+def test_rounding_errors_do_not_count(rounding: Any, n: int, fractions: list[float], counts: list[int]) -> None:
+    assert [Missingness(rounding=rounding).n_missing(n, fraction) for fraction in fractions] == counts
 
 
 @pytest.mark.parametrize("fraction", [0.05, 0.3, 0.5, 0.99])

@@ -4,39 +4,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 import openml
 import pytest
-import requests
 
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.dataset import Dataset
 from trimbench.papers.data.errors import DataUnavailable
 from trimbench.papers.data.sources import load_dataset
 
-from .listing import contents
 from .loopback import DATASET_ID, PARQUET_PATH, Loopback
 from .toy import DESCRIPTION_PATH, SHA256, TOY, assert_is_toy
-
-
-def test_dead_server_is_asked_once(cache: Cache, closed_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    get = requests.get
-
-    def counting(url: str, **options: Any) -> requests.Response:
-        asked.append(options["timeout"])
-        return get(url, **options)
-
-    monkeypatch.setattr(requests, "get", counting)
-    dead = replace(cache, openml_server=f"{closed_address}/api/v1/xml")
-    for _ in range(3):
-        with pytest.raises(DataUnavailable, match="Connection refused"):
-            load_dataset(TOY, dead)
-    assert asked == [20]
-    assert contents(cache.writable) == {}
-    assert_is_toy(load_dataset(TOY, cache))
 
 
 def test_dead_storage_host_is_asked_once_and_arff_is_used(

@@ -7,17 +7,9 @@ from trimbench.papers.data.reachability import HostMemory, one_line_reason
 
 
 def _wrapped(cause: BaseException) -> RuntimeError:
-    try:
-        try:
-            raise cause
-        except type(cause) as inner:
-            raise ValueError("in the middle") from inner
-    except ValueError:
-        outer = RuntimeError("outside")
-        try:
-            raise outer
-        except RuntimeError as error:
-            return error
+    middle, outer = ValueError("in the middle"), RuntimeError("outside")
+    middle.__cause__, outer.__context__ = cause, middle
+    return outer
 
 
 @pytest.mark.parametrize(

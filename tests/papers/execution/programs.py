@@ -25,6 +25,10 @@ if __name__ == "__main__":
 """
 
 
+def squares(n: int) -> list[Job]:
+    return [Job.create(sample_jobs.square, {"x": x}) for x in range(n)]
+
+
 def run(executor: Executor, jobs: Sequence[Job]) -> dict[str, Record]:
     """Run jobs, each of which must give exactly one record; return these by key."""
     records: list[Record] = []

@@ -33,12 +33,6 @@ def test_text_reads_back_as_the_value_and_is_stable(value: Any) -> None:
     assert text.isascii()
 
 
-@given(json_values, json_values)
-def test_different_values_have_different_texts(left: Any, right: Any) -> None:
-    same = canonical_json(left, "value") == canonical_json(right, "value")
-    assert not same or left == right
-
-
 def test_text_is_the_expected_one() -> None:
     assert canonical_json({"b": (1, 1.0, True), "a": None, "é": "ü"}, "v") == (
         '{"a":null,"b":[1,1.0,true],"\\u00e9":"\\u00fc"}'
@@ -47,13 +41,7 @@ def test_text_is_the_expected_one() -> None:
 
 @pytest.mark.parametrize(
     ("scalar", "expected"),
-    [
-        (np.float64(0.1), 0.1),
-        (np.float32(0.5), 0.5),
-        (np.int64(3), 3),
-        (np.bool_(True), True),
-        (np.array(2), 2),
-    ],
+    [(np.float64(0.1), 0.1), (np.float32(0.5), 0.5), (np.int64(3), 3), (np.bool_(True), True), (np.array(2), 2)],
 )
 def test_numpy_scalars_become_python_numbers(scalar: Any, expected: Any) -> None:
     plain = to_plain(scalar, "x")
@@ -68,36 +56,22 @@ def test_the_copy_shares_nothing() -> None:
     assert original == {"rows": [[1, 2]]}
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float32("-inf"), np.float64("nan")])
-def test_numbers_must_be_finite(value: float) -> None:
-    with pytest.raises(ValueError, match=r"p\['grid'\]\[1\] must be a finite number, got .*; use None"):
-        canonical_json({"grid": [0.0, value]}, "p")
+NOT_FINITE = [float("nan"), float("inf"), np.float32("-inf"), np.float64("nan")]
+OTHER_TYPES = [
+    *(Path("data"), pd.DataFrame({"a": [1]}), np.zeros(3), {1, 2}, b"x", 1j, object(), np.datetime64("2020-01-01")),
+    frozenset(range(10_000)),
+]
 
 
 @pytest.mark.parametrize(
-    "value",
+    ("value", "error", "message"),
     [
-        Path("data"),
-        pd.DataFrame({"a": [1]}),
-        np.zeros(3),
-        {1, 2},
-        b"x",
-        1j,
-        object(),
-        np.datetime64("2020-01-01"),
+        *((value, ValueError, r"\['x'\]\[1\] must be a finite number, got .*; use None") for value in NOT_FINITE),
+        *((value, TypeError, r"\['x'\]\[1\] cannot be written as JSON: allowed are None, .*") for value in OTHER_TYPES),
+        ({1: 2}, TypeError, r"keys of p\['x'\]\[1\] must be str, got 1; write it as text"),
     ],
 )
-def test_other_types_are_refused_by_name(value: Any) -> None:
-    with pytest.raises(TypeError, match=r"p\['x'\] cannot be written as JSON: allowed are None, .*, got "):
-        canonical_json({"x": value}, "p")
-
-
-def test_keys_must_be_text() -> None:
-    with pytest.raises(TypeError, match=r"keys of p\['costs'\] must be str, got 1; write it as text"):
-        canonical_json({"costs": {1: 2}}, "p")
-
-
-def test_a_long_value_is_shortened_in_the_error() -> None:
-    with pytest.raises(TypeError) as caught:
-        canonical_json(frozenset(range(10_000)), "p")
+def test_what_has_no_json_form_is_refused_by_its_place(value: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        canonical_json({"x": [0.0, value]}, "p")
     assert len(str(caught.value)) < 400

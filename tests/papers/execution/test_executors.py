@@ -2,18 +2,15 @@ import multiprocessing
 import os
 import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from trimbench.papers.execution import Job, ProcessExecutor, Record, SerialExecutor
+from trimbench.papers.execution import Executor, Job, ProcessExecutor, Record, SerialExecutor
 
 from . import sample_jobs
-from .programs import run
-
-
-def squares(n: int) -> list[Job]:
-    return [Job.create(sample_jobs.square, {"x": x}) for x in range(n)]
+from .programs import run, squares
 
 
 def workers_alive() -> list[int | None]:
@@ -49,11 +46,21 @@ FAILURES = {
 }
 
 
-def test_exceptions_are_failures_with_short_tracebacks() -> None:
-    jobs = {kind: Job.create(sample_jobs.fail, {"kind": kind}) for kind in (*FAILURES, "rude", "interrupt")}
-    expected = FAILURES | {"rude": "RudeError: onetwo", "interrupt": "KeyboardInterrupt"}
+@pytest.mark.parametrize(
+    ("executor", "more"),
+    [
+        (SerialExecutor(), {}),
+        (
+            ProcessExecutor(workers=2, timeout=30),
+            {"rude": "RudeError: onetwo", "interrupt": "KeyboardInterrupt"},
+        ),
+    ],
+)
+def test_exceptions_are_failures_with_short_tracebacks(executor: Executor, more: dict[str, str]) -> None:
+    expected = FAILURES | more
+    jobs = {kind: Job.create(sample_jobs.fail, {"kind": kind}) for kind in expected}
     ok = squares(3)
-    records = run(ProcessExecutor(workers=2, timeout=30), [*jobs.values(), *ok])
+    records = run(executor, [*jobs.values(), *ok])
     for kind, text in expected.items():
         record = records[jobs[kind].key]
         assert record.status == "failed"
@@ -64,25 +71,12 @@ def test_exceptions_are_failures_with_short_tracebacks() -> None:
     assert all(records[job.key].ok for job in ok)
 
 
-def test_serial_exceptions_are_failures() -> None:
-    jobs = {kind: Job.create(sample_jobs.fail, {"kind": kind}) for kind in FAILURES}
-    records = run(SerialExecutor(), list(jobs.values()))
-    for kind, text in FAILURES.items():
-        assert records[jobs[kind].key].status == "failed"
-        assert text in str(records[jobs[kind].key].error)
-
-
 def test_serial_interrupt_propagates_after_what_is_done() -> None:
     jobs = [*squares(1), Job.create(sample_jobs.fail, {"kind": "interrupt"}), *squares(3)[1:]]
     records: list[Record] = []
     with pytest.raises(KeyboardInterrupt):
         SerialExecutor().run(jobs, records.append)
     assert [record.job for record in records] == jobs[:1]
-
-
-def test_a_result_without_json_form_is_a_failure() -> None:
-    job = Job.create(sample_jobs.bad_result, {"kind": "nan"})
-    assert "result['a']['b'] must be a finite number" in str(run(SerialExecutor(), [job])[job.key].error)
 
 
 def test_a_dead_worker_costs_one_job() -> None:
@@ -158,30 +152,31 @@ def test_workers_that_never_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -
     assert workers_alive() == []
 
 
-def test_an_error_of_the_caller_stops_the_workers() -> None:
-    def refuse(record: Record) -> None:
-        raise OSError("disk full")
-
-    jobs = [*squares(1), Job.create(sample_jobs.sleep, {"seconds": 60.0})]
-    started = time.perf_counter()
-    with pytest.raises(OSError, match="disk full"):
-        ProcessExecutor(workers=2).run(jobs, refuse)
-    assert time.perf_counter() - started < 15
-    assert workers_alive() == []
+def fill_the_disk() -> None:
+    raise OSError("disk full")
 
 
-def test_interrupt_stops_workers_and_keeps_what_is_done() -> None:
+def interrupt() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(("stop", "error"), [(fill_the_disk, OSError), (interrupt, KeyboardInterrupt)])
+def test_what_the_caller_raises_stops_workers_and_keeps_what_is_done(
+    stop: Callable[[], None], error: type[BaseException]
+) -> None:
     quick = squares(4)
-    jobs = [*quick, *(Job.create(sample_jobs.sleep, {"seconds": 60.0, "token": n}) for n in range(3))]
+    slow = [Job.create(sample_jobs.sleep, {"seconds": 60.0, "token": n}) for n in range(3)]
     records: list[Record] = []
 
-    def interrupt_after_four(record: Record) -> None:
+    def stop_after_four(record: Record) -> None:
         records.append(record)
         if len(records) == 4:
-            signal.raise_signal(signal.SIGINT)
+            stop()
 
-    with pytest.raises(KeyboardInterrupt):
-        ProcessExecutor(workers=2).run(jobs, interrupt_after_four)
+    started = time.perf_counter()
+    with pytest.raises(error):
+        ProcessExecutor(workers=2).run([*quick, *slow], stop_after_four)
+    assert time.perf_counter() - started < 30
     assert sorted(record.job.key for record in records) == sorted(job.key for job in quick)
     assert workers_alive() == []
 

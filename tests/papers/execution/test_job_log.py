@@ -27,18 +27,24 @@ SPOKEN = re.compile(
 )
 
 
+ENDS = {"ok": "ok", "failed": "failed", "rude": "failed", "timeout": "timeout", "killed": "crashed"}
+SPEAKING = [Job.create(sample_jobs.speak, {"end": end}) for end in ENDS]
+
+
+def check_ends_and_logs(found: dict[str, Record]) -> None:
+    """Check the records of the speaking jobs."""
+    assert [found[job.key].status for job in SPEAKING] == list(ENDS.values())
+    for job in SPEAKING:
+        assert SPOKEN.fullmatch(found[job.key].log), found[job.key].log
+
+
 def _show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
     """Show a warning as Python does; pytest records it instead."""
     sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
 
 
 def test_a_worker_keeps_all_that_a_job_writes_until_its_end(capfd: pytest.CaptureFixture[str]) -> None:
-    ends = {"ok": "ok", "failed": "failed", "rude": "failed", "timeout": "timeout", "killed": "crashed"}
-    jobs = {end: Job.create(sample_jobs.speak, {"end": end}) for end in ends}
-    found = run(ProcessExecutor(workers=1, timeout=3.0), list(jobs.values()))
-    assert {end: found[job.key].status for end, job in jobs.items()} == ends
-    for job in jobs.values():
-        assert SPOKEN.fullmatch(found[job.key].log), found[job.key].log
+    check_ends_and_logs(run(ProcessExecutor(workers=1, timeout=3.0), SPEAKING))
     assert capfd.readouterr() == ("", "")
 
 

@@ -50,35 +50,23 @@ def test_commit_and_dirty(tmp_path: Path) -> None:
 
 
 @needs_git
-def test_results_are_no_source(tmp_path: Path) -> None:
+def test_results_are_no_source_and_the_environment_of_a_hook_does_not_mislead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     git(tmp_path, "init", "--quiet")
     (tmp_path / "results").mkdir()
     (tmp_path / "results/table.csv").write_text("a\n")
-    assert _git_state(tmp_path) == (None, False)
-
-
-@needs_git
-def test_a_repository_around_the_package_is_not_its_own(tmp_path: Path) -> None:
-    git(tmp_path, "init", "--quiet")
-    (tmp_path / "inner").mkdir()
-    assert _git_state(tmp_path / "inner") == (None, None)
-
-
-@needs_git
-def test_the_environment_of_a_hook_does_not_mislead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    git(tmp_path, "init", "--quiet")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     assert _git_state(tmp_path) == (None, False)
+    assert _git_state(tmp_path / "results") == (None, None), "a repository around the package is not its own"
 
 
-def test_without_git_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".git").mkdir()
-    monkeypatch.setenv("PATH", os.devnull)
-    assert _git_state(tmp_path) == (None, None)
-
-
-def test_a_broken_repository_has_no_commit(tmp_path: Path) -> None:
+def test_without_git_or_with_a_broken_repository_there_is_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / ".git").write_text("gitdir: /nowhere/at/all")
+    assert _git_state(tmp_path) == (None, None)
+    monkeypatch.setenv("PATH", os.devnull)
     assert _git_state(tmp_path) == (None, None)
 
 

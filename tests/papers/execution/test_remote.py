@@ -14,7 +14,7 @@ from trimbench.papers.execution.remote import RemoteExecutor, TaskLost, run_task
 from trimbench.papers.execution.workers import execute
 
 from . import sample_jobs
-from .programs import run
+from .programs import run, squares
 
 
 class Pretended:
@@ -57,10 +57,6 @@ def cluster(tmp_path: Path) -> Iterator[Pretended]:
     pretended.append(Pretended(tmp_path))
     yield pretended[-1]
     pretended.clear()
-
-
-def squares(n: int) -> list[Job]:
-    return [Job.create(sample_jobs.square, {"x": x}) for x in range(n)]
 
 
 def test_jobs_are_cut_into_tasks_of_which_so_many_run(cluster: Pretended) -> None:

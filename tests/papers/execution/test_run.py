@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.execution import Executor, Job, JobStore, ProcessExecutor, Record, SerialExecutor, run_jobs
+from trimbench.papers.execution import Job, JobStore, Record, SerialExecutor, run_jobs
 
 from . import sample_jobs
 from .programs import is_alive, start_program, wait_for
@@ -32,59 +32,50 @@ class NoExecutor:
         raise AssertionError("nothing may run")
 
 
-class LosingExecutor:
-    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None]) -> None:
-        SerialExecutor().run(jobs[1:], on_record)
-
-
 def sweep(n: int, seconds: float = 0.0) -> list[Job]:
     return [Job.create(sample_jobs.draw, {"repetition": k, "seconds": seconds}) for k in range(n)]
 
 
-def test_order_duplicates_and_storing(store: JobStore) -> None:
-    jobs = sweep(3)
+FAILING = Job.create(sample_jobs.fail, {"kind": "plain"})
+
+
+def ran(jobs: Sequence[Job], store: JobStore, cache_mode: str = "default") -> tuple[list[Record], list[Job]]:
+    """Run a sweep; return its records, and the jobs that ran for it."""
     executor = CountingExecutor()
-    records = run_jobs([jobs[2], jobs[0], jobs[2], jobs[1]], store, executor, progress=False)
+    return run_jobs(jobs, store, executor, cache_mode=cache_mode, progress=False), executor.ran
+
+
+def test_order_duplicates_and_storing(store: JobStore) -> None:
+    assert run_jobs([], store, NoExecutor(), progress=False) == []
+    jobs = sweep(3)
+    records, new = ran([jobs[2], jobs[0], jobs[2], jobs[1]], store)
     assert [record.job for record in records] == [jobs[2], jobs[0], jobs[2], jobs[1]]
-    assert executor.ran == [jobs[2], jobs[0], jobs[1]]
+    assert new == [jobs[2], jobs[0], jobs[1]]
     assert not any(record.cached for record in records)
     assert store.successes(jobs) == {record.job.key: record for record in records}
 
 
-def test_a_rerun_takes_successes_from_the_store(store: JobStore) -> None:
-    first = run_jobs(sweep(3), store, SerialExecutor(), progress=False)
-    executor = CountingExecutor()
-    second = run_jobs(sweep(5), store, executor, progress=False)
-    assert executor.ran == sweep(5)[3:]
-    assert [record.cached for record in second] == [True, True, True, False, False]
-    assert second[:3] == first
-    assert run_jobs(sweep(5), store, NoExecutor(), progress=False) == second
-
-
-def test_failures_are_stored_and_run_again(store: JobStore) -> None:
-    jobs = [*sweep(1), Job.create(sample_jobs.fail, {"kind": "plain"})]
-    run_jobs(jobs, store, SerialExecutor(), progress=False)
-    failure = store.get(jobs[1])
-    assert failure is not None
-    assert failure.status == "failed"
-    executor = CountingExecutor()
-    again = run_jobs(jobs, store, executor, progress=False)
-    assert executor.ran == jobs[1:]
-    assert [(record.status, record.cached) for record in again] == [("ok", True), ("failed", False)]
+def test_a_rerun_takes_successes_from_the_store_and_runs_failures_again(store: JobStore) -> None:
+    first, _ = ran([*sweep(3), FAILING], store)
+    assert [record.status for record in first] == ["ok", "ok", "ok", "failed"]
+    assert store.get(FAILING) == first[3]
+    second, new = ran([*sweep(5), FAILING], store)
+    assert new == [*sweep(5)[3:], FAILING]
+    assert [record.cached for record in second] == [True, True, True, False, False, False]
+    assert second[:3] == first[:3]
+    assert run_jobs(sweep(5), store, NoExecutor(), progress=False) == second[:5]
 
 
 def test_ignore_runs_all_again(store: JobStore) -> None:
-    run_jobs(sweep(2), store, SerialExecutor(), progress=False)
-    executor = CountingExecutor()
-    records = run_jobs(sweep(2), store, executor, cache_mode="ignore", progress=False)
-    assert executor.ran == sweep(2)
+    ran(sweep(2), store)
+    records, new = ran(sweep(2), store, "ignore")
+    assert new == sweep(2)
     assert not any(record.cached for record in records)
 
 
 def test_only_runs_nothing_and_needs_no_writable_folder(store: JobStore, tmp_path: Path) -> None:
-    failing = Job.create(sample_jobs.fail, {"kind": "plain"})
-    run_jobs([*sweep(1), failing], store, SerialExecutor(), progress=False)
-    records = run_jobs([*sweep(2), failing], store, NoExecutor(), cache_mode="only")
+    ran([*sweep(1), FAILING], store)
+    records = run_jobs([*sweep(2), FAILING], store, NoExecutor(), cache_mode="only")
     assert [(record.status, record.cached) for record in records] == [
         ("ok", True),
         ("missing", False),
@@ -107,43 +98,21 @@ def test_an_unwritable_store_is_found_before_anything_runs(tmp_path: Path) -> No
         run_jobs(sweep(1), JobStore(tmp_path / "file"), NoExecutor(), progress=False)
 
 
+class LosingExecutor:
+    def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None]) -> None:
+        SerialExecutor().run(jobs[1:], on_record)
+
+
 def test_an_executor_that_loses_jobs_is_reported(store: JobStore) -> None:
     with pytest.raises(RuntimeError, match="must give a record for every job, got none for 1: "):
         run_jobs(sweep(3), store, LosingExecutor(), progress=False)
     assert len(store.successes(sweep(3))) == 2
 
 
-def test_no_jobs_no_records(store: JobStore) -> None:
-    assert run_jobs([], store, NoExecutor(), progress=False) == []
-
-
-@pytest.mark.parametrize("executor", [SerialExecutor(), ProcessExecutor(workers=2)])
-def test_each_record_is_stored_as_it_arrives(store: JobStore, executor: Executor) -> None:
-    jobs = sweep(4)
-    n_stored: list[int] = []
-
-    class Watching:
-        def run(self, jobs: Sequence[Job], on_record: Callable[[Record], None]) -> None:
-            def watch(record: Record) -> None:
-                on_record(record)
-                n_stored.append(len(store.successes(jobs)))
-
-            executor.run(jobs, watch)
-
-    run_jobs(jobs, store, Watching(), progress=False)
-    assert n_stored == [1, 2, 3, 4]
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def test_without_a_terminal_there_are_two_lines(store: JobStore, capsys: pytest.CaptureFixture[str]) -> None:
-    jobs = [*sweep(2), Job.create(sample_jobs.fail, {"kind": "plain"})]
-    run_jobs(sweep(1), store, SerialExecutor(), progress=False)
+    ran(sweep(1), store)
     assert capsys.readouterr().err == ""
-    run_jobs(jobs, store, SerialExecutor(), label="table 6")
+    run_jobs([*sweep(2), FAILING], store, SerialExecutor(), label="table 6")
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "table 6: 1 stored, 2 to run"
     assert lines[1].startswith("table 6: 2 of 2 run in ")
@@ -154,9 +123,10 @@ def test_without_a_terminal_there_are_two_lines(store: JobStore, capsys: pytest.
 
 
 def test_on_a_terminal_there_is_a_bar_with_failures(store: JobStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Terminal()
+    screen = io.StringIO()
+    screen.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(sys, "stderr", screen)
-    run_jobs([*sweep(2), Job.create(sample_jobs.fail, {"kind": "plain"})], store, SerialExecutor(), label="sweep")
+    run_jobs([*sweep(2), FAILING], store, SerialExecutor(), label="sweep")
     assert "sweep: 100%" in screen.getvalue()
     assert "3/3" in screen.getvalue()
     assert "failed=1" in screen.getvalue()
@@ -178,9 +148,8 @@ def test_after_a_kill_exactly_the_rest_runs(
     programs[0].wait()
     stored = JobStore(store.folder).successes(jobs)
     assert n_before <= len(stored) < 20
-    executor = CountingExecutor()
-    records = run_jobs(jobs, JobStore(store.folder), executor, progress=False)
-    assert executor.ran == [job for job in jobs if job.key not in stored]
+    records, new = ran(jobs, JobStore(store.folder))
+    assert new == [job for job in jobs if job.key not in stored]
     assert [record.cached for record in records] == [job.key in stored for job in jobs]
     assert [record.result for record in records] == [sample_jobs.draw(**job.parameters) for job in jobs]
     assert len(list(store.folder.rglob("*.*"))) == 20, "nothing but records"

@@ -12,8 +12,8 @@ from trimbench.papers.execution import Job, Record, SerialExecutor
 from trimbench.papers.execution.slurm_cluster import SlurmExecutor
 
 from . import sample_jobs
-from .programs import run
-from .test_job_log import SPOKEN
+from .programs import run, squares
+from .test_job_log import SPEAKING, check_ends_and_logs
 
 # submitit leaves the processes of its local cluster to the garbage collector.
 pytestmark = [
@@ -34,17 +34,12 @@ def test_rows_are_those_of_the_serial_executor_and_a_bad_job_costs_one(local: di
     jobs = [Job.create(sample_jobs.draw, {"repetition": n}) for n in range(5)]
     failing = Job.create(sample_jobs.fail, {"kind": "plain"})
     deadly = Job.create(sample_jobs.die, {"how": "7"})
-    ends = {"ok": "ok", "failed": "failed", "timeout": "timeout", "killed": "crashed"}
-    speaking = {end: Job.create(sample_jobs.speak, {"end": end}) for end in ends}
-    executor = SlurmExecutor(**local, jobs_per_task=6, timeout=3.0)
-    found = run(executor, [failing, deadly, *speaking.values(), *jobs])
+    found = run(SlurmExecutor(**local, jobs_per_task=6, timeout=3.0), [failing, deadly, *SPEAKING, *jobs])
     expected = run(SerialExecutor(), jobs)
     assert {job.key: found[job.key].result for job in jobs} == {key: record.result for key, record in expected.items()}
     assert found[failing.key].status == "failed"
     assert found[deadly.key].status == "crashed"
-    assert {end: found[job.key].status for end, job in speaking.items()} == ends
-    for job in speaking.values():
-        assert SPOKEN.fullmatch(found[job.key].log), found[job.key].log
+    check_ends_and_logs(found)
     assert not Path(local["folder"]).exists(), "no task was lost, so nothing of them is kept"
 
 
@@ -67,35 +62,27 @@ def test_jobs_of_a_lost_task_run_again_and_its_logs_stay(local: dict[str, Any], 
 def test_a_task_that_cannot_run_gives_the_reason(
     local: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = [Job.create(sample_jobs.square, {"x": x}) for x in range(2)]
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     (tmp_path / "pebble.py").write_text("raise ImportError('no pebble here')")
-    found = run(SlurmExecutor(**local, retries=0), jobs)
+    found = run(SlurmExecutor(**local, retries=0), squares(2))
     assert [record.error for record in found.values()] == [
         "the task ended without a result: RuntimeError: ImportError: no pebble here"
     ] * 2
-
-
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    (tmp_path / "taken").write_text("a file")
-    with pytest.raises(RuntimeError, match=r"the tasks could not be given to 'slurm': .*taken"):
-        SlurmExecutor(folder=str(tmp_path / "taken")).run([Job.create(sample_jobs.square, {"x": 1})], print)
 
 
 def test_an_end_of_the_run_cancels_the_tasks(local: dict[str, Any], tmp_path: Path) -> None:
     def interrupt(_: Record) -> None:
         raise KeyboardInterrupt
 
-    jobs = [
-        Job.create(sample_jobs.square, {"x": 1}),
-        Job.create(sample_jobs.announce, {"folder": str(tmp_path), "token": 5}),
-    ]
+    jobs = [*squares(1), Job.create(sample_jobs.announce, {"folder": str(tmp_path), "token": 5})]
     with pytest.raises(KeyboardInterrupt):
         SlurmExecutor(**local, jobs_per_task=1).run(jobs, interrupt)
     assert not list(tmp_path.rglob("*.pkl"))
 
 
-def test_without_slurm_the_error_gives_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_that_cannot_be_given_to_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "taken").write_text("a file")
     monkeypatch.setenv("PATH", os.devnull)
-    with pytest.raises(RuntimeError, match=r"the tasks could not be given to 'slurm'.*use executor=processes"):
-        SlurmExecutor(folder=str(tmp_path)).run([Job.create(sample_jobs.square, {"x": 1})], print)
+    for folder, reason in (("taken", "taken"), ("free", "use executor=processes")):
+        with pytest.raises(RuntimeError, match=rf"the tasks could not be given to 'slurm': .*{reason}"):
+            SlurmExecutor(folder=str(tmp_path / folder)).run(squares(1), print)

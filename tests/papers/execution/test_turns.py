@@ -13,9 +13,8 @@ import pytest
 
 from trimbench.papers.execution import Job, JobStore, Record, SerialExecutor, run_jobs
 
-from . import sample_jobs
 from .programs import start_program, wait_for
-from .test_run import CountingExecutor, NoExecutor, sweep
+from .test_run import FAILING, CountingExecutor, NoExecutor, ran, sweep
 
 
 class HeldExecutor:
@@ -34,7 +33,7 @@ class HeldExecutor:
 def test_records_of_another_run_are_waited_for_and_taken(
     store: JobStore, capsys: pytest.CaptureFixture[str], cache_mode: str
 ) -> None:
-    theirs = [*sweep(2), Job.create(sample_jobs.fail, {"kind": "plain"})]
+    theirs = [*sweep(2), FAILING]
     held, executor = HeldExecutor(), CountingExecutor()
     other = threading.Thread(target=run_jobs, args=(theirs, store, held), kwargs={"progress": False})
     other.start()
@@ -63,9 +62,9 @@ def test_a_job_that_ended_while_it_was_planned_is_not_repeated(
         SerialExecutor().run(sweep(1), self.put)
 
     monkeypatch.setattr(JobStore, "ensure_writable", finish_elsewhere)
-    executor = CountingExecutor()
-    assert all(record.ok for record in run_jobs(sweep(2), store, executor, progress=False))
-    assert executor.ran == sweep(2)[1:]
+    records, new = ran(sweep(2), store)
+    assert all(record.ok for record in records)
+    assert new == sweep(2)[1:]
 
 
 def test_an_error_ends_the_turn(store: JobStore) -> None:
@@ -92,15 +91,15 @@ def test_two_programs_run_each_job_once(store: JobStore, marks: Path, programs: 
 def test_the_turn_of_a_killed_program_ends_at_once(
     store: JobStore, marks: Path, programs: list[subprocess.Popen[str]]
 ) -> None:
-    for _ in range(2):
-        programs.append(start_program(store.folder, "serial", "leave_a_mark", "token", 20, {"folder": str(marks)}))
+    for _ in range(2):  # the first has work for 6 seconds, in which the second starts
+        programs.append(start_program(store.folder, "serial", "leave_a_mark", "token", 60, {"folder": str(marks)}))
         wait_for(lambda: len(list(store.folder.glob("??/*.json"))) >= 3)
     assert programs[1].stderr is not None
     assert any("waiting for another program" in line for line in programs[1].stderr)
     programs[0].kill()
     killed = time.monotonic()
     assert programs[1].wait(timeout=60) == 0
-    assert time.monotonic() - killed < 20
+    assert time.monotonic() - killed < 30
     counts = count(marks)
-    assert set(counts) == {str(token) for token in range(20)}
-    assert sum(counts.values()) <= 21, "only the job that was running runs again"
+    assert set(counts) == {str(token) for token in range(60)}
+    assert sum(counts.values()) <= 61, "only the job that was running runs again"

@@ -1,0 +1,74 @@
+"""Data that the loopback server offers in each way of fetching, and what a cache then holds."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import rdata
+
+from trimbench.papers.data.declaration import DatasetDeclaration, declare_dataset
+from trimbench.papers.data.fingerprint import fingerprint
+
+from . import toy
+from .loopback import ARFF_PATH, DATASET_ID, FILE_BODY, FILE_PATH, PARQUET_PATH, Loopback
+
+R_PATH = "/plain/tissues.rda"
+X = np.array([[0.1, -2.0], [1 / 3, 4e-17], [5.5, 6.0]])
+Y = np.array([0, 1, 1])
+TISSUES_SHA256 = fingerprint(pd.DataFrame(X, columns=["gene1", "gene2"]), pd.Series(["0", "1", "1"], name="class"))
+TABLE_SHA256 = fingerprint(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), pd.Series(["yes", "no"], name="label"))
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A data set, what messages call it, and the path on the server of each file that the cache gets."""
+
+    declaration: DatasetDeclaration
+    title: str
+    files: dict[str, str]
+
+
+def offered(kind: str, loopback: Loopback, folder: Path) -> Offer:
+    """Make the server offer a data set as a plain "file", as "openml" (ARFF), as "parquet" or as a file of "r"."""
+    if kind == "file":
+        file = {"path": "plain/t.csv", "url": loopback.url(FILE_PATH), "sha256": hashlib.sha256(FILE_BODY).hexdigest()}
+        mapping = {"kind": "csv", "file": file, "target": "label", "facts": {"sha256": TABLE_SHA256}}
+        return Offer(declare_dataset("table", mapping), "file 'plain/t.csv'", {"files/plain/t.csv": FILE_PATH})
+    if kind == "r":
+        loopback.files[R_PATH] = r_file(folder, {"tissues": {"X": X, "y": Y}})
+        return Offer(tissues(loopback), "data set 'tissues'", {"files/t/tissues.rda": R_PATH})
+    loopback.parquet = kind == "parquet"
+    files = {
+        f"{toy.FOLDER}/description.xml": toy.DESCRIPTION_PATH,
+        f"{toy.FOLDER}/features.xml": toy.FEATURES_PATH,
+        **(
+            {f"{toy.FOLDER}/dataset_{DATASET_ID}.pq": PARQUET_PATH}
+            if loopback.parquet
+            else {f"{toy.FOLDER}/dataset.arff": ARFF_PATH}
+        ),
+    }
+    return Offer(toy.TOY, f"data set 'toy' (OpenML {DATASET_ID})", files)
+
+
+def r_file(folder: Path, objects: dict[str, Any], **options: Any) -> bytes:
+    """Return objects as R stores them."""
+    rdata.write_rda(folder / "written.rda", objects, **options)
+    return (folder / "written.rda").read_bytes()
+
+
+def tissues(loopback: Loopback, **more: Any) -> DatasetDeclaration:
+    """Declare the data set of the R file on the server."""
+    mapping = {
+        "kind": "r",
+        "target": "class",
+        "prefix": "gene",
+        "labels": "y",
+        "file": {"path": "t/tissues.rda", "url": loopback.url(R_PATH)},
+        "facts": {"rows": 3, "features": 2, "classes": {"0": 1, "1": 2}, "sha256": TISSUES_SHA256},
+    }
+    return declare_dataset("tissues", mapping | more)

@@ -148,87 +148,60 @@ CLASSES = pd.Series(["a", "b", "a"])
 
 
 @pytest.mark.parametrize(
-    ("features", "target", "options", "message"),
+    ("changes", "message"),
     [
-        (GOOD, CLASSES, {"smoothing": -1.0}, "smoothing must be a finite number >= 0, got -1.0; 1 is Laplace's rule"),
-        (GOOD, CLASSES, {"smoothing": np.nan}, "smoothing must be a finite number >= 0, got nan"),
-        (GOOD, CLASSES, {"smoothing": np.inf}, "smoothing must be a finite number >= 0, got inf"),
-        (GOOD, CLASSES, {"missing": "drop"}, "missing must be 'error' or 'ignore', got 'drop'"),
+        ({"smoothing": -1.0}, "smoothing must be a finite number >= 0, got -1.0; 1 is Laplace's rule"),
+        ({"smoothing": np.nan}, "smoothing must be a finite number >= 0, got nan"),
+        ({"smoothing": np.inf}, "smoothing must be a finite number >= 0, got inf"),
+        ({"missing": "drop"}, "missing must be 'error' or 'ignore', got 'drop'"),
         (
-            GOOD.iloc[:0],
-            CLASSES.iloc[:0],
-            {},
+            {"features": GOOD.iloc[:0], "target": CLASSES.iloc[:0]},
             "features and target must have the same number of rows, at least one, got 0 and 0",
         ),
         (
-            GOOD,
-            CLASSES.iloc[:2],
-            {},
+            {"target": CLASSES.iloc[:2]},
             "features and target must have the same number of rows, at least one, got 3 and 2",
         ),
         (
-            GOOD,
-            CLASSES.iloc[[2, 1, 0]],
-            {},
+            {"target": CLASSES.iloc[[2, 1, 0]]},
             "features and target must have their rows in the same order, got the same row labels in another order; "
             "use target.loc[features.index], or target.reset_index(drop=True) if the order is meant",
         ),
         (
-            pd.DataFrame({"x": ["p", None, np.nan]}),
-            CLASSES,
-            {},
+            {"features": pd.DataFrame({"x": ["p", None, np.nan]})},
             "feature 'x' must have no missing values, got NaN in 2 of 3 rows; drop those rows, make 'missing' a value",
         ),
-        (GOOD, pd.Series(["a", None, "b"]), {}, "target must have no missing values, got NaN in 1 of 3 rows"),
+        ({"target": pd.Series(["a", None, "b"])}, "target must have no missing values, got NaN in 1 of 3 rows"),
         (
-            GOOD,
-            pd.Series(["a", None, "b"]),
-            {"missing": "ignore"},
+            {"target": pd.Series(["a", None, "b"]), "missing": "ignore"},
             "target must have no missing values, got NaN in 1 of 3 rows",
         ),
         (
-            pd.DataFrame({"x": [np.nan] * 3}),
-            CLASSES,
-            {"missing": "ignore"},
+            {"features": pd.DataFrame({"x": [np.nan] * 3}), "missing": "ignore"},
             "feature 'x' must have at least one value that is not missing, got none; drop the column",
         ),
         (
-            pd.DataFrame({"x": ["p", None, "q"]}),
-            CLASSES,
-            {"missing": "ignore", "smoothing": 0},
+            {"features": pd.DataFrame({"x": ["p", None, "q"]}), "missing": "ignore", "smoothing": 0},
             "feature 'x' must be observed in every class when smoothing is 0, got no value in class 'b'",
         ),
         (
-            pd.DataFrame([[1, 2]] * 3, columns=["x", "x"]),
-            CLASSES,
-            {},
+            {"features": pd.DataFrame([[1, 2]] * 3, columns=["x", "x"])},
             "feature_names and class_variable must be distinct, got 'x' more than once; rename one of them",
         ),
         (
-            pd.DataFrame([[1, 2]] * 3, columns=["1", 1]),
-            CLASSES,
-            {},
+            {"features": pd.DataFrame([[1, 2]] * 3, columns=["1", 1])},
             "feature_names and class_variable must be distinct, got '1' more than once",
         ),
+        ({"target": CLASSES.rename("x")}, "feature_names and class_variable must be distinct, got 'x' more than once"),
         (
-            GOOD,
-            CLASSES.rename("x"),
-            {},
-            "feature_names and class_variable must be distinct, got 'x' more than once",
-        ),
-        (
-            pd.DataFrame({"x": [1, "1", 2]}, dtype=object),
-            CLASSES,
-            {},
+            {"features": pd.DataFrame({"x": [1, "1", 2]}, dtype=object)},
             "value_names of 'x' must be distinct, got '1' more than once; rename one of them",
         ),
     ],
 )
-def test_unusable_tables_are_refused(
-    features: pd.DataFrame, target: pd.Series, options: dict[str, Any], message: str
-) -> None:
+def test_unusable_tables_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        tb.learn_naive_bayes(features, target, **options)
+        tb.learn_naive_bayes(**{"features": GOOD, "target": CLASSES, **changes})
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 2], [5, 6, 7], ["i", "j", "k"], [0, 0, 1]])

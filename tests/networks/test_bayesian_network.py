@@ -1,9 +1,8 @@
-"""Bayesian networks: checks, structure, sampling against exact probabilities, files."""
+"""Bayesian networks: checks, structure, sampling against exact probabilities, names of files."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import os
 import re
@@ -14,10 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 import trimbench as tb
-from tests.networks.random_models import networks
 
 STATES = {"rain": ["yes", "no"], "sprinkler": ["on", "off"], "grass": ["dry", "damp", "wet"]}
 PARENTS = {"grass": ["rain", "sprinkler"], "sprinkler": ["rain"]}
@@ -120,16 +117,6 @@ def test_a_network_that_makes_no_sense_is_refused(part: str, changes: dict[Any, 
         tb.BayesianNetwork(**parts)
 
 
-@given(network=networks())
-@settings(max_examples=60, deadline=None)
-def test_save_and_read_keep_every_bit(network: tb.BayesianNetwork, tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.getbasetemp() / "network.json"
-    network.save(path)
-    again = tb.BayesianNetwork.read(path)
-    assert same(again, network)
-    assert again.sample(5, np.random.default_rng(0)).equals(network.sample(5, np.random.default_rng(0)))
-
-
 def test_sampled_frequencies_are_the_probabilities() -> None:
     n_rows = 20_000
     network = lawn()
@@ -208,45 +195,6 @@ def test_no_rows_and_fewer() -> None:
         lawn().sample(-1, np.random.default_rng(0))
 
 
-def node(**changes: Any) -> dict[str, Any]:
-    return {"name": "v", "states": ["0", "1"], "parents": [], "table": [0.5, 0.5]} | changes
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("not JSON", "must be a JSON file with format 'trimbench.BayesianNetwork/1': Expecting value"),
-        ({"format": "trimbench.NaiveBayes/1"}, "must have format 'trimbench.BayesianNetwork/1', got 'trimbench.Naive"),
-        ({}, "must have format 'trimbench.BayesianNetwork/1', got None"),
-        ({"nodes": [{"name": "v"}]}, "lacks an entry or has one of the wrong type: KeyError('states')"),
-        ({"nodes": 3}, "lacks an entry or has one of the wrong type: TypeError"),
-        ({"nodes": [node(parents=None)]}, "lacks an entry or has one of the wrong type: TypeError"),
-        ({"nodes": [node(name=["v"])]}, ": nodes must be non-empty strings, got ['v']"),
-        ({"nodes": [node(), node()]}, ": nodes must be distinct, got 'v' more than once; rename one of them"),
-        ({"nodes": [node(parents=["w"])]}, ": parents of 'v' must be among ['v'], got 'w'"),
-        ({"nodes": [node(table=[0.5, 0.4])]}, ": table of 'v' must sum to 1"),
-    ],
-)
-def test_a_file_without_a_network_is_named(tmp_path: Path, content: Any, message: str) -> None:
-    path = tmp_path / "network.json"
-    if isinstance(content, dict):
-        content = json.dumps(({"format": "trimbench.BayesianNetwork/1"} if "nodes" in content else {}) | content)
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        tb.BayesianNetwork.read(path)
-    assert str(caught.value).startswith(str(path))
-
-
-def test_every_way_to_cut_a_file_short_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "network.json"
-    lawn().save(path)
-    text = path.read_text(encoding="utf-8")
-    for length in range(len(text) - 1):  # only the newline at the end may be lost
-        path.write_text(text[:length], encoding="utf-8")
-        with pytest.raises(ValueError, match=re.escape(str(path))):
-            tb.BayesianNetwork.read(path)
-
-
 def test_an_unknown_ending_is_refused_before_the_file_is_opened(tmp_path: Path) -> None:
     message = (
         r"path must end in \.json, \.erg, \.uai, \.bif, \.xmlbif, \.xml, or one of the latter and \.gz, "
@@ -258,17 +206,3 @@ def test_an_unknown_ending_is_refused_before_the_file_is_opened(tmp_path: Path) 
     for ending in ("JSON", "erg", "erg.gz", "UAI", "bif", "xmlbif", "xml"):
         with pytest.raises(FileNotFoundError):
             tb.BayesianNetwork.read(tmp_path / f"absent.{ending}")
-
-
-def test_a_failed_save_leaves_the_old_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "network.json"
-    lawn().save(path)
-
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("trimbench.networks.json_files.json.dump", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        tb.BayesianNetwork({"v": ["0"]}, {}, {"v": [1.0]}).save(path)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["network.json"]
-    assert same(tb.BayesianNetwork.read(path), lawn())

@@ -68,13 +68,6 @@ def test_the_formula_of_laplace() -> None:
     assert model.class_variable == "class"
 
 
-def test_no_smoothing_is_the_relative_frequency() -> None:
-    features = pd.DataFrame({"x": ["p", "p", "q", "r"]})
-    model = tb.learn_naive_bayes(features, pd.Series(["a", "a", "a", "b"]), smoothing=0)
-    np.testing.assert_allclose(model.likelihoods[0], [[2 / 3, 1 / 3, 0], [0, 0, 1]])
-    np.testing.assert_allclose(model.prior, [0.75, 0.25])
-
-
 def test_unused_categories_are_values_and_keep_their_order() -> None:
     features = pd.DataFrame({"x": pd.Categorical(["low", "high"], categories=["low", "middle", "high"])})
     target = pd.Series(pd.Categorical(["b", "b"], categories=["b", "a"]), name="y")

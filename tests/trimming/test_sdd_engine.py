@@ -106,20 +106,6 @@ def test_fifty_random_networks_equal_full_enumeration() -> None:
     assert seen_multi > 10
 
 
-@pytest.mark.parametrize("coarse", [False, True])
-def test_naive_bayes_equals_its_own_enumeration(coarse: bool) -> None:
-    rng = np.random.default_rng(3)
-    for threshold in (0.3, 0.5):
-        classifier = brute_force.random_classifier(rng, [2, 3, 2, 4], threshold, coarse=coarse)
-        model = classifier.model
-        engine = SddEngine.build(model.to_network(), model.class_variable, "0", classifier.features, threshold)
-        for kept in subsets(4):
-            potential = brute_force.potential_agreement(classifier, kept)
-            assert potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
-            achievable = brute_force.achievable_agreement(classifier, kept)
-            assert engine.best_cut(kept).agreement == pytest.approx(achievable, abs=1e-9)
-
-
 def test_the_search_runs_on_the_engine() -> None:
     rng = np.random.default_rng(8)
     classifier = brute_force.random_classifier(rng, [2, 2, 3, 2, 2, 2], 0.4)

@@ -137,17 +137,6 @@ def test_nothing_but_constant_columns_without_smoothing(solver: str, real: list[
     np.testing.assert_allclose(model.predict_proba([[np.nan] * 3]), classifier.predict_proba([values]), atol=1e-15)
 
 
-@needs_cvxpy
-@pytest.mark.parametrize("smoothing", [0.0, 1.0])
-def test_newton_and_cvxpy_agree_without_discrete_features(smoothing: float) -> None:
-    rng = np.random.default_rng(17)
-    X = rng.normal(size=(100, 2))
-    classifier = LogisticRegression().fit(X, X[:, 0] + rng.normal(size=100) > 0)
-    newton, cvxpy = (tb.conform(classifier, X, s, smoothing, real=[0, 1]) for s in ("newton", "cvxpy"))
-    hidden = np.where(rng.random(X.shape) < 0.5, np.nan, X)
-    np.testing.assert_allclose(cvxpy.predict_proba(hidden), newton.predict_proba(hidden), atol=1e-6)
-
-
 def test_constant_columns_without_smoothing() -> None:
     rng = np.random.default_rng(10)
     X = np.column_stack([rng.random((50, 3)) < 0.5, np.zeros(50), np.ones(50)]).astype(float)

@@ -37,6 +37,8 @@ DAMAGE = [
     ("bif", "yes, no", "yes, yes", 6, "the number of states must be that of ['yes', 'yes'], all distinct, got '2'"),
     ("bif", "type discrete [ 3 ]", "type continuous [ 3 ]", 11, "'discrete' must follow, got 'continuous'"),
     ("bif", "  type discrete [ 3 ] { dry, damp, wet };\n", "", 11, "a variable must have a type, got '}'"),
+    ("bif", "wet };", "wet }; type discrete [ 1 ] { x };", 11, "a variable must have one type, got 'type'"),
+    ("bif", "(no, on) 0.1, 0.5, 0.4;", "property x", 25, "';' must follow a property, got the end of the file"),
     ("bif", "variable grass", "variable rain", 10, "the variable 'rain' must be declared once, got 'variable'"),
     ("bif", "variable grass", "node grass", 10, "'variable' or 'probability' must follow, got 'node'"),
     ("bif", "( grass |", "( rain |", 19, "the probabilities of 'rain' must be stated once"),
@@ -77,6 +79,7 @@ DAMAGE = [
     ("erg", "0.2 0.8", "0.0 0.0", None, "tables into which evidence was entered are not conditional distributions"),
     ("uai", "1 0\n", "2 0 0\n", None, "the table of variable 0 must have 4 entries"),
     ("xmlbif", "<FOR>rain</FOR>\n", "<FOR>rain</FOR>\n<GIVEN>rain</GIVEN>\n", None, "must have 4 numbers"),
+    ("xmlbif", XMLBIF[XMLBIF.rindex("<DEF") : XMLBIF.rindex("</NET")], "", None, "a definition, got none for 'grass'"),
     ("xmlbif", "US-ASCII", "no-such-code", None, "must be an XML file: "),
     ("xmlbif", "</BIF>", "", None, "must be an XML file: no element found: line 44, column 0; is it cut short?"),
     (

@@ -9,13 +9,8 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.trimming import brute_force
-from trimbench.trimming.engines import make_engine
+from trimbench.trimming.engines import EngineName, make_engine
 from trimbench.trimming.thresholds import Instances, best_cut
-
-# Every engine, and whether it is given general networks or naive Bayes.
-engines_and_networks = pytest.mark.parametrize(
-    ("engine", "general"), [("dense", False), ("log_odds", False), ("auto", True)]
-)
 
 
 @st.composite
@@ -37,10 +32,12 @@ def names(classifier: tb.BayesianClassifier, subset: list[int]) -> list[str]:
     return [classifier.features[i] for i in subset]
 
 
-@engines_and_networks
+@pytest.mark.parametrize(("engine", "general"), [("dense", False), ("log_odds", False), ("auto", True)])
 @given(data=st.data(), threshold=st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]))
 @settings(max_examples=150, deadline=None)
-def test_measures_equal_their_definitions(engine: str, general: bool, data: st.DataObject, threshold: float) -> None:
+def test_measures_equal_their_definitions_at_every_threshold_of_the_interval(
+    engine: EngineName, general: bool, data: st.DataObject, threshold: float
+) -> None:
     classifier, subset = data.draw(classifiers_with_subset(general=general))
     chosen = names(classifier, subset)
     assert tb.expected_agreement(classifier, chosen, threshold, engine=engine) == pytest.approx(
@@ -49,20 +46,11 @@ def test_measures_equal_their_definitions(engine: str, general: bool, data: st.D
     assert tb.maximum_potential_agreement(classifier, chosen, engine=engine) == pytest.approx(
         brute_force.potential_agreement(classifier, subset), abs=1e-12
     )
-    value, _ = tb.maximum_achievable_agreement(classifier, chosen, engine=engine)
+    value, (low, high) = tb.maximum_achievable_agreement(classifier, chosen, engine=engine)
     assert value == pytest.approx(brute_force.achievable_agreement(classifier, subset), abs=1e-11)
-
-
-@engines_and_networks
-@given(data=st.data())
-@settings(max_examples=100, deadline=None)
-def test_every_threshold_of_the_interval_reaches_the_agreement(engine: str, general: bool, data: st.DataObject) -> None:
-    classifier, subset = data.draw(classifiers_with_subset(general=general))
-    value, (low, high) = tb.maximum_achievable_agreement(classifier, names(classifier, subset), engine=engine)
-    assert 0 <= low <= high <= 1
-    assert low < high or low == high == 0
-    for threshold in {high, 0.5 * (low + high) if low < high else high}:
-        assert brute_force.expected_agreement(classifier, subset, threshold) == pytest.approx(value, abs=1e-11)
+    assert 0 <= low < high <= 1 or low == high == 0
+    for reached in {high, 0.5 * (low + high) if low < high else high}:
+        assert brute_force.expected_agreement(classifier, subset, reached) == pytest.approx(value, abs=1e-11)
 
 
 @pytest.mark.parametrize("general", [False, True])
@@ -71,6 +59,8 @@ def test_every_threshold_of_the_interval_reaches_the_agreement(engine: str, gene
 def test_propositions_1_to_3(general: bool, data: st.DataObject) -> None:
     classifier, subset = data.draw(classifiers_with_subset(general=general))
     chosen = names(classifier, subset)
+    same = tb.expected_agreement(classifier, classifier.features, classifier.threshold)
+    assert same == pytest.approx(1.0, abs=1e-12)
     potential = tb.maximum_potential_agreement(classifier, chosen)
     achievable, _ = tb.maximum_achievable_agreement(classifier, chosen)
     assert achievable <= potential + 1e-12  # Proposition 1
@@ -99,14 +89,6 @@ def test_proposition_4_and_equation_2(general: bool, data: st.DataObject, thresh
     assert tb.maximum_potential_agreement(classifier, chosen) == pytest.approx(potential, abs=1e-11)
 
 
-@given(case=classifiers_with_subset())
-@settings(max_examples=50, deadline=None)
-def test_all_features_at_the_original_threshold_agree_always(case: tuple[tb.BayesianClassifier, list[int]]) -> None:
-    classifier, _ = case
-    agreement = tb.expected_agreement(classifier, classifier.features, classifier.threshold)
-    assert agreement == pytest.approx(1.0, abs=1e-12)
-
-
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("coarse", [False, True])
 def test_engines_agree_on_larger_models(seed: int, coarse: bool) -> None:
@@ -121,16 +103,6 @@ def test_engines_agree_on_larger_models(seed: int, coarse: bool) -> None:
         for feature in set(range(11)) - set(subset):
             one, other = one.without(feature), other.without(feature)
         assert other.potential_agreement() == pytest.approx(one.potential_agreement(), abs=1e-12)
-
-
-def test_monte_carlo_agrees_with_the_exact_value() -> None:
-    classifier = brute_force.random_classifier(np.random.default_rng(5), [2, 3, 2, 2, 4], 0.4)
-    chosen = list(classifier.features[:3])
-    rows = classifier.model.sample(40_000, np.random.default_rng(6))
-    trimmed = classifier.with_features(chosen, 0.3)
-    observed = float((classifier.predict(rows) == trimmed.predict(rows)).mean())
-    exact = tb.expected_agreement(classifier, chosen, 0.3)
-    assert abs(observed - exact) < 5 * (exact * (1 - exact) / 40_000) ** 0.5
 
 
 def test_table_4_of_the_paper() -> None:

@@ -231,15 +231,14 @@ def test_weights_and_means_of_different_size() -> None:
         ValueError, match=r"weights must have shape \(n_columns, n_classes\) = \(3, 2\) .* got shapes \(4, 2\)"
     ):
         conform_to_statistics(np.zeros((4, 2)), np.zeros(2), np.arange(2), layout, statistics)
+    with pytest.raises(ValueError, match="X must have at least one row, got 0"):
+        FeatureStatistics(0, np.zeros(3), np.zeros(3))
+    with pytest.raises(ValueError, match=r"must be vectors of the same length, got shapes \(3,\) and \(2,\)"):
+        FeatureStatistics(6, np.zeros(3), np.zeros(2))
     with pytest.raises(
         ValueError, match="weights and means must have the same length, got 4 weights for each class and 3"
     ):
         conform_to_statistics(np.zeros((4, 2)), np.zeros(2), np.arange(2), FeatureLayout.of(4), statistics)
-
-
-def test_all_missing_gives_the_prior() -> None:
-    predicted = MODEL.predict_proba(np.full((2, 3), np.nan))
-    np.testing.assert_allclose(predicted, np.exp([MODEL.log_prior] * 2), atol=1e-15)
 
 
 def test_conformity_of_real_valued_features_is_not_a_table() -> None:

@@ -201,6 +201,10 @@ def test_unknown_imputers_and_fills() -> None:
         fit_imputer("em", ROWS[:0])
     with pytest.raises(ValueError, match="fill must be one of min, max, mean, median, got 'mode'"):
         fill_values(ROWS, "mode")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="rows must have at least one row to take values from, got 0"):
+        fill_values(ROWS[:0], "mean")
+    with pytest.raises(ValueError, match="smoothing must be 0 or more, got -1"):
+        naive_bayes_predictor(ROWS, LABELS, 3, COLUMNS, smoothing=-1)
     with pytest.raises(ValueError, match="n_components must be 1 or more, got 0"):
         fit_imputer("em", ROWS, n_components=0)
 

@@ -39,29 +39,22 @@ def test_the_model_is_a_distribution_that_conforms_and_matches_the_moments(case:
 
 @given(case=cases(), seed=st.integers(0, 2**32))
 @settings(max_examples=80, deadline=None)
-def test_predictions_are_expectations_of_the_classifier(case: Case, seed: int) -> None:
+def test_predictions_are_expectations_and_likelihoods_sums_over_completions(case: Case, seed: int) -> None:
     model = learned(case)
     hidden = hide(case.X[:6], case.categorical, np.random.default_rng(seed))
     hidden[0] = np.nan
     predicted = model.predict_proba(hidden)
-    for row, prediction in zip(hidden, predicted, strict=True):
+    rows = brute_force.instances(model)
+    mass = brute_force.joint(model, rows).sum(axis=1)
+    for row, prediction, log_likelihood in zip(hidden, predicted, model.log_likelihood(hidden), strict=True):
         twin = brute_force.expected_prediction(model, case.classifier, row)
         np.testing.assert_allclose(prediction, twin, atol=1e-10)
+        agrees = (np.isnan(row) | (rows == row)).all(axis=1)
+        assert log_likelihood == pytest.approx(math.log(mass[agrees].sum()), abs=1e-9)
     np.testing.assert_allclose(predicted[0], np.exp(model.log_prior), atol=1e-12)
     whole = model.predict_proba(case.X)
     np.testing.assert_allclose(whole, case.classifier.predict_proba(case.X), rtol=0, atol=4e-16 * 50)
     assert (model.predict(case.X) == case.classifier.predict(case.X)).all()
-
-
-@given(case=cases(max_binary=4), seed=st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
-def test_the_likelihood_with_missing_features_is_a_sum_over_completions(case: Case, seed: int) -> None:
-    model = learned(case)
-    rows = brute_force.instances(model)
-    mass = brute_force.joint(model, rows).sum(axis=1)
-    for row in hide(case.X[:4], case.categorical, np.random.default_rng(seed)):
-        agrees = (np.isnan(row) | (rows == row)).all(axis=1)
-        assert model.log_likelihood(row[None])[0] == pytest.approx(math.log(mass[agrees].sum()), abs=1e-9)
 
 
 def penalised_likelihood(model: tb.ConformantModel, X: np.ndarray, smoothing: float) -> float:
@@ -135,17 +128,6 @@ def test_nothing_but_constant_columns_without_smoothing(solver: str, real: list[
     assert model.residual == 0
     # The only row that the model knows.
     np.testing.assert_allclose(model.predict_proba([[np.nan] * 3]), classifier.predict_proba([values]), atol=1e-15)
-
-
-@needs_cvxpy
-@pytest.mark.parametrize("smoothing", [0.0, 1.0])
-def test_newton_and_cvxpy_agree_without_discrete_features(smoothing: float) -> None:
-    rng = np.random.default_rng(17)
-    X = rng.normal(size=(100, 2))
-    classifier = LogisticRegression().fit(X, X[:, 0] + rng.normal(size=100) > 0)
-    newton, cvxpy = (tb.conform(classifier, X, s, smoothing, real=[0, 1]) for s in ("newton", "cvxpy"))
-    hidden = np.where(rng.random(X.shape) < 0.5, np.nan, X)
-    np.testing.assert_allclose(cvxpy.predict_proba(hidden), newton.predict_proba(hidden), atol=1e-6)
 
 
 def test_constant_columns_without_smoothing() -> None:

@@ -113,46 +113,31 @@ def test_data_frames_with_gaps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("options", "message"),
     [
+        ({"numeric": "bins"}, "numeric must be one of gaussian, cut, got 'bins'"),
+        ({"inverse_penalty": 0.0}, "inverse_penalty must be a positive number, got 0.0"),
+        ({"solver": "simplex"}, "solver must be one of newton, gpkit, cvxpy"),
+        ({"categorical_features": [9]}, "categorical_features must be from 0 to 3, got 9"),
+        ({"categorical_features": 2}, r"must be a list of columns, got 2; write \[2\] for one column"),
         (
-            lambda X, y: NaiveConformantClassifier(numeric="bins").fit(X, y),
-            "numeric must be one of gaussian, cut, got 'bins'",
-        ),
-        (
-            lambda X, y: NaiveConformantClassifier(inverse_penalty=0.0).fit(X, y),
-            "inverse_penalty must be a positive number, got 0.0",
-        ),
-        (
-            lambda X, y: NaiveConformantClassifier(categorical_features=[9]).fit(X, y),
-            "categorical_features must be from 0 to 3, got 9",
-        ),
-        (
-            lambda X, y: NaiveConformantClassifier(categorical_features=[True, False, False, False]).fit(X, y),
+            {"categorical_features": [True, False, False, False]},
             "categorical_features must name columns by their position, a whole number, got True; np.flatnonzero gives",
-        ),
-        (
-            lambda X, y: NaiveConformantClassifier(categorical_features=2).fit(X, y),  # type: ignore[arg-type]
-            r"categorical_features must be a list of columns, got 2; write \[2\] for one column",
-        ),
-        (
-            lambda X, y: NaiveConformantClassifier().fit(X, np.zeros(len(X))),
-            "y must have at least two classes among the complete rows, got one class",
-        ),
-        (
-            lambda X, y: NaiveConformantClassifier(categorical_features=[2]).fit(X, y).predict([[0, 0, 7, 0]]),
-            r"column 2 must have one of the categories .*, or NaN, got .*7\.0.*; mark an unknown category with NaN",
-        ),
-        (
-            lambda X, y: NaiveConformantClassifier(solver="simplex").fit(X, y),
-            "solver must be one of newton, gpkit, cvxpy",
-        ),
-        (
-            lambda X, y: NaiveConformantClassifier().fit(X * np.nan, y),
-            "X must have a row without missing values to learn from",
         ),
     ],
 )
-def test_bad_input(call: Any, message: str) -> None:
+def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        call(*sample())
+        NaiveConformantClassifier(**options).fit(*sample())
+
+
+def test_bad_rows_are_refused() -> None:
+    X, y = sample()
+    with pytest.raises(ValueError, match="y must have at least two classes among the complete rows, got one class"):
+        NaiveConformantClassifier().fit(X, np.zeros(len(X)))
+    with pytest.raises(ValueError, match="X must have a row without missing values to learn from"):
+        NaiveConformantClassifier().fit(X * np.nan, y)
+    fitted = NaiveConformantClassifier(categorical_features=[2]).fit(X, y)
+    message = r"column 2 must have one of the categories .*, or NaN, got .*7\.0.*; mark an unknown category with NaN"
+    with pytest.raises(ValueError, match=message):
+        fitted.predict([[0, 0, 7, 0]])

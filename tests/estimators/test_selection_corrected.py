@@ -55,11 +55,11 @@ def test_features_without_any_correlation_are_left_out() -> None:
 
 def test_bad_input_is_reported() -> None:
     X = [[0], [1], [0], [1]]
-    with pytest.raises(ValueError, match=r"k must be a whole number, 1 or more, got 0"):
-        SelectionCorrectedNB(k=0).fit(X, [0, 1, 0, 1])
-    with pytest.raises(ValueError, match=r"y must have two classes, got 3 classes; pick two, or use one-versus-rest"):
-        SelectionCorrectedNB().fit(X, [0, 1, 2, 1])
-    with pytest.raises(ValueError, match=r"y must have two classes, got 1 class; add cases of another class"):
-        SelectionCorrectedNB().fit(X, [1, 1, 1, 1])
-    with pytest.raises(ValueError, match=r"rate must be a positive number, got 0"):
-        SelectionCorrectedNB(rate=0).fit(X, [0, 1, 0, 1])
+    for options, y, message in [
+        ({"k": 0}, [0, 1, 0, 1], "k must be a whole number, 1 or more, got 0"),
+        ({"rate": 0}, [0, 1, 0, 1], "rate must be a positive number, got 0"),
+        ({}, [0, 1, 2, 1], "y must have two classes, got 3 classes; pick two, or use one-versus-rest"),
+        ({}, [1, 1, 1, 1], "y must have two classes, got 1 class; add cases of another class"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            SelectionCorrectedNB(**options).fit(X, y)

@@ -53,7 +53,7 @@ def encode_bif(network: tb.BayesianNetwork) -> str:
     for i, node in enumerate(network.nodes):
         bar = " | " if network.parents(node) else ""
         parents = ", ".join(f'"{parent}"' for parent in network.parents(node))
-        lines.append(f'probability ( "{node}"{bar}{parents} ) {{ // {i}')
+        lines.append(f'probability ( "{node}"{bar}{parents} ) {{ property y; // {i}')
         table = network.table(node)
         if i % 2 == 0:
             lines.append(f"  table {', '.join(map(repr, np.moveaxis(table, -1, 0).ravel().tolist()))} ;")

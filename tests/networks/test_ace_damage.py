@@ -18,18 +18,16 @@ CNF, LMAP = encode_ace(example())
 SEARCH = encode_problem(tb.AceProblem("C", 0.5, 2.5, {"A": 1.0, "B": 0.25}))
 
 # (what stands in the file, what stands there instead, the message); the first match is replaced.
+# `test_no_token_can_be_changed_unseen` makes every other change of one token.
 CNF_DAMAGE = [
     ("p cnf ", "p wcnf ", "must be 'p cnf variables clauses'"),
     ("p cnf 22", "p cnf 23", "must state its numbers of variables and clauses in a line 'p cnf 22 "),
-    ("p cnf 22", "p cnf", "must be 'p cnf variables clauses'"),
     ("p cnf 22", "c cnf 22", "got None; is it cut short, or does the literal map belong to another network?"),
     ("\n1 2 3 0", "\np cnf 22 30\n1 2 3 0", "'p' is stated twice"),
     ("\n1 2 3 0", "\n1 2 0", "must list the values of one node"),
     ("\n1 2 3 0", "\n1 2 7 0", "must list the values of one node"),
     ("\n1 2 3 0", "\n1 2 4 0", "KeyError(4)"),
     ("\n1 2 3 0", "\n1 2 2 3 0", "a clause must be distinct variables and end with 0"),
-    ("\n1 2 3 0", "\n1 0 2 3 0", "a clause must be distinct variables and end with 0"),
-    ("\n1 2 3 0", "\n1 2 3", "a clause must be distinct variables and end with 0"),
     ("\n1 2 3 0", "\n0", "a clause must be distinct variables and end with 0"),
     ("\n1 2 3 0", "\none 2 3 0", "invalid literal for int()"),
     ("\n1 2 3 0", "", "a clause must stand in the block of its node"),
@@ -42,69 +40,52 @@ CNF_DAMAGE = [
     ("\n-1 4 0", "\n-1 4 5 0", "not a clause of a naive Bayes network"),
     ("\n-1 4 0", "\n-7 4 0", "must hold a naive Bayes network with one class node, got the roots []"),
     ("\n-7 -1 9 0", "\n-8 -1 9 0", "the parameter for {'A': 1, 'C': 0} is stated twice"),
-    ("\n-7 -1 9 0", "\n-7 -2 9 0", "the parameter for {'C': 1} is stated twice"),
     ("\n-7 -1 9 0", "\n-1 9 0", "the parameter for {'C': 0} is stated twice"),
     ("\n-2 11 0", "\n-7 -2 11 0", "no parameter of 'A' for {'C': 1, 'A': 1}"),
     ("\n-7 -1 9 0", "\n-7 9 0", "a parameter of 'A' must name a value of 'C' and of nothing else but itself"),
-    ("\n-7 -1 9 0", "\n-7 -14 9 0", "a parameter of 'A' must name a value of 'C' and of nothing else but itself"),
     ("\n-7 -1 9 0", "\n-7 -1 -14 9 0", "a parameter of 'A' must name a value of 'C' and of nothing else but itself"),
     ("\n-7 -1 9 0", "\n-7 -1 8 0", "KeyError(8)"),
-    ("\n-7 -1 9 0", "\n-7 -1 99 0", "KeyError(99)"),
     ("\n-7 -1 9 0", "\n-1 0", "name it if it has no parameter"),
-    ("\n-2 11 0", "\n-3 11 0", "the parameter for {'C': 2} is stated twice"),
     ("\n-14 -2 0", "\n-14 0", "a parameter of 'B' must name a value of 'C' and of nothing else but itself"),
 ]
 LMAP_DAMAGE = [
     ("cc$N$22", "cc$N$21", "must say how many variables and nodes there are and describe them all, got {'N': 21"),
-    ("cc$N$22", "cc$N$many", "invalid literal for int()"),
     ("cc$N$22", "cc$M$22", "unknown kind of line"),
     ("cc$N$22", "cc$N$22\ncc$N$22", "'N' is stated twice"),
-    ("cc$N$22", "dd$N$22", "unknown kind of line"),
     ("cc$v$3", "cc$v$4", "22 variables, 3 nodes; is it cut short?"),
     ("cc$V$A$2", "cc$V$A$3", "node 'A' must have one indicator for each of its 3 values, got the values [0, 1]"),
     ("cc$V$A$2", "cc$V$A$999999999999999999", "node 'A' must have one indicator for each of its 99999999"),
-    ("cc$V$A$2", "cc$V$A$-2", "node 'A' must have one indicator for each of its -2 values"),
     ("cc$V$A$2", "cc$V$B$2", "'B' is stated twice"),
     ("cc$V$A$2", "cc$V$$2", "unknown kind of line"),
     ("cc$V$A$2", "cc$V$Z$2", "must have one indicator for each of its"),
     ("cc$I$7$1.0$+$A$0", "cc$I$7$1.0$+$A$1", "node 'A' must have one indicator for each of its 2 values, got the"),
     ("cc$I$7$1.0$+$A$0", "cc$I$7$1.0$+$A$2", "for each of its 2 values, got the values [1, 2]"),
-    ("cc$I$7$1.0$+$A$0", "cc$I$7$1.0$+$A$-1", "for each of its 2 values, got the values [-1, 1]"),
     ("cc$I$7$1.0$+$A$0", "cc$I$7$1.0$+$Z$0", "must have one indicator for each of its"),
     ("cc$I$7$1.0$+$A$0", "cc$I$8$1.0$+$A$0", "8 is stated twice"),
     ("cc$I$7$1.0$+$A$0", "cc$I$9$1.0$+$A$0", "must give each of the variables 1..22 one meaning"),
-    ("cc$I$7$1.0$+$A$0", "cc$I$70$1.0$+$A$0", "must give each of the variables 1..22 one meaning"),
     ("cc$I$7$1.0$+$A$0", "cc$I$7$0.9$+$A$0", "unknown kind of line"),
-    ("cc$I$7$1.0$+$A$0", "cc$I$7$1.0$+$A", "unknown kind of line"),
     ("cc$C$9$0.9$+$", "cc$C$10$0.9$+$", "10 is stated twice"),
     ("cc$C$9$0.9$+$", "cc$C$0$0.9$+$", "unknown kind of line"),
     ("cc$C$9$0.9$+$", "cc$C$9$nan$+$", "a number must be in 0..1"),
-    ("cc$C$9$0.9$+$", "cc$C$9$-0.9$+$", "a number must be in 0..1"),
     ("cc$C$9$0.9$+$", "cc$C$9$1e999$+$", "a number must be in 0..1"),
     ("cc$C$9$0.9$+$", "cc$C$9$0,9$+$", "could not convert string to float"),
-    ("cc$C$9$0.9$+$", "cc$C$9$0.9", "unknown kind of line"),
     ("cc$C$9$0.9$+$", "cc$C$9$0.9$*$", "unknown kind of line"),
     ("cc$C$-9$1.0$+$", "cc$C$-9$0.5$+$", "unknown kind of line"),
     ("cc$C$-9$1.0$+$", "cc$C$9$1.0$+$", "9 is stated twice"),
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "message"), CNF_DAMAGE)
-def test_a_changed_clause_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
-    assert old in CNF
-    cnf, lmap = write_ace(tmp_path, CNF.replace(old, new, 1), LMAP)
+@pytest.mark.parametrize(
+    ("place", "old", "new", "message"), [*((0, *case) for case in CNF_DAMAGE), *((1, *case) for case in LMAP_DAMAGE)]
+)
+def test_a_changed_line_is_refused(tmp_path: Path, place: int, old: str, new: str, message: str) -> None:
+    texts = [CNF, LMAP]
+    assert old in texts[place]
+    texts[place] = texts[place].replace(old, new, 1)
+    paths = write_ace(tmp_path, *texts)
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        tb.read_ace(cnf, lmap)
-    assert str(caught.value).startswith(str(cnf))
-
-
-@pytest.mark.parametrize(("old", "new", "message"), LMAP_DAMAGE)
-def test_a_changed_line_of_the_literal_map_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
-    assert old in LMAP
-    cnf, lmap = write_ace(tmp_path, CNF, LMAP.replace(old, new, 1))
-    with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        tb.read_ace(cnf, lmap)
-    assert str(caught.value).startswith(str(lmap))
+        tb.read_ace(*paths)
+    assert str(caught.value).startswith(str(paths[place]))
 
 
 def test_a_message_names_the_line(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Naive Bayes models as files: every bit comes back, a bad file is named, a failed save changes nothing."""
+"""Models as JSON files: every bit comes back, a bad file is named, a failed save changes nothing."""
 
 from __future__ import annotations
 
@@ -8,24 +8,42 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
 import trimbench as tb
-from tests.networks.random_models import naive_bayes_models, same_naive_bayes
+from tests.networks.random_models import naive_bayes_models, networks, same_naive_bayes
+from tests.networks.test_bayesian_network import lawn, same
 
+Model = tb.NaiveBayes | tb.BayesianNetwork
 TABLE = [[0.9, 0.1], [0.2, 0.8]]
+MODELS = [tb.NaiveBayes([0.5, 0.5], [TABLE]), lawn()]
+each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 
 
-@given(model=naive_bayes_models(odd_names=True))
-@settings(max_examples=60, deadline=None)
-def test_save_and_load_keep_every_bit(model: tb.NaiveBayes, tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.getbasetemp() / "naive_bayes.json"
+def load(model: Model, path: Path) -> Model:
+    return tb.NaiveBayes.load(path) if isinstance(model, tb.NaiveBayes) else tb.BayesianNetwork.read(path)
+
+
+def assert_saved(model: Model, path: Path) -> None:
+    again = load(model, path)
+    if isinstance(model, tb.NaiveBayes):
+        assert same_naive_bayes(again, model)
+    else:
+        assert same(again, model)
+        assert again.sample(5, np.random.default_rng(0)).equals(model.sample(5, np.random.default_rng(0)))
+
+
+@given(model=naive_bayes_models(odd_names=True) | networks())
+@settings(max_examples=120, deadline=None)
+def test_save_and_load_keep_every_bit(model: Model, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.getbasetemp() / "model.json"
     model.save(path)
-    assert same_naive_bayes(tb.NaiveBayes.load(path), model)
+    assert_saved(model, path)
 
 
-def broken(**changes: Any) -> dict[str, Any]:
+def naive_bayes(**changes: Any) -> dict[str, Any]:
     content = {
         "format": "trimbench.NaiveBayes/1",
         "class_variable": "c",
@@ -36,78 +54,108 @@ def broken(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in (content | changes).items() if value != "absent"}
 
 
+def network(nodes: Any) -> dict[str, Any]:
+    return {"format": "trimbench.BayesianNetwork/1", "nodes": nodes}
+
+
+def node(**changes: Any) -> dict[str, Any]:
+    return {"name": "v", "states": ["0", "1"], "parents": [], "table": [0.5, 0.5]} | changes
+
+
+NO_MODEL = [
+    ("", "must be a JSON file with format 'trimbench.NaiveBayes/1'"),
+    (json.dumps(naive_bayes())[:-9], "must be a JSON file with format 'trimbench.NaiveBayes/1'"),
+    (b"\xff\xfe{}", "must be a JSON file with format 'trimbench.NaiveBayes/1'"),
+    ("[" * 100_000, "must be a JSON file with format 'trimbench.NaiveBayes/1'"),
+    ("[1]", "must have format 'trimbench.NaiveBayes/1', got None; was it saved by another class?"),
+    (network([]), "got 'trimbench.BayesianNetwork/1'; was it saved by another"),
+    (naive_bayes(prior="absent"), "lacks an entry or has one of the wrong type: KeyError('prior')"),
+    (naive_bayes(features=[1]), "lacks an entry or has one of the wrong type: TypeError"),
+    (naive_bayes(features=None), "lacks an entry or has one of the wrong type: TypeError"),
+    (naive_bayes(class_names=5), "lacks an entry or has one of the wrong type: TypeError"),
+    (naive_bayes(prior=[0.5, 0.6]), ": prior must sum to 1"),
+    (naive_bayes(prior=["a", {}]), ": prior must be an array of numbers"),
+    (naive_bayes(prior=[math.nan, 1.0]), ": prior must hold probabilities (finite, not negative), got nan"),
+    (naive_bayes(class_variable=["c"]), ": feature_names and class_variable must be non-empty strings, got ['c']"),
+]
+NO_NETWORK = [
+    ("not JSON", "must be a JSON file with format 'trimbench.BayesianNetwork/1': Expecting value"),
+    (naive_bayes(), "must have format 'trimbench.BayesianNetwork/1', got 'trimbench.NaiveBayes/1'"),
+    ({}, "must have format 'trimbench.BayesianNetwork/1', got None"),
+    (network([{"name": "v"}]), "lacks an entry or has one of the wrong type: KeyError('states')"),
+    (network(3), "lacks an entry or has one of the wrong type: TypeError"),
+    (network([node(parents=None)]), "lacks an entry or has one of the wrong type: TypeError"),
+    (network([node(name=["v"])]), ": nodes must be non-empty strings, got ['v']"),
+    (network([node(), node()]), ": nodes must be distinct, got 'v' more than once; rename one of them"),
+    (network([node(parents=["w"])]), ": parents of 'v' must be among ['v'], got 'w'"),
+    (network([node(table=[0.5, 0.4])]), ": table of 'v' must sum to 1"),
+]
+
+
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "must be a JSON file with format 'trimbench.NaiveBayes/1'"),
-        (json.dumps(broken())[:-9], "must be a JSON file with format 'trimbench.NaiveBayes/1'"),
-        (b"\xff\xfe{}", "must be a JSON file with format 'trimbench.NaiveBayes/1'"),
-        ("[" * 100_000, "must be a JSON file with format 'trimbench.NaiveBayes/1'"),
-        ("[1]", "must have format 'trimbench.NaiveBayes/1', got None; was it saved by another class?"),
-        (broken(format="trimbench.BayesianNetwork/1"), "got 'trimbench.BayesianNetwork/1'; was it saved by another"),
-        (broken(prior="absent"), "lacks an entry or has one of the wrong type: KeyError('prior')"),
-        (broken(features=[1]), "lacks an entry or has one of the wrong type: TypeError"),
-        (broken(features=None), "lacks an entry or has one of the wrong type: TypeError"),
-        (broken(class_names=5), "lacks an entry or has one of the wrong type: TypeError"),
-        (broken(prior=[0.5, 0.6]), ": prior must sum to 1"),
-        (broken(prior=["a", {}]), ": prior must be an array of numbers"),
-        (broken(prior=[math.nan, 1.0]), ": prior must hold probabilities (finite, not negative), got nan"),
-        (broken(class_variable=["c"]), ": feature_names and class_variable must be non-empty strings, got ['c']"),
-    ],
+    ("model", "content", "message"),
+    [(model, *case) for model, cases in zip(MODELS, (NO_MODEL, NO_NETWORK), strict=True) for case in cases],
 )
-def test_a_file_without_a_model_is_named(tmp_path: Path, content: Any, message: str) -> None:
+def test_a_file_without_a_model_is_named(tmp_path: Path, model: Model, content: Any, message: str) -> None:
     path = tmp_path / "model.json"
     if isinstance(content, dict):
         content = json.dumps(content)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        tb.NaiveBayes.load(path)
+        load(model, path)
     assert str(caught.value).startswith(str(path))
 
 
-def test_every_way_to_cut_a_file_short_is_named(tmp_path: Path) -> None:
+@each_model
+def test_every_way_to_cut_a_file_short_is_named(tmp_path: Path, model: Model) -> None:
     path = tmp_path / "model.json"
-    tb.NaiveBayes([0.5, 0.5], [TABLE]).save(path)
+    model.save(path)
     text = path.read_text(encoding="utf-8")
     for length in range(len(text) - 1):  # only the newline at the end may be lost
         path.write_text(text[:length], encoding="utf-8")
         with pytest.raises(ValueError, match=re.escape(str(path))):
-            tb.NaiveBayes.load(path)
+            load(model, path)
 
 
-@pytest.mark.parametrize("moment", ["while writing", "while renaming"])
+def disk_full(content: object, stream: Any, **_: object) -> None:
+    stream.write('{"format": ')
+    raise OSError(28, "No space left on device")
+
+
+def not_allowed(*_: object) -> None:
+    raise PermissionError(13, "Permission denied")
+
+
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+@each_model
+@pytest.mark.parametrize(
+    ("replaced", "failure"),
+    [("json.dump", disk_full), ("json.dump", interrupted), ("Path.replace", not_allowed)],
+)
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Model, replaced: str, failure: Any
 ) -> None:
     path = tmp_path / "model.json"
-    old = tb.NaiveBayes([0.5, 0.5], [TABLE])
-    old.save(path)
-
-    def disk_full(content: object, stream: Any, **_: object) -> None:
-        stream.write('{"format": ')
-        raise OSError(28, "No space left on device")
-
-    def not_allowed(*_: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    if moment == "while writing":
-        monkeypatch.setattr("trimbench.networks.json_files.json.dump", disk_full)
-    else:
-        monkeypatch.setattr(Path, "replace", not_allowed)
-    with pytest.raises(OSError, match=r"No space left|Permission denied"):
-        tb.NaiveBayes([0.1, 0.9], [TABLE]).save(path)
+    model.save(path)
+    monkeypatch.setattr(f"trimbench.networks.json_files.{replaced}", failure)
+    other = tb.NaiveBayes([0.1, 0.9], [TABLE])
+    with pytest.raises((OSError, KeyboardInterrupt)):
+        (other if isinstance(model, tb.NaiveBayes) else other.to_network()).save(path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.json"]
-    assert same_naive_bayes(tb.NaiveBayes.load(path), old)
+    assert_saved(model, path)
 
 
 def test_a_saved_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
-    tb.NaiveBayes([0.5, 0.5], [TABLE]).save(tmp_path / "model.json")
+    MODELS[0].save(tmp_path / "model.json")
     assert (tmp_path / "model.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_absent_folders_and_files_are_operating_system_errors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        tb.NaiveBayes([0.5, 0.5], [TABLE]).save(tmp_path / "absent" / "model.json")
+        MODELS[0].save(tmp_path / "absent" / "model.json")
     with pytest.raises(FileNotFoundError):
         tb.NaiveBayes.load(tmp_path / "absent.json")

@@ -22,81 +22,48 @@ TABLE = [ROW, [0.2, 0.8]]
 
 
 @pytest.mark.parametrize(
-    ("prior", "likelihoods", "names", "message"),
+    ("changes", "message"),
     [
-        ([0.25, 0.5], [TABLE], {}, "prior must sum to 1 along the last axis (within 1e-06), got a sum of 0.75"),
-        ([math.nan, 1], [TABLE], {}, "prior must hold probabilities (finite, not negative), got nan; check the table"),
-        ([math.inf, 1], [TABLE], {}, "prior must hold probabilities (finite, not negative), got inf"),
-        ([1.2, -0.2], [TABLE], {}, "prior must hold probabilities (finite, not negative), got -0.2"),
-        ([1e308, 1e308], [TABLE], {}, "prior must sum to 1 along the last axis (within 1e-06), got a sum of inf"),
-        ([], [], {}, "prior must be a non-empty array with 1 axes, got shape (0,)"),
-        ([[0.5, 0.5]], [TABLE], {}, "prior must be a non-empty array with 1 axes, got shape (1, 2)"),
-        (["a", "b"], [TABLE], {}, "prior must be an array of numbers with rows of equal length: could not convert"),
-        ([10**400], [TABLE], {}, "prior must be an array of numbers with rows of equal length: int too large"),
-        ([0.5, 0.5], [[ROW, [1.0]]], {}, "likelihood of 'x0' must be an array of numbers with rows of equal length"),
-        ([0.5, 0.5], [ROW], {}, "likelihood of 'x0' must be a non-empty array with 2 axes, got shape (2,)"),
-        ([0.5, 0.5], [[ROW, [0.3, 0.8]]], {}, "likelihood of 'x0' must sum to 1 along the last axis"),
-        ([0.5, 0.5], [np.transpose(TABLE)], {}, "or swap its axes if they are (values, classes)"),
+        ({"prior": [0.25, 0.5]}, "prior must sum to 1 along the last axis (within 1e-06), got a sum of 0.75"),
+        ({"prior": [math.nan, 1]}, "prior must hold probabilities (finite, not negative), got nan; check the table"),
+        ({"prior": [math.inf, 1]}, "prior must hold probabilities (finite, not negative), got inf"),
+        ({"prior": [1.2, -0.2]}, "prior must hold probabilities (finite, not negative), got -0.2"),
+        ({"prior": [1e308, 1e308]}, "prior must sum to 1 along the last axis (within 1e-06), got a sum of inf"),
+        ({"prior": [], "likelihoods": []}, "prior must be a non-empty array with 1 axes, got shape (0,)"),
+        ({"prior": [[0.5, 0.5]]}, "prior must be a non-empty array with 1 axes, got shape (1, 2)"),
+        ({"prior": ["a", "b"]}, "prior must be an array of numbers with rows of equal length: could not convert"),
+        ({"prior": [10**400]}, "prior must be an array of numbers with rows of equal length: int too large"),
+        ({"likelihoods": [[ROW, [1.0]]]}, "likelihood of 'x0' must be an array of numbers with rows of equal length"),
+        ({"likelihoods": [ROW]}, "likelihood of 'x0' must be a non-empty array with 2 axes, got shape (2,)"),
+        ({"likelihoods": [[ROW, [0.3, 0.8]]]}, "likelihood of 'x0' must sum to 1 along the last axis"),
+        ({"likelihoods": [np.transpose(TABLE)]}, "or swap its axes if they are (values, classes)"),
         (
-            [0.5, 0.5],
-            [[ROW]],
-            {},
+            {"likelihoods": [[ROW]]},
             "likelihood of 'x0' must have one row for each of the 2 classes, got shape (1, 2); rows are classes, "
             "columns are values",
         ),
+        ({"feature_names": ["a", "b"]}, "feature_names must have one name for each of the 1 likelihoods, got 2"),
         (
-            [0.5, 0.5],
-            [TABLE],
-            {"feature_names": ["a", "b"]},
-            "feature_names must have one name for each of the 1 likelihoods, got 2",
-        ),
-        (
-            [0.5, 0.5],
-            [TABLE, TABLE],
-            {"feature_names": ["a", "a"]},
+            {"likelihoods": [TABLE, TABLE], "feature_names": ["a", "a"]},
             "feature_names and class_variable must be distinct, got 'a' more than once; rename one of them",
         ),
+        ({"feature_names": ["class"]}, "feature_names and class_variable must be distinct, got 'class' more than once"),
         (
-            [0.5, 0.5],
-            [TABLE],
-            {"feature_names": ["class"]},
-            "feature_names and class_variable must be distinct, got 'class' more than once",
-        ),
-        (
-            [0.5, 0.5],
-            [TABLE],
             {"feature_names": [3]},
             "feature_names and class_variable must be non-empty strings, got 3; convert them with str()",
         ),
-        (
-            [0.5, 0.5],
-            [TABLE],
-            {"class_variable": ""},
-            "feature_names and class_variable must be non-empty strings, got ''",
-        ),
-        ([0.5, 0.5], [TABLE], {"class_names": ["a"]}, "class_names must have 2 entries, got 1: ['a']"),
-        ([0.5, 0.5], [TABLE], {"class_names": ["a", "a"]}, "class_names must be distinct, got 'a' more than once"),
-        ([0.5, 0.5], [TABLE], {"class_names": "no"}, "class_names must be a sequence of strings, got the string 'no'"),
-        (
-            [0.5, 0.5],
-            [TABLE],
-            {"value_names": []},
-            "value_names must have one entry for each of the 1 features, got 0",
-        ),
-        (
-            [0.5, 0.5],
-            [TABLE],
-            {"value_names": [["u", "v", "w"]]},
-            "value_names of 'x0' must have 2 entries, got 3: ['u', 'v', 'w']",
-        ),
-        ([0.5, 0.5], [TABLE], {"value_names": [["u", "u"]]}, "value_names of 'x0' must be distinct, got 'u' more than"),
+        ({"class_variable": ""}, "feature_names and class_variable must be non-empty strings, got ''"),
+        ({"class_names": ["a"]}, "class_names must have 2 entries, got 1: ['a']"),
+        ({"class_names": ["a", "a"]}, "class_names must be distinct, got 'a' more than once"),
+        ({"class_names": "no"}, "class_names must be a sequence of strings, got the string 'no'"),
+        ({"value_names": []}, "value_names must have one entry for each of the 1 features, got 0"),
+        ({"value_names": [["u", "v", "w"]]}, "value_names of 'x0' must have 2 entries, got 3: ['u', 'v', 'w']"),
+        ({"value_names": [["u", "u"]]}, "value_names of 'x0' must be distinct, got 'u' more than"),
     ],
 )
-def test_a_model_that_makes_no_sense_is_refused(
-    prior: Any, likelihoods: Any, names: dict[str, Any], message: str
-) -> None:
+def test_a_model_that_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        tb.NaiveBayes(prior, likelihoods, **names)
+        tb.NaiveBayes(**{"prior": [0.5, 0.5], "likelihoods": [TABLE], **changes})
 
 
 def test_defaults_and_descriptions() -> None:
@@ -152,22 +119,19 @@ def test_log_joint_equals_brute_force(model: tb.NaiveBayes) -> None:
 
 def test_log_joint_refuses_invalid_codes() -> None:
     model = tb.NaiveBayes([0.5, 0.5], [TABLE, [[0.5, 0.25, 0.25]] * 2], feature_names=["a", "b"])
-    with pytest.raises(ValueError, match=re.escape("codes must have shape (n_rows, 2), got (1, 3)")):
-        model.log_joint(np.zeros((1, 3), dtype=np.int64))
-    with pytest.raises(ValueError, match=re.escape("codes must have shape (n_rows, 2), got (2,)")):
-        model.log_joint(np.zeros(2, dtype=np.int64))
-    with pytest.raises(ValueError, match=re.escape("codes of 'a' must be in 0..1, got -1")):
-        model.log_joint(np.array([[0, 2], [-1, 0]]))
-    with pytest.raises(ValueError, match=re.escape("codes of 'b' must be in 0..2, got 3")):
-        model.log_joint(np.array([[1, 3]]))
+    for codes, message in [
+        ([[0, 0, 0]], "codes must have shape (n_rows, 2), got (1, 3)"),
+        ([0, 0], "codes must have shape (n_rows, 2), got (2,)"),
+        ([[0, 2], [-1, 0]], "codes of 'a' must be in 0..1, got -1"),
+        ([[1, 3]], "codes of 'b' must be in 0..2, got 3"),
+    ]:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            model.log_joint(np.array(codes))
     assert model.log_joint(np.empty((0, 2), dtype=np.int64)).shape == (0, 2)
 
 
 COLOURS = tb.NaiveBayes(
-    [0.5, 0.5],
-    [TABLE, TABLE],
-    feature_names=["colour", "1"],
-    value_names=[["red", "blue"], ["0", "1"]],
+    [0.5, 0.5], [TABLE, TABLE], feature_names=["colour", "1"], value_names=[["red", "blue"], ["0", "1"]]
 )
 
 

@@ -23,13 +23,7 @@ DAMAGE = [
     ("erg", "0.4 0.6", "0.4 O.6", 12, "an entry of table 1 must be a probability, got 'O.6'"),
     ("erg", "0.4 0.6", "0.4 nan", 12, "an entry of table 1 must be a probability, got 'nan'"),
     ("erg", "0.4 0.6", "1.4 -0.4", 12, "an entry of table 1 must be a probability, got '-0.4'"),
-    (
-        "erg",
-        "0.4 0.6",
-        "0.4 0.6 0.0",
-        12,
-        "the number of entries of table 2 must be a whole number in 0..9999999999999",
-    ),
+    ("erg", "0.4 0.6", "0.4 0.6 0.0", 12, "number of entries of table 2 must be a whole number in 0..9999999999999"),
     ("erg", "0.4 0.6", "0.4", 14, "the number of entries of table 2 must be a whole number"),
     ("erg", "dry damp wet", "dry damp", 27, "the name of state 2 of variable 2 must follow, got the end of the file"),
     ("erg", "dry damp wet", "dry damp wet soaked", 27, "the file must end here, got 'soaked'"),
@@ -43,6 +37,8 @@ DAMAGE = [
     ("bif", "yes, no", "yes, yes", 6, "the number of states must be that of ['yes', 'yes'], all distinct, got '2'"),
     ("bif", "type discrete [ 3 ]", "type continuous [ 3 ]", 11, "'discrete' must follow, got 'continuous'"),
     ("bif", "  type discrete [ 3 ] { dry, damp, wet };\n", "", 11, "a variable must have a type, got '}'"),
+    ("bif", "wet };", "wet }; type discrete [ 1 ] { x };", 11, "a variable must have one type, got 'type'"),
+    ("bif", "(no, on) 0.1, 0.5, 0.4;", "property x", 25, "';' must follow a property, got the end of the file"),
     ("bif", "variable grass", "variable rain", 10, "the variable 'rain' must be declared once, got 'variable'"),
     ("bif", "variable grass", "node grass", 10, "'variable' or 'probability' must follow, got 'node'"),
     ("bif", "( grass |", "( rain |", 19, "the probabilities of 'rain' must be stated once"),
@@ -53,13 +49,7 @@ DAMAGE = [
     ("bif", "table 0.2, 0.8", "table 0.2, 0.3, 0.5", 14, "the row table of 'rain' must have 2 numbers and not be besi"),
     ("bif", "table 0.2, 0.8;", "table 0.2 0.8; default 0.2 0.8;", 14, "not be beside a table, got 2"),
     ("bif", "(yes, off)", "(yes, on)", 22, "the row ('yes', 'on') must be stated once, got '('"),
-    (
-        "bif",
-        "(yes, off)",
-        "(yes)",
-        22,
-        "a row of 'grass' must name a state of each of ['rain', 'sprinkler'], got ('yes',)",
-    ),
+    ("bif", "(yes, off)", "(yes)", 22, "must name a state of each of ['rain', 'sprinkler'], got ('yes',)"),
     ("bif", "(yes, off)", "(yes, dry)", 22, "a row of 'grass' must name a state of each of ['rain', 'sprinkler'], got"),
     ("bif", "default 1 0 0;", "", 19, "1 rows of 'grass' must be stated, or a default"),
     ("bif", "0.1, 0.5, 0.4", "0.1, 0.5, 0.5", 19, "table of 'grass' must sum to 1 along the last axis (within 0.02)"),
@@ -68,54 +58,50 @@ DAMAGE = [
     ("xmlbif", "<NAME>grass</NAME>", "<NAME>rain</NAME>", 16, "the variable 'rain' must be declared once"),
     ("xmlbif", "<GIVEN>rain", "<GIVEN>snow", 26, "'snow' must be declared as a variable"),
     ("xmlbif", "<FOR>grass", "<FOR>rain", 31, "'rain' must have one definition"),
-    (
-        "xmlbif",
-        "0.0 0.3 0.7",
-        "0.0 0.3 O.7",
-        37,
-        "'O.7' must be a probability (could not convert string to float: 'O.7')",
-    ),
+    ("xmlbif", "0.0 0.3 0.7", "0.0 0.3 O.7", 37, "'O.7' must be a probability (could not convert string to float"),
     ("xmlbif", "0.0 0.3 0.7", "0.0 0.3", 31, "the table of 'grass' must have 12 numbers, one for each combination"),
     ("xmlbif", "0.2 0.8", "0.2 0.7", 22, "table of 'rain' must sum to 1 along the last axis (within 0.02), got a sum"),
     ("xmlbif", 'TYPE="nature"', 'TYPE="utility"', 5, "a VARIABLE must have TYPE 'nature', got 'utility'"),
     ("xmlbif", "</NETWORK>", "</NETWORK>\n<NETWORK/>", 43, "a file must hold one NETWORK, got another"),
     ("xmlbif", "<BIF ", '<!DOCTYPE BIF [<!ENTITY e "x">]>\n<BIF ', 2, "a network must not define entities, got 'e'"),
     ("xmlbif", "<BIF ", '<!DOCTYPE BIF [<!ENTITY e SYSTEM "x">]>\n<BIF ', 2, "must not define entities, got 'e'"),
+    # The network makes no sense as a whole: no line is named.
+    ("erg", "0\n1  0\n", "1  1\n1  0\n", None, "table 0 must have 4 entries"),
+    ("erg", "rain\n", "grass\n", None, "the names of the variables must be distinct"),
+    (
+        "erg",
+        "yes no",
+        "yes yes",
+        None,
+        "states of 'rain' must be distinct, got 'yes' more than once; rename one of them",
+    ),
+    ("erg", "0.2 0.8", "0.2 0.81", None, "table of 'rain' must sum to 1 along the last axis (within 0.0001)"),
+    ("erg", "0.2 0.8", "0.0 0.0", None, "tables into which evidence was entered are not conditional distributions"),
+    ("uai", "1 0\n", "2 0 0\n", None, "the table of variable 0 must have 4 entries"),
+    ("xmlbif", "<FOR>rain</FOR>\n", "<FOR>rain</FOR>\n<GIVEN>rain</GIVEN>\n", None, "must have 4 numbers"),
+    ("xmlbif", XMLBIF[XMLBIF.rindex("<DEF") : XMLBIF.rindex("</NET")], "", None, "a definition, got none for 'grass'"),
+    ("xmlbif", "US-ASCII", "no-such-code", None, "must be an XML file: "),
+    ("xmlbif", "</BIF>", "", None, "must be an XML file: no element found: line 44, column 0; is it cut short?"),
+    (
+        "xmlbif",
+        XMLBIF[XMLBIF.index("<BIF") :],
+        "<BIF/>",
+        None,
+        "must hold a BIF element with a NETWORK of at least one",
+    ),
+    ("xmlbif", "<OUTCOME>no<", "<OUTCOME>yes<", None, "states of 'rain' must be distinct, got 'yes' more than once"),
 ]
 
 
 @pytest.mark.parametrize(("ending", "old", "new", "line", "message"), DAMAGE)
-def test_damage_is_named_by_its_line(tmp_path: Path, ending: str, old: str, new: str, line: int, message: str) -> None:
+def test_damage_is_named_by_its_file_and_line(
+    tmp_path: Path, ending: str, old: str, new: str, line: int | None, message: str
+) -> None:
     assert old in TEXTS[ending]
     path = write(tmp_path, ending, TEXTS[ending].replace(old, new, 1))
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
         tb.BayesianNetwork.read(path)
-    assert str(caught.value).startswith(f"{path}, line {line}: ")
-
-
-@pytest.mark.parametrize(
-    ("ending", "old", "new", "message"),
-    [
-        ("erg", "0\n1  0\n", "1  1\n1  0\n", "table 0 must have 4 entries"),
-        ("erg", "rain\n", "grass\n", "the names of the variables must be distinct"),
-        ("erg", "yes no", "yes yes", "states of 'rain' must be distinct, got 'yes' more than once; rename one of them"),
-        ("erg", "0.2 0.8", "0.2 0.81", "table of 'rain' must sum to 1 along the last axis (within 0.0001)"),
-        ("erg", "0.2 0.8", "0.0 0.0", "tables into which evidence was entered are not conditional distributions"),
-        ("uai", "1 0\n", "2 0 0\n", "the table of variable 0 must have 4 entries"),
-        ("xmlbif", "<FOR>rain</FOR>\n", "<FOR>rain</FOR>\n<GIVEN>rain</GIVEN>\n", "must have 4 numbers"),
-        ("xmlbif", "US-ASCII", "no-such-code", "must be an XML file: "),
-        ("xmlbif", "</BIF>", "", "must be an XML file: no element found: line 44, column 0; is it cut short?"),
-        ("xmlbif", XMLBIF[XMLBIF.index("<BIF") :], "<BIF/>", "must hold a BIF element with a NETWORK of at least one"),
-        ("xmlbif", "<OUTCOME>no<", "<OUTCOME>yes<", "states of 'rain' must be distinct, got 'yes' more than once"),
-    ],
-)
-def test_a_network_that_makes_no_sense_names_the_file(
-    tmp_path: Path, ending: str, old: str, new: str, message: str
-) -> None:
-    path = write(tmp_path, ending, TEXTS[ending].replace(old, new, 1))
-    with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        tb.BayesianNetwork.read(path)
-    assert str(caught.value).startswith(str(path))
+    assert str(caught.value).startswith(f"{path}, line {line}: " if line else str(path))
 
 
 CYCLES = {
@@ -177,30 +163,7 @@ def test_text_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
             tb.BayesianNetwork.read(path)
 
 
-PIECES = st.sampled_from(
-    [
-        "",
-        "0",
-        "-1",
-        "1e400",
-        "nan",
-        "9" * 30,
-        "0.5",
-        "²",
-        "{",
-        "}",
-        "(",
-        ")",
-        ";",
-        "[",
-        '"',
-        "//",
-        "/*",
-        "<",
-        ">",
-        "&e;",
-    ]
-)
+PIECES = st.sampled_from(["", "0", "-1", "1e400", "nan", "9" * 30, "0.5", "²", *"{}()[;<>", '"', "//", "/*", "&e;"])
 
 
 @pytest.mark.parametrize("ending", TEXTS)

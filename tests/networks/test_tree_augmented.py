@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import trimbench as tb
+from tests.trimming import brute_force
 
 
 def sample(seed: int, n_features: int = 4, n_rows: int = 120) -> tuple[pd.DataFrame, pd.Series]:
@@ -125,13 +126,6 @@ def test_the_classifier_predicts_as_its_table_says() -> None:
     network = tb.learn_tree_augmented(features, target)
     classifier = tb.BayesianClassifier(network, "ill", positive="yes", features=list(features.columns))
     row = features.iloc[0]
-    joint = []
-    for state, name in enumerate(network.states("ill")):
-        probability = network.table("ill")[state]
-        for node in features.columns:
-            values = {"ill": name, **{column: str(row[column]) for column in features.columns}}
-            index = [network.states(p).index(values[p]) for p in (*network.parents(node), node)]
-            probability *= network.table(node)[tuple(index)]
-        joint.append(probability)
-    expected = joint[network.states("ill").index("yes")] / sum(joint)
-    assert classifier.posterior(features.iloc[:1])[0] == pytest.approx(expected)
+    codes = tuple(network.states(name).index(str(row[name])) for name in features.columns)
+    positive, negative = brute_force.whole(classifier)[codes]
+    assert classifier.posterior(features.iloc[:1])[0] == pytest.approx(positive / (positive + negative))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -88,18 +90,11 @@ def test_tiny_probabilities_keep_their_digits(cut: tuple[int, int]) -> None:
         for c, n in ((counts0, n0), (counts1, n1))
     ]
     cells = np.einsum("t,ti,tj->ij", weights / 2, *table)
-
-    def strength(i0: int, i1: int) -> tuple[int, int]:
-        """Numerator and denominator of the squared correlation, up to a common factor."""
-        return (n0 * i1 - n1 * i0) ** 2, (i0 + i1) * (n0 + n1 - i0 - i1)
-
-    top, bottom = strength(*cut)
-    less = sum(
-        cells[i0, i1]
-        for i0 in range(n0 + 1)
-        for i1 in range(n1 + 1)
-        if strength(i0, i1)[1] == 0 or strength(i0, i1)[0] * bottom < top * strength(i0, i1)[1]
-    )
+    gamma2 = brute_force.squared_correlation(*cut, n0, n1)
+    weaker = [
+        [brute_force.squared_correlation(i0, i1, n0, n1) < gamma2 for i1 in counts1.tolist()] for i0 in counts0.tolist()
+    ]
+    less = cells[np.array(weaker)].sum()
     found = weakness_probabilities(prior, n0, n1, cut).log_less[-1]
     assert less < 1e-4 or cut == (97, 1)
     assert found == pytest.approx(math.log(less), rel=1e-9)
@@ -111,6 +106,18 @@ def exact_nodes(self: Prior, n_cases: int, alpha: float) -> tuple[np.ndarray, np
     return 0.5 + 0.25 * (roots - roots[::-1]), 0.5 * weights
 
 
+Result = TypeVar("Result")
+
+
+def with_few_and_exact_nodes(patch: pytest.MonkeyPatch, compute: Callable[[], Result]) -> tuple[Result, Result]:
+    usual = compute()
+    patch.setattr(Prior, "theta_nodes", exact_nodes)
+    count_tables._kept_class_table.cache_clear()
+    exact = compute()
+    count_tables._kept_class_table.cache_clear()
+    return usual, exact
+
+
 @pytest.mark.parametrize(("n0", "n1"), [(8, 6), (31, 30), (20, 180), (250, 250)])
 def test_few_nodes_for_small_alpha_are_enough(n0: int, n1: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
@@ -119,27 +126,28 @@ def test_few_nodes_for_small_alpha_are_enough(n0: int, n1: int, monkeypatch: pyt
     drawn = np.stack([rng.binomial(n0, theta), rng.binomial(n1, theta)], axis=1)
     pairs = np.unique(np.concatenate([drawn, [[0, 0], [0, n1], [n0, 0], [n0, n1], [1, 0]]]), axis=0)
     cut = (n0 // 3, n1 // 2 + 1)
-    found, weakness = marginals(prior, pairs, n0, n1), weakness_probabilities(prior, n0, n1, cut)
-    monkeypatch.setattr(Prior, "theta_nodes", exact_nodes)
-    count_tables._kept_class_table.cache_clear()
-    exact, exact_weakness = marginals(prior, pairs, n0, n1), weakness_probabilities(prior, n0, n1, cut)
-    count_tables._kept_class_table.cache_clear()
+    (found, weakness), (exact, exact_weakness) = with_few_and_exact_nodes(
+        monkeypatch, lambda: (marginals(prior, pairs, n0, n1), weakness_probabilities(prior, n0, n1, cut))
+    )
     np.testing.assert_allclose(found.log_likelihood, exact.log_likelihood, atol=1e-9)
     np.testing.assert_allclose(found.theta_mean, exact.theta_mean, rtol=1e-9)
     np.testing.assert_allclose(weakness.log_less, exact_weakness.log_less, rtol=1e-9)
     np.testing.assert_allclose(weakness.log_equal, exact_weakness.log_equal, atol=1e-9)
 
 
-def test_log_of_the_factor_keeps_nine_digits_at_two_thousand_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    for n0, n1, cut in [(1000, 1000, (470, 530)), (1900, 100, (900, 60)), (1000, 1000, (100, 900))]:
-        usual = weakness_probabilities(Prior(n_alpha=12), n0, n1, cut)
-        with monkeypatch.context() as patch:
-            patch.setattr(Prior, "theta_nodes", exact_nodes)
-            finer = weakness_probabilities(Prior(n_alpha=12), n0, n1, cut)
-        np.testing.assert_allclose(usual.log_less, finer.log_less, rtol=1e-9)
-        # The whole table of a feature's counts sums to 1: nothing is lost to underflow.
-        assert np.isfinite(usual.log_less).all()
-        assert (usual.log_less < 0).all()
+@pytest.mark.parametrize(
+    ("n0", "n1", "cut"), [(1000, 1000, (470, 530)), (1900, 100, (900, 60)), (1000, 1000, (100, 900))]
+)
+def test_log_of_the_factor_keeps_nine_digits_at_two_thousand_cases(
+    n0: int, n1: int, cut: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, exact = with_few_and_exact_nodes(
+        monkeypatch, lambda: weakness_probabilities(Prior(n_alpha=12), n0, n1, cut).log_less
+    )
+    np.testing.assert_allclose(usual, exact, rtol=1e-9)
+    # The whole table of a feature's counts sums to 1: nothing is lost to underflow.
+    assert np.isfinite(usual).all()
+    assert (usual < 0).all()
 
 
 def test_factor_at_two_thousand_cases_against_independent_sums() -> None:

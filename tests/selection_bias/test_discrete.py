@@ -133,6 +133,7 @@ def test_two_categories_are_the_binary_model(ties: Any) -> None:
         assert discrete.selected.tolist() == binary.selected.tolist()
         assert discrete.gamma == pytest.approx(binary.gamma, rel=1e-12)
         np.testing.assert_allclose(discrete.log_adjustment, binary.log_adjustment, rtol=1e-9)
+        np.testing.assert_allclose(discrete.alpha_posterior, binary.alpha_posterior, rtol=1e-8)
         np.testing.assert_allclose(discrete.log_likelihood, binary.log_likelihood, rtol=1e-9)
         np.testing.assert_allclose(discrete.predict_proba(X), binary.predict_proba(X), rtol=1e-8)
         np.testing.assert_allclose(
@@ -230,6 +231,11 @@ def test_bad_input_is_reported(arguments: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"X": X_GOOD, "y": Y_GOOD, "k": 1} | arguments
     with pytest.raises(ValueError, match=re.escape(message)):
         tb.fit_discrete_selection_corrected(**given)
+
+
+def test_cases_with_other_features_are_reported() -> None:
+    with pytest.raises(ValueError, match="X must have the 2 features of the training cases, got 1"):
+        tb.fit_discrete_selection_corrected(X_GOOD, Y_GOOD, 1).predict_proba([[0]])
 
 
 def test_too_much_to_enumerate_is_reported() -> None:

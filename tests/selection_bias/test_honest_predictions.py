@@ -52,6 +52,8 @@ def test_mixture_cases_have_the_moments_of_the_model() -> None:
     drawn = simulate_mixture(settings, np.random.default_rng(0))
     assert (drawn.X.shape, drawn.X_test.shape) == ((60, 3000), (60, 3000))
     assert set(drawn.y) == {0, 1}
+    rare = MixtureSettings(n_features=1, alpha=5.0, response=(0.01, 0.01), n_train=4, n_test=1)
+    assert 0 < simulate_mixture(rare, np.random.default_rng(0)).y.sum() < 4
     # With nearly deterministic response the latent groups are the classes.
     for y in (0, 1):
         share = drawn.X[drawn.y == y].mean(axis=0)

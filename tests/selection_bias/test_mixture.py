@@ -88,6 +88,18 @@ def test_factor_is_that_of_enumeration_and_quadrature(
         np.testing.assert_allclose(tied.log_factor(*second), expected, rtol=1e-10)
 
 
+def test_without_discarded_features_there_is_no_factor() -> None:
+    assert not MixtureFactor(Prior(n_alpha=3), selection_at((1, 3), 4, 4, p=4), "exact").log_factor(2, 2).any()
+
+
+def test_tables_of_sums_are_forgotten_and_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    splits = [(2, 1), (3, 3), (2, 1)]
+    kept, forgetful = (MixtureFactor(Prior(n_alpha=3), selection_at((1, 3), 4, 4), "exact") for _ in range(2))
+    expected = [kept.weakness(*split).log_less for split in splits]
+    monkeypatch.setattr("trimbench.selection_bias.mixture_factor._KEPT", 0)
+    np.testing.assert_array_equal([forgetful.weakness(*split).log_less for split in splits], expected)
+
+
 def test_factor_of_the_case_that_is_known() -> None:
     # Groups of 10 + 10 and 10 + 10 cases, cut-off .3, alpha = 1: brute force gives 0.982.
     strengths = {

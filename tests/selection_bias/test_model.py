@@ -135,6 +135,8 @@ Y_GOOD = [1, 1, 1, 0, 0, 0]
         ({"y": [1, 0]}, "y must have one value for each of the 6 cases, got shape (2,)"),
         ({"X": [[0, 1], [1, np.nan]], "y": [0, 1]}, "X must hold finite numbers only, got NaN or infinity; remove or"),
         ({"X": [["u"], ["v"]], "y": [0, 1]}, "X must hold numbers, got could not convert string to float"),
+        ({"X": [[1], [1, 0]], "y": [0, 1]}, "X must have rows of one length, got [[1], [1, 0]]"),
+        ({"X": [[1j], [0]], "y": [0, 1]}, "X must hold real numbers, got complex ones; take their real parts"),
         ({"X": [0, 1], "y": [0, 1]}, "X must be a table of shape (n_cases, n_features) with at least one of each, got"),
         ({"X": np.zeros((4, 3)), "y": [0, 1, 0, 1], "k": 2}, "k must be at most 0, the number of features that are"),
         ({"n_alpha": 0}, "n_alpha must be a whole number, 1 or more, got 0; use 100"),

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
@@ -30,14 +30,21 @@ def counted(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int, int]:
     return ones[:, 0], ones[:, 1], n0, n1
 
 
+def largest_classes() -> tuple[np.ndarray, np.ndarray, int, int]:
+    """The largest classes that machine numbers hold."""
+    n0, n1 = 7919, 8101
+    rng = np.random.default_rng(1)
+    return rng.integers(0, n0 + 1, 4000), rng.integers(0, n1 + 1, 4000), n0, n1
+
+
 @given(counts=counted())
+@example(counts=largest_classes())
 @settings(max_examples=200, deadline=None)
 def test_ranks_are_those_of_exact_fractions(counts: tuple[np.ndarray, np.ndarray, int, int]) -> None:
     ones0, ones1, n0, n1 = counts
     strengths = [squared_correlation(int(a), int(b), n0, n1) for a, b in zip(ones0, ones1, strict=True)]
-    ranks = strength_ranks(ones0, ones1, n0, n1)
     order = {value: rank for rank, value in enumerate(sorted(set(strengths)))}
-    assert ranks.tolist() == [order[value] for value in strengths]
+    assert strength_ranks(ones0, ones1, n0, n1).tolist() == [order[value] for value in strengths]
 
 
 @given(counts=counted(), data=st.data())
@@ -67,15 +74,6 @@ def test_large_classes_are_ranked_by_fractions(monkeypatch: pytest.MonkeyPatch) 
     in_machine_numbers = strength_ranks(ones0, ones1, 30, 30)
     monkeypatch.setattr(selection, "_EXACT_PRODUCT", 0)
     assert strength_ranks(ones0, ones1, 30, 30).tolist() == in_machine_numbers.tolist()
-
-
-def test_ranks_of_the_largest_classes_that_machine_numbers_hold() -> None:
-    n0, n1 = 7919, 8101
-    rng = np.random.default_rng(1)
-    ones0, ones1 = rng.integers(0, n0 + 1, 4000), rng.integers(0, n1 + 1, 4000)
-    values = [squared_correlation(int(a), int(b), n0, n1) for a, b in zip(ones0, ones1, strict=True)]
-    order = {value: rank for rank, value in enumerate(sorted(set(values)))}
-    assert strength_ranks(ones0, ones1, n0, n1).tolist() == [order[value] for value in values]
 
 
 def test_close_fractions_are_distinguished() -> None:

@@ -53,21 +53,6 @@ def test_blocks_are_the_whole_and_need_little_memory() -> None:
     np.testing.assert_array_equal(drawn.X.sum(axis=1), ones)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"n_features": 0}, "n_features must be a whole number, 1 or more"),
-        ({"alpha": 0.0}, "alpha must be a positive number"),
-        ({"theta0": 0.5}, r"theta0 must be in \[0, 0.5\)"),
-        ({"class_sizes": (0, 5)}, "class_sizes must be two whole numbers, 1 or more"),
-        ({"test_sizes": (1, 2, 3)}, "test_sizes must be two whole numbers, 0 or more"),
-    ],
-)
-def test_impossible_settings_are_refused(change: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ModelSettings(**change)  # type: ignore[arg-type]
-
-
 def test_measures_of_a_few_predictions() -> None:
     y = [1, 0, 1, 0]
     p = np.array([0.9, 0.2, 0.4, 0.5])
@@ -115,6 +100,11 @@ def test_labels_and_probabilities_are_checked(function: Any, y: Any, probabiliti
 @pytest.mark.parametrize(
     ("settings", "arguments", "message"),
     [
+        (ModelSettings, {"n_features": 0}, "n_features must be a whole number, 1 or more"),
+        (ModelSettings, {"alpha": 0.0}, "alpha must be a positive number"),
+        (ModelSettings, {"theta0": 0.5}, r"theta0 must be in \[0, 0.5\)"),
+        (ModelSettings, {"class_sizes": (0, 5)}, "class_sizes must be two whole numbers, 1 or more"),
+        (ModelSettings, {"test_sizes": (1, 2, 3)}, "test_sizes must be two whole numbers, 0 or more"),
         (ModelSettings, {"n_features": "10"}, "n_features must be a whole number, 1 or more, got '10'"),
         (ModelSettings, {"n_features": True}, "n_features must be a whole number, 1 or more, got True"),
         (ModelSettings, {"alpha": "wide"}, "alpha must be a positive number, got 'wide'"),
@@ -125,6 +115,6 @@ def test_labels_and_probabilities_are_checked(function: Any, y: Any, probabiliti
         (MixtureSettings, {"alpha": None}, "alpha must be a positive number, got None"),
     ],
 )
-def test_settings_of_another_type_are_reported(settings: Any, arguments: dict[str, Any], message: str) -> None:
+def test_impossible_settings_are_refused(settings: Any, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         settings(**arguments)

@@ -2,48 +2,49 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 import trimbench as tb
+from tests.networks.random_models import distributions
 
 TOLERANCE = 1e-12
+Joint = dict[tuple[int, ...], tuple[float, float]]
 
 
-def instances(classifier: tb.BayesianClassifier, features: Sequence[int]) -> dict[tuple[int, ...], tuple[float, float]]:
+def network_of(classifier: tb.BayesianClassifier) -> tb.BayesianNetwork:
+    model = classifier.model
+    return model.to_network() if isinstance(model, tb.NaiveBayes) else model
+
+
+@functools.lru_cache(maxsize=4)
+def whole(classifier: tb.BayesianClassifier) -> Joint:
+    """Sum the product of all tables over every state of the network: Pr(c, f), Pr(not c, f) of all features."""
+    network = network_of(classifier)
+    table: dict[tuple[int, ...], list[float]] = {}
+    for values in itertools.product(*(range(network.cardinality(node)) for node in network.nodes)):
+        at = dict(zip(network.nodes, values, strict=True))
+        mass = math.prod(
+            float(network.table(node)[(*(at[parent] for parent in network.parents(node)), at[node])])
+            for node in network.nodes
+        )
+        side = 0 if network.states(classifier.target)[at[classifier.target]] == classifier.positive else 1
+        table.setdefault(tuple(at[name] for name in classifier.features), [0.0, 0.0])[side] += mass
+    return {values: (pair[0], pair[1]) for values, pair in table.items()}
+
+
+def instances(classifier: tb.BayesianClassifier, features: Sequence[int]) -> Joint:
     """Return Pr(c, f'), Pr(not c, f') for every instance of the features at the given positions."""
-    if not classifier.is_naive_bayes:
-        return network_instances(classifier, features)
-    table = {}
-    for values in itertools.product(*(range(classifier.cardinalities[i]) for i in features)):
-        joint = [float(p) for p in classifier.prior]
-        for i, value in zip(features, values, strict=True):
-            joint = [joint[side] * float(classifier.tables[i][side, value]) for side in (0, 1)]
-        table[values] = (joint[0], joint[1])
+    table: Joint = {}
+    for values, pair in whole(classifier).items():
+        kept = tuple(values[i] for i in features)
+        seen = table.get(kept, (0.0, 0.0))
+        table[kept] = (seen[0] + pair[0], seen[1] + pair[1])
     return table
-
-
-def network_instances(
-    classifier: tb.BayesianClassifier, features: Sequence[int]
-) -> dict[tuple[int, ...], tuple[float, float]]:
-    """Sum the product of all conditional tables over every joint state of the network."""
-    network = classifier.model
-    states = [range(network.cardinality(node)) for node in network.nodes]
-    place = {node: i for i, node in enumerate(network.nodes)}
-    names = [classifier.features[i] for i in features]
-    table = {
-        values: [0.0, 0.0] for values in itertools.product(*(range(classifier.cardinalities[i]) for i in features))
-    }
-    for state in itertools.product(*states):
-        probability = 1.0
-        for node in network.nodes:
-            parents = tuple(state[place[parent]] for parent in network.parents(node))
-            probability *= float(network.table(node)[(*parents, state[place[node]])])
-        is_positive = network.states(classifier.target)[state[place[classifier.target]]] == classifier.positive
-        table[tuple(state[place[name]] for name in names)][0 if is_positive else 1] += probability
-    return {values: (joint[0], joint[1]) for values, joint in table.items()}
 
 
 def positive(joint: tuple[float, float], threshold: float) -> bool:
@@ -55,18 +56,14 @@ def same_decision_probabilities(
     classifier: tb.BayesianClassifier, features: Sequence[int], threshold: float
 ) -> list[tuple[float, float]]:
     """Return Pr(f') and SDP_{C,T,T'}(F minus F' | f') (Definition 5) of every instance f' that is possible."""
-    full = instances(classifier, range(classifier.n_features))
     found = []
     for seen, joint in instances(classifier, features).items():
         mass = sum(joint)
         if mass == 0:
             continue
-        rest = [(values, other) for values, other in full.items() if tuple(values[i] for i in features) == seen]
-        same = [
-            sum(other) / mass
-            for _, other in rest
-            if positive(other, classifier.threshold) == positive(joint, threshold)
-        ]
+        rest = [pair for values, pair in whole(classifier).items() if tuple(values[i] for i in features) == seen]
+        decision = positive(joint, threshold)
+        same = [sum(pair) / mass for pair in rest if positive(pair, classifier.threshold) == decision]
         found.append((mass, sum(same)))
     return found
 
@@ -75,7 +72,7 @@ def expected_agreement(classifier: tb.BayesianClassifier, features: Sequence[int
     """Definition 2."""
     part = instances(classifier, features)
     total = 0.0
-    for values, joint in instances(classifier, range(classifier.n_features)).items():
+    for values, joint in whole(classifier).items():
         seen = part[tuple(values[i] for i in features)]
         if positive(joint, classifier.threshold) == positive(seen, threshold):
             total += sum(joint)
@@ -96,7 +93,7 @@ def achievable_agreement(classifier: tb.BayesianClassifier, features: Sequence[i
 def potential_agreement(classifier: tb.BayesianClassifier, features: Sequence[int]) -> float:
     """Definition 4."""
     masses = {values: [0.0, 0.0] for values in instances(classifier, features)}
-    for values, joint in instances(classifier, range(classifier.n_features)).items():
+    for values, joint in whole(classifier).items():
         side = 0 if positive(joint, classifier.threshold) else 1
         masses[tuple(values[i] for i in features)][side] += sum(joint)
     return sum(max(pair) for pair in masses.values())
@@ -116,16 +113,9 @@ def random_classifier(
     rng: np.random.Generator, cardinalities: Sequence[int], threshold: float, *, coarse: bool = False
 ) -> tb.BayesianClassifier:
     """Return a random naive Bayes classifier; `coarse` makes ties and zero probabilities common."""
-
-    def rows(cardinality: int) -> np.ndarray:
-        if not coarse:
-            return rng.dirichlet(np.ones(cardinality), size=2)
-        weights = rng.integers(0, 4, size=(2, cardinality)).astype(float)
-        weights[:, 0] += weights.sum(axis=1) == 0
-        return weights / weights.sum(axis=1, keepdims=True)
-
     prior = np.array([0.5, 0.5]) if coarse else rng.dirichlet([2.0, 2.0])
-    model = tb.NaiveBayes(prior, [rows(cardinality) for cardinality in cardinalities])
+    tables = [distributions(rng, (2, cardinality), coarse=coarse) for cardinality in cardinalities]
+    model = tb.NaiveBayes(prior, tables)
     return tb.BayesianClassifier(model, positive="0", threshold=threshold)
 
 
@@ -139,15 +129,9 @@ def random_network_classifier(
         name: [str(parent) for parent in rng.choice(names[:i], size=rng.integers(0, min(i, 3) + 1), replace=False)]
         for i, name in enumerate(names)
     }
-    tables = {}
-    for name in names:
-        shape = tuple(cardinality[parent] for parent in parents[name])
-        if coarse:
-            weights = rng.integers(0, 3, size=(*shape, cardinality[name])).astype(float)
-            weights[..., 0] += weights.sum(axis=-1) == 0
-            tables[name] = weights / weights.sum(axis=-1, keepdims=True)
-        else:
-            tables[name] = rng.dirichlet(np.ones(cardinality[name]), size=shape)
+    tables = {
+        name: distributions(rng, tuple(cardinality[v] for v in (*parents[name], name)), coarse=coarse) for name in names
+    }
     states = {name: [str(value) for value in range(cardinality[name])] for name in names}
     network = tb.BayesianNetwork(states, parents, tables)
     features = [f"f{i}" for i in range(n_features)]

@@ -9,24 +9,21 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.trimming import brute_force
-from trimbench.trimming.engines import make_engine
+from trimbench.trimming.engines import EngineName, make_engine
 from trimbench.trimming.thresholds import Instances, best_cut
 
-ENGINES = ("dense", "log_odds")
-
 
 @st.composite
-def classifiers(draw: st.DrawFn) -> tb.BayesianClassifier:
-    """Small classifiers with multi-valued features; half of them full of ties and zeros."""
-    cardinalities = draw(st.lists(st.integers(1, 3), min_size=1, max_size=5))
+def classifiers_with_subset(draw: st.DrawFn, *, general: bool = False) -> tuple[tb.BayesianClassifier, list[int]]:
+    """Small classifiers with multi-valued features, half of them full of ties and zeros; some of the features."""
     threshold = draw(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    return brute_force.random_classifier(rng, cardinalities, threshold, coarse=draw(st.booleans()))
-
-
-@st.composite
-def classifiers_with_subset(draw: st.DrawFn) -> tuple[tb.BayesianClassifier, list[int]]:
-    classifier = draw(classifiers())
+    rng, coarse = np.random.default_rng(draw(st.integers(0, 2**32))), draw(st.booleans())
+    if general:
+        n_features = draw(st.integers(1, 4))
+        classifier = brute_force.random_network_classifier(rng, n_features, threshold, coarse=coarse)
+    else:
+        cardinalities = draw(st.lists(st.integers(1, 3), min_size=1, max_size=5))
+        classifier = brute_force.random_classifier(rng, cardinalities, threshold, coarse=coarse)
     subset = draw(st.lists(st.sampled_from(range(classifier.n_features)), unique=True))
     return classifier, subset
 
@@ -35,13 +32,13 @@ def names(classifier: tb.BayesianClassifier, subset: list[int]) -> list[str]:
     return [classifier.features[i] for i in subset]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@given(case=classifiers_with_subset(), threshold=st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]))
+@pytest.mark.parametrize(("engine", "general"), [("dense", False), ("log_odds", False), ("auto", True)])
+@given(data=st.data(), threshold=st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]))
 @settings(max_examples=150, deadline=None)
-def test_measures_equal_their_definitions(
-    engine: str, case: tuple[tb.BayesianClassifier, list[int]], threshold: float
+def test_measures_equal_their_definitions_at_every_threshold_of_the_interval(
+    engine: EngineName, general: bool, data: st.DataObject, threshold: float
 ) -> None:
-    classifier, subset = case
+    classifier, subset = data.draw(classifiers_with_subset(general=general))
     chosen = names(classifier, subset)
     assert tb.expected_agreement(classifier, chosen, threshold, engine=engine) == pytest.approx(
         brute_force.expected_agreement(classifier, subset, threshold), abs=1e-12
@@ -49,42 +46,37 @@ def test_measures_equal_their_definitions(
     assert tb.maximum_potential_agreement(classifier, chosen, engine=engine) == pytest.approx(
         brute_force.potential_agreement(classifier, subset), abs=1e-12
     )
-    value, _ = tb.maximum_achievable_agreement(classifier, chosen, engine=engine)
+    value, (low, high) = tb.maximum_achievable_agreement(classifier, chosen, engine=engine)
     assert value == pytest.approx(brute_force.achievable_agreement(classifier, subset), abs=1e-11)
+    assert 0 <= low < high <= 1 or low == high == 0
+    for reached in {high, 0.5 * (low + high) if low < high else high}:
+        assert brute_force.expected_agreement(classifier, subset, reached) == pytest.approx(value, abs=1e-11)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@given(case=classifiers_with_subset())
+@pytest.mark.parametrize("general", [False, True])
+@given(data=st.data())
 @settings(max_examples=100, deadline=None)
-def test_every_threshold_of_the_interval_reaches_the_agreement(
-    engine: str, case: tuple[tb.BayesianClassifier, list[int]]
-) -> None:
-    classifier, subset = case
-    value, (low, high) = tb.maximum_achievable_agreement(classifier, names(classifier, subset), engine=engine)
-    assert 0 <= low <= high <= 1
-    assert low < high or low == high == 0
-    for threshold in {high, 0.5 * (low + high) if low < high else high}:
-        assert brute_force.expected_agreement(classifier, subset, threshold) == pytest.approx(value, abs=1e-11)
-
-
-@given(case=classifiers_with_subset())
-@settings(max_examples=100, deadline=None)
-def test_propositions_1_to_3(case: tuple[tb.BayesianClassifier, list[int]]) -> None:
-    classifier, subset = case
+def test_propositions_1_to_3(general: bool, data: st.DataObject) -> None:
+    classifier, subset = data.draw(classifiers_with_subset(general=general))
     chosen = names(classifier, subset)
+    same = tb.expected_agreement(classifier, classifier.features, classifier.threshold)
+    assert same == pytest.approx(1.0, abs=1e-12)
     potential = tb.maximum_potential_agreement(classifier, chosen)
     achievable, _ = tb.maximum_achievable_agreement(classifier, chosen)
     assert achievable <= potential + 1e-12  # Proposition 1
-    assert achievable == pytest.approx(potential, abs=1e-11)  # Proposition 3
-    for position in range(len(chosen)):  # Proposition 2
+    if not general:
+        assert achievable == pytest.approx(potential, abs=1e-11)  # Proposition 3
+    for position in range(len(chosen)):  # Proposition 2 and Corollary 1
         fewer = chosen[:position] + chosen[position + 1 :]
         assert tb.maximum_potential_agreement(classifier, fewer) <= potential + 1e-12
+        assert tb.maximum_achievable_agreement(classifier, fewer)[0] <= potential + 1e-12
 
 
-@given(case=classifiers_with_subset(), threshold=st.sampled_from([0.0, 0.25, 0.5, 0.9]))
+@pytest.mark.parametrize("general", [False, True])
+@given(data=st.data(), threshold=st.sampled_from([0.0, 0.25, 0.5, 0.9]))
 @settings(max_examples=60, deadline=None)
-def test_proposition_4_and_equation_2(case: tuple[tb.BayesianClassifier, list[int]], threshold: float) -> None:
-    classifier, subset = case
+def test_proposition_4_and_equation_2(general: bool, data: st.DataObject, threshold: float) -> None:
+    classifier, subset = data.draw(classifiers_with_subset(general=general))
     chosen = names(classifier, subset)
     by_decisions = sum(
         mass * same for mass, same in brute_force.same_decision_probabilities(classifier, subset, threshold)
@@ -95,14 +87,6 @@ def test_proposition_4_and_equation_2(case: tuple[tb.BayesianClassifier, list[in
         mass * max(same, 1 - same) for mass, same in brute_force.same_decision_probabilities(classifier, subset, 0.0)
     )
     assert tb.maximum_potential_agreement(classifier, chosen) == pytest.approx(potential, abs=1e-11)
-
-
-@given(case=classifiers_with_subset())
-@settings(max_examples=50, deadline=None)
-def test_all_features_at_the_original_threshold_agree_always(case: tuple[tb.BayesianClassifier, list[int]]) -> None:
-    classifier, _ = case
-    agreement = tb.expected_agreement(classifier, classifier.features, classifier.threshold)
-    assert agreement == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -119,16 +103,6 @@ def test_engines_agree_on_larger_models(seed: int, coarse: bool) -> None:
         for feature in set(range(11)) - set(subset):
             one, other = one.without(feature), other.without(feature)
         assert other.potential_agreement() == pytest.approx(one.potential_agreement(), abs=1e-12)
-
-
-def test_monte_carlo_agrees_with_the_exact_value() -> None:
-    classifier = brute_force.random_classifier(np.random.default_rng(5), [2, 3, 2, 2, 4], 0.4)
-    chosen = list(classifier.features[:3])
-    rows = classifier.model.sample(40_000, np.random.default_rng(6))
-    trimmed = classifier.with_features(chosen, 0.3)
-    observed = float((classifier.predict(rows) == trimmed.predict(rows)).mean())
-    exact = tb.expected_agreement(classifier, chosen, 0.3)
-    assert abs(observed - exact) < 5 * (exact * (1 - exact) / 40_000) ** 0.5
 
 
 def test_table_4_of_the_paper() -> None:

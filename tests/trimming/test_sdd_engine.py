@@ -18,7 +18,8 @@ from trimbench.trimming.sdd_encoding import Encoding, encode
 from trimbench.trimming.sdd_engine import SddEngine, SddMeasure
 
 from ..extras import needs_pysdd
-from . import brute_force, enumeration
+from ..networks.random_models import distributions
+from . import brute_force
 
 pytestmark = needs_pysdd
 
@@ -61,43 +62,48 @@ def without_all(engine: SddEngine, removed: Sequence[int]) -> float:
     return measure.potential_agreement_without(removed[-1]) if removed else measure.potential_agreement()
 
 
+def random_classifier(rng: np.random.Generator) -> tb.BayesianClassifier:
+    """Return a classifier on a network with zeros and determinism, with some of its nodes as features."""
+    order = [f"v{i}" for i in range(int(rng.integers(3, 7)))]
+    sizes = {node: int(rng.choice([1, 2, 2, 2, 3, 4])) for node in order}
+    target = str(rng.choice(order))
+    sizes[target] = 2
+    parents = {node: [other for other in order[:i] if rng.random() < 0.5][:3] for i, node in enumerate(order)}
+    tables = {}
+    for node in order:
+        shape = tuple(sizes[other] for other in (*parents[node], node))
+        table = distributions(rng, shape, coarse=bool(rng.random() < 0.6))
+        certain = np.eye(shape[-1])[rng.integers(shape[-1], size=shape[:-1])]
+        tables[node] = np.where(rng.random((*shape[:-1], 1)) < rng.choice([0.0, 0.3, 1.0]), certain, table)
+    nodes = [str(node) for node in rng.permutation(order)]
+    network = tb.BayesianNetwork({node: [f"s{i}" for i in range(sizes[node])] for node in nodes}, parents, tables)
+    others = [node for node in nodes if node != target]
+    features = others[: int(rng.integers(0, len(others) + 1))]
+    threshold = float(rng.choice([0.0, 0.2, 0.5, 0.7, 1.0]))
+    return tb.BayesianClassifier(network, target, positive="s0", features=features, threshold=threshold)
+
+
 def test_fifty_random_networks_equal_full_enumeration() -> None:
     rng = np.random.default_rng(20)
-    problems = [enumeration.random_network(rng) for _ in range(50)]
-    compilations = compile_all([encode(network, target, "s0", features) for network, target, features in problems])
+    classifiers = [random_classifier(rng) for _ in range(50)]
+    compilations = compile_all([encode(brute_force.network_of(c), c.target, "s0", c.features) for c in classifiers])
     seen_zero = seen_multi = 0
-    for (network, target, features), compilation in zip(problems, compilations, strict=True):
-        threshold = float(rng.choice([0.0, 0.2, 0.5, 0.7, 1.0]))
-        engine = SddEngine.from_compilation(compilation, threshold)
-        whole = enumeration.joint(network, target, "s0", features)
-        seen_zero += any(sum(pair) == 0 for pair in whole.values())
-        seen_multi += any(network.cardinality(feature) > 2 for feature in features)
-        for kept in subsets(len(features)):
-            removed = [int(i) for i in rng.permutation([i for i in range(len(features)) if i not in kept])]
-            potential = enumeration.potential_agreement(whole, threshold, kept)
+    for classifier, compilation in zip(classifiers, compilations, strict=True):
+        engine = SddEngine.from_compilation(compilation, classifier.threshold)
+        seen_zero += any(sum(pair) == 0 for pair in brute_force.whole(classifier).values())
+        seen_multi += max(classifier.cardinalities, default=0) > 2
+        for kept in subsets(classifier.n_features):
+            removed = [int(i) for i in rng.permutation([i for i in range(classifier.n_features) if i not in kept])]
+            potential = brute_force.potential_agreement(classifier, kept)
             assert potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
             assert without_all(engine, removed) == pytest.approx(potential, abs=1e-9)
             best = engine.best_cut(kept)
-            achievable = enumeration.achievable_agreement(whole, threshold, kept)
+            achievable = brute_force.achievable_agreement(classifier, kept)
             assert best.agreement == pytest.approx(achievable, abs=1e-9)
-            same = enumeration.expected_agreement(whole, threshold, kept, threshold)
+            same = brute_force.expected_agreement(classifier, kept, classifier.threshold)
             assert engine.agreement(kept, engine.threshold) == pytest.approx(same, abs=1e-9)
     assert seen_zero > 10
     assert seen_multi > 10
-
-
-@pytest.mark.parametrize("coarse", [False, True])
-def test_naive_bayes_equals_its_own_enumeration(coarse: bool) -> None:
-    rng = np.random.default_rng(3)
-    for threshold in (0.3, 0.5):
-        classifier = brute_force.random_classifier(rng, [2, 3, 2, 4], threshold, coarse=coarse)
-        model = classifier.model
-        engine = SddEngine.build(model.to_network(), model.class_variable, "0", classifier.features, threshold)
-        for kept in subsets(4):
-            potential = brute_force.potential_agreement(classifier, kept)
-            assert potential_agreement(engine, kept) == pytest.approx(potential, abs=1e-9)
-            achievable = brute_force.achievable_agreement(classifier, kept)
-            assert engine.best_cut(kept).agreement == pytest.approx(achievable, abs=1e-9)
 
 
 def test_the_search_runs_on_the_engine() -> None:
@@ -168,8 +174,8 @@ def test_a_classifier_without_features(certain: list[float]) -> None:
 
 def test_one_compilation_serves_all_thresholds() -> None:
     engine = SddEngine.build(RAIN, "rain", "yes", ["slip"], 0.5)
-    whole = enumeration.joint(RAIN, "rain", "yes", ["slip"])
     for threshold in (0.0, 0.1, 0.3, 0.9):
         other = SddEngine.from_compilation(engine.compilation, threshold)
-        expected = enumeration.potential_agreement(whole, threshold, [])
+        classifier = tb.BayesianClassifier(RAIN, "rain", positive="yes", features=["slip"], threshold=threshold)
+        expected = brute_force.potential_agreement(classifier, [])
         assert potential_agreement(other, []) == pytest.approx(expected, abs=1e-12)

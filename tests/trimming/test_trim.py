@@ -16,24 +16,23 @@ from trimbench.trimming.engines import EngineName
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[tb.BayesianClassifier, list[float], float]:
-    cardinalities = draw(st.lists(st.integers(2, 3), min_size=1, max_size=5))
+def problems(draw: st.DrawFn, *, general: bool = False) -> tuple[tb.BayesianClassifier, list[float], float]:
+    n = draw(st.integers(1, 4 if general else 5))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    classifier = brute_force.random_classifier(
-        rng, cardinalities, draw(st.sampled_from([0.1, 0.5, 0.9])), coarse=draw(st.booleans())
-    )
-    costs = draw(
-        st.lists(
-            st.sampled_from([0.0, 0.1, 0.2, 0.5, 1.0, 2.5]), min_size=len(cardinalities), max_size=len(cardinalities)
-        )
-    )
+    threshold, coarse = draw(st.sampled_from([0.1, 0.5, 0.9])), draw(st.booleans())
+    if general:
+        classifier = brute_force.random_network_classifier(rng, n, threshold, coarse=coarse)
+    else:
+        classifier = brute_force.random_classifier(rng, rng.integers(2, 4, size=n).tolist(), threshold, coarse=coarse)
+    costs = draw(st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.5, 1.0, 2.5]), min_size=n, max_size=n))
     return classifier, costs, draw(st.sampled_from([0.0, 0.05, 0.3, 1.0, 1.7, 3.0, 100.0]))
 
 
-@given(problem=problems(), engine=st.sampled_from(["dense", "log_odds"]))
-@settings(max_examples=200, deadline=None)
-def test_trim_finds_the_optimum(problem: tuple[tb.BayesianClassifier, list[float], float], engine: str) -> None:
-    classifier, costs, budget = problem
+@pytest.mark.parametrize(("engine", "general"), [("dense", False), ("log_odds", False), ("auto", True)])
+@given(data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_trim_finds_the_optimum(engine: EngineName, general: bool, data: st.DataObject) -> None:
+    classifier, costs, budget = data.draw(problems(general=general))
     trimming = tb.trim(classifier, budget, costs, engine=engine)
     subsets = brute_force.affordable_subsets(costs, budget)
     best = max(brute_force.achievable_agreement(classifier, subset) for subset in subsets)
@@ -48,10 +47,13 @@ def test_trim_finds_the_optimum(problem: tuple[tb.BayesianClassifier, list[float
     assert low < trimming.threshold <= high or trimming.threshold == low == high == 0
 
 
-@given(problem=problems())
-@settings(max_examples=100, deadline=None)
-def test_same_decision_selection_is_exhaustive(problem: tuple[tb.BayesianClassifier, list[float], float]) -> None:
-    classifier, costs, budget = problem
+@pytest.mark.parametrize("general", [False, True])
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_same_decision_selection_is_exhaustive_and_moving_the_threshold_never_loses(
+    general: bool, data: st.DataObject
+) -> None:
+    classifier, costs, budget = data.draw(problems(general=general))
     selection = tb.select_by_same_decision(classifier, budget, costs)
     subsets = brute_force.affordable_subsets(costs, budget)
     values = {subset: brute_force.expected_agreement(classifier, subset, classifier.threshold) for subset in subsets}
@@ -60,14 +62,7 @@ def test_same_decision_selection_is_exhaustive(problem: tuple[tb.BayesianClassif
     assert selection.n_evaluations == sum(1 for subset in subsets if subset)
     first = min((s for s, value in values.items() if value >= best - 1e-10), key=lambda s: (len(s), s))
     assert selection.features == tuple(classifier.features[i] for i in first)
-
-
-@given(problem=problems())
-@settings(max_examples=60, deadline=None)
-def test_moving_the_threshold_never_loses(problem: tuple[tb.BayesianClassifier, list[float], float]) -> None:
-    classifier, costs, budget = problem
-    kept = tb.select_by_same_decision(classifier, budget, costs)
-    assert tb.trim(classifier, budget, costs).agreement >= kept.agreement - 1e-12
+    assert tb.trim(classifier, budget, costs).agreement >= selection.agreement - 1e-12
 
 
 def test_a_split_lattice_gives_the_same_selection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,13 +73,17 @@ def test_a_split_lattice_gives_the_same_selection(monkeypatch: pytest.MonkeyPatc
     assert whole.n_evaluations == 8 + math.comb(8, 2) + math.comb(8, 3)
 
 
-@pytest.mark.parametrize("engine", ["dense", "log_odds"])
-def test_a_stopped_search_gives_an_answer_and_a_bound(engine: str) -> None:
-    classifier = brute_force.random_classifier(np.random.default_rng(1), [2] * 12, 0.5)
+@pytest.mark.parametrize(("engine", "general"), [("dense", False), ("log_odds", False), ("auto", True)])
+def test_a_stopped_search_gives_an_answer_and_a_bound(engine: EngineName, general: bool) -> None:
+    rng = np.random.default_rng(1)
+    if general:
+        classifier = brute_force.random_network_classifier(rng, 7, 0.5)
+    else:
+        classifier = brute_force.random_classifier(rng, [2] * 12, 0.5)
     exact = tb.trim(classifier, 4)
     for limit in (1, 5, 20, 60):
         stopped = tb.trim(classifier, 4, engine=engine, evaluation_limit=limit)
-        assert stopped.n_evaluations <= limit + 1
+        assert general or stopped.n_evaluations <= limit + 1
         assert len(stopped.features) <= 4
         assert stopped.agreement <= exact.agreement + 1e-12
         assert stopped.upper_bound >= exact.agreement - 1e-12

@@ -67,7 +67,7 @@ VALUES = [
     (f"{T6} thresholds=[1.5]", f"{IN6} threshold must be a probability in [0, 1], got 1.5"),
     (f"{T6} thresholds=[0.5", "a setting must be key=value, with a number, a word, a list [a,b] or a quoted text"),
     (f"{T6} budget_divisor=0", f"{IN6} budget_divisor must be 1 or more, got 0"),
-    (f"{T6} engine=fast", f"{IN6} engine must be one of ['auto', 'dense', 'log_odds', 'sdd'],"),
+    (f"{T6} engine=fast", f"{IN6} engine must be one of auto, dense, log_odds, sdd, got 'fast'"),
     (f"{T6} runner=Table6", f"{RUNNER} 'Table6'"),
     (f"{T4} instances=[]", f"{IN4} instances must have at least one entry, got []"),
     (f"{T4} instances=[[0.5,0.1]]", f"{IN4} instances must each be [posterior, positive mass, "),

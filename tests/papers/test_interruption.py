@@ -155,7 +155,7 @@ def test_a_results_folder_that_is_read_only(tmp_path: Path, small_disk: Path) ->
     for words in (("replicates=3",), ("replicates=2", "task=report")):
         code, out = outcome(tmp_path, f"results={small_disk}", *words)
         assert code == 2
-        assert out.startswith(f"results must be a folder that can be written, got '{small_disk}', and")
+        assert out.startswith(f"results must be a folder that can be written, got '{small_disk}'; ")
     out = run_to_the_end(tmp_path, f"results={small_disk}", "replicates=3", "task=list")  # it only reads
     assert re.search(r"\| selection_bias/simulation +\| +6 \| +4 \|", out)
     assert records(small_disk) == before

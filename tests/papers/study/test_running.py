@@ -186,6 +186,7 @@ def test_missing_data_costs_only_the_rows_that_need_it(where: Surroundings, tmp_
 
 def test_numbers_must_be_those_that_are_reported(where: Surroundings) -> None:
     assert [number.row for number in run(Sample(), where).numbers] == ["first"]
+    assert run(Sample(), where, reported=()).outcome.numbers, "a user's own experiment has no reported numbers"
     second = Reported("a paper", "second", "agreement", "0.5", Rule(kind="exact"))
     with pytest.raises(ValueError, match="number first/agreement is computed, but not reported"):
         run(Sample(), where, reported=(second,))

@@ -134,10 +134,7 @@ def test_keys_with_another_search_path_are_left_to_hydra(command: Command, tmp_p
     assert command(*words, "thresold=0.5", code=2).err.startswith("Could not override 'thresold'.")
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["++seed=3", "hydra.job.name=x", "+executor.more=1", "~seed", "instances.0=[1,1,1]", "executor={workers:2}"],
-)
+@pytest.mark.parametrize("words", ["++seed=3", "hydra.job.name=x", "+executor.more=1", "~seed", "instances.0=[1,1,1]"])
 def test_every_form_of_hydras_settings_is_allowed(command: Command, words: str) -> None:
     answer = command(T4, words, "--cfg", "job")
     assert (answer.code, answer.err) == (0, "")

@@ -19,6 +19,8 @@ from trimbench.papers.commands import cli
 from trimbench.papers.configuration import Catalogue, configuration_folder
 
 PROJECT = Catalogue((configuration_folder(),))
+T4, T6, CURVE = "experiment=trimming/table4", "experiment=trimming/table6", "experiment=trimming/breast_cancer"
+SMALL = (CURVE, "budgets=[1,2]", "splits=1", "evaluation_limit=10", "executor=serial")
 
 
 @dataclass(frozen=True)

@@ -52,10 +52,3 @@ def test_every_experiment_has_its_provenance(name: str) -> None:
         assert kept(name).with_name(file).is_file()
     assert re.fullmatch(r"[0-9a-f]{40}", about["written_with"]["commit"])
     assert set(about["jobs"].values()) <= {"ok", "failed", "timeout", "crashed", "missing"}
-
-
-@needs_results
-def test_the_figures_of_the_readme_are_in_the_results() -> None:
-    pictures = re.findall(r"!\[[^\]]+\]\((results/[^)]+\.png)\)", README)
-    assert len(pictures) == 2
-    assert all((ROOT / picture).is_file() for picture in pictures)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import pydoc
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -153,26 +150,6 @@ def test_files_and_names_that_a_page_mentions_exist(path: Path) -> None:
         assert (pages.ROOT / f"scripts/bench/{name}.py").exists(), name
     for name in re.findall(r"`(trimbench(?:\.\w+)+)`", text):
         assert pydoc.locate(name) is not None, name
-
-
-def _public(module: ModuleType) -> Iterator[tuple[str, object]]:
-    """Give the public names of a module, and the public methods and properties of its classes."""
-    for name in module.__all__:
-        value = getattr(module, name)
-        yield name, value
-        if inspect.isclass(value):
-            own = {key: found for key, found in vars(value).items() if not key.startswith("_")}
-            for key, found in own.items():
-                documentable = found.__func__ if isinstance(found, classmethod | staticmethod) else found
-                if inspect.isfunction(documentable) or isinstance(documentable, property):
-                    yield f"{name}.{key}", documentable
-
-
-@pytest.mark.parametrize("module", [trimbench, trimbench.estimators])
-def test_every_public_name_has_a_docstring(module: ModuleType) -> None:
-    everything = dict(_public(module))
-    assert len(everything) > len(module.__all__)
-    assert [name for name, value in everything.items() if not (value.__doc__ or "").strip()] == []
 
 
 @pytest.mark.parametrize("path", HOW_TO, ids=lambda path: path.stem)

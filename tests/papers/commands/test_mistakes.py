@@ -9,7 +9,7 @@ import pytest
 
 from trimbench.papers.configuration import configuration_folder
 
-from ..command_line import PROJECT, Command, write
+from ..command_line import CURVE, PROJECT, T4, T6, Command, write
 
 FIRST = PROJECT.names("experiment")[0]
 EXPERIMENTS, EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("experiment", "executor", "network"))
@@ -17,7 +17,6 @@ SHARED = "key must be one of cache_mode, executor, experiment, offline, profile,
 PROFILE = ", ".join(sorted(PROJECT.mapping("profile", "quick")))
 TASK = "configuration: task must be one of fetch, list, report, run, got"
 EXPERIMENT_FOLDER = configuration_folder() / "experiment/trimming"
-T4, T6, CURVE = "experiment=trimming/table4", "experiment=trimming/table6", "experiment=trimming/breast_cancer"
 IN4, IN6, IN_CURVE = (f"experiment trimming/{name}:" for name in ("table4", "table6", "breast_cancer"))
 NO = "a setting must be key=value, without spaces, got"
 UN = f"experiment must be one of {EXPERIMENTS}, got"
@@ -135,10 +134,7 @@ def test_keys_with_another_search_path_are_left_to_hydra(command: Command, tmp_p
     assert command(*words, "thresold=0.5", code=2).err.startswith("Could not override 'thresold'.")
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["++seed=3", "hydra.job.name=x", "+executor.more=1", "~seed", "instances.0=[1,1,1]", "executor={workers:2}"],
-)
+@pytest.mark.parametrize("words", ["++seed=3", "hydra.job.name=x", "+executor.more=1", "~seed", "instances.0=[1,1,1]"])
 def test_every_form_of_hydras_settings_is_allowed(command: Command, words: str) -> None:
     answer = command(T4, words, "--cfg", "job")
     assert (answer.code, answer.err) == (0, "")

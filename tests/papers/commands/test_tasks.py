@@ -11,10 +11,7 @@ import pytest
 
 from trimbench.papers.configuration import configuration_folder
 
-from ..command_line import PROJECT, Command, results, table_of, write
-
-T4, T6, CURVE = "experiment=trimming/table4", "experiment=trimming/table6", "experiment=trimming/breast_cancer"
-SMALL = (CURVE, "budgets=[1,2]", "splits=1", "evaluation_limit=10", "executor=serial")
+from ..command_line import CURVE, PROJECT, SMALL, T4, T6, Command, results, table_of, write
 
 
 def test_report_gives_the_same_bytes(command: Command, tmp_path: Path) -> None:

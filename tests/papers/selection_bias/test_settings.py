@@ -46,3 +46,9 @@ def test_bad_settings_are_refused(command: Command, words: str, message: str) ->
     answer = command(*f"experiment=selection_bias/{words}".split(), "executor=serial", "offline=true", code=2)
     assert message in answer.err
     assert "Traceback" not in answer.err
+
+
+def test_several_values_of_the_prior_may_be_set_at_once(command: Command) -> None:
+    words = ("experiment=selection_bias/simulation", "prior={rate: 2, rule: gauss}", "--cfg", "job")
+    assert "  rate: 2\n  rule: gauss\n" in command(*words, code=0).out
+    command("task=list", *words[:2], code=0)

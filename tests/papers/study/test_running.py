@@ -26,12 +26,7 @@ from trimbench.papers.study.tables import Table
 from trimbench.papers.trimming.table4 import best_threshold
 from trimbench.papers.validation import ConfigurationError, settings
 
-from ..command_line import Command, table_of, write
-
-CURVE = (
-    *("experiment=trimming/breast_cancer", "budgets=[1,2]", "splits=1", "evaluation_limit=10"),
-    "executor=serial",
-)
+from ..command_line import SMALL, Command, table_of, write
 
 
 def test_an_experiment_without_its_data(command: Command) -> None:
@@ -49,14 +44,14 @@ def test_an_experiment_without_its_data(command: Command) -> None:
 
 
 def test_failed_jobs_are_rows_with_their_error_and_run_again(command: Command) -> None:
-    command(*CURVE, "positive=nonsense", code=1)
+    command(*SMALL, "positive=nonsense", code=1)
     rows = table_of("trimming/breast_cancer_rows")
     assert rows["status"].tolist() == ["failed", "failed"]
     error = "ValueError: positive must be one of ['malignant', 'benign'], got 'nonsense'"
     assert rows["error"].str.strip().str.endswith(error).all()
-    answer = command("task=report", *CURVE, "positive=nonsense", code=1)
+    answer = command("task=report", *SMALL, "positive=nonsense", code=1)
     assert f"2 jobs failed, the first with: {error}\n" in answer.out
-    assert ": 0 stored, 2 to run" in command(*CURVE, "positive=malignant", code=0).err
+    assert ": 0 stored, 2 to run" in command(*SMALL, "positive=malignant", code=0).err
 
 
 @pytest.fixture
@@ -186,6 +181,7 @@ def test_missing_data_costs_only_the_rows_that_need_it(where: Surroundings, tmp_
 
 def test_numbers_must_be_those_that_are_reported(where: Surroundings) -> None:
     assert [number.row for number in run(Sample(), where).numbers] == ["first"]
+    assert run(Sample(), where, reported=()).outcome.numbers, "a user's own experiment has no reported numbers"
     second = Reported("a paper", "second", "agreement", "0.5", Rule(kind="exact"))
     with pytest.raises(ValueError, match="number first/agreement is computed, but not reported"):
         run(Sample(), where, reported=(second,))

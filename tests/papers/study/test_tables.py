@@ -16,13 +16,10 @@ def test_columns_have_the_order_and_the_formats_that_are_given() -> None:
     assert (table.title, table.name, table.listed) == ("All", "part", False)
 
 
-def test_columns_may_be_given_without_formats() -> None:
+def test_columns_may_be_given_without_formats_or_lines() -> None:
     table = Table.of("All", ({"a": n} for n in range(3)), ["a", "b"])
     assert table.frame.shape == (3, 2)
     assert (table.formats, table.name, table.listed) == ({}, "", True)
-
-
-def test_a_table_without_lines_has_its_columns() -> None:
     assert list(Table.of("None", [], {"a": "", "b": ".1f"}).frame.columns) == ["a", "b"]
 
 

@@ -47,7 +47,7 @@ def test_simpsons_rule_of_the_slides_comes_near() -> None:
         np.testing.assert_allclose(near.theta_mean, exact.theta_mean, rtol=tolerance)
         np.testing.assert_allclose(near.theta_mean + near.theta_rest, 1, rtol=1e-12)
     X, y = brute_force.random_data(np.random.default_rng(0), 10, 12, 30)
-    slides, gauss = (tb.fit_selection_corrected(X, y, 4, rule=rule).predict_proba(X) for rule in ("simpson", "gauss"))  # type: ignore[arg-type]
+    slides, gauss = (tb.fit_selection_corrected(X, y, 4, rule=rule).predict_proba(X) for rule in ("simpson", "gauss"))
     np.testing.assert_allclose(slides, gauss, atol=1e-3)
 
 

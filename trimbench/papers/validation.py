@@ -84,7 +84,9 @@ def validated(kind: type[Settings], values: object, what: str) -> Settings:
     _check_keys(values, what, ())
     try:
         # As JSON, because only then does a strict check accept mappings for dataclasses.
-        found: Settings = _adapter(typing.cast("Any", kind)).validate_json(json.dumps(values, default=repr), strict=True)
+        found: Settings = _adapter(typing.cast("Any", kind)).validate_json(
+            json.dumps(values, default=repr), strict=True
+        )
     except ValidationError as error:
         raise _explained(error, kind, what) from error
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -40,8 +41,15 @@ def test_every_estimator_has_a_battery() -> None:
 
 def test_the_batteries_are_collected() -> None:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", __file__]
+    surroundings = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     done = subprocess.run(
-        command, capture_output=True, text=True, check=True, timeout=120, cwd=Path(__file__).parents[2]
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        cwd=Path(__file__).parents[2],
+        env=surroundings,
     )
     ids = [line.split("::", 1)[1] for line in done.stdout.splitlines() if "::test_scikit_learns_checks[" in line]
     collected = Counter(name[name.index("[") + 1 : name.rindex(")-") + 1] for name in ids)

@@ -221,7 +221,7 @@ def _check_probabilities(logistic_regression: Any, X: NDArray[Any], weights: Mat
             f"logistic_regression must give probabilities that are the softmax of its linear scores, got {name} "
             f"without predict_proba; {_INSTEAD}"
         )
-    # Rows from all over the table: if it is sorted by class, the first may all be so certain that anything agrees.
+    # Rows from across the table: if it is sorted by class, the first ones may be too certain to reveal a difference.
     few = X[np.linspace(0, len(X) - 1, min(len(X), _COMPARED_ROWS)).astype(np.intp)].astype(np.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a table without column names

@@ -160,7 +160,7 @@ def search(
 
 
 def _fewest_evaluations(n_features: int, best_first: bool) -> int:
-    """Return about how many evaluations any search takes: up to as many subsets are better enumerated."""
+    """Return roughly how many evaluations any search needs; with no more subsets than that, enumeration is cheaper."""
     return _FEW_SUBSETS if best_first else math.comb(n_features, 2)
 
 
@@ -184,7 +184,7 @@ def _enumerate(state: _State, root: SignedMeasure, free: Sequence[int], size: in
 
 
 def within_limits(time_limit: float | None, evaluation_limit: int | None) -> Callable[[int], bool]:
-    """Return a function that tells from the number of evaluations whether a search that starts now may go on."""
+    """Return a predicate that says, given its number of evaluations, whether a search starting now may continue."""
     deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
     most = math.inf if evaluation_limit is None else evaluation_limit
     return lambda n_evaluations: n_evaluations < most and (math.isinf(deadline) or time.perf_counter() < deadline)

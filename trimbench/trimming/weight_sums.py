@@ -120,7 +120,7 @@ class WeightSums:
         return other.positive @ positive[places], other.negative @ negative[places]
 
     def _split(self, group: tuple[int, ...], n_queries: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Write out as many features as keep (queries x written out) below the size of the table of the rest."""
+        """Enumerate as many features as possible while queries x combinations stays below the rest of the table."""
         size, entries, place = n_queries, math.prod(self.cardinalities[i] for i in group), len(group)
         while place and size * self.cardinalities[group[place - 1]] ** 2 <= entries:
             place -= 1

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.configuration import configuration_folder
+from trimbench.papers.trimming import table4
 
 from ..command_line import CURVE, PROJECT, SMALL, T4, T6, Command, results, table_of, write
 
@@ -139,3 +140,19 @@ def test_fetch_reads_what_is_there(command: Command, tmp_path: Path, monkeypatch
     (files / "pima.net.lmap").write_text("damaged")
     answer = command(*words)
     assert (answer.code, answer.out[:38]) == (1, "pima: FAILED: file 'trimbn/pima.net.lm")
+
+
+def test_a_changed_value_of_the_profile_is_a_changed_setting(command: Command) -> None:
+    answer = command("experiment=trimming/quiz", "profile.splits=2", "executor=serial")
+    assert "Reported numbers: 6; reproduced: 6 not attempted." in answer.out
+
+
+def test_a_number_that_is_not_reported_fails_the_experiment_alone(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table4, "_EXAMPLE", "F1, F3")
+    answer = command("-m", "experiment=trimming/table4,trimming/quiz", "executor=serial", code=1)
+    assert "F1, F3/agreement is computed, but not reported; correct its row" in answer.out
+    assert "did you mean 'F1, F2/agreement'?" in answer.out
+    assert "Traceback" not in answer.out + answer.err
+    assert "\n## trimming/quiz: complete\n" in answer.out

@@ -48,6 +48,7 @@ def test_every_experiment_runs_without_a_network(command: Command, name: str, mo
     check_files(answer.files, name)
     (found,) = kept
     check_jobs_behind(found)
+    check_names(found)
     again = command(*words)
     assert f"{name}: {len(found.records)} stored, 0 to run\n" in again.err, "nothing runs twice"
 
@@ -74,6 +75,15 @@ def check_jobs_behind(found: Findings) -> None:
         assert set(number.jobs) <= done, number
         assert len(set(number.jobs)) == len(number.jobs), number
         assert number.jobs or number.value is None, number
+
+
+def check_names(found: Findings) -> None:
+    """Assert that the numbers of changed settings are called like reported ones, though other rows may be there too."""
+    reported = Literature.of(PROJECT).reported(found.name)
+    numbers = found.outcome.numbers
+    assert {number.quantity for number in numbers} <= {one.quantity for one in reported}
+    rows = {one.row.split()[0] for one in reported}
+    assert all(number.row.split()[0] in rows for number in numbers), (rows, numbers)
 
 
 def test_reported_numbers_belong_to_experiments_that_exist() -> None:

@@ -120,7 +120,9 @@ def _invocation(config: DictConfig) -> Invocation:
         names = catalogue.names("experiment")
         every = {name: plain(hydra.compose("config", overrides=[*words, f"experiment={name}"])) for name in names}
     keys = [override.key_or_group for override in OverridesParser.create().parse_overrides(words)]
-    altered = tuple(key for key in keys if key.partition(".")[0] not in (*SHARED_KEYS, "experiment"))
+    # A value of the profile is a setting of the experiments; the choice of another profile is not a change.
+    shared = (*SHARED_KEYS, "experiment")
+    altered = tuple(key for key in keys if key.startswith("profile.") or key.partition(".")[0] not in shared)
     name = str(state.runtime.choices["executor"])
     return Invocation(settings, executor, name, every, bool(chosen), catalogue, results, altered)
 

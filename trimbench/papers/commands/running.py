@@ -10,6 +10,7 @@ from trimbench.papers.execution.executors import ExecutorError
 from trimbench.papers.reporting.overview import Overview
 from trimbench.papers.reporting.profiles import stored_profile
 from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.reported import NumbersError
 from trimbench.papers.study.running import Surroundings, run_experiment
 from trimbench.papers.validation import ConfigurationError
 
@@ -31,7 +32,7 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
         except ExecutorError:  # the other experiments would fail, too
             raise
         except Exception as error:
-            if invocation.chosen:
+            if invocation.chosen and not isinstance(error, NumbersError):
                 raise
             overview.note_failure(name, error)
         else:

@@ -13,8 +13,9 @@ from pathlib import Path
 from trimbench.papers.execution.canonical import Json
 
 _PACKAGES = (
+    "cvxpy",
+    "gpkit",
     "hydra-core",
-    "numba",
     "numpy",
     "omegaconf",
     "openml",

@@ -8,9 +8,10 @@ import logging
 import os
 import shutil
 import socket
+import sys
 import tempfile
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,7 @@ class RayCluster:
         self._ray, self._timeout, self.logs = ray, options.timeout, logs
         self.room = options.workers or _MAX_TASKS
         self._environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        self._run_task = ray.remote(num_cpus=1, max_retries=options.retries)(run_task)
+        self._run_task = ray.remote(num_cpus=1, max_retries=options.retries)(_run_ray_task)
 
     def submit(self, chunks: Sequence[Sequence[Job]]) -> list[Task]:
         """Submit one task for each list of jobs."""
@@ -112,6 +113,15 @@ class RayCluster:
                 self._ray.cancel(task, force=True)
         if tasks:
             self._ray.wait(list(tasks), num_returns=len(tasks), timeout=_END_SECONDS)
+
+
+def _run_ray_task(
+    jobs: Sequence[Job], timeout: float | None, logs: Path, environment: Mapping[str, str]
+) -> list[Record]:
+    """Run a task in a process of Ray."""
+    # A spawned process first runs the file of its parent's __main__, which here would take seconds to import Ray.
+    vars(sys.modules["__main__"]).pop("__file__", None)
+    return run_task(jobs, timeout, logs, environment)
 
 
 def _check_reachable(address: str | None) -> None:

@@ -48,6 +48,7 @@ def run_jobs(
         if to_run:
             store.ensure_writable()
             with store.turn(report.wait):
+                report.begin()
                 records |= _run(to_run, before, store, executor, report)
     return [records[job.key] for job in jobs]
 
@@ -104,6 +105,10 @@ class _Report:
         self._say(f"{n_stored} stored, {n_to_run} to run")
         shown = wanted and on_terminal and n_to_run
         self._bar = tqdm(total=n_to_run, desc=label, unit="job", file=sys.stderr, dynamic_ncols=True, disable=not shown)
+
+    def begin(self) -> None:
+        """Start the clock: it is this program's turn."""
+        self._started = time.perf_counter()
 
     def tell(self, record: Record) -> None:
         """Count a record."""

@@ -14,7 +14,7 @@ from trimbench.papers.reporting.page import Entry, render_page
 from trimbench.papers.reporting.profiles import profile_of
 from trimbench.papers.reporting.tables import markdown, side_by_side
 from trimbench.papers.reporting.verdicts import VERDICTS, Judgement, compare
-from trimbench.papers.study.reported import Literature, Paper, Reported
+from trimbench.papers.study.reported import Literature, NumbersError, Paper, Reported
 from trimbench.papers.study.running import NO_DATA, Findings
 from trimbench.papers.study.tables import Table
 
@@ -68,7 +68,9 @@ class Overview:
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep an experiment that could not run as a line of the summary."""
         self._keep(name, f"{FAILED}: {error}", FAILED, compare(self.reported(name), (), str(error)), None)
-        _say(f"\n## {name}: {FAILED}\n\n{''.join(traceback.format_exception(error))}")
+        # The numbers are wrong, not the program: where it was found does not help.
+        text = str(error) if isinstance(error, NumbersError) else "".join(traceback.format_exception(error))
+        _say(f"\n## {name}: {FAILED}\n\n{text}")
 
     def close(self, *, summary: bool, profile: str = "") -> int:
         """Write summary and page if asked to, report missing data, and return the exit code."""

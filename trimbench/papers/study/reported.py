@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal, InvalidOperation
+from difflib import get_close_matches
 from typing import Literal
 
 from trimbench.papers.configuration import Catalogue
@@ -158,21 +159,28 @@ class Literature:
         return self.experiments[experiment].all() if experiment in self.experiments else []
 
 
+class NumbersError(ValueError):
+    """An experiment does not give the numbers that are reported for it."""
+
+
 def check_numbers(reported: Sequence[Reported], numbers: Sequence[Number], *, complete: bool) -> None:
-    """Raise a ValueError for a number that is not reported, is given twice, or is missing.
+    """Raise NumbersError for a number that is not reported, is given twice, or is missing.
 
     If the jobs are `complete` (all succeeded), each reported number must have a value, or a reason for having none.
     """
-    wanted = {(one.row, one.quantity) for one in reported}
+    wanted = {(one.row, one.quantity): one.label for one in reported}
     for (row, quantity), count in Counter((one.row, one.quantity) for one in numbers).items():
         if (row, quantity) not in wanted:
-            raise ValueError(
-                f"number {row}/{quantity} is computed, but not reported; correct its row and quantity, or add it"
+            close = get_close_matches(f"{row}/{quantity}", wanted.values(), n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise NumbersError(
+                f"number {row}/{quantity} is computed, but not reported; correct its row and quantity, or add it to "
+                f"conf/reported{hint}"
             )
         if count > 1:
-            raise ValueError(f"number {row}/{quantity} is given twice")
+            raise NumbersError(f"number {row}/{quantity} is given twice")
     has_value = {(one.row, one.quantity) for one in numbers if one.value is not None and not math.isnan(one.value)}
     explained = {(one.row, one.quantity) for one in numbers if one.reason}
     for one in reported if complete else ():
         if (one.row, one.quantity) not in has_value | explained:
-            raise ValueError(f"number {one.label} is reported, but has no value though all jobs succeeded")
+            raise NumbersError(f"number {one.label} is reported, but has no value though all jobs succeeded")

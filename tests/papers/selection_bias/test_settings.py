@@ -49,6 +49,9 @@ def test_bad_settings_are_refused(command: Command, words: str, message: str) ->
 
 
 def test_several_values_of_the_prior_may_be_set_at_once(command: Command) -> None:
-    words = ("experiment=selection_bias/simulation", "prior={rate: 2, rule: gauss}", "--cfg", "job")
-    assert "  rate: 2\n  rule: gauss\n" in command(*words, code=0).out
+    words = ("experiment=selection_bias/simulation", "prior={rate: 2, rule: simpson}", "--cfg", "job")
+    printed = command(*words, code=0).out
+    assert "  rate: 2\n" in printed
+    assert "  rule: simpson\n" in printed
+    assert "  shape: 0.5\n" in printed, "the others keep their values"
     command("task=list", *words[:2], code=0)

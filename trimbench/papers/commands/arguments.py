@@ -19,7 +19,7 @@ from trimbench.papers.commands.invocation import SHARED_KEYS, TASKS
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.validation import ConfigurationError, unknown
 
-_GROUPS = ("experiment", "executor", "profile")
+_GROUPS = ("experiment", "executor", "profile", "figure")
 _KEYS = (*SHARED_KEYS, "experiment")
 # Hydra's options that take a value; every other word is a setting or an option without a value.
 _VALUED = ("--cfg -c", "--package -p", "--config-path -cp", "--config-name -cn", "--config-dir -cd")

@@ -21,6 +21,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.papers.commands.arguments import check_arguments
+from trimbench.papers.commands.figure_choice import FigureChoice
 from trimbench.papers.commands.invocation import SHARED_KEYS, CommonSettings, Invocation
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
 from trimbench.papers.validation import ConfigurationError, unknown
@@ -124,7 +125,8 @@ def _invocation(config: DictConfig) -> Invocation:
     shared = (*SHARED_KEYS, "experiment")
     altered = tuple(key for key in keys if key.startswith("profile.") or key.partition(".")[0] not in shared)
     name = str(state.runtime.choices["executor"])
-    return Invocation(settings, executor, name, every, bool(chosen), catalogue, results, altered)
+    figure = FigureChoice.of(values, str(state.runtime.choices["figure"]), catalogue)
+    return Invocation(settings, executor, name, every, bool(chosen), catalogue, results, figure, altered)
 
 
 def _folder_name(overrides: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from trimbench.papers.commands.figure_choice import FigureChoice
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.validation import ConfigurationError, settings, validated
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from trimbench.papers.execution.store import JobStore
     from trimbench.papers.study.outcome import Experiment
 
-Task = Literal["run", "report", "list", "fetch"]
+Task = Literal["run", "report", "list", "fetch", "plot"]
 TASKS: tuple[Task, ...] = typing.get_args(Task)
 # Keys that every command has; the others belong to the experiment.
-SHARED_KEYS = ("task", "seed", "results", "cache_mode", "offline", "executor", "profile")
+SHARED_KEYS = ("task", "run", "seed", "results", "cache_mode", "offline", "executor", "profile", "figure")
 
 
 @settings
@@ -32,6 +33,7 @@ class CommonSettings:
 
     task: Task
     seed: int
+    run: str | None = None
     results: str
     cache_mode: Literal["default", "ignore", "only"]
     offline: bool
@@ -52,7 +54,8 @@ class Invocation:
     """What a command line asks for.
 
     `experiments` maps names to composed configurations: of the chosen experiment, or of all if none was `chosen`.
-    `results` is the folder of tables and figures; `altered` has the experiments' keys that the command line sets.
+    `results` is the folder of tables and figures, and `figure` how the latter are drawn; `altered` has the experiments'
+    keys that the command line sets.
     """
 
     settings: CommonSettings
@@ -62,6 +65,7 @@ class Invocation:
     chosen: bool
     catalogue: Catalogue
     results: Path
+    figure: FigureChoice
     altered: tuple[str, ...] = ()
 
     @property

@@ -21,7 +21,7 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     executor = invocation.make_executor()
     # All are made before the first runs, so that a wrong key costs no time.
     experiments = {name: invocation.make(name) for name in invocation.experiments}
-    overview = Overview(invocation.results, invocation.catalogue)
+    overview = Overview(invocation.results, invocation.catalogue, invocation.figure.settings)
     store = invocation.store()
     where = Surroundings(Inputs(invocation.catalogue, invocation.cache()), store, executor, mode)
     _check_writable(invocation.settings.results)

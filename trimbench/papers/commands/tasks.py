@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from trimbench.papers.commands.fetching import fetch
 from trimbench.papers.commands.invocation import Invocation, Task
 from trimbench.papers.commands.listing import list_experiments
+from trimbench.papers.commands.plotting import plot
 from trimbench.papers.commands.running import report, run
 
 PERFORM: Mapping[Task, Callable[[Invocation], int]] = {
@@ -14,4 +15,5 @@ PERFORM: Mapping[Task, Callable[[Invocation], int]] = {
     "report": report,
     "list": list_experiments,
     "fetch": fetch,
+    "plot": plot,
 }

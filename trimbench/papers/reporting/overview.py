@@ -9,6 +9,7 @@ from pathlib import Path
 
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.errors import WAY_OUT
+from trimbench.papers.reporting.figure_settings import FigureSettings
 from trimbench.papers.reporting.files import unattempted, write_findings, write_summary
 from trimbench.papers.reporting.page import Entry, render_page
 from trimbench.papers.reporting.profiles import profile_of
@@ -24,8 +25,8 @@ FAILED = "failed"
 class Overview:
     """Writes the files of each experiment as it ends, prints its tables, and keeps a line for the summary."""
 
-    def __init__(self, folder: Path, catalogue: Catalogue) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, catalogue: Catalogue, figure: FigureSettings | None = None) -> None:
+        self._folder, self._figure = folder, figure
         # Everything is read before the first experiment runs, so that a mistake costs no time.
         self._literature = Literature.of(catalogue)
         self._catalogue = catalogue
@@ -53,7 +54,7 @@ class Overview:
             files = f"{self._folder / findings.name}.*"
             _say(f"No job is stored for profile={profile}. The files {files} stay unchanged; run the experiment first.")
             return
-        written = write_findings(findings, judgements, self._folder)
+        written = write_findings(findings, judgements, self._folder, self._figure)
         for table in findings.outcome.tables:
             if table.listed and len(table.frame):
                 _say(f"{table.title}\n\n{markdown(table)}\n")

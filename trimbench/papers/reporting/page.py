@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from trimbench.papers.execution.provenance import provenance
-from trimbench.papers.reporting.files import beside, points_name
+from trimbench.papers.reporting.figure_files import points_name
 from trimbench.papers.reporting.job_list import as_ranges, job_list, rows_behind
 from trimbench.papers.reporting.tables import heading, printable, shown
 from trimbench.papers.reporting.verdicts import VERDICTS, Judgement
+from trimbench.papers.reporting.whole_files import beside
 from trimbench.papers.study.reported import Paper
 from trimbench.papers.study.running import Findings
 from trimbench.papers.study.tables import Table

@@ -5,6 +5,7 @@ from __future__ import annotations
 # By the name in the configuration, of a data set, network, protocol or problem.
 _NAMES = {
     "adult": "Adult",
+    "anatomy": "Anatomy",
     "breast_cancer": "Wisconsin breast cancer",
     "bupa": "BUPA liver disorders",
     "c432": "Circuit c432",
@@ -14,11 +15,13 @@ _NAMES = {
     "cpcs54": "CPCS-54",
     "diabetes": "Pima Indians diabetes",
     "digits": "Handwritten digits",
+    "example_simulated": "Simulated example",
     "fashion": "Fashion-MNIST",
     "fashion_mnist": "Fashion-MNIST",
     "heart": "Heart disease",
     "heart_statlog": "Heart disease",
     "hepatitis": "Hepatitis",
+    "ident": "Ident",
     "liver_disorders": "BUPA liver disorders",
     "mnist": "MNIST",
     "mnist_3v5": "MNIST, 3 against 5",

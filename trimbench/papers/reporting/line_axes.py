@@ -48,7 +48,8 @@ def _draw_series(axes: Axes, one: Series, order: float, seam: float) -> None:
     style["zorder"] = {"cloud": 1, "guide": 1, "reference": 1, "points": 4, "highlight": 4}.get(one.mark, order)
     if seam and style["linewidth"]:
         style |= {"linewidth": style["linewidth"] + seam, "markersize": style.get("markersize", 0) + seam}
-    axes.plot(one.points["x"], one.points["y"], **style)
+    # The limits hold all points, but not all of a marker at the edge.
+    axes.plot(one.points["x"], one.points["y"], clip_on=False, **style)
     if known.empty:
         return
     x, low, high = (known[column].to_numpy(dtype=float) for column in ("x", "low", "high"))
@@ -59,7 +60,7 @@ def _draw_series(axes: Axes, one: Series, order: float, seam: float) -> None:
         axes.vlines(x, low, high, linewidth=0.9, **bars)
     for end in (low, high):
         caps = {"marker": "_", "markersize": 7, "markeredgewidth": 0.9, "linewidth": 0}
-        axes.plot(x, end, **bars, **(caps if len(known) <= MOST_BARS else {"linewidth": 0.8}))
+        axes.plot(x, end, clip_on=False, **bars, **(caps if len(known) <= MOST_BARS else {"linewidth": 0.8}))
 
 
 def _heights(figure: LineFigure, series: Sequence[Series]) -> list[float]:

@@ -18,7 +18,7 @@ from trimbench.papers.reporting.job_list import as_ranges, job_list, rows_behind
 from trimbench.papers.reporting.tables import heading, printable, shown
 from trimbench.papers.reporting.verdicts import VERDICTS, Judgement
 from trimbench.papers.study.reported import Paper
-from trimbench.papers.study.running import Findings
+from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.tables import Table
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from trimbench.papers.reporting.files import unattempted, write_findings, write_
 from trimbench.papers.reporting.page import Entry, render_page
 from trimbench.papers.reporting.profiles import profile_of
 from trimbench.papers.reporting.tables import markdown, side_by_side
-from trimbench.papers.reporting.verdicts import VERDICTS, Judgement, compare
-from trimbench.papers.study.reported import Literature, NumbersError, Paper, Reported
+from trimbench.papers.reporting.tallies import COLUMNS, in_words, tally
+from trimbench.papers.reporting.verdicts import Judgement, compare
+from trimbench.papers.study.reported import Literature, NumbersError, Reported
 from trimbench.papers.study.running import NO_DATA, Findings
 from trimbench.papers.study.tables import Table
 
@@ -59,8 +60,7 @@ class Overview:
                 _say(f"{table.title}\n\n{markdown(table)}\n")
         if judgements:
             _say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements))}\n")
-            counts = ", ".join(f"{n} {verdict}" for verdict, n in _counts(judgements).items() if n)
-            _say(f"Reported numbers: {len(judgements)}; reproduced: {counts}.\n")
+            _say(f"{in_words(judgements)}.\n")
         if findings.failures:
             _say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
         _say_files(written)
@@ -82,7 +82,7 @@ class Overview:
             self._say_profiles(profile)
             return 1
         if summary:
-            frame = pd.DataFrame(self._lines, columns=["experiment", "status", *VERDICTS])
+            frame = pd.DataFrame(self._lines, columns=["experiment", "status", *COLUMNS])
             written = write_summary(frame, self._page(profile), self._folder)
             _say(f"\n# Reported and reproduced\n\n{markdown(Table('', frame))}\n")
             _say_files(written)
@@ -98,15 +98,12 @@ class Overview:
         self, name: str, status: str, short: str, judgements: Sequence[Judgement], findings: Findings | None
     ) -> None:
         """Keep an experiment for the summary, and with a short status for the page."""
-        self._lines.append({"experiment": name, "status": status, **_counts(judgements)})
+        self._lines.append({"experiment": name, "status": status, **tally(judgements)})
         about = self._catalogue.about("experiment", name) if name in self._catalogue.names("experiment") else ""
         self._entries.append(Entry(name, short, about, judgements, findings))
 
     def _page(self, profile: str) -> str:
-        families = dict.fromkeys(entry.name.split("/")[0] for entry in self._entries)
-        known = self._literature.papers
-        papers = {family: known.get(family) or Paper(title=family, citation=family) for family in families}
-        return render_page(self._entries, papers, self._folder, profile=profile)
+        return render_page(self._entries, self._literature, self._folder, run=profile, profile=profile)
 
     def _say_profiles(self, asked: str) -> None:
         """Name the profiles for which jobs are stored; if unknown and jobs are missing, those that may have them."""
@@ -132,11 +129,6 @@ def _status(findings: Findings) -> str:
     if counts.get(NO_DATA, 0) == n_rows:
         return NO_DATA
     return ", ".join(f"{count} of {n_rows} jobs {status}" for status, count in counts.items())
-
-
-def _counts(judgements: Sequence[Judgement]) -> dict[str, int]:
-    found = [one.verdict for one in judgements]
-    return {verdict: found.count(verdict) for verdict in VERDICTS}
 
 
 def _say_files(paths: Sequence[Path]) -> None:

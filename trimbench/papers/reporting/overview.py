@@ -47,7 +47,7 @@ class Overview:
         self._errors: dict[str, str] = {}
 
     def note(self, findings: Findings) -> None:
-        """Write and print what an experiment found. If none of its jobs is stored, leave the files of an earlier run."""
+        """Write and print what an experiment found. If none of its jobs is stored, leave the files of before."""
         reported = self._literature.reported(findings.name)
         judgements = compare(reported, findings.numbers, unattempted(findings))
         status = _status(findings)
@@ -98,9 +98,7 @@ class Overview:
             self._say_runs()
         return 1 if any(one is None or one.failures for one in found) else 0
 
-    def _keep(
-        self, name: str, status: str, judgements: Sequence[Judgement], findings: Findings | None
-    ) -> Entry:
+    def _keep(self, name: str, status: str, judgements: Sequence[Judgement], findings: Findings | None) -> Entry:
         about = self._catalogue.about("experiment", name) if name in self._catalogue.names("experiment") else ""
         entry = Entry(name, status, about, judgements, findings)
         self._entries.append(entry)

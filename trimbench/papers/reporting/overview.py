@@ -14,7 +14,7 @@ from trimbench.papers.reporting.files import unattempted, write_findings, write_
 from trimbench.papers.reporting.page import Entry, render_page
 from trimbench.papers.reporting.runs import make_run, profile_of, runs_in
 from trimbench.papers.reporting.tables import markdown, side_by_side
-from trimbench.papers.reporting.tallies import COLUMNS, in_words, tally
+from trimbench.papers.reporting.tallies import COLUMNS, NOT_ATTEMPTED, in_words, tally
 from trimbench.papers.reporting.verdicts import Judgement, compare
 from trimbench.papers.study.findings import NO_DATA, Findings
 from trimbench.papers.study.reported import Literature, NumbersError
@@ -149,9 +149,10 @@ def _status(findings: Findings) -> str:
 
 def _headline(entry: Entry) -> str:
     """Say in a line how the jobs went, unless all is well, and what was reproduced."""
-    compared = "" if entry.altered else in_words(entry.judgements)
+    attempted = any(one.verdict != NOT_ATTEMPTED for one in entry.judgements)
+    compared = in_words(entry.judgements) if attempted and not entry.altered else ""
     if entry.status != _COMPLETE:
-        return entry.status if not compared else f"{entry.status}; {compared}"
+        return "; ".join(filter(None, [entry.status, compared]))
     if entry.altered:
         return "complete, with other settings"
     return compared or "complete, beyond the papers"

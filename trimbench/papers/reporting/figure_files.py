@@ -72,7 +72,7 @@ def write_figures(
     """Write pictures and points of an experiment's figures beside `stem`.
 
     Returns the written files, and for each figure a description from which, together with its points, `StoredFigure`
-    draws it again. A figure without points has no file and no description.
+    draws it again. A figure without points has no file and no description; without `drawn`, pictures are left to that.
     """
     written: list[Path] = []
     descriptions: list[dict[str, Json]] = []

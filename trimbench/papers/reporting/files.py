@@ -16,7 +16,7 @@ from trimbench.papers.reporting.figures import draw
 from trimbench.papers.reporting.tables import comparison, differences, latex, markdown, side_by_side
 from trimbench.papers.reporting.verdicts import Judgement
 from trimbench.papers.study.figures import Figure
-from trimbench.papers.study.running import Findings
+from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.tables import Table
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ class PointReporter:
     def note(self, findings: Findings) -> None:
         """Write and keep what an experiment found."""
         judgements = compare(self._literature.reported(findings.name), findings.numbers)
-        write_findings(findings, judgements, self._folder, None)
+        write_findings(findings, judgements, self._folder, self._figure, drawn=False)
         self.findings.append(findings)
 
     def note_failure(self, name: str, error: Exception) -> None:

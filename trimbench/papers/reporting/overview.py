@@ -44,6 +44,7 @@ class Overview:
         self._folder, self._catalogue, self._literature, self._figure = folder, catalogue, literature, figure
         self._profile, self._suffix = profile, suffix
         self._entries: list[Entry] = []
+        self._errors: dict[str, str] = {}
 
     def note(self, findings: Findings) -> None:
         """Write and print what an experiment found. If none of its jobs is stored, leave the files of an earlier run."""
@@ -62,7 +63,8 @@ class Overview:
             if table.listed and len(table.frame):
                 _say(f"{table.title}\n\n{markdown(table)}\n")
         if judgements and findings.altered:
-            _say(f"{entry.not_compared}\n")
+            changed = ", ".join(findings.altered)
+            _say(f"What the paper reports is for other settings than {changed}; nothing is compared.\n")
         elif judgements:
             _say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements))}\n")
             _say(f"Of the paper: {in_words(judgements)}.\n")
@@ -72,7 +74,8 @@ class Overview:
 
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep an experiment that could not run as a line of the summary."""
-        self._keep(name, f"{FAILED}: {error}", compare(self._literature.reported(name), (), str(error)), None)
+        self._keep(name, FAILED, compare(self._literature.reported(name), (), str(error)), None)
+        self._errors[name] = str(error)
         # The numbers are wrong, not the program: where it was found does not help.
         text = str(error) if isinstance(error, NumbersError) else "".join(traceback.format_exception(error))
         _say(f"\n## {name}: {FAILED}\n\n{text}")
@@ -110,7 +113,7 @@ class Overview:
             {
                 "experiment": entry.name,
                 "table": self._literature.table(entry.name),
-                "status": entry.status,
+                "status": ": ".join(filter(None, [entry.status, self._errors.get(entry.name)])),
                 **tally(entry.judgements),
             }
             for entry in entries

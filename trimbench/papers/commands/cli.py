@@ -19,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 from trimbench.papers.commands.arguments import check_arguments
 from trimbench.papers.commands.composition import Composer, parsed
 from trimbench.papers.commands.invocation import SHARED_KEYS, CommonSettings, Invocation, Point
+from trimbench.papers.commands.names import settings_name
 from trimbench.papers.commands.sweeps import (
     check_sweep,
     first_point,
@@ -147,6 +148,7 @@ def _point(words: Sequence[str], swept: Sequence[str], composer: Composer, catal
         altered=tuple(f"{key}={text[key]}" for key in altered),
         named=tuple(f"{key}={text[key]}" for key in text if key in (*altered, "seed")),
         swept={key: value_of(text[key]) for key in swept},
+        folder=settings_name([f"{key}={text[key]}" for key in swept]) if swept else "",
     )
 
 

@@ -82,12 +82,15 @@ class Point:
         The settings in the names of files: those that change what the experiments find.
     swept : mapping from keys to values
         What distinguishes this point from the others of its sweep.
+    folder : str
+        The name of its folder among those of the other points.
     """
 
     experiments: Mapping[str, Mapping[str, Json]]
     altered: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     swept: Mapping[str, Json] = field(default_factory=dict)
+    folder: str = ""
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ class Report:
 
     def _time_left(self) -> str:
         seconds = self._work.seconds_left
-        return "" if seconds is None or not self._work.size else f", about {duration(seconds)} left"
+        return "" if seconds is None or seconds < 1 else f", about {duration(seconds)} left"
 
     def _say(self, text: str) -> None:
         if self._in_lines:

@@ -42,6 +42,8 @@ class LineFigure:
     verticals : mapping from label to x
         Vertical lines for comparison.
     interval : what low and high are, in a few words
+    methods : mapping from series to the method that it shows
+        A method has the same colour in every figure; a series that is left out is its own method.
     """
 
     title: str
@@ -55,6 +57,7 @@ class LineFigure:
     x_scale: Literal["linear", "log"] = "linear"
     y_scale: Literal["linear", "log"] = "linear"
     interval: str = ""
+    methods: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

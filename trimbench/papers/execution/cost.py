@@ -47,9 +47,7 @@ def expected_seconds(jobs: Iterable[Job], done: Mapping[str, float], typical: Ma
             stored[function].append(done[key])
     means = {**typical, **{function: fmean(seconds) for function, seconds in stored.items()}}
     return {
-        key: done.get(key, means[function])
-        for key, function in function_of.items()
-        if key in done or function in means
+        key: done.get(key, means[function]) for key, function in function_of.items() if key in done or function in means
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from trimbench.papers.reporting.figure_settings import FigureSettings
 from trimbench.papers.reporting.files import write_findings
 from trimbench.papers.reporting.runs import make_run
 from trimbench.papers.reporting.sweep import SweepPoint, write_sweep
-from trimbench.papers.reporting.tables import markdown
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.reported import Literature
@@ -45,8 +43,7 @@ class Sweep:
     def __init__(self, invocation: Invocation, folder: Path, literature: Literature, figure: FigureSettings) -> None:
         self._folder, self._figure, self._invocation = folder, figure, invocation
         self.reporters = [
-            PointReporter(point, folder / "points" / point.folder, literature, figure)
-            for point in invocation.points
+            PointReporter(point, folder / "points" / point.folder, literature, figure) for point in invocation.points
         ]
 
     def close(self) -> int:

@@ -61,12 +61,12 @@ class Report:
         shown = wanted and on_terminal and work.size
         self._bar = tqdm(
             total=work.size,
-            desc=label,
+            desc=f"{label}: ",
             unit="job",
             file=sys.stderr,
             dynamic_ncols=True,
             disable=not shown,
-            bar_format="{desc}: {percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt} jobs, {elapsed}{postfix}",
+            bar_format="{desc}{percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt} jobs, {elapsed}{postfix}",
         )
         self._bar.set_postfix_str(self._time_left().removeprefix(", "))
 

@@ -16,8 +16,8 @@ from trimbench.papers.reporting.tables import asked, shown
 from trimbench.papers.reporting.tallies import PLURALS, in_words, tally
 from trimbench.papers.reporting.verdicts import VERDICTS, VERDICTS_ON, Judgement
 from trimbench.papers.reporting.whole_files import beside
-from trimbench.papers.study.reported import Literature, Paper
 from trimbench.papers.study.findings import Findings
+from trimbench.papers.study.reported import Literature, Paper
 
 # A part of the page as the template takes it.
 _Part: TypeAlias = Mapping[str, object]

@@ -42,8 +42,8 @@ class LineFigure:
     verticals : mapping from label to x
         Vertical lines for comparison.
     interval : what low and high are, in a few words
-    methods : mapping from series to the method that it shows
-        A method has the same colour in every figure; a series that is left out is its own method.
+    methods : mapping from series to method
+        Which method a series belongs to, whose colour it has in every figure; others are methods of their own.
     """
 
     title: str

@@ -17,6 +17,7 @@ import hydra
 from trimbench.papers.commands.invocation import SHARED_KEYS
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
 from trimbench.papers.data.cache import Cache
+from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.provenance import provenance
 from trimbench.papers.execution.store import JobStore, Record
@@ -49,7 +50,7 @@ def seconds_of(command: list[str]) -> float:
 
 
 def main() -> None:
-    result = {f"method_{n}/measure": n / 7 for n in range(50)}
+    result: dict[str, Json] = {f"method_{n}/measure": n / 7 for n in range(50)}
     for n_records, (profile, masks) in SETTINGS.items():
         words = [f"profile={profile}", f"profile.mask_repetitions_small={masks}"]
         jobs = planned(words)[:n_records]

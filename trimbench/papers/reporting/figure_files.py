@@ -90,7 +90,8 @@ def write_figures(
         with temporaries([*drawn_now, points]) as (*new_pictures, new_points):
             figure.points.to_csv(new_points, index=False, encoding="utf-8")
             # Drawn from this file, so that drawing it again from there gives the same bytes.
-            draw(StoredFigure(description, new_points.parent).figure(), new_pictures, settings)
+            if new_pictures:
+                draw(StoredFigure(description, new_points.parent).figure(), new_pictures, settings)
         written += [*drawn_now, points]
         descriptions.append(description)
     return written, descriptions

@@ -60,6 +60,10 @@ def test_report_of_a_part(command: Command) -> None:
     assert summary.loc["trimming/table6", "not attempted"] == 45
 
 
+JOBS = r"\n\| [a-z_]+/\w+ +\| +(\d+) \|"
+DONE = JOBS.replace("(\\d+)", "\\d+") + r" +(\d+) \|"
+
+
 def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> None:
     assert re.search(r"\| trimming/table4 +\| +1 \| +0 \| +0 \| +1 \|.*\| none needed", command("task=list").out)
     command(T4, "executor=serial")
@@ -71,8 +75,18 @@ def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> 
         listed.out,
     )
     assert re.search(r"\| trimming/breast_cancer +\| +30 \| +0 \| +0 \| +30 \|.*\| here", listed.out)
+    # Four experiments share jobs with another one, which run once.
+    n_jobs, n_done = (sum(int(n) for n in re.findall(column, listed.out)) for column in (JOBS, DONE))
+    n_all, n_all_done = map(int, re.findall(r"\| all, shared jobs once +\| +(\d+) \| +(\d+) ", listed.out)[0])
+    assert n_jobs - 500 < n_all < n_jobs
+    assert n_all_done == n_done == 1
+    assert re.search(
+        r"\nRunning the rest takes about \d[\d.]* min, (\d+ at a time|one after the other)\.\n", listed.out
+    )
     failed = command("task=list", *SMALL, "positive=nonsense")
     assert re.search(r"\| trimming/breast_cancer +\| +2 \| +0 \| +2 \| +0 \|.*\| here", failed.out)
+    assert "shared" not in failed.out
+    assert "Running the rest" not in command("task=list", T4).out  # nothing is left
 
 
 def test_list_continues_after_an_experiment_that_cannot_be_planned(command: Command, tmp_path: Path) -> None:

@@ -35,12 +35,12 @@ def test_a_complete_experiment(overview: Overview, tmp_path: Path, capsys: pytes
     assert overview.close(summary=False) == 0
     out = capsys.readouterr().out
     assert out.startswith("\n## family/one: complete\n\nMain table\n\n| row   |   value |\n")
-    assert "Reported numbers: 2; reproduced: 1 exact, 1 differs.\n" in out
+    assert "1 of 2 numbers reproduced, 1 differs.\n" in out
     assert f"  {tmp_path / 'results/family/one.csv'}\n" in out
     assert not (tmp_path / "results/summary.csv").exists()
     assert overview.close(summary=True) == 0
     (line,) = pd.read_csv(tmp_path / "results/summary.csv").to_dict("records")
-    assert (line["experiment"], line["exact"], line["differs"]) == ("family/one", 1, 1)
+    assert (line["experiment"], line["numbers"], line["exact"], line["differs"]) == ("family/one", 2, 1, 1)
 
 
 def test_failed_jobs_are_reported_and_give_exit_code_1(overview: Overview, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +60,7 @@ def test_missing_data_is_reported_once_and_is_no_failure(
     assert overview.close(summary=False) == 0
     out = capsys.readouterr().out
     assert "## family/two: data not available\n" in out
-    assert "reproduced: 2 not attempted." in out
+    assert "2 numbers not attempted." in out
     end = f"\nData that is not available ({WAY_OUT}):\n  vote: file 'v' is not available from https://x: offline\n"
     assert out.endswith(end)
 

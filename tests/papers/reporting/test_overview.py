@@ -35,7 +35,7 @@ def test_a_complete_experiment(overview: Overview, tmp_path: Path, capsys: pytes
     assert overview.close(summary=False) == 0
     out = capsys.readouterr().out
     assert out.startswith("\n## family/one: complete\n\nMain table\n\n| row   |   value |\n")
-    assert "1 of 2 numbers reproduced, 1 differs.\n" in out
+    assert "1 of 2 numbers reproduced (1 exact), 1 differs.\n" in out
     assert f"  {tmp_path / 'results/family/one.csv'}\n" in out
     assert not (tmp_path / "results/summary.csv").exists()
     assert overview.close(summary=True) == 0

@@ -46,3 +46,10 @@ def test_kinds_are_counted_apart() -> None:
 )
 def test_what_came_out_in_words(judgements: list[Judgement], words: str) -> None:
     assert in_words(judgements) == words
+
+
+def test_the_ways_in_which_numbers_were_reproduced() -> None:
+    assert in_words(JUDGED[:5], detailed=True) == (
+        "2 of 4 numbers reproduced (1 exact, 1 within), 1 differs, 1 not attempted; 1 of 1 claim holds"
+    )
+    assert in_words(JUDGED[2:3], detailed=True) == "0 of 1 number reproduced, 1 differs"

@@ -60,7 +60,7 @@ class Overview:
                 _say(f"{table.title}\n\n{markdown(table)}\n")
         if judgements:
             _say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements))}\n")
-            _say(f"{in_words(judgements)}.\n")
+            _say(f"{in_words(judgements, detailed=True)}.\n")
         if findings.failures:
             _say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
         _say_files(written)

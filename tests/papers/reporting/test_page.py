@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from trimbench.papers.reporting.figure_settings import FigureSettings
 from trimbench.papers.reporting.files import write_findings
 from trimbench.papers.reporting.page import Entry, render_page
 from trimbench.papers.reporting.verdicts import compare
@@ -55,7 +56,7 @@ def page(folder: Path) -> str:
     behind = {"a": [*keys[1:3], keys[4]], "b": keys[:1], "c": keys[3:]}
     numbers = [Number(row, "value", value, tuple(behind.get(row, keys))) for row, value in VALUES.items()]
     judged = compare(REPORTED, numbers)
-    write_findings(found, judged, folder)
+    write_findings(found, judged, folder, FigureSettings())
     changed = dataclasses.replace(findings("family/changed"), altered=("seed", "ks"))
     entries = [
         Entry("family/changed", "complete", "", compare(REPORTED[:2], ()), changed),
@@ -138,6 +139,18 @@ def test_it_links_to_nothing_but_itself_and_files_beside_it(folder: Path, text: 
     assert "data:" not in text
     anchors = set(re.findall(r'id="([^"]+)"', text))
     assert {link[1:] for link in links if link.startswith("#")} <= anchors
+
+
+@pytest.mark.parametrize(("formats", "shown"), [(["png", "svg"], "png"), (["pdf", "svg"], "svg"), (["pdf"], "")])
+def test_a_picture_is_shown_in_a_format_that_browsers_know(tmp_path: Path, formats: list[Any], shown: str) -> None:
+    found = dataclasses.replace(findings("family/one"), stem="family/one,seed=7")
+    write_findings(found, [], tmp_path, FigureSettings(formats=formats))
+    text = render_page(
+        [Entry("family/one", "complete", "", (), found)], literature(), tmp_path, run="r", profile="quick"
+    )
+    pictures = re.findall(r'<img src="([^"]+)" alt="A title" (width="\d+" height="\d+")?', text)
+    assert [address for address, _ in pictures] == ([f"family/one,seed=7.{shown}"] if shown else [])
+    assert [bool(size) for _, size in pictures] == ([shown == "png"] if shown else [])
 
 
 def test_without_any_experiment_of_a_paper_nothing_is_compared(tmp_path: Path) -> None:

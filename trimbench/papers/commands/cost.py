@@ -29,13 +29,3 @@ def estimate(records: Sequence[Record | None], typical: float | None) -> float |
     if not n_to_run:
         return 0.0
     return None if per_job is None else n_to_run * per_job
-
-
-def duration(seconds: float | None) -> str:
-    """Return a time in seconds, minutes or hours, with two digits; a dash if it is unknown."""
-    if seconds is None:
-        return "–"
-    for unit, size in (("h", 3600.0), ("min", 60.0)):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.2g} {unit}" if seconds < 10 * size else f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s" if seconds >= 10 or not seconds else f"{seconds:.1g} s"

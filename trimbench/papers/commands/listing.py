@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from trimbench.papers.commands.cost import duration, estimate, measured
+from trimbench.papers.commands.cost import estimate, measured
 from trimbench.papers.commands.invocation import Invocation
 from trimbench.papers.data.availability import is_here, obstacle
 from trimbench.papers.data.cache import Cache
+from trimbench.papers.execution.progress import duration
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.reporting.tables import markdown
 from trimbench.papers.study.cells import Cell

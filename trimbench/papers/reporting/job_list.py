@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.reporting.files import computed_with
-from trimbench.papers.study.running import Findings
+from trimbench.papers.study.findings import Findings
 
 # Enough of a key to find its record in the store, and of seconds to compare them.
 _KEY_LENGTH = 12

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from trimbench.papers.commands.comparing import compare
 from trimbench.papers.commands.fetching import fetch
 from trimbench.papers.commands.invocation import Invocation, Task
 from trimbench.papers.commands.listing import list_experiments
@@ -14,4 +15,5 @@ PERFORM: Mapping[Task, Callable[[Invocation], int]] = {
     "report": report,
     "list": list_experiments,
     "fetch": fetch,
+    "compare": compare,
 }

@@ -53,7 +53,12 @@ def test_a_composed_configuration_does_not_change_the_next() -> None:
 
 def test_the_points_of_a_sweep_are_all_combinations() -> None:
     words = ["a=1,2", "b=x", "c='p q',[r,s]"]
-    points = [["a=1", "b=x", "c='p q'"], ["a=1", "b=x", "c=[r,s]"], ["a=2", "b=x", "c='p q'"], ["a=2", "b=x", "c=[r,s]"]]
+    points = [
+        ["a=1", "b=x", "c='p q'"],
+        ["a=1", "b=x", "c=[r,s]"],
+        ["a=2", "b=x", "c='p q'"],
+        ["a=2", "b=x", "c=[r,s]"],
+    ]
     assert points_of(words) == points
     assert swept_keys(words) == ["a", "c"]
     assert points_of(["a=range(1,4)"]) == [["a=1"], ["a=2"], ["a=3"]]

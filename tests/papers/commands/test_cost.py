@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.commands.cost import GROUP, duration, estimate, measured
+from trimbench.papers.commands.cost import GROUP, estimate, measured
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.progress import duration
 from trimbench.papers.execution.store import Record
 
 from ..execution import sample_jobs

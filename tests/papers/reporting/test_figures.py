@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimbench.papers.reporting.figures import STYLE, draw, drawn
+from trimbench.papers.reporting.figure_settings import FigureSettings
+from trimbench.papers.reporting.figures import draw, drawn, style
 from trimbench.papers.reporting.line_figures import _coincide, _draw_axes
 from trimbench.papers.study.figures import Figure, ImageFigure, LineFigure
 
@@ -34,7 +35,7 @@ def figure(points: pd.DataFrame = POINTS, title: str = "A title", y_label: str =
 def files_of(folder: Path, shown: Figure) -> tuple[bytes, bytes]:
     folder.mkdir()
     paths = [folder / "f.png", folder / "f.pdf"]
-    draw(shown, paths)
+    draw(shown, paths, FigureSettings())
     return paths[0].read_bytes(), paths[1].read_bytes()
 
 
@@ -97,7 +98,7 @@ def test_an_unregistered_kind_of_figure_is_an_error() -> None:
         pass
 
     with pytest.raises(TypeError, match="figure must be one of LineFigure, ImageFigure, got Pie; register a function"):
-        drawn(Pie("t", "x", "y", POINTS))
+        drawn(Pie("t", "x", "y", POINTS), FigureSettings())
 
 
 def test_a_logarithmic_axis_with_few_values_has_its_ticks_at_them() -> None:
@@ -117,8 +118,8 @@ def test_lines_coincide_on_the_scale_of_the_axis_and_up_to_rounding() -> None:
 
 
 def names_in(shown: LineFigure) -> list[str]:
-    with mpl.rc_context(STYLE):
-        (axes,) = drawn(shown).axes
+    with style(FigureSettings()):
+        (axes,) = drawn(shown, FigureSettings()).axes
     return [text.get_text().replace("\n", " ") for text in axes.texts]
 
 
@@ -131,8 +132,8 @@ def test_each_series_is_named_once_in_its_colour_and_nothing_has_a_legend() -> N
     assert sorted(names_in(shown)) == sorted(
         ["line", "other", "equal", "● cloud", "best", "dashed: authors", "k = 1", "k = 1", "truth", "bars: range"]
     )
-    with mpl.rc_context(STYLE):
-        canvas = drawn(shown)
+    with style(FigureSettings()):
+        canvas = drawn(shown, FigureSettings())
     assert canvas.legends == []
     assert canvas.axes[0].get_legend() is None
     colours = {text.get_text(): text.get_color() for text in canvas.axes[0].texts}
@@ -142,8 +143,8 @@ def test_each_series_is_named_once_in_its_colour_and_nothing_has_a_legend() -> N
 
 def test_a_density_is_named_at_its_peak() -> None:
     points = pd.DataFrame({"series": "posterior", "x": [0, 1, 2, 3], "y": [0.0, 5.0, 1.0, 0.0]})
-    with mpl.rc_context(STYLE):
-        (axes,) = drawn(line_figure(points, marks={"posterior": "density"})).axes
+    with style(FigureSettings()):
+        (axes,) = drawn(line_figure(points, marks={"posterior": "density"}), FigureSettings()).axes
     (name,) = axes.texts
     assert (name.get_text(), name.xy) == ("posterior", (1, 5))
 
@@ -190,8 +191,8 @@ def test_many_points_have_a_band_with_edges() -> None:
 
 
 def test_a_long_title_is_not_cut_off() -> None:
-    with mpl.rc_context(STYLE):
-        canvas = drawn(figure(title="Average minus log probability on subsets of the features " * 3))
+    with style(FigureSettings()):
+        canvas = drawn(figure(title="Average minus log probability on subsets of the features " * 3), FigureSettings())
     canvas.draw_without_rendering()
     box = canvas._suptitle.get_window_extent()
     assert all(canvas.bbox.contains(*corner) for corner in box.corners())

@@ -16,7 +16,7 @@ import pytest
 
 from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.temporary import temporary_name
-from trimbench.papers.reporting import files
+from trimbench.papers.reporting import figure_files
 from trimbench.papers.reporting.files import unattempted, write_findings, write_summary
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.study.tables import Table
@@ -44,7 +44,6 @@ def test_files_with_reported_numbers(tmp_path: Path) -> None:
         "family/one.md",
         "family/one.tex",
         "family/one.png",
-        "family/one.pdf",
         "family/one_points.csv",
         "family/one.json",
     ]
@@ -144,14 +143,14 @@ def test_an_empty_table_is_called_so(tmp_path: Path) -> None:
     assert list(pd.read_csv(tmp_path / "family/one.csv").columns) == ["row", "value"]
 
 
-@pytest.mark.parametrize(("owner", "name"), [(files, "draw"), (pd.DataFrame, "to_csv")])
+@pytest.mark.parametrize(("owner", "name"), [(figure_files, "draw"), (pd.DataFrame, "to_csv")])
 def test_a_failed_write_leaves_the_old_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
 ) -> None:
     write_findings(findings(), [], tmp_path)
     before = results(tmp_path)
 
-    def half(_: object, where: Path | Sequence[Path], **__: object) -> None:
+    def half(_: object, where: Path | Sequence[Path], *__: object, **___: object) -> None:
         path = where if isinstance(where, Path) else where[0]
         path.write_bytes(b"half a file")
         raise OSError(28, "No space left on device")

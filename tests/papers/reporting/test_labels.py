@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +15,8 @@ from hypothesis import strategies as st
 from matplotlib.text import Text
 from numpy.typing import NDArray
 
-from trimbench.papers.reporting.figures import STYLE, drawn
+from trimbench.papers.reporting.figure_settings import FigureSettings
+from trimbench.papers.reporting.figures import drawn, style
 from trimbench.papers.reporting.labels import _largest_gap, contrast_on_white, readable, spread, wrapped
 from trimbench.papers.reporting.line_figures import _COLOURS
 from trimbench.papers.study.figures import LineFigure
@@ -27,8 +27,8 @@ PLACES = st.lists(st.tuples(st.floats(-20, 120), st.integers(1, 12)), min_size=1
 
 
 def picture(figure: LineFigure) -> Any:
-    with mpl.rc_context(STYLE):
-        return drawn(figure)
+    with style(FigureSettings()):
+        return drawn(figure, FigureSettings())
 
 
 def names_of(canvas: Any) -> Iterator[Any]:

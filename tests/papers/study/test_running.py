@@ -17,11 +17,13 @@ from trimbench.papers.data.errors import WAY_OUT
 from trimbench.papers.execution.executors import SerialExecutor
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.study.cells import Cell
+from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.inputs import Input, Inputs
 from trimbench.papers.study.numbers import Number
 from trimbench.papers.study.outcome import Outcome
+from trimbench.papers.study.planning import Plan, Surroundings, make_experiment
 from trimbench.papers.study.reported import Reported, Rule
-from trimbench.papers.study.running import Findings, Surroundings, make_experiment, run_experiment
+from trimbench.papers.study.running import run_plans
 from trimbench.papers.study.tables import Table
 from trimbench.papers.trimming.table4 import best_threshold
 from trimbench.papers.validation import ConfigurationError, settings
@@ -155,7 +157,10 @@ NUMBER = Reported("a paper", "first", "agreement", "0.5", Rule(kind="exact"))
 
 
 def run(experiment: Sample, where: Surroundings, *altered: str, reported: tuple[Reported, ...] = (NUMBER,)) -> Findings:
-    return run_experiment("x", {}, experiment, reported, where, altered)
+    found: list[Findings] = []
+    plan = Plan.of("x", {}, experiment, reported, where, altered=altered)
+    run_plans([plan], where, lambda plan, records: found.append(plan.findings(records)), label="x")
+    return found[0]
 
 
 def test_missing_data_costs_only_the_rows_that_need_it(where: Surroundings, tmp_path: Path) -> None:

@@ -59,9 +59,11 @@ def test_figure_7_is_what_its_definition_says(catalogue: Catalogue) -> None:
     values = values_of(outcome)
     assert values["all settings/at_least_as_often_percent"] == 100
     assert values["all settings/more_often_percent"] == pytest.approx(100 * (lines["lead"] > 0).mean())
-    (figure,) = outcome.figures
+    figure, without_features = outcome.figures
     at_half = figure.points[(figure.points["series"] == "trimming") & (figure.points["x"] == 0.5)]["y"].item()
     assert at_half == pytest.approx(lines[lines["T"] == 0.5]["trimming"].mean())
+    least = without_features.points.set_index("x")["y"]
+    assert least.to_dict() == pytest.approx(lines.groupby("T")["no feature"].mean().to_dict())
 
 
 def test_classes_are_drawn_without_repetition(catalogue: Catalogue) -> None:
@@ -101,8 +103,10 @@ def test_refused_networks_are_not_behind_the_numbers_of_figure_7(catalogue: Cata
 
 def test_a_substitute_is_learned_on_data() -> None:
     experiment = Figure7(networks=[], thresholds=[0.5], substitutes=["toy"], problems=TOY, budget_divisor=5)
-    (row,) = rows_of(experiment).to_dict("records")
+    rows = rows_of(experiment)
+    (row,) = rows.to_dict("records")
     assert row["network"] == "substitute_toy"
+    assert experiment.outcome(rows).figures[0].title.startswith("toy (substitute): ")
     assert row["engine"] == "DenseEngine"
     assert row["points"][0]["optimal"]
     assert row["points"][0]["agreement"] >= row["points"][0]["gain_best_threshold"] - 1e-12
@@ -112,7 +116,8 @@ def test_scaling_holds_certified_values_against_each_other() -> None:
     experiment = Scaling(datasets=list(TWO_SIDES), problems=TWO_SIDES, budgets=[2, 6], n_folds=3, evaluation_limit=20)
     rows = rows_of(experiment)
     assert set(rows["n_features"]) == {64}
-    agreement, test, baselines = (table.frame for table in experiment.outcome(rows).tables)
+    outcome = experiment.outcome(rows)
+    agreement, test, baselines = (table.frame for table in outcome.tables)
     assert agreement["budget"].tolist() == [2, 6]
     assert (agreement["trimming"] + agreement["gap"] <= 1 + 1e-12).all()
     assert (agreement["interval width"] < 1e-3).all()
@@ -120,6 +125,10 @@ def test_scaling_holds_certified_values_against_each_other() -> None:
     assert (agreement["trimming"] >= agreement["greedy accuracy, best T'"] - 1e-4).all()
     assert len(set(test["accuracy of all features"])) == 1
     assert len(baselines) == 2
+    by_budget = outcome.figures[0]
+    assert by_budget.x_scale == "log"
+    assert by_budget.methods["information gain"] == "information gain, best T'"
+    assert set(by_budget.points["series"]) == {"trimming", "information gain", "greedy accuracy"}
     point = rows[rows["method"] == "information_gain"]["points"].item()[0]
     assert point["same_threshold_low"] <= point["same_threshold_high"]
     assert point["same_threshold_low"] <= point["best_threshold_high"]

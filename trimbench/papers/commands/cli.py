@@ -18,7 +18,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.papers.commands.arguments import check_arguments
 from trimbench.papers.commands.composition import Composer, parsed
+from trimbench.papers.commands.figure_choice import FigureChoice
 from trimbench.papers.commands.invocation import SHARED_KEYS, CommonSettings, Invocation, Point
+from trimbench.papers.commands.names import settings_name
 from trimbench.papers.commands.sweeps import (
     check_sweep,
     first_point,
@@ -113,9 +115,8 @@ def _invocation(config: DictConfig, sweep: Sequence[str]) -> Invocation:
     catalogue = _catalogue(state.runtime.config_sources)
     values = plain(config)
     settings = CommonSettings.of(values)
-    for group in ("executor", "figure"):
-        if not isinstance(values.get(group), dict):
-            raise unknown(group, catalogue.names(group), str(values.get(group)))
+    if not isinstance(values.get("executor"), dict):
+        raise unknown("executor", catalogue.names("executor"), str(values.get("executor")))
     swept = swept_keys(sweep)
     check_sweep(settings, swept)
     composer = Composer(catalogue)
@@ -124,7 +125,7 @@ def _invocation(config: DictConfig, sweep: Sequence[str]) -> Invocation:
         settings=settings,
         executor=values["executor"],
         executor_name=str(state.runtime.choices["executor"]),
-        figure=values["figure"],
+        figure=FigureChoice.of(values, str(state.runtime.choices["figure"]), catalogue),
         points=[_point(words, swept, composer, catalogue) for words in written],
         chosen=state.runtime.choices.get("experiment") is not None,
         catalogue=catalogue,
@@ -147,6 +148,7 @@ def _point(words: Sequence[str], swept: Sequence[str], composer: Composer, catal
         altered=tuple(f"{key}={text[key]}" for key in altered),
         named=tuple(f"{key}={text[key]}" for key in text if key in (*altered, "seed")),
         swept={key: value_of(text[key]) for key in swept},
+        folder=settings_name([f"{key}={text[key]}" for key in swept]) if swept else "",
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from trimbench.papers.commands.figure_choice import FigureChoice
 from trimbench.papers.commands.names import safe_name
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.validation import ConfigurationError, settings, validated
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from trimbench.papers.execution.canonical import Json
     from trimbench.papers.execution.executors import Executor
     from trimbench.papers.execution.store import JobStore
-    from trimbench.papers.reporting.figure_settings import FigureSettings
     from trimbench.papers.study.outcome import Experiment
 
 Task = Literal["run", "report", "plot", "publish", "compare", "list", "fetch"]
@@ -82,12 +82,15 @@ class Point:
         The settings in the names of files: those that change what the experiments find.
     swept : mapping from keys to values
         What distinguishes this point from the others of its sweep.
+    folder : str
+        The name of its folder among those of the other points.
     """
 
     experiments: Mapping[str, Mapping[str, Json]]
     altered: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     swept: Mapping[str, Json] = field(default_factory=dict)
+    folder: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,13 +98,13 @@ class Invocation:
     """What a command line asks for.
 
     `points` has the points of a `sweep`, which names its folder, or a single one. `chosen` tells whether an experiment
-    was chosen.
+    was chosen, and `figure` how figures are drawn.
     """
 
     settings: CommonSettings
     executor: Mapping[str, Json]
     executor_name: str
-    figure: Mapping[str, Json]
+    figure: FigureChoice
     points: Sequence[Point]
     chosen: bool
     catalogue: Catalogue
@@ -150,12 +153,6 @@ class Invocation:
         from trimbench.papers.execution.executors import executor_of
 
         return executor_of(self.executor)
-
-    def figure_settings(self) -> FigureSettings:
-        """Return how figures are drawn."""
-        from trimbench.papers.reporting.figure_settings import FigureSettings
-
-        return validated(FigureSettings, self.figure, "figure")
 
     def make(self, name: str, point: Point | None = None) -> Experiment:
         """Return one of the experiments of a point, by default the first."""

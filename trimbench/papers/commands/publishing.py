@@ -54,7 +54,9 @@ def _files(source: Path, invocation: Invocation) -> Iterator[Path]:
             commit, dirty = content["written_with"]["commit"], content["written_with"]["dirty"]
             yield from (about.with_name(str(file)) for file in content["files"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ConfigurationError(f"run must have all experiments, got none for {name} ({error}); {_AGAIN}") from error
+            raise ConfigurationError(
+                f"run must have all experiments, got none for {name} ({error}); {_AGAIN}"
+            ) from error
         if commit != here["commit"] or dirty:
             got = f"{name} of {str(commit)[:12]}{' with changes' if dirty else ''}"
             wanted = str(here["commit"])[:12]

@@ -48,7 +48,7 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     """Run the experiments and write their tables and figures; return 1 if a job or an experiment failed."""
     mode = cache_mode or invocation.settings.cache_mode
     executor = invocation.make_executor()
-    figure = invocation.figure_settings()
+    figure = invocation.figure.settings
     # Everything is made and read before the first job runs, so that a mistake, even in the last point of a sweep, costs
     # no time.
     made = [{name: invocation.make(name, point) for name in point.experiments} for point in invocation.points]

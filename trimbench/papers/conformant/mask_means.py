@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from trimbench.conformant.additive import FILLS
 from trimbench.papers.conformant.evaluation import METHODS
 from trimbench.papers.study.figures import LineFigure
+from trimbench.papers.study.names import shown_name
 from trimbench.papers.study.numbers import confidence_interval
 from trimbench.papers.study.tables import Table
 
@@ -19,7 +21,7 @@ _SUMMARY = ["missing", "percent", "method", "mean", "low", "high", "n"]
 
 def title_of(rows: pd.DataFrame, dataset: str) -> str:
     """Return the name of a data set in titles."""
-    return str(rows.loc[rows["dataset"] == dataset, "title"].iloc[0])
+    return shown_name(dataset, str(rows.loc[rows["dataset"] == dataset, "title"].iloc[0]))
 
 
 def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] = METHODS) -> pd.DataFrame:
@@ -58,22 +60,25 @@ def means_table(title: str, summary: pd.DataFrame, name: str) -> Table:
 
 
 def curves(
-    name: str, title: str, y_label: str, summary: pd.DataFrame, references: pd.DataFrame | None = None
+    name: str, title: str, measure: str, y_label: str, summary: pd.DataFrame, references: pd.DataFrame | None = None
 ) -> LineFigure:
     """Return a figure of a summary, each method followed by its reference (percent, method, mean) if there is one."""
     import pandas as pd
 
     points: list[dict[str, object]] = []
-    marks = {}
-    # Some figures leave maximum imputation out: coming last, it leaves the colours of the others alone.
-    for method in sorted(summary["method"].unique(), key="max".__eq__):
-        ours, label = summary[summary["method"] == method], METHODS[method]
+    marks, methods = {}, {}
+    for method in summary["method"].unique():
+        ours, label = summary[summary["method"] == method], _legend(method)
+        methods[label] = METHODS[method]
         for line in ours.itertuples():
             points.append({"series": label, "x": line.percent, "y": line.mean, "low": line.low, "high": line.high})
         theirs = references[references["method"] == method] if references is not None else ours[:0]
         for line in theirs.itertuples():
-            marks[f"{label} (authors)"] = "reference"
-            points.append({"series": f"{label} (authors)", "x": line.percent, "y": line.mean})
+            beside = f"{label} (authors)"
+            marks[beside], methods[beside] = "reference", METHODS[method]
+            points.append({"series": beside, "x": line.percent, "y": line.mean})
+    # By cross entropy, max imputation is orders of magnitude worse than the others.
+    logarithmic = measure == "cross_entropy" and bool((summary["mean"] > 0).all())
     return LineFigure(
         title,
         "missing features (%)",
@@ -81,5 +86,11 @@ def curves(
         pd.DataFrame(points),
         name=name,
         marks=marks,
+        y_scale="log" if logarithmic else "linear",
         interval="95 % confidence interval of the mean over masks",
+        methods=methods,
     )
+
+
+def _legend(method: str) -> str:
+    return f"{METHODS[method]} imputation" if method in FILLS else METHODS[method]

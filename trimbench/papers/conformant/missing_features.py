@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _NOTES = (
     "Means over random masks; bars are 95 % confidence intervals of the mean. Constants for imputation are those of "
-    "the training rows. Maximum imputation is not in the figure of entropies, as in the paper's.",
+    "the training rows. The axis of entropies is logarithmic: that of max imputation can be far above the others.",
 )
 
 
@@ -75,8 +75,7 @@ class MissingFeatures:
                 main = "" if (name, measure) == (self.datasets[0], "accuracy") else stem
                 summary = summarise(done, measure)
                 tables.append(means_table(f"{shown_name}: {title}", summary, main))
-                shown = summary[summary["method"] != "max"] if measure == "cross_entropy" else summary
-                if len(shown) and measure != "f1_weighted":
-                    figures.append(curves(main, f"{shown_name}: {title.split(' to ')[0]}", title, shown))
+                if len(summary) and measure != "f1_weighted":
+                    figures.append(curves(main, f"{shown_name}: {title.split(' to ')[0]}", measure, title, summary))
         tables.sort(key=lambda table: table.name != "")
         return Outcome(tables, sorted(figures, key=lambda figure: figure.name != ""), (), _NOTES)

@@ -87,7 +87,8 @@ class NaiveBayesCrossing:
             )
             numbers += numbers_of(name, _claims(name, complete["nacl"], complete["naive_bayes"], passed), done)
             heading = f"NaCL and naive Bayes: {title_of(rows, name)}"
-            figures.append(curves(name, heading, _MEASURES[measure], summary, theirs if kind == measure else None))
+            reference = theirs if kind == measure else None
+            figures.append(curves(name, heading, measure, _MEASURES[measure], summary, reference))
         title = "Accuracy or weighted F1 with all features, and where naive Bayes passes NaCL"
         return Outcome((Table.of(title, lines, _COLUMNS),), figures, numbers, _NOTES)
 

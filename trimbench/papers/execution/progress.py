@@ -61,12 +61,12 @@ class Report:
         shown = wanted and on_terminal and work.size
         self._bar = tqdm(
             total=work.size,
-            desc=label,
+            desc=f"{label}: ",
             unit="job",
             file=sys.stderr,
             dynamic_ncols=True,
             disable=not shown,
-            bar_format="{desc}: {percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt} jobs, {elapsed}{postfix}",
+            bar_format="{desc}{percentage:3.0f}% |{bar}| {n_fmt} of {total_fmt} jobs, {elapsed}{postfix}",
         )
         self._bar.set_postfix_str(self._time_left().removeprefix(", "))
 
@@ -102,7 +102,7 @@ class Report:
 
     def _time_left(self) -> str:
         seconds = self._work.seconds_left
-        return "" if seconds is None or not self._work.size else f", about {duration(seconds)} left"
+        return "" if seconds is None or seconds < 1 else f", about {duration(seconds)} left"
 
     def _say(self, text: str) -> None:
         if self._in_lines:

@@ -53,8 +53,9 @@ def run_jobs(
     to_run = [job for key, job in wanted.items() if key not in records]
     work = Work([job.key for job in to_run], expected or {}, n_workers(executor))
     with closing(Report(label or "jobs", len(records), work, progress and cache_mode != "only")) as report:
-        for record in records.values() if on_record else ():
-            on_record(record)
+        if on_record:
+            for record in records.values():
+                on_record(record)
         if to_run:
             store.ensure_writable()
             with store.turn(report.wait):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trimbench.papers.reporting.figure_settings import FigureSettings
 from trimbench.papers.reporting.labels import set_title
 from trimbench.papers.study.figures import ImageFigure
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 
-def draw_images(canvas: Canvas, figure: ImageFigure) -> None:
+def draw_images(canvas: Canvas, figure: ImageFigure, settings: FigureSettings) -> None:
     """Draw a grid of images; the size of the picture follows from their number."""
     import matplotlib as mpl
 
@@ -29,4 +30,5 @@ def draw_images(canvas: Canvas, figure: ImageFigure) -> None:
             axes.set_title(column, fontsize=8)
         if columns.index(column) == 0:
             axes.set_ylabel(row, fontsize=8)
-    set_title(canvas, figure.title)
+    if settings.title:
+        set_title(canvas, figure.title)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trimbench.papers.reporting.figure_settings import FigureSettings
 from trimbench.papers.reporting.labels import Label, place, readable, set_title
 from trimbench.papers.study.figures import LineFigure
 
@@ -29,11 +30,12 @@ _MOST_TICKS = 8
 _HARDLY, _ROUNDING = 0.005, 1e-9
 
 
-def draw_lines(canvas: Canvas, figure: LineFigure) -> None:
+def draw_lines(canvas: Canvas, figure: LineFigure, settings: FigureSettings) -> None:
     """Draw lines over one axis, name each at its end, and draw its intervals."""
     axes = canvas.add_subplot()
     _draw_axes(axes, figure)
-    set_title(canvas, figure.title)
+    if settings.title:
+        set_title(canvas, figure.title)
     place(axes, [*_names(figure), *_names_of_levels(axes, figure), *_notes(figure)])
 
 
@@ -68,10 +70,14 @@ def _names(figure: LineFigure) -> Iterator[Label]:
 
 
 def _names_of_levels(axes: Axes, figure: LineFigure) -> Iterator[Label]:
-    for name, level in figure.levels.items():
+    for name, level in _finite(figure.levels):
         yield Label(name, _GREY, (axes.get_xlim()[1], level), level)
-    for name, x in figure.verticals.items():
+    for name, x in _finite(figure.verticals):
         yield Label(name, _GREY, (x, axes.get_ylim()[1]), above=True)
+
+
+def _finite(places: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    return ((name, place) for name, place in places.items() if np.isfinite(place))
 
 
 def _notes(figure: LineFigure) -> Iterator[Label]:
@@ -99,9 +105,9 @@ def _draw_axes(axes: Axes, figure: LineFigure) -> None:
         order = 3 - len(drawn) / (1 + figure.points["series"].nunique())
         _draw_series(axes, points, figure.marks.get(name, "line"), colour, marker, order, width)
         drawn.append(name)
-    for level in figure.levels.values():
+    for _, level in _finite(figure.levels):
         axes.axhline(level, linestyle="--", color=_GREY, linewidth=1, zorder=1)
-    for x in figure.verticals.values():
+    for _, x in _finite(figure.verticals):
         axes.axvline(x, linestyle=":", color=_GREY, linewidth=1, zorder=1)
     axes.set(xscale=figure.x_scale, yscale=figure.y_scale, xlabel=figure.x_label, ylabel=figure.y_label)
     _set_ticks(axes, figure)

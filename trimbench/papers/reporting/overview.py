@@ -14,7 +14,7 @@ from trimbench.papers.reporting.files import unattempted, write_findings, write_
 from trimbench.papers.reporting.page import Entry, render_page
 from trimbench.papers.reporting.runs import make_run, profile_of, runs_in
 from trimbench.papers.reporting.tables import markdown, side_by_side
-from trimbench.papers.reporting.tallies import COLUMNS, in_words, tally
+from trimbench.papers.reporting.tallies import COLUMNS, NOT_ATTEMPTED, in_words, tally
 from trimbench.papers.reporting.verdicts import Judgement, compare
 from trimbench.papers.study.findings import NO_DATA, Findings
 from trimbench.papers.study.reported import Literature, NumbersError
@@ -47,7 +47,7 @@ class Overview:
         self._errors: dict[str, str] = {}
 
     def note(self, findings: Findings) -> None:
-        """Write and print what an experiment found. If none of its jobs is stored, leave the files of an earlier run."""
+        """Write and print what an experiment found. If none of its jobs is stored, leave the files of before."""
         reported = self._literature.reported(findings.name)
         judgements = compare(reported, findings.numbers, unattempted(findings))
         status = _status(findings)
@@ -98,9 +98,7 @@ class Overview:
             self._say_runs()
         return 1 if any(one is None or one.failures for one in found) else 0
 
-    def _keep(
-        self, name: str, status: str, judgements: Sequence[Judgement], findings: Findings | None
-    ) -> Entry:
+    def _keep(self, name: str, status: str, judgements: Sequence[Judgement], findings: Findings | None) -> Entry:
         about = self._catalogue.about("experiment", name) if name in self._catalogue.names("experiment") else ""
         entry = Entry(name, status, about, judgements, findings)
         self._entries.append(entry)
@@ -151,9 +149,10 @@ def _status(findings: Findings) -> str:
 
 def _headline(entry: Entry) -> str:
     """Say in a line how the jobs went, unless all is well, and what was reproduced."""
-    compared = "" if entry.altered else in_words(entry.judgements)
+    attempted = any(one.verdict != NOT_ATTEMPTED for one in entry.judgements)
+    compared = in_words(entry.judgements) if attempted and not entry.altered else ""
     if entry.status != _COMPLETE:
-        return entry.status if not compared else f"{entry.status}; {compared}"
+        return "; ".join(filter(None, [entry.status, compared]))
     if entry.altered:
         return "complete, with other settings"
     return compared or "complete, beyond the papers"

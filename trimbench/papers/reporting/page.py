@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import quote
 
-from trimbench.papers.reporting.files import beside, points_name
+from trimbench.papers.reporting.figure_files import points_name
 from trimbench.papers.reporting.html import anchor, facts_of, render, table_part
 from trimbench.papers.reporting.job_list import as_ranges, job_list, rows_behind
 from trimbench.papers.reporting.tables import asked, shown
 from trimbench.papers.reporting.tallies import PLURALS, in_words, tally
 from trimbench.papers.reporting.verdicts import VERDICTS, VERDICTS_ON, Judgement
-from trimbench.papers.study.reported import Literature, Paper
+from trimbench.papers.reporting.whole_files import beside
 from trimbench.papers.study.findings import Findings
+from trimbench.papers.study.reported import Literature, Paper
 
 # A part of the page as the template takes it.
 _Part: TypeAlias = Mapping[str, object]

@@ -44,7 +44,7 @@ def markdown(table: Table) -> str:
     return _tabulated(frame.rename(columns=_markdown_cell), table, "github")
 
 
-def latex(table: Table) -> str:
+def latex(table: Table, label: str = "") -> str:
     """Return the table in LaTeX, for the package booktabs."""
     return _tabulated(printable(table), table, "latex_booktabs").translate(_IN_LATEX)
 

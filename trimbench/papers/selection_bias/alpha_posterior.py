@@ -33,6 +33,8 @@ _FORMATS = {
     "se": ".3f",
     "truth in central 95 %": ".2f",
 }
+# Of a drawn density: its points, and how far it goes on where it is low already.
+_N_POINTS, _MARGIN = 600, 0.5
 
 
 @settings
@@ -93,20 +95,33 @@ def _covers(found: Mapping[Hashable, Any], correction: str, truth: float) -> boo
     return bool(0.025 <= np.interp(truth, x, cumulative) <= 0.975)
 
 
+def _between_grid_values(found: Mapping[Hashable, Any], correction: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the posterior density at any values of log(alpha) inside the grid: its logarithm is a cubic spline."""
+    from scipy.interpolate import CubicSpline
+
+    grid, density = _density(found, correction)
+    logarithm = np.array(found[f"{correction}_log_density"])
+    scale = density[logarithm.argmax()] / np.exp(logarithm.max())
+    smooth: NDArray[np.float64] = scale * np.exp(CubicSpline(grid, logarithm)(x))
+    return smooth
+
+
 def _figure(found: Mapping[Hashable, Any], k: int, n_features: int, truth: float) -> LineFigure:
-    parts = []
-    for correction in reversed(CORRECTIONS):
-        x, y = _density(found, correction)
-        parts.append(pd.DataFrame({"series": correction, "x": x, "y": y}))
-    points = pd.concat(parts, ignore_index=True)
-    # What is far below the peak everywhere only stretches the axis.
-    seen = points.loc[points["y"] > 1e-3 * points["y"].max(), "x"]
-    inside = points["x"].between(min(seen.min(), truth) - 0.5, max(seen.max(), truth) + 0.5)
+    densities = {correction: _density(found, correction) for correction in reversed(CORRECTIONS)}
+    grid = next(iter(densities.values()))[0]
+    if len(grid) > 1:
+        # What is far below the peak everywhere only stretches the axis.
+        least = 1e-3 * max(y.max() for _, y in densities.values())
+        seen = grid[np.any([y > least for _, y in densities.values()], axis=0)]
+        low, high = min(seen[0], truth) - _MARGIN, max(seen[-1], truth) + _MARGIN
+        x = np.linspace(max(low, grid[0]), min(high, grid[-1]), _N_POINTS)
+        densities = {correction: (x, _between_grid_values(found, correction, x)) for correction in densities}
+    parts = [pd.DataFrame({"series": correction, "x": x, "y": y}) for correction, (x, y) in densities.items()]
     return LineFigure(
         f"Posterior of log(alpha), {k:,} feature{'s' if k > 1 else ''} selected out of {n_features:,}",
         "log(alpha)",
         "density",
-        points[inside].reset_index(drop=True),
+        pd.concat(parts, ignore_index=True),
         name=f"k{k}",
         marks=dict.fromkeys(CORRECTIONS, "density"),
         verticals={f"truth ({truth:.2f})": truth},

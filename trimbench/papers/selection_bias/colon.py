@@ -19,6 +19,7 @@ from trimbench.papers.selection_bias.settings import CORRECTIONS, PriorSettings,
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Input, Inputs, dataset_of
+from trimbench.papers.study.names import shown_name
 from trimbench.papers.study.numbers import Number, numbers_of
 from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
@@ -161,14 +162,14 @@ def _errors_figure(ours: pd.DataFrame, dataset: str) -> LineFigure:
         pd.DataFrame({"series": c, "x": ours[f"{c}_expected_error"], "y": ours[f"{c}_actual_error"]})
         for c in reversed(CORRECTIONS)
     ]
-    return _against_diagonal("errors", "Errors", dataset, ("expected error", "actual error"), points)
+    return _against_diagonal("errors", "errors", dataset, ("expected error", "actual error"), points)
 
 
 def _loss_figure(ours: pd.DataFrame, loss: Loss, dataset: str) -> LineFigure:
     x, y = ours[f"uncorrected_{loss.key}"], ours[f"corrected_{loss.key}"]
     points = [pd.DataFrame({"series": "subset of features", "x": x, "y": y})]
     labels = (f"{loss.name}, uncorrected", f"{loss.name}, corrected")
-    return _against_diagonal(loss.key, loss.name.capitalize(), dataset, labels, points)
+    return _against_diagonal(loss.key, loss.name, dataset, labels, points)
 
 
 def _against_diagonal(
@@ -178,7 +179,7 @@ def _against_diagonal(
     ends = [float(both[["x", "y"]].min().min()), float(both[["x", "y"]].max().max())]
     points = pd.concat([both, pd.DataFrame({"series": "equal", "x": ends, "y": ends})], ignore_index=True)
     return LineFigure(
-        f"{title} on subsets of the features of {dataset}",
+        f"{shown_name(dataset)}: {title} on subsets of the features",
         *labels,
         points,
         name=name if dataset == "colon" else f"{name}_{dataset}",

@@ -105,15 +105,19 @@ def gains(rows: pd.DataFrame) -> dict[str, float]:
     return found
 
 
-def comparison_figures(shown: str, errors: pd.DataFrame, losses: pd.DataFrame, n_features: int) -> list[LineFigure]:
+def comparison_figures(
+    shown: str, errors: pd.DataFrame, losses: pd.DataFrame, n_features: int, model: str = ""
+) -> list[LineFigure]:
     """Return the figures of errors, AMLP and squared error against k for one number of training cases.
 
-    Titles name these cases as `shown`; `errors` and `losses` are their lines in the tables of `comparison_tables`.
+    Titles name these cases as `shown`, and the `model` if there is another than naive Bayes; `errors` and `losses` are
+    the lines of these cases in the tables of `comparison_tables`.
     """
+    shown_with_model = f"{model}, {shown}" if model else shown
 
     def figure(name: str, title: str, y_label: str, lines: list[pd.DataFrame], marks: Mapping[str, str]) -> LineFigure:
         return LineFigure(
-            f"{title} ({shown})",
+            f"{title} ({shown_with_model})",
             f"features selected out of {n_features:,}",
             y_label,
             pd.concat(lines, ignore_index=True),
@@ -121,15 +125,19 @@ def comparison_figures(shown: str, errors: pd.DataFrame, losses: pd.DataFrame, n
             marks=marks,
             x_scale="log",
             interval="2 standard errors to either side",
+            methods=methods,
         )
 
-    lines, marks = [], {}
+    lines: list[pd.DataFrame] = []
+    marks: dict[str, str] = {}
+    methods: dict[str, str] = {}
     for correction in reversed(CORRECTIONS):
         part = errors[errors["correction"] == correction]
-        actual = f"{correction} (actual error)"
+        expected, actual = f"expected error, {correction}", f"{correction} (actual error)"
         marks[actual] = "reference"
+        methods |= dict.fromkeys((expected, actual), correction)
         lines += [
-            _with_interval(f"expected error, {correction}", part, "expected error"),
+            _with_interval(expected, part, "expected error"),
             _with_interval(actual, part, "actual error"),
         ]
     figures = [figure("errors", "Expected and actual error", "error rate", lines, marks)]

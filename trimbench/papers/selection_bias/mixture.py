@@ -132,7 +132,9 @@ class Mixture:
                 f"Warning: the chains have not converged in every replicate of {', '.join(lagging)}. These lines are "
                 "rough; set n_draws or n_warmup for longer chains."
             )
-        figures = comparison_figures(f"n = {self.n_train}", errors.frame, losses.frame, self.n_features)
+        figures = comparison_figures(
+            f"n = {self.n_train}", errors.frame, losses.frame, self.n_features, model="mixture model"
+        )
         return Outcome((errors, losses, diagnostics), figures, (), notes)
 
 

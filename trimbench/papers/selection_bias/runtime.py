@@ -100,6 +100,7 @@ class Runtime(SimulatedCases):
             marks={f"{correction} (printed)": "reference" for correction in CORRECTIONS},
             x_scale="log",
             y_scale="log",
+            methods={f"{correction} (printed)": correction for correction in CORRECTIONS},
         )
         notes = [
             "Printed seconds are those of the authors' program on their machine, for 2,000 test cases and, as the "

@@ -74,9 +74,9 @@ class SelectionScatter(Replicated):
         equal = pd.DataFrame({"series": "sample = true", "x": [-last, last], "y": [-last, last]})
         levels: dict[str, float] = {}
         for k, gamma in zip(self.ks, gammas, strict=True):
-            levels |= {f"k = {k}": gamma, f"k = {k} ": -gamma}
+            levels |= {f"k = {k:,}: {gamma:.2f}": gamma, f"k = {k:,}: −{gamma:.2f}": -gamma}
         return LineFigure(
-            f"Correlation of features with the response ({shown})",
+            f"Correlation of features with the response, and cut-offs for k features ({shown})",
             "true correlation",
             "sample correlation",
             pd.concat([points, equal], ignore_index=True),

@@ -42,6 +42,8 @@ class LineFigure:
     verticals : mapping from label to x
         Vertical lines for comparison.
     interval : what low and high are, in a few words
+    methods : mapping from series to method
+        Which method a series belongs to, whose colour it has in every figure; others are methods of their own.
     """
 
     title: str
@@ -55,6 +57,7 @@ class LineFigure:
     x_scale: Literal["linear", "log"] = "linear"
     y_scale: Literal["linear", "log"] = "linear"
     interval: str = ""
+    methods: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,9 +165,7 @@ class Plan:
         if self.reported and not self.altered:
             check_numbers(self.reported, outcome.numbers, complete=bool((rows["status"] == "ok").all()))
         labels = tuple(dict.fromkeys(label for cell in self.cells for label in cell.labels))
-        return Findings(
-            self.name, self.settings, rows, outcome, own, self.missing, self.altered, labels, self.stem
-        )
+        return Findings(self.name, self.settings, rows, outcome, own, self.missing, self.altered, labels, self.stem)
 
 
 def _rows(cells: Sequence[Cell], records: Mapping[str, Record], missing: Mapping[str, str]) -> pd.DataFrame:

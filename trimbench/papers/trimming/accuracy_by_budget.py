@@ -11,6 +11,7 @@ from trimbench.papers.execution.functions import job_function
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Inputs, dataset_of
+from trimbench.papers.study.names import shown_name
 from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
 from trimbench.papers.trimming.checks import check_counts
@@ -88,7 +89,7 @@ class AccuracyByBudget(LearnedOnSplits):
             if len(values := done[column][done["budget"] == budget])
         ]
         return LineFigure(
-            f"Trimming a naive Bayes classifier ({dataset})",
+            f"{shown_name(dataset)}: trimming a naive Bayes classifier",
             "budget (number of features kept)",
             "probability",
             pd.DataFrame(points),

@@ -10,6 +10,7 @@ from trimbench.papers.execution.functions import job_function
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.names import shown_name
 from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
 from trimbench.papers.trimming.checks import check_thresholds
@@ -79,7 +80,7 @@ class AgreementByBudget:
 
         series = [f"T = {level:g}" for level in lines["T"]]
         return LineFigure(
-            f"Best trimmings of {network}",
+            f"{shown_name(network)}: best trimmings",
             "budget (number of features kept)",
             "agreement (ECA)",
             pd.DataFrame({"series": series, "x": lines["budget"], "y": lines["ECA"]}),

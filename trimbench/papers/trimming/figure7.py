@@ -11,6 +11,7 @@ from trimbench.papers.execution.seeds import seed_for
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.names import shown_name
 from trimbench.papers.study.numbers import Number, numbers_of
 from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _EQUAL = 1e-9
 _AT_LEAST = "at least as often as information gain"
 _STRICTLY = "strictly more often"
+_SUBSTITUTE = "substitute_"
 _LABELS = ("network", "class", "class variable")
 # Columns of the results, and how the table and the figures call them.
 _METHODS = {
@@ -83,7 +85,7 @@ class Figure7:
         ]
         learned = [
             Cell.of(
-                {"network": f"substitute_{name}", "class": 1},
+                {"network": f"{_SUBSTITUTE}{name}", "class": 1},
                 trim_tree_augmented,
                 dataset=inputs.dataset(self.problems[name].dataset),
                 positive=self.problems[name].positive,
@@ -113,8 +115,10 @@ class Figure7:
             claim,
             Table.of(_REFUSED_TITLE, reasons, (*_LABELS, "features", "engine", "reason"), name="refused"),
         )
-        groups = points.groupby("network", sort=False) if results else ()
-        figures = [_figure(str(name), group) for name, group in groups]
+        figures = (
+            [_figure(str(name), group) for name, group in points.groupby("network", sort=False)] if results else []
+        )
+        figures += [_without_features(points)] if results else []
         return Outcome(tables, figures, _numbers(claim, solved), _NOTES)
 
     def _refusal(self, row: Mapping[Any, Any]) -> dict[str, object]:
@@ -197,19 +201,39 @@ def _figure(network: str, points: pd.DataFrame) -> LineFigure:
     lines = [
         {"series": title, "x": threshold, "y": values.mean()}
         for column, title in _METHODS.items()
-        # A classifier without features is so far below at some thresholds that the others would look alike.
+        # A classifier without features is so far below at some thresholds that the others would look alike: it has a
+        # figure of its own.
         if column != "no_feature"
         for threshold, values in points.groupby("threshold")[column]
     ]
     n_classes = points["class"].nunique()
     over = f", mean over {n_classes} classes" if n_classes > 1 else ""
     return LineFigure(
-        f"Trimming {network}{over}",
+        f"{_shown(network)}: trimming and information gain{over}",
         "threshold T of the original",
         "agreement (ECA)",
         pd.DataFrame(lines),
         name=network,
     )
+
+
+def _without_features(points: pd.DataFrame) -> LineFigure:
+    """Return the curves of the classifiers without features, averaged over the classes of each network."""
+    means = points.groupby(["network", "threshold"], sort=False)["no_feature"].mean().reset_index()
+    means["network"] = means["network"].map(_shown)
+    return LineFigure(
+        "Agreement without any feature, mean over the classes",
+        "threshold T of the original",
+        "agreement (ECA)",
+        means.rename(columns={"network": "series", "threshold": "x", "no_feature": "y"}),
+        name="no_feature",
+    )
+
+
+def _shown(network: str) -> str:
+    """Return the name of a network in titles; the substitutes are named after their data."""
+    name = network.removeprefix(_SUBSTITUTE)
+    return f"{shown_name(name)} (substitute)" if name != network else shown_name(name)
 
 
 _ENGINES = {"DenseEngine": "dense", "SddEngine": "sdd", "LogOddsEngine": "log_odds"}
@@ -233,7 +257,7 @@ _REFUSED_TITLE = "Networks that the engine could not handle within its limits"
 _NOTES = (
     "Agreement at each single threshold is in figure7_thresholds.csv. 'No feature' gives every instance the decision "
     "that the original makes more often: where it reaches 1, the original itself never looks at its features (as in "
-    "networks whose leaves say little about their roots).",
+    "networks whose leaves say little about their roots). It has a figure of its own.",
     "The lead is that of the trimming over information gain with the best threshold for its features; it is never "
     "negative where the trimming is proven optimal. Figure 7 is a picture without numbers; its claim, that the "
     "trimming consistently agrees more often, is counted in the table of settings.",

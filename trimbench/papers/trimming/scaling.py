@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from trimbench.papers.execution.functions import JobFunction
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.names import shown_name
 from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
 from trimbench.papers.trimming.checks import check_counts, check_shares
@@ -116,7 +117,7 @@ class Scaling(LearnedOnSplits):
         figures = [_agreement_figure(label, main.frame[main.frame["data"] == label]) for label in self.datasets]
         figures += [
             _against_features("gap", "Optimality gap of the trimming", "optimality gap", main.frame),
-            _against_features("seconds", "Time of one trimming", "seconds", main.frame),
+            _against_features("seconds", "Time of one trimming", "seconds", main.frame, "log"),
         ]
         return Outcome(tables, [figure for figure in figures if len(figure.points)], (), _NOTES)
 
@@ -169,23 +170,29 @@ def _agreement_figure(label: str, lines: pd.DataFrame) -> LineFigure:
         for budget, agreement in zip(lines["budget"], lines[column], strict=True)
         if not math.isnan(agreement)
     ]
-    features = f"{lines['features'].iloc[0]} features" if len(lines) else ""
+    features = f", {lines['features'].iloc[0]} features" if len(lines) else ""
     return LineFigure(
-        f"Trimming naive Bayes on {label}, {features}",
+        f"{shown_name(label)}: trimming a naive Bayes classifier{features}",
         "budget (number of features kept)",
         "agreement (ECA), best threshold",
         pd.DataFrame(points, columns=["series", "x", "y"]),
         name=label,
+        x_scale="log",
+        methods={title: _BEST.format(title) for title in _TITLES},
     )
 
 
-def _against_features(column: str, title: str, y_label: str, lines: pd.DataFrame) -> LineFigure:
+def _against_features(
+    column: str, title: str, y_label: str, lines: pd.DataFrame, y_scale: Literal["linear", "log"] = "linear"
+) -> LineFigure:
     series = [f"budget {budget}" for budget in lines["budget"]]
     points = lines[["features", column]].rename(columns={"features": "x", column: "y"})
     points.insert(0, "series", series)
     # Each number of features is another data set: nothing lies between two of them.
     marks = dict.fromkeys(series, "highlight")
-    return LineFigure(title, "number of features", y_label, points, name=column, marks=marks)
+    return LineFigure(
+        title, "number of features", y_label, points, name=column, marks=marks, x_scale="log", y_scale=y_scale
+    )
 
 
 _TITLES = [baseline.title for baseline in BASELINES.values()]

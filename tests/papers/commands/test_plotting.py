@@ -1,0 +1,168 @@
+"""`task=plot` draws figures of a run again, from their points alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.reporting.figure_files import write_figures
+from trimbench.papers.reporting.figure_settings import FigureSettings
+from trimbench.papers.study.figures import LineFigure
+
+from ..command_line import Command
+
+POINTS = pd.DataFrame({"series": list("aabb"), "x": [1, 2, 1, 2], "y": [0.5, 0.75, 1.5, 0.25]})
+
+
+def write_run(run: Path, stem: str, experiment: str | None, settings: FigureSettings | None = None) -> list[Path]:
+    """Write a figure as a run does, and return its files."""
+    (run / stem).parent.mkdir(parents=True, exist_ok=True)
+    figure = LineFigure(f"Figure of {stem}", "x", "y", POINTS)
+    written, descriptions = write_figures([figure], run / stem, settings or FigureSettings())
+    about = (run / stem).with_name(f"{Path(stem).name}.json")
+    about.write_text(json.dumps({"experiment": experiment, "figures": descriptions}), encoding="utf-8")
+    return [*written, about]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+def printed(out: str) -> list[str]:
+    return [line.strip() for line in out.splitlines() if line.startswith("  ")]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder of results with two runs, the published one and a quick one with a sweep."""
+    folder = tmp_path / "results"
+    for run in ("published", "quick"):
+        write_run(folder / run, "trimming/figure5", "trimming/figure5")
+        write_run(folder / run, "trimming/curves", "trimming/curves")
+    write_run(folder / "quick", "sweeps/mine/sweep", "trimming/curves")
+    (folder / "quick" / "trimming" / "table4.json").write_text('{"experiment": "trimming/table4"}')
+    (folder / "jobs" / "00").mkdir(parents=True)
+    (folder / "jobs" / "00" / "00.json").write_text("{}")
+    return folder
+
+
+def delete_pictures(folder: Path) -> list[Path]:
+    pictures = sorted(folder.rglob("*.png"))
+    for path in pictures:
+        path.unlink()
+    return pictures
+
+
+def test_deleted_pictures_are_drawn_again_with_the_same_bytes(command: Command, root: Path) -> None:
+    before = files(root)
+    assert len(delete_pictures(root / "quick")) == 3
+    answer = command("task=plot", "run=quick", code=0)
+    assert files(root) == before
+    assert answer.out.startswith("Drawing 3 figures of the run quick:\n")
+    assert printed(answer.out) == [
+        f"results/quick/{name}.png" for name in ("sweeps/mine/sweep", "trimming/curves", "trimming/figure5")
+    ]
+
+
+def test_pictures_of_the_published_run_are_never_overwritten(command: Command, root: Path) -> None:
+    before = files(root)
+    kept, deleted = sorted((root / "published").rglob("*.png"))
+    kept.write_bytes(b"a picture of another version")
+    deleted.unlink()
+    answer = command("task=plot", code=0)
+    assert printed(answer.out) == ["results/published/trimming/figure5.png"]
+    assert kept.read_bytes() == b"a picture of another version"
+    assert files(root) == before | {"published/trimming/curves.png": b"a picture of another version"}
+    again = command("task=plot", code=0)
+    assert again.out.startswith("Nothing to draw: every picture of the run published is there.")
+
+
+def test_one_experiment(command: Command, root: Path) -> None:
+    delete_pictures(root / "quick")
+    answer = command("task=plot", "run=quick", "experiment=trimming/curves", code=0)
+    assert printed(answer.out) == ["results/quick/sweeps/mine/sweep.png", "results/quick/trimming/curves.png"]
+    none = command("task=plot", "run=quick", "experiment=trimming/table4", code=1)
+    assert none.out == "There are no figures of trimming/table4 in the run quick.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "folder", "endings"),
+    [
+        (["figure=column"], "column", ["pdf"]),
+        (["figure=column", "figure.width=4"], "column,width=4", ["pdf"]),
+        (["figure.formats=[svg,png]", "figure.title=false"], "default,formats=svg+png,title=False", ["svg", "png"]),
+    ],
+)
+def test_other_settings_have_a_folder_of_their_own(
+    words: Sequence[str], folder: str, endings: Sequence[str], command: Command, root: Path
+) -> None:
+    before = files(root)
+    answer = command("task=plot", "experiment=trimming/figure5", *words, code=0)
+    expected = [f"plots/published/{folder}/trimming/figure5.{ending}" for ending in endings]
+    assert printed(answer.out) == [f"results/{name}" for name in expected]
+    after = files(root)
+    assert sorted(after) == sorted([*before, *expected])
+    assert all(after[name] == content for name, content in before.items())
+
+
+def test_a_run_is_drawn_as_it_was(command: Command, tmp_path: Path) -> None:
+    small = FigureSettings(width=3, height=2, formats=["svg"], palette="grey")
+    picture, *_ = write_run(tmp_path / "results/mine", "trimming/curves", "trimming/curves", small)
+    before = picture.read_bytes()
+    picture.unlink()
+    command("task=plot", "run=mine", code=0)
+    assert picture.read_bytes() == before
+
+
+def test_settings_of_figures_are_no_settings_of_experiments(command: Command, tmp_path: Path) -> None:
+    words = ("experiment=trimming/table4", "executor=serial", "figure.width=4")
+    command(*words, "instances=[[0.5,0.1,0.9]]", code=0)
+    (about,) = tmp_path.rglob("table4.json")
+    assert "figure.width was set" not in about.with_suffix(".csv").read_text()
+    assert "instances was set" in about.with_suffix(".csv").read_text()
+
+
+def test_what_is_missing_is_named(command: Command, root: Path, tmp_path: Path) -> None:
+    delete_pictures(root / "quick")
+    (root / "quick/trimming/curves_points.csv").unlink()
+    answer = command("task=plot", "run=quick", code=1)
+    assert "  cannot be drawn without results/quick/trimming/curves_points.csv; task=report writes it" in answer.out
+    assert (root / "quick/trimming/figure5.png").exists(), "the others are drawn"
+    assert command("task=plot", "run=quik", code=2).err == (
+        "run must be one of published, quick, got 'quik'; did you mean 'quick'?\n"
+    )
+    (root / "quick/trimming/curves.json").write_text("{")
+    assert "quick/trimming/curves.json cannot be read" in command("task=plot", "run=quick", code=2).err
+    nothing = command("task=plot", f"results={tmp_path / 'nowhere'}", code=2)
+    assert nothing.err.startswith("results must be a folder with a run in it, got ")
+
+
+MISTAKES = {
+    "figure=colum": "figure must be one of column, default, got 'colum'; did you mean 'column'?",
+    "figure.widht=3": "figure.key must be one of dpi, font_size, formats, height, palette, title, width, got 'widht'",
+    "figure.width=0.5": "figure: width must be a number of inches from 1 to 40, got 0.5",
+    "figure.font_size=big": "figure: font_size must be a number of points from 4 to 40, got 'big'",
+    "figure.dpi=99999": "figure: dpi must be a whole number from 30 to 1200, got 99999",
+    "figure.formats=[]": "figure: formats must be a list with each of png, pdf, svg at most once, got []",
+    "figure.formats=[png,jpg]": "figure: formats must be a list with each of png, pdf, svg at most once, got",
+    "figure.title=7": "figure: title must be true or false, got 7",
+    "figure.palette=gray": "figure: palette (a name, or a list of colours) must be one of grey, okabe-ito, got 'gray'",
+    "figure.palette=[C0]": "figure: palette must be a list of colours such as '#0072B2' or black, got 'C0'",
+    "figure.palette=[]": "figure: palette must be a name or a list of at least one colour, got []",
+}
+
+
+@pytest.mark.parametrize(("word", "message"), MISTAKES.items(), ids=MISTAKES)
+def test_a_mistake_is_explained(word: str, message: str, command: Command) -> None:
+    answer = command("task=plot", word, code=2)
+    assert answer.err.startswith(message)
+
+
+def test_the_default_of_the_configuration_is_that_of_the_settings() -> None:
+    assert Catalogue((configuration_folder(),)).mapping("figure", "default") == FigureSettings().as_json()

@@ -1,0 +1,56 @@
+"""Files that are written whole or not at all, and their names."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trimbench.papers.execution.temporary import temporary_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def beside(stem: Path, part: str, ending: str) -> Path:
+    """Return the file of one part of an experiment, for example ``table6_rows.csv``."""
+    # A part may be the name of a data set, which may contain slashes.
+    return stem.with_name(f"{stem.name}_{part.replace('/', '_')}{ending}" if part else f"{stem.name}{ending}")
+
+
+def write_csv(frame: pd.DataFrame, path: Path) -> Path:
+    """Write a table without its index, compressed if the name ends with ``.gz``, and return its path."""
+    # Without the time of writing, the same table gives the same bytes.
+    packed: Any = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
+    return write(path, lambda temporary: frame.to_csv(temporary, index=False, encoding="utf-8", compression=packed))
+
+
+def write_text(text: str, path: Path) -> Path:
+    """Write a text, and return its path."""
+    return write(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def write(path: Path, write_to: Callable[[Path], object]) -> Path:
+    """Write a file with a function that takes a path, and return its path."""
+    with temporaries([path]) as (temporary,):
+        write_to(temporary)
+    return path
+
+
+@contextmanager
+def temporaries(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Yield a temporary name for each path; the files take their places once all are written."""
+    folder = paths[0].parent / temporary_name("writing")
+    folder.mkdir()
+    try:
+        names = [folder / path.name for path in paths]
+        yield names
+        for temporary, path in zip(names, paths, strict=True):
+            temporary.replace(path)
+    except OSError as error:  # the system's own message about a full disk names no file
+        reason = error.strerror or str(error)
+        raise OSError(error.errno or 0, f"cannot write {', '.join(map(str, paths))}: {reason}") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -51,7 +51,8 @@ def page(folder: Path) -> str:
     long = Table.of("A long table", [*sizes, {"name": "p"}], ["name", "size"], name="long")
     records = [record(number) for number in range(5)]
     keys = [one.job.key for one in records]
-    main = Table.of("Main table", [{"row": "<b>", "a_value": 0.25}], ["row", "a_value"])
+    wide = "unbroken" * 9
+    main = Table.of("Main table", [{"row": "<b>", "a_value": 0.25}, {"row": wide}], ["row", "a_value"])
     found = findings(tables=(main, long), records=records)
     behind = {"a": [*keys[1:3], keys[4]], "b": keys[:1], "c": keys[3:]}
     numbers = [Number(row, "value", value, tuple(behind.get(row, keys))) for row, value in VALUES.items()]

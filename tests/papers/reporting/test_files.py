@@ -42,7 +42,8 @@ def test_files_with_reported_numbers(tmp_path: Path) -> None:
         "family/one_rows.csv",
         "family/one_table.csv",
         "family/one.md",
-        "family/one.tex",
+        "family/one_table.tex",
+        "family/one_reported.tex",
         "family/one.png",
         "family/one.pdf",
         "family/one_points.csv",
@@ -57,12 +58,15 @@ def test_files_with_reported_numbers(tmp_path: Path) -> None:
     assert "| 0.3 → 0.3 |" in page
     assert "What differs" not in page
     assert page.endswith("## Notes\n\n- A note.\n")
-    assert written[4].read_text(encoding="utf-8").count(r"\end{tabular}") == 2
+    assert r"\label{tab:family/one-table}" in written[4].read_text(encoding="utf-8")
+    assert r"\caption{Printed \ensuremath{\to} reproduced}" in written[5].read_text(encoding="utf-8")
 
 
 def test_files_without_reported_numbers(tmp_path: Path) -> None:
     written = write_findings(findings(figures=()), [], tmp_path)
-    assert names(written, tmp_path) == [f"family/one{end}" for end in (".csv", "_rows.csv", ".md", ".tex", ".json")]
+    assert names(written, tmp_path) == [
+        f"family/one{end}" for end in (".csv", "_rows.csv", ".md", "_table.tex", ".json")
+    ]
     assert pd.read_csv(written[0])["row"].tolist() == ["a", "b"]
 
 

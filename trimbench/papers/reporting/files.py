@@ -13,7 +13,8 @@ from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.provenance import provenance
 from trimbench.papers.execution.temporary import remove_stale, temporary_name
 from trimbench.papers.reporting.figures import draw
-from trimbench.papers.reporting.tables import comparison, differences, latex, markdown, side_by_side
+from trimbench.papers.reporting.latex import latex
+from trimbench.papers.reporting.tables import comparison, differences, markdown, side_by_side
 from trimbench.papers.reporting.verdicts import Judgement
 from trimbench.papers.study.figures import Figure
 from trimbench.papers.study.running import Findings
@@ -27,8 +28,9 @@ def write_findings(findings: Findings, judgements: Sequence[Judgement], folder: 
     """Write all files of an experiment below `folder`, and return them.
 
     ``<name>.csv`` has one row for each reported number (or is the main table, where nothing is reported),
-    ``<name>_rows.csv`` one for each job. ``<name>.md`` and ``.tex`` have the tables, ``<name>.png`` and ``.pdf`` the
-    figure, whose points are in ``<name>_points.csv``, and ``<name>.json`` the provenance and the names of these files.
+    ``<name>_rows.csv`` one for each job. ``<name>.md`` has the tables, ``<name>_<table>.tex`` one each, ``<name>.png``
+    and ``.pdf`` the figure, whose points are in ``<name>_points.csv``, and ``<name>.json`` the provenance and the names
+    of these files.
     Files that an earlier run listed there and this one does not write, for example a figure of other settings, are
     removed.
     """
@@ -46,7 +48,10 @@ def write_findings(findings: Findings, judgements: Sequence[Judgement], folder: 
         _write_csv(_flat(findings.rows), beside(stem, "rows", ".csv")),
         *(_write_csv(t.frame, beside(stem, t.name or "table", ".csv")) for t in tables if t.frame is not main),
         _write_text(_page(findings, shown), beside(stem, "", ".md")),
-        _write_text("\n".join(f"% {t.title}\n{latex(t)}\n" for t in shown), beside(stem, "", ".tex")),
+        *(
+            _write_text(latex(t, f"tab:{findings.name}-{t.name or 'table'}"), beside(stem, t.name or "table", ".tex"))
+            for t in shown
+        ),
         *(path for figure in findings.outcome.figures for path in _write_figure(figure, stem)),
     ]
     about = beside(stem, "", ".json")

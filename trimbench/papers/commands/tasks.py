@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from trimbench.papers.commands.comparing import compare
 from trimbench.papers.commands.fetching import fetch
 from trimbench.papers.commands.invocation import Invocation, Task
 from trimbench.papers.commands.listing import list_experiments
@@ -17,5 +18,6 @@ PERFORM: Mapping[Task, Callable[[Invocation], int]] = {
     "publish": publish,
     "list": list_experiments,
     "fetch": fetch,
+    "compare": compare,
     "plot": plot,
 }

@@ -153,7 +153,7 @@ def test_files_of_a_comparison(first: Path, tmp_path: Path) -> None:
     table = pd.read_csv(changes)
     assert table[["kind", "row", "quantity", "first", "second"]].to_numpy().tolist() == [
         ["number", "a", "error", 0.123, "0.5"],
-        ["words", "b", "error", "0.25", "<b>0.5</b>"],
+        ["words", "b", "error", 0.25, "<b>0.5</b>"],
     ]
     assert differences.read_text(encoding="utf-8").splitlines()[1] == "setting,seed,1,2,family/one"
     assert text.read_text(encoding="utf-8").startswith("# first and second\n\n1 number differs (10 numbers in 1 exp")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import itertools
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +64,7 @@ class Catalogue:
         """
         path = self.path(group, name)
         try:
-            content = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
+            content = copy.deepcopy(_read(path, path.stat().st_mtime_ns))
         except (OmegaConfBaseException, yaml.YAMLError, ValueError, OSError) as error:
             raise ConfigurationError(f"{path} cannot be read: {error}") from error
         if not isinstance(content, dict):
@@ -89,6 +91,12 @@ class Catalogue:
         if isinstance(path, str):
             mapping["path"] = str((self.path(group, name).parent / Path(path).expanduser()).resolve())
         return mapping
+
+
+@functools.lru_cache(maxsize=256)
+def _read(path: Path, changed: int) -> Any:
+    """Return the content of a file as it is since `changed`; many jobs read the same declarations."""
+    return OmegaConf.to_container(OmegaConf.load(path), resolve=True)
 
 
 def plain(config: DictConfig) -> dict[str, Any]:

@@ -66,7 +66,8 @@ def test_the_points_of_a_sweep_are_all_combinations() -> None:
 
 
 def test_values_of_numbers_are_numbers() -> None:
-    assert [value_of(text) for text in ("0.4", "3", "[1,2]", "'a b'", "x")] == [0.4, 3, "[1,2]", "a b", "x"]
+    texts = ("0.4", "3", "[0.5]", "[1,2]", "[x]", "'a b'", "x")
+    assert [value_of(text) for text in texts] == [0.4, 3, 0.5, "[1,2]", "[x]", "a b", "x"]
 
 
 def test_a_sweep_is_named_after_experiments_and_settings() -> None:

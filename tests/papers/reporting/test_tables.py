@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import pandas as pd
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.reporting.tables import comparison, differences, latex, markdown, printable, side_by_side
+from trimbench.papers.reporting.tables import asked, comparison, differences, latex, markdown, printable, side_by_side
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.study.tables import Table
 
@@ -86,17 +88,23 @@ def test_empty_frames() -> None:
     assert markdown(table(pd.DataFrame())) == latex(table(pd.DataFrame())) == ""
 
 
-NUMBERS = [reported("a", "0.50"), reported("b", "0.50"), reported("c", "0.50"), reported("d", "timeout", "at_most")]
+NUMBERS = [
+    reported("a", "0.50"),
+    reported("b", "0.50"),
+    reported("c", "0.50"),
+    reported("d", "timeout", "at_most", subject="time"),
+]
 JUDGEMENTS = judged(NUMBERS, {"a": 0.5, "b": 0.7, "c": None, "d": 12.0})
 
 
 def test_comparison() -> None:
     compared = comparison(JUDGEMENTS).frame
     assert compared["cell"].tolist() == ["a/value", "b/value", "c/value", "d/value"]
-    assert compared["verdict"].tolist() == ["exact", "differs", "not attempted", "trend"]
+    assert compared["verdict"].tolist() == ["exact", "differs", "not attempted", "faster"]
     assert compared["reason"].tolist()[1:3] == ["no reason is known", "not computed in this run"]
+    assert compared["subject"].tolist() == ["number", "number", "number", "time"]
     assert compared["reported"].tolist() == ["0.50", "0.50", "0.50", "timeout"], "digits as printed"
-    assert list(comparison([]).frame) == ["source", "cell", "reported", "reproduced", "verdict", "reason"]
+    assert list(comparison([]).frame) == [*("source", "cell", "subject", "reported", "reproduced", "verdict", "reason")]
     assert comparison(compare(NUMBERS[:1], (), "no data")).frame["reason"].tolist() == ["no data"]
 
 
@@ -107,8 +115,33 @@ def test_differences_are_listed_with_their_reasons() -> None:
     assert differences([]).frame.empty
 
 
+def test_claims_that_fail_and_longer_times_are_listed_too() -> None:
+    numbers = [reported("a", "0", "at_least", subject="claim"), reported("b", "1.5", "at_most", subject="time")]
+    assert differences(judged(numbers, {"a": -1.0, "b": 2.0})).frame["cell"].tolist() == ["a/value", "b/value"]
+    assert differences(judged(numbers, {"a": 1.0, "b": 1.0})).frame.empty
+
+
 def test_side_by_side_has_the_shape_of_the_papers_table() -> None:
     beside = side_by_side(JUDGEMENTS)
     assert list(beside.frame) == ["row", "value"]
     assert beside.frame["row"].tolist() == ["a", "b", "c", "d"]
     assert beside.frame["value"].tolist() == ["0.50 → 0.5", "0.50 → 0.7 (differs)", "0.50 → –", "timeout → 12"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "rule", "shown"),
+    [
+        ("0.50", {"kind": "at_least"}, "0.50"),
+        ("12.66", {"kind": "at_most", "subject": "time"}, "12.66"),
+        ("0.000000", {"kind": "at_least", "subject": "claim"}, "≥ 0"),
+        ("1.000", {"kind": "at_most", "subject": "claim"}, "≤ 1"),
+        ("0.00", {"kind": "within", "tolerance": 0.02, "subject": "claim"}, "0 ± 0.02"),
+        ("4", {"kind": "exact", "subject": "claim"}, "4"),
+    ],
+)
+def test_a_claim_in_words_is_not_shown_as_a_printed_number(printed: str, rule: dict[str, Any], shown: str) -> None:
+    number = reported("a", printed, **rule)
+    assert asked(number) == shown
+    (cell,) = side_by_side(judged([number], {"a": 0.75})).frame["value"]
+    assert cell.split(" → ")[0] == shown
+    assert latex(side_by_side(judged([number], {"a": 0.75}))).isascii()

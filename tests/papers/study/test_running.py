@@ -77,12 +77,12 @@ def few_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_rest_runs_when_an_experiment_fails(few_experiments: Path, command: Command, tmp_path: Path) -> None:
     answer = command("executor=serial", "offline=true", code=1)
     summary = table_of("summary").set_index("experiment")
-    assert summary.index.tolist() == ["a/unplanned", "b/failing", "trimming/table4"]
+    assert summary.index.tolist() == ["trimming/table4", "a/unplanned", "b/failing"]
     assert summary.loc["a/unplanned", "status"].startswith("failed: dataset must be one of adult, ")
     assert summary.loc["b/failing", "status"] == "1 of 1 jobs failed"
     assert summary.loc["trimming/table4", ["status", "exact"]].tolist() == ["complete", 3]
-    assert (tmp_path / "results/trimming/table4.csv").is_file()
-    page = (tmp_path / "results/summary.md").read_text(encoding="utf-8")
+    assert (tmp_path / "results/quick/trimming/table4.csv").is_file()
+    page = (tmp_path / "results/quick/summary.md").read_text(encoding="utf-8")
     assert len([line for line in page.splitlines() if line.startswith("|")]) == 5
     assert f"{page.split(chr(10), 2)[2].strip()}\n" in answer.out
 

@@ -17,15 +17,16 @@ from trimbench.papers.validation import ConfigurationError
 # The published outcome is part of every clone.
 _MOST_MEGABYTES = 15
 _MEGABYTE = 1_000_000
+_PAGE = "index.html"
 _AGAIN = "write it again with trimbench task=report"
 
 
 def publish(invocation: Invocation) -> int:
     """Replace the published outcome by a run of all experiments that this commit has written."""
-    source = folder_of(invocation.root, invocation.run)
     target = invocation.root / PUBLISHED
-    if source == target:
+    if invocation.run == PUBLISHED:
         raise ConfigurationError(f"run must be another one than {PUBLISHED!r}; write task=publish run=paper")
+    source = folder_of(invocation.root, invocation.run)
     files = sorted(_files(source, invocation))
     size = sum(path.stat().st_size for path in files) / _MEGABYTE
     if size > _MOST_MEGABYTES:
@@ -61,7 +62,11 @@ def _files(source: Path, invocation: Invocation) -> Iterator[Path]:
             got = f"{name} of {str(commit)[:12]}{' with changes' if dirty else ''}"
             wanted = str(here["commit"])[:12]
             raise ConfigurationError(f"run must be written by the present commit {wanted}, got {got}; {_AGAIN}")
-    yield from (path for path in source.iterdir() if path.is_file() and "," not in path.name and path.name[0] != ".")
+    whole = {path.name: path for path in source.iterdir() if path.is_file()}
+    if _PAGE not in whole:
+        raise ConfigurationError(f"run must have a page of all experiments, got no {_PAGE}; {_AGAIN}")
+    # A comma is followed by settings that were changed.
+    yield from (path for name, path in whole.items() if "," not in name and not name.startswith("."))
 
 
 def _replace(source: Path, target: Path, files: Sequence[Path]) -> None:

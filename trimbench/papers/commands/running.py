@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from trimbench.papers.commands.cost import measured
 from trimbench.papers.commands.invocation import Invocation, Point
 from trimbench.papers.commands.names import settings_name
 from trimbench.papers.commands.sweeping import Sweep
+from trimbench.papers.execution.cost import expected_seconds, measured
 from trimbench.papers.execution.store import Record
 from trimbench.papers.reporting.overview import Overview
 from trimbench.papers.reporting.runs import check_profile
@@ -112,7 +112,9 @@ def _run_all(
     for task in tasks:
         attempt(task, functools.partial(plan, task))
     typical = measured(invocation.catalogue, invocation.profile)
-    expected = {job.key: typical[one.name] for one in plans for job in one.jobs if one.name in typical}
+    expected: dict[str, float] = {}
+    for one in plans:
+        expected = expected_seconds(one.jobs, one.done, typical.get(one.name, {})) | expected
     label = tasks[0].name if len(tasks) == 1 else f"{len(tasks)} {'points' if invocation.sweep else 'experiments'}"
     run_plans(list(plans), where, conclude, label=label, expected=expected)
 

@@ -47,8 +47,10 @@ def swept_keys(words: Sequence[str]) -> list[str]:
 
 
 def value_of(text: str) -> Json:
-    """Return a swept value: a number as such, anything else as the command line has it."""
+    """Return a swept value: a number, or the number in a list of one, as such; anything else as it was written."""
     value = yaml.safe_load(text)
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
     return value if isinstance(value, int | float) else text.strip("'\"")
 
 

@@ -117,4 +117,4 @@ def duration(seconds: float | None) -> str:
     for unit, size in (("h", 3600.0), ("min", 60.0)):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.2g} {unit}" if seconds < 10 * size else f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s" if seconds >= 10 or not seconds else f"{seconds:.1g} s"
+    return f"{seconds:.0f} s" if seconds >= 9.5 or not seconds else f"{seconds:.1g} s"

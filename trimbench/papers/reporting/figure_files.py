@@ -86,11 +86,13 @@ def write_figures(
             _PICTURES: [path.name for path in pictures],
             _DRAWN_WITH: settings.as_json(),
         }
-        with temporaries([*pictures, points]) as (*new_pictures, new_points):
+        drawn_now = pictures if drawn else []
+        with temporaries([*drawn_now, points]) as (*new_pictures, new_points):
             figure.points.to_csv(new_points, index=False, encoding="utf-8")
             # Drawn from this file, so that drawing it again from there gives the same bytes.
-            draw(StoredFigure(description, new_points.parent).figure(), new_pictures, settings)
-        written += [*pictures, points]
+            if new_pictures:
+                draw(StoredFigure(description, new_points.parent).figure(), new_pictures, settings)
+        written += [*drawn_now, points]
         descriptions.append(description)
     return written, descriptions
 

@@ -67,7 +67,7 @@ class Overview:
             _say(f"What the paper reports is for other settings than {changed}; nothing is compared.\n")
         elif judgements:
             _say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements))}\n")
-            _say(f"Of the paper: {in_words(judgements)}.\n")
+            _say(f"Of the paper: {in_words(judgements, detailed=True)}.\n")
         if findings.failures:
             _say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
         _say_files(written)

@@ -125,13 +125,14 @@ def _experiment(entry: Entry, literature: Literature, folder: Path, numbers: Seq
     found = entry.findings
     if found is None:
         return about | {"figures": (), "tables": (), "notes": (), "jobs": None, "provenance": ""}
+    stem = Path(found.stem)
     tables = [table for table in found.outcome.tables if table.listed and len(table.frame)]
     return about | {
         "figures": _figures(found, folder),
-        "tables": [{**table_part(table), "file": _csv_of(found, table.name, folder)} for table in tables],
+        "tables": [{**table_part(table), "file": _csv_of(stem, table.name, folder)} for table in tables],
         "notes": [*found.outcome.notes, *(f"Data not available: {reason}" for reason in found.missing.values())],
         "jobs": job_list(found),
-        "provenance": _link(beside(_stem(found), "", ".json"), folder),
+        "provenance": _link(beside(stem, "", ".json"), folder),
     }
 
 
@@ -143,38 +144,38 @@ def _side_by_side(numbers: Sequence[_Part]) -> _Part:
     return {"columns": columns, "rows": [(row, [found.get((row, column)) for column in columns]) for row in rows]}
 
 
-def _stem(found: Findings) -> Path:
-    """Return what the names of an experiment's files begin with, in the folder of the run."""
-    return Path(found.stem)
-
-
 def _link(file: Path, folder: Path) -> str:
     """Return the address of a file of the run; empty if there is none."""
-    return quote(file.as_posix()) if (folder / file).is_file() else ""
+    return quote(file.as_posix(), safe="/,=") if (folder / file).is_file() else ""
 
 
-def _csv_of(found: Findings, part: str, folder: Path) -> str:
+def _csv_of(stem: Path, part: str, folder: Path) -> str:
     """Return the address of a table's file, which is the experiment's main one where it has no own."""
-    return _link(beside(_stem(found), part or "table", ".csv"), folder) or _link(
-        beside(_stem(found), "", ".csv"), folder
-    )
+    return _link(beside(stem, part or "table", ".csv"), folder) or _link(beside(stem, "", ".csv"), folder)
 
 
 def _figures(found: Findings, folder: Path) -> list[_Part]:
+    stem = Path(found.stem)
     figures: list[_Part] = []
     for figure in found.outcome.figures:
-        picture = beside(_stem(found), figure.name, ".png")
-        if figure.points.empty or not (folder / picture).is_file():
+        pictures = [beside(stem, figure.name, ending) for ending in _SHOWN]
+        picture = next((one for one in pictures if (folder / one).is_file()), None)
+        if figure.points.empty or picture is None:
             continue
-        points = beside(_stem(found), points_name(figure), ".csv")
-        width, height = _size(folder / picture)
-        files = {"picture": _link(picture, folder), "points": _link(points, folder)}
-        figures.append({"title": figure.title, "width": width, "height": height, **files})
+        points = _link(beside(stem, points_name(figure), ".csv"), folder)
+        size = _size(folder / picture)
+        figures.append({"title": figure.title, "picture": _link(picture, folder), "size": size, "points": points})
     return figures
 
 
-def _size(picture: Path) -> tuple[int, int]:
+# The formats that a browser shows as pictures.
+_SHOWN = (".png", ".svg")
+
+
+def _size(picture: Path) -> tuple[int, int] | None:
     """Return width and height from the header of a PNG; with them, a page does not move while it loads."""
+    if picture.suffix != ".png":
+        return None
     with picture.open("rb") as file:
         width, height = struct.unpack(">II", file.read(24)[16:])
     return width, height

@@ -34,16 +34,17 @@ def tally(judgements: Sequence[Judgement]) -> dict[str, int]:
     return {column: found.count(column) for column in COLUMNS}
 
 
-def in_words(judgements: Sequence[Judgement]) -> str:
+def in_words(judgements: Sequence[Judgement], *, detailed: bool = False) -> str:
     """Return what came out, for example ``16 of 72 numbers reproduced, 56 differ; 3 of 3 claims hold``.
 
-    It is empty where nothing is reported.
+    `detailed` adds how numbers were reproduced, for example ``(12 exact, 4 within)``. It is empty where nothing is
+    reported.
     """
-    parts = [_of_subject(subject, judgements) for subject in SUBJECTS]
+    parts = [_of_subject(subject, judgements, detailed) for subject in SUBJECTS]
     return "; ".join(part for part in parts if part)
 
 
-def _of_subject(subject: Subject, judgements: Sequence[Judgement]) -> str:
+def _of_subject(subject: Subject, judgements: Sequence[Judgement], detailed: bool) -> str:
     ours = [one.verdict for one in judgements if one.reported.rule.subject == subject]
     several = len(ours) != 1
     noun = PLURALS[subject] if several else subject
@@ -51,7 +52,9 @@ def _of_subject(subject: Subject, judgements: Sequence[Judgement]) -> str:
     if missing == len(ours):
         return f"{missing} {noun} {NOT_ATTEMPTED}" if ours else ""
     different = sum(verdict in DIFFERENCES for verdict in ours)
-    parts = [f"{len(ours) - missing - different} of {len(ours)} {noun} {_CAME_OUT[subject][several]}"]
+    ways = [f"{ours.count(verdict)} {verdict}" for verdict in VERDICTS_ON[subject][:-1] if verdict in ours]
+    how = f" ({', '.join(ways)})" if detailed and subject == "number" and ways else ""
+    parts = [f"{len(ours) - missing - different} of {len(ours)} {noun} {_CAME_OUT[subject][several]}{how}"]
     parts += [f"{different} {_DID_NOT[subject][different > 1]}"] if different else []
     parts += [f"{missing} {NOT_ATTEMPTED}"] if missing else []
     return ", ".join(parts)

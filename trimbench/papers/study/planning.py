@@ -87,6 +87,11 @@ class Surroundings:
             self.checked[place] = self._fetched(found.declaration)
         return self.checked[place]
 
+    def stored(self, cells: Sequence[Cell]) -> dict[str, float]:
+        """Return the seconds of the stored successes among the jobs of some cells, by key."""
+        found = {cell.job.key: self.store.glance(cell.job) for cell in cells}
+        return {key: one.seconds for key, one in found.items() if one is not None and one.ok}
+
     def _fetched(self, declaration: Declaration) -> str:
         # Reading a table takes long, and each job verifies it anyway; hashing a network's files takes no time.
         if isinstance(declaration, DatasetDeclaration) and is_here(declaration, self.inputs.cache):
@@ -112,6 +117,8 @@ class Plan:
     missing : mapping from the name of a data set or network to the reason why it is not available
     jobs : sequence of Job
         Those that are stored, and those whose data is available.
+    done : mapping from keys of jobs to seconds
+        What the stored successes took.
     altered, stem
         As in `Findings`.
     """
@@ -123,6 +130,7 @@ class Plan:
     cells: Sequence[Cell]
     missing: Mapping[str, str]
     jobs: Sequence[Job]
+    done: Mapping[str, float]
     altered: tuple[str, ...]
     stem: str
 
@@ -141,7 +149,7 @@ class Plan:
         """Plan an experiment: make its cells, and fetch the data of those that are not stored."""
         cells = experiment.cells(where.inputs)
         # Stored results need no data, which may be on another machine.
-        stored = where.store.successes([cell.job for cell in cells]) if where.cache_mode == "default" else {}
+        stored = where.stored(cells) if where.cache_mode == "default" else {}
         wanted = [] if where.cache_mode == "only" else [cell for cell in cells if cell.job.key not in stored]
         needs = {(found.group, found.name): found for cell in wanted for found in cell.inputs}
         missing = {found.name: reason for found in needs.values() if (reason := where.obstacle(found))}
@@ -150,7 +158,7 @@ class Plan:
             for cell in cells
             if cell.job.key in stored or not any(found.name in missing for found in cell.inputs)
         ]
-        return cls(name, settings, experiment, reported, cells, missing, jobs, tuple(altered), stem or name)
+        return cls(name, settings, experiment, reported, cells, missing, jobs, stored, tuple(altered), stem or name)
 
     def findings(self, records: Mapping[str, Record]) -> Findings:
         """Return what the experiment found; `records` has those of its jobs, by key.

@@ -39,7 +39,7 @@ def test_a_complete_experiment(overview: Overview, tmp_path: Path, capsys: pytes
     overview.note(findings(values={"a": 0.3, "b": 8.0}))
     assert overview.close(summary=False) == 0
     out = capsys.readouterr().out
-    told = "1 of 2 numbers reproduced (1 exact), 1 differs"
+    told = "1 of 2 numbers reproduced, 1 differs"
     assert out.startswith(f"\n## family/one: {told}\n\nMain table\n\n| row   |   value |\n")
     assert f"Of the paper: {told}.\n" in out
     assert f"  {tmp_path / 'results/family/one.csv'}\n" in out

@@ -5,19 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trimbench.papers.reporting.figure_settings import FigureSettings
-from trimbench.papers.reporting.labels import set_title
+from trimbench.papers.reporting.text import fit, fit_upwards, name_size, set_title
 from trimbench.papers.study.figures import ImageFigure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
+# An image is at most this wide and high, in inches, with its share of the margins.
+_MOST_INCHES = 1.5
+
 
 def draw_images(canvas: Canvas, figure: ImageFigure, settings: FigureSettings) -> None:
-    """Draw a grid of images; the size of the picture follows from their number."""
+    """Draw a grid of images, as wide as the settings say or narrower; its height follows from the number of rows."""
     import matplotlib as mpl
 
     rows, columns = (list(dict.fromkeys(figure.points[axis])) for axis in ("row", "column"))
-    canvas.set_size_inches(1.5 * len(columns) + 0.4, 1.55 * len(rows) + 0.4)
+    margin = 3 * settings.font_size / 72
+    side = min(_MOST_INCHES, (settings.width - margin) / len(columns))
+    canvas.set_size_inches(side * len(columns) + margin, 1.04 * side * len(rows) + margin)
     grid = canvas.subplots(len(rows), len(columns), squeeze=False)
     palette = mpl.colormaps["gray"].with_extremes(bad="#8a8a8a")
     for (row, column), panel in figure.points.groupby(["row", "column"], sort=False):
@@ -27,8 +32,10 @@ def draw_images(canvas: Canvas, figure: ImageFigure, settings: FigureSettings) -
         axes.set(xticks=[], yticks=[])
         axes.grid(False)
         if rows.index(row) == 0:
-            axes.set_title(column, fontsize=8)
+            axes.set_title("", fontsize=name_size(settings), parse_math=False)
+            fit(axes.title, str(column), 0.95 * side * canvas.dpi)
         if columns.index(column) == 0:
-            axes.set_ylabel(row, fontsize=8)
+            axes.set_ylabel("", fontsize=name_size(settings), parse_math=False)
+            fit_upwards(axes.yaxis.label, str(row), 0.95 * side * canvas.dpi)
     if settings.title:
-        set_title(canvas, figure.title)
+        set_title(canvas, figure.title, settings)

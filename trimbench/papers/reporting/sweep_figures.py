@@ -118,8 +118,16 @@ def _figures_of(
             continue
         for part, own in _parts(dots):
             figure = _figure(own, part, title, key, is_known)
-            figures.append(replace(figure, name=_joined(name, quantity, *part)))
+            axis = title if quantity else _axis_of_methods(found, name, {dot.method for dot in own}) or title
+            figures.append(replace(figure, name=_joined(name, quantity, *part), y_label=axis))
     return figures, constant
+
+
+def _axis_of_methods(found: Sequence[tuple[SweepPoint, Findings]], name: str, methods: set[str]) -> str:
+    """Return how the experiment itself names the axis over which it draws these methods; empty if it does not."""
+    figures = (figure for _, one in found for figure in one.outcome.figures if isinstance(figure, LineFigure))
+    drawn = (figure for figure in figures if figure.name == name and methods & set(figure.points["series"]))
+    return next((figure.y_label for figure in drawn), "")
 
 
 def _joined(*parts: str) -> str:

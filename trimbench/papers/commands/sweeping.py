@@ -10,7 +10,8 @@ from trimbench.papers.execution.canonical import Json
 from trimbench.papers.reporting.figure_settings import FigureSettings
 from trimbench.papers.reporting.files import write_findings
 from trimbench.papers.reporting.runs import make_run
-from trimbench.papers.reporting.sweep import SweepPoint, write_sweep
+from trimbench.papers.reporting.sweep import write_sweep
+from trimbench.papers.reporting.sweep_points import SweepPoint
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.reported import Literature

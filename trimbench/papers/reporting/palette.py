@@ -65,3 +65,12 @@ def slots(methods: Sequence[str]) -> list[int]:
         if key not in found:
             found[key] = next(free)
     return [found[key] for key in keys]
+
+
+def is_method(name: str) -> bool:
+    """Tell whether a name is that of a method with a slot of its own, in any spelling.
+
+    >>> is_method("FS_SDD"), is_method("seconds")
+    (True, False)
+    """
+    return _key(name) in _SLOTS

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimbench.papers.reporting.latex import latex
 from trimbench.papers.reporting.tables import asked, comparison, differences, markdown, printable, side_by_side
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.study.tables import Table
@@ -121,4 +122,4 @@ def test_a_claim_in_words_is_not_shown_as_a_printed_number(printed: str, rule: d
     assert asked(number) == shown
     (cell,) = side_by_side(judged([number], {"a": 0.75})).frame["value"]
     assert cell.split(" → ")[0] == shown
-    assert latex(side_by_side(judged([number], {"a": 0.75}))).isascii()
+    assert latex(side_by_side(judged([number], {"a": 0.75})), "tab:x").isascii()

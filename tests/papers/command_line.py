@@ -34,7 +34,9 @@ class Answer:
     @property
     def files(self) -> list[Path]:
         """The files named in the output."""
-        return [Path(path) for path in re.findall(r"^  (\S.*\.(?:csv|md|tex|png|pdf|json))$", self.out, re.MULTILINE)]
+        return [
+            Path(path) for path in re.findall(r"^  (\S.*\.(?:csv|gz|md|tex|png|pdf|json))$", self.out, re.MULTILINE)
+        ]
 
 
 Command = Callable[..., Answer]
@@ -77,22 +79,32 @@ def results(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.suffix in (".csv", ".md", ".tex", ".png", ".pdf")
+        if path.suffix in (".csv", ".gz", ".md", ".tex", ".png", ".pdf")
     }
 
 
 def tables(folder: Path) -> dict[str, str]:
     """Return every table below a folder, without columns of run times."""
     found = {}
-    for path in sorted(folder.rglob("*.csv")):
+    for path in sorted([*folder.rglob("*.csv"), *folder.rglob("*.csv.gz")]):
         frame = pd.read_csv(path)
         found[path.name] = frame.drop(columns=[name for name in frame if "seconds" in name]).to_csv()
     return found
 
 
-def table_of(name: str) -> pd.DataFrame:
-    """Return a table that a command wrote into the folder `results` of the current folder."""
-    return pd.read_csv(f"results/{name}.csv")
+def table_of(name: str, run: str = "quick") -> pd.DataFrame:
+    """Return the table of this name that a command wrote last, whatever the settings that were changed."""
+    return pd.read_csv(file_of(f"{name}.csv", run))
+
+
+def file_of(name: str, run: str = "quick") -> Path:
+    """Return the file of an experiment that was written last, for example of ``trimming/table6_rows.csv``."""
+    stem = next((known for known in sorted(PROJECT.names("experiment"), reverse=True) if name.startswith(known)), name)
+    pattern = re.escape(stem) + "(,.+)?" + re.escape(name.removeprefix(stem)) + "(\\.gz)?"
+    folder = Path("results", run)
+    found = [path for path in folder.rglob("*") if re.fullmatch(pattern, path.relative_to(folder).as_posix())]
+    assert found, f"no {name} among {sorted(map(str, folder.rglob('*')))}"
+    return max(found, key=lambda path: path.stat().st_mtime_ns)
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import itertools
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +46,8 @@ class Catalogue:
         }
         return sorted(found)
 
-    def _path(self, group: str, name: str) -> Path:
+    def path(self, group: str, name: str) -> Path:
+        """Return the file of a declaration; raise ConfigurationError if there is none."""
         for folder in self.folders:
             path = folder / group / f"{name}.yaml"
             if path.is_file():
@@ -59,9 +62,9 @@ class Catalogue:
         ConfigurationError
             When there is none of that name (the message lists those that exist) or it is no mapping.
         """
-        path = self._path(group, name)
+        path = self.path(group, name)
         try:
-            content = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
+            content = copy.deepcopy(_read(path, path.stat().st_mtime_ns))
         except (OmegaConfBaseException, yaml.YAMLError, ValueError, OSError) as error:
             raise ConfigurationError(f"{path} cannot be read: {error}") from error
         if not isinstance(content, dict):
@@ -70,7 +73,7 @@ class Catalogue:
 
     def about(self, group: str, name: str) -> str:
         """Return the comment at the head of a declaration, its first paragraph in one line."""
-        lines = self._path(group, name).read_text(encoding="utf-8").splitlines()
+        lines = self.path(group, name).read_text(encoding="utf-8").splitlines()
         comments = [line.removeprefix("#").strip() for line in itertools.takewhile(lambda x: x.startswith("#"), lines)]
         return " ".join(comment for comment in comments if not comment.startswith("@package"))
 
@@ -86,8 +89,14 @@ class Catalogue:
         mapping = self.mapping(group, name)
         path = mapping.get("path")
         if isinstance(path, str):
-            mapping["path"] = str((self._path(group, name).parent / Path(path).expanduser()).resolve())
+            mapping["path"] = str((self.path(group, name).parent / Path(path).expanduser()).resolve())
         return mapping
+
+
+@functools.lru_cache(maxsize=256)
+def _read(path: Path, changed: int) -> Any:
+    """Return the content of a file as it is since `changed`; many jobs read the same declarations."""
+    return OmegaConf.to_container(OmegaConf.load(path), resolve=True)
 
 
 def plain(config: DictConfig) -> dict[str, Any]:

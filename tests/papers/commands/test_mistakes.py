@@ -13,9 +13,11 @@ from ..command_line import CURVE, PROJECT, T4, T6, Command, write
 
 FIRST = PROJECT.names("experiment")[0]
 EXPERIMENTS, EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("experiment", "executor", "network"))
-SHARED = "key must be one of cache_mode, executor, experiment, offline, profile, results, seed, task, got"
+SHARED = (
+    "key must be one of cache_mode, executor, experiment, figure, offline, profile, results, run, runs, seed, task, got"
+)
 PROFILE = ", ".join(sorted(PROJECT.mapping("profile", "quick")))
-TASK = "configuration: task must be one of fetch, list, report, run, got"
+TASK = "configuration: task must be one of compare, fetch, list, plot, publish, report, run, got"
 EXPERIMENT_FOLDER = configuration_folder() / "experiment/trimming"
 IN4, IN6, IN_CURVE = (f"experiment trimming/{name}:" for name in ("table4", "table6", "breast_cancer"))
 NO = "a setting must be key=value, without spaces, got"
@@ -46,7 +48,7 @@ KEYS = [
     ("cache_mode.more=1", f"{SHARED} 'cache_mode.more'"),
     (f"{T6} threshold=0.3", "key must be one of budget_divisor, cache_mode, "),
     (f"-m {T4},trimming/table6 threshold=0.3", "key must be one of budget_divisor, cache_mode, "),
-    (f"-m {T4},trimming/table6 sed=3", "key must be one of cache_mode, executor, experiment, instances, "),
+    (f"-m {T4},trimming/table6 sed=3", "key must be one of cache_mode, executor, experiment, figure, instances, "),
     ("executor.wrkers=2", "executor.key must be one of "),
     ("profile.split=2", f"profile.key must be one of {PROFILE}, got 'split'; did you mean 'splits'?\n"),
     ("+foo=3", f"experiment {FIRST}: a key must be one of "),
@@ -123,8 +125,10 @@ def test_a_users_own_experiment_is_known(command: Command, tmp_path: Path, optio
     wrong_name = command(*option, "experiment=mine/t5", code=2)
     listed = ", ".join(sorted(["mine/t4", *EXPERIMENTS.split(", ")]))
     assert wrong_name.err.startswith(f"experiment must be one of {listed}, got 'mine/t5'")
-    assert command(*option, "experiment=mine/t4", "executor=serial").out.startswith("\n## mine/t4: complete\n")
-    assert (tmp_path / "results/mine/t4.csv").is_file()
+    assert command(*option, "experiment=mine/t4", "executor=serial").out.startswith(
+        "\n## mine/t4: complete, beyond the papers\n"
+    )
+    assert (tmp_path / "results/quick/mine/t4.csv").is_file()
 
 
 @pytest.mark.usefixtures("_own_t4")
@@ -175,9 +179,9 @@ def test_a_cache_that_does_not_exist_is_named(
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("offline=true,maybe", "configuration: offline must be true or false, got 'maybe'"),
+        ("offline=true,false", "a sweep must go over experiments, their settings, seed or profile, got offline; give"),
         ("threshold=0.5,1.5", f"{IN4} threshold must be a probability in [0, 1], got 1.5"),
-        ("executor.workers=1,0", "executor: workers must be a positive int or None, got 0"),
+        ("threshold=interval(0,1)", "a swept setting must have values separated by commas or a range, got threshold="),
     ],
 )
 def test_a_wrong_point_of_a_sweep_is_found_before_the_first_runs(

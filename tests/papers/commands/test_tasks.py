@@ -6,10 +6,13 @@ import re
 import shutil
 from hashlib import sha256
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
 from trimbench.papers.configuration import configuration_folder
+from trimbench.papers.execution.cost import measured
+from trimbench.papers.execution.progress import duration
 from trimbench.papers.trimming import table4
 
 from ..command_line import CURVE, PROJECT, SMALL, T4, T6, Command, results, table_of, write
@@ -18,8 +21,8 @@ from ..command_line import CURVE, PROJECT, SMALL, T4, T6, Command, results, tabl
 def test_report_gives_the_same_bytes(command: Command, tmp_path: Path) -> None:
     command(*SMALL, code=0)
     before = results(tmp_path / "results")
-    assert {Path(name).suffix for name in before} == {".csv", ".md", ".tex", ".png", ".pdf"}
-    shutil.rmtree(tmp_path / "results/trimming")
+    assert {Path(name).suffix for name in before} == {".csv", ".gz", ".md", ".tex", ".png"}
+    shutil.rmtree(tmp_path / "results/quick/trimming")
     answer = command("task=report", *SMALL)
     assert (answer.code, answer.err) == (0, "")
     assert results(tmp_path / "results") == before
@@ -28,7 +31,7 @@ def test_report_gives_the_same_bytes(command: Command, tmp_path: Path) -> None:
 def test_report_without_stored_results_leaves_files_alone(command: Command, tmp_path: Path) -> None:
     command(T4, "executor=serial")
     before = results(tmp_path)
-    assert "results/trimming/table4.csv" in before
+    assert "results/quick/trimming/table4.csv" in before
     shutil.rmtree(tmp_path / "results/jobs")
     for name, n_jobs in ((T4, 1), (T6, 126), (CURVE, 30)):
         answer = command("task=report", name, code=1)
@@ -41,21 +44,15 @@ def test_report_without_stored_results_leaves_files_alone(command: Command, tmp_
 def test_report_names_the_profile_that_is_stored(command: Command) -> None:
     few = (CURVE, "budgets=[1]", "evaluation_limit=10", "executor=serial")
     paper = ("profile=paper", "profile.splits=1", "seed=7")
-    hint = (
-        "\nThis is profile=quick, but jobs of trimming/breast_cancer are stored for profile=paper: add profile=paper to"
-    )
-    assert "are stored for profile" not in command(*few, *paper).out
-    absent = command("task=report", *few)
-    assert "No job is stored for profile=quick. The files " in absent.out
+    hint = "\nThis is profile=quick; the run paper has profile=paper: add profile=paper.\n"
+    assert "add profile" not in command(*few, *paper, code=0).out
+    absent = command("task=report", *few, code=1)
+    assert "No job is stored for these settings. The files " in absent.out
     assert hint in absent.out
-    assert "add profile" not in command("task=report", *few, *paper).out
+    assert "add profile" not in command("task=report", *few, *paper, code=0).out
     part = command("task=report", *few, "seed=7")
     assert "jobs missing, 1 of " in part.out
     assert hint in part.out
-    again = command("task=report", *few, "seed=7")
-    assert (
-        "\nJobs are missing for profile=quick; if they ran with another profile, add it: profile=paper.\n" in again.out
-    )
 
 
 def test_report_of_a_part(command: Command) -> None:
@@ -64,6 +61,27 @@ def test_report_of_a_part(command: Command) -> None:
     summary = table_of("summary").set_index("experiment")
     assert summary.loc["trimming/table4", "status"] == "complete"
     assert summary.loc["trimming/table6", "not attempted"] == 45
+
+
+def test_a_run_says_how_long_it_will_take(command: Command) -> None:
+    per_job = measured(PROJECT, "quick")["trimming/breast_cancer"]["trim_learned"]
+    first = command(*SMALL, code=0)
+    assert f": 0 stored, 2 to run, about {duration(2 * per_job)} left\n" in first.err
+
+
+def test_costs_are_measured_from_the_records_of_a_run(command: Command, tmp_path: Path) -> None:
+    bench = run_path(str(configuration_folder().parent / "scripts/bench/cost.py"))
+    command(T4, "executor=serial", code=0)
+    command(*SMALL, code=0)  # other settings than the profile's, which are in the names of its files
+    found = bench["costs_of"](tmp_path / "results/quick", bench["stored"](tmp_path / "results/jobs"))
+    assert {name: list(costs) for name, costs in found["quick"].items()} == {"trimming/table4": ["best_threshold"]}
+    assert 0 < found["quick"]["trimming/table4"]["best_threshold"] < 5
+    costs = {"a/b": {"f": 0.123456, "g": 20.9}}
+    assert bench["as_yaml"](costs) == "a/b: {f: 0.12, g: 21.0}\n"
+
+
+JOBS = r"\n\| [a-z_]+/\w+ +\| +(\d+) \|"
+DONE = JOBS.replace("(\\d+)", "\\d+") + r" +(\d+) \|"
 
 
 def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> None:
@@ -77,8 +95,18 @@ def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> 
         listed.out,
     )
     assert re.search(r"\| trimming/breast_cancer +\| +30 \| +0 \| +0 \| +30 \|.*\| here", listed.out)
+    # Four experiments share jobs with another one, which run once.
+    n_jobs, n_done = (sum(int(n) for n in re.findall(column, listed.out)) for column in (JOBS, DONE))
+    n_all, n_all_done = map(int, re.findall(r"\| all, shared jobs once +\| +(\d+) \| +(\d+) ", listed.out)[0])
+    assert n_jobs - 500 < n_all < n_jobs
+    assert n_all_done == n_done == 1
+    assert re.search(
+        r"\nRunning the rest takes about \d[\d.]* min, (\d+ at a time|one after the other)\.\n", listed.out
+    )
     failed = command("task=list", *SMALL, "positive=nonsense")
     assert re.search(r"\| trimming/breast_cancer +\| +2 \| +0 \| +2 \| +0 \|.*\| here", failed.out)
+    assert "shared" not in failed.out
+    assert "Running the rest" not in command("task=list", T4).out  # nothing is left
 
 
 def test_list_continues_after_an_experiment_that_cannot_be_planned(command: Command, tmp_path: Path) -> None:
@@ -144,15 +172,14 @@ def test_fetch_reads_what_is_there(command: Command, tmp_path: Path, monkeypatch
 
 def test_a_changed_value_of_the_profile_is_a_changed_setting(command: Command) -> None:
     answer = command("experiment=trimming/quiz", "profile.splits=2", "executor=serial")
-    assert "Reported numbers: 6; reproduced: 6 not attempted." in answer.out
+    assert "What the paper reports is for other settings than profile.splits=2; nothing is compared." in answer.out
 
 
 def test_a_number_that_is_not_reported_fails_the_experiment_alone(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table4, "_EXAMPLE", "F1, F3")
-    answer = command("-m", "experiment=trimming/table4,trimming/quiz", "executor=serial", code=1)
+    answer = command(T4, "executor=serial", code=1)
     assert "F1, F3/agreement is computed, but not reported; correct its row" in answer.out
     assert "did you mean 'F1, F2/agreement'?" in answer.out
     assert "Traceback" not in answer.out + answer.err
-    assert "\n## trimming/quiz: complete\n" in answer.out

@@ -14,7 +14,7 @@ from trimbench.papers.data.declaration import declare_dataset
 from trimbench.papers.data.errors import DataUnavailable
 from trimbench.papers.data.network_declaration import declare_network
 from trimbench.papers.data.sources import Declaration
-from trimbench.papers.study.running import fetch
+from trimbench.papers.study.planning import fetch
 
 PROJECT = Catalogue((configuration_folder(),))
 OPENML = "openml/org/openml/www/datasets/1590"

@@ -128,7 +128,7 @@ def test_on_a_terminal_there_is_a_bar_with_failures(store: JobStore, monkeypatch
     monkeypatch.setattr(sys, "stderr", screen)
     run_jobs([*sweep(2), FAILING], store, SerialExecutor(), label="sweep")
     assert "sweep: 100%" in screen.getvalue()
-    assert "3/3" in screen.getvalue()
+    assert "3 of 3 jobs" in screen.getvalue()
     assert "failed=1" in screen.getvalue()
 
 

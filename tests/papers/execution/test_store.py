@@ -109,6 +109,37 @@ def test_a_damaged_file_counts_as_missing_and_is_overwritten(store: JobStore, te
     assert store.get(JOB) == OK
 
 
+@pytest.mark.parametrize("record", [OK, FAILED, replace(OK, seconds=1e-7), replace(FAILED, seconds=9)])
+def test_a_glance_tells_status_and_seconds_without_the_result(store: JobStore, record: Record) -> None:
+    assert store.glance(JOB) is None
+    store.put(record)
+    assert store.glance(JOB) == (record.status, record.seconds)
+    assert store.glance(OTHER) is None
+    whole = store.path(JOB).read_bytes()
+    store.path(JOB).write_bytes(whole.replace(b'"job"', b'"jab"'))  # shows only when the record is read
+    assert store.glance(JOB) == (record.status, record.seconds)
+    assert store.get(JOB) is None
+
+
+def test_a_glance_reads_records_of_an_earlier_order_of_fields(store: JobStore) -> None:
+    fields = json.loads(OK.to_json())
+    order = ("key", "job", "status", "result", "error", "seconds", "provenance")
+    store.put(OK)
+    store.path(JOB).write_text(json.dumps({name: fields[name] for name in order}) + "\n")
+    assert store.get(JOB) == OK
+    assert store.glance(JOB) == ("ok", OK.seconds)
+    store.path(JOB).write_text(json.dumps({name: fields[name] for name in order} | {"status": "missing"}) + "\n")
+    assert store.glance(JOB) is None
+
+
+def test_a_glance_finds_files_that_end_early_or_hold_another_job(store: JobStore) -> None:
+    store.put(OK)
+    whole = store.path(JOB).read_bytes()
+    for text in (*(whole[:cut] for cut in (0, 1, 100, len(whole) - 2)), replace(OK, job=OTHER).to_json().encode()):
+        store.path(JOB).write_bytes(text)
+        assert store.glance(JOB) is None, text
+
+
 def test_an_unreadable_file_counts_as_missing(store: JobStore) -> None:
     store.path(JOB).mkdir(parents=True)
     assert store.get(JOB) is None

@@ -11,10 +11,10 @@ from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import Record
 from trimbench.papers.reporting.verdicts import Judgement, compare
 from trimbench.papers.study.figures import Figure, LineFigure
+from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.numbers import Number
 from trimbench.papers.study.outcome import Outcome
 from trimbench.papers.study.reported import Reported, Rule
-from trimbench.papers.study.running import Findings
 from trimbench.papers.study.tables import Table
 from trimbench.papers.trimming import table4
 

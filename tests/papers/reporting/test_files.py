@@ -17,6 +17,7 @@ import pytest
 from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.temporary import temporary_name
 from trimbench.papers.reporting import figure_files
+from trimbench.papers.reporting.figure_settings import FigureSettings
 from trimbench.papers.reporting.files import unattempted, write_findings, write_summary
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.study.tables import Table
@@ -25,6 +26,7 @@ from ..command_line import results
 from .builders import POINTS, findings, judged, line_figure, record, reported
 
 NUMBERS = [reported("a", "0.3"), reported("b", "7")]
+DEFAULT = FigureSettings()
 
 
 def names(paths: list[Path], folder: Path) -> list[str]:
@@ -36,71 +38,75 @@ def names(paths: list[Path], folder: Path) -> list[str]:
 
 
 def test_files_with_reported_numbers(tmp_path: Path) -> None:
-    written = write_findings(findings(), judged(NUMBERS, {"a": 0.1 + 0.2}), tmp_path)
+    written = write_findings(findings(), judged(NUMBERS, {"a": 0.1 + 0.2}), tmp_path, DEFAULT)
     assert names(written, tmp_path) == [
         "family/one.csv",
-        "family/one_rows.csv",
+        "family/one_rows.csv.gz",
         "family/one_table.csv",
-        "family/one.md",
-        "family/one.tex",
+        "family/one_table.tex",
+        "family/one_reported.tex",
         "family/one.png",
         "family/one_points.csv",
+        "family/one.md",
         "family/one.json",
     ]
     compared = pd.read_csv(written[0], dtype=str)
     assert compared["verdict"].tolist() == ["exact", "not attempted"]
     assert compared["reproduced"].tolist()[0] == "0.30000000000000004", "every digit"
-    page = written[3].read_text(encoding="utf-8")
-    assert page.startswith("# family/one\n\n![A title](one.png)\n\n## Main table\n")
+    page = written[7].read_text(encoding="utf-8")
+    assert page.startswith("# family/one\n\n![A title](<one.png>)\n\n## Main table\n")
     assert "## Printed → reproduced" in page
     assert "| 0.3 → 0.3 |" in page
     assert "What differs" not in page
     assert page.endswith("## Notes\n\n- A note.\n")
-    assert written[4].read_text(encoding="utf-8").count(r"\end{tabular}") == 2
+    assert r"\label{tab:family/one-table}" in written[3].read_text(encoding="utf-8")
+    assert r"\caption{Printed \ensuremath{\to} reproduced}" in written[4].read_text(encoding="utf-8")
 
 
 def test_files_without_reported_numbers(tmp_path: Path) -> None:
-    written = write_findings(findings(figures=()), [], tmp_path)
-    assert names(written, tmp_path) == [f"family/one{end}" for end in (".csv", "_rows.csv", ".md", ".tex", ".json")]
+    written = write_findings(findings(figures=()), [], tmp_path, DEFAULT)
+    assert names(written, tmp_path) == [
+        f"family/one{end}" for end in (".csv", "_rows.csv.gz", "_table.tex", ".md", ".json")
+    ]
     assert pd.read_csv(written[0])["row"].tolist() == ["a", "b"]
 
 
 def test_further_tables_and_figures_have_names_of_their_own(tmp_path: Path) -> None:
     tables = (Table.of("One", [{"a": 1}], ["a"]), Table.of("Two", [{"a": 2}], ["a"], name="more"))
     figures = (line_figure(name="deep/vote"), line_figure(POINTS[:0], name="none"))
-    written = write_findings(findings(tables=tables, figures=figures), [], tmp_path)
+    written = write_findings(findings(tables=tables, figures=figures), [], tmp_path, DEFAULT)
     assert {"family/one_more.csv", "family/one_deep_vote.png", "family/one_deep_vote_points.csv"} <= set(
         names(written, tmp_path)
     )
-    assert "![A title](one_deep_vote.png)" in (tmp_path / "family/one.md").read_text(encoding="utf-8")
+    assert "![A title](<one_deep_vote.png>)" in (tmp_path / "family/one.md").read_text(encoding="utf-8")
 
 
 def test_files_of_an_earlier_setting_are_removed(tmp_path: Path) -> None:
     further = Table.of("More", [{"a": 1}], ["a"], name="more")
-    written = write_findings(findings(tables=(further,), figures=(line_figure(name="other"),)), [], tmp_path)
+    written = write_findings(findings(tables=(further,), figures=(line_figure(name="other"),)), [], tmp_path, DEFAULT)
     mine = tmp_path / "family/one_mine.csv"
     mine.write_text("not ours")
-    now = write_findings(findings(), [], tmp_path)
+    now = write_findings(findings(), [], tmp_path, DEFAULT)
     assert set(written) - set(now), "there was something to remove"
     assert names([*now, mine], tmp_path)
     for damaged in ("{", '{"files": ["../one_mine.csv", 3]}', "[]"):
         now[-1].write_text(damaged)
-        assert write_findings(findings(), [], tmp_path) == now
+        assert write_findings(findings(), [], tmp_path, DEFAULT) == now
         assert mine.exists()
 
 
 def test_points_and_lists_come_back(tmp_path: Path) -> None:
-    write_findings(findings(), [], tmp_path)
+    write_findings(findings(), [], tmp_path, DEFAULT)
     with (tmp_path / "family/one_points.csv").open(encoding="utf-8") as stream:
         points = [(row["series"], float(row["x"]), float(row["y"])) for row in csv.DictReader(stream)]
     assert points == list(POINTS.itertuples(index=False, name=None))
-    rows = pd.read_csv(tmp_path / "family/one_rows.csv")
+    rows = pd.read_csv(tmp_path / "family/one_rows.csv.gz")
     assert [json.loads(text) for text in rows["features"]] == [["a", "é|"]] * 2
 
 
 def test_provenance(tmp_path: Path) -> None:
     records = [record(1), record(2, "failed", "Boom"), record(3)]
-    write_findings(findings(records=records, missing={"vote": "is away"}), [], tmp_path)
+    write_findings(findings(records=records, missing={"vote": "is away"}), [], tmp_path, DEFAULT)
     content = json.loads((tmp_path / "family/one.json").read_text(encoding="utf-8"))
     assert content["experiment"] == "family/one"
     assert content["configuration"] == {"seed": 1, "runner": "m:C"}
@@ -118,7 +124,7 @@ def test_provenance(tmp_path: Path) -> None:
         ([record(1, "failed", "Boom"), record(2)], {}, (), "1 jobs failed; see the rows"),
         ([record(1, "missing", "no stored result")], {}, (), "no stored result; run the experiment"),
         ([record(1)], {}, (), "not computed in this run"),
-        ([record(1)], {}, ("splits", "seeds"), "not the paper's settings: splits, seeds was set"),
+        ([record(1)], {}, ("splits", "seeds"), "not the paper's settings: splits, seeds"),
     ],
 )
 def test_why_a_number_was_not_attempted(
@@ -131,14 +137,16 @@ def test_why_a_number_was_not_attempted(
 
 def test_the_page_reports_what_went_wrong(tmp_path: Path) -> None:
     records = [record(1), record(2, "failed", "Traceback\n  line\nValueError: Boom\n")]
-    write_findings(findings(records=records, missing={"vote": "is away"}, tables=()), judged(NUMBERS, {}), tmp_path)
+    write_findings(
+        findings(records=records, missing={"vote": "is away"}, tables=()), judged(NUMBERS, {}), tmp_path, DEFAULT
+    )
     page = (tmp_path / "family/one.md").read_text(encoding="utf-8")
     assert "- Data not available: is away\n- 1 of 3 jobs failed, the first with: ValueError: Boom\n" in page
 
 
 def test_an_empty_table_is_called_so(tmp_path: Path) -> None:
     empty = Table.of("Main table", [], ["row", "value"])
-    write_findings(findings(tables=(empty,)), [], tmp_path)
+    write_findings(findings(tables=(empty,)), [], tmp_path, DEFAULT)
     assert "## Main table\n\nNo row could be computed." in (tmp_path / "family/one.md").read_text(encoding="utf-8")
     assert list(pd.read_csv(tmp_path / "family/one.csv").columns) == ["row", "value"]
 
@@ -147,7 +155,7 @@ def test_an_empty_table_is_called_so(tmp_path: Path) -> None:
 def test_a_failed_write_leaves_the_old_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
 ) -> None:
-    write_findings(findings(), [], tmp_path)
+    write_findings(findings(), [], tmp_path, DEFAULT)
     before = results(tmp_path)
 
     def half(_: object, where: Path | Sequence[Path], *__: object, **___: object) -> None:
@@ -157,14 +165,15 @@ def test_a_failed_write_leaves_the_old_files(
 
     monkeypatch.setattr(owner, name, half)
     with pytest.raises(OSError, match=r"cannot write .*family/one.*: No space left"):
-        write_findings(findings(), [], tmp_path)
+        write_findings(findings(), [], tmp_path, DEFAULT)
     assert results(tmp_path) == before
     assert not list(tmp_path.rglob("*.tmp"))
 
 
 def test_summary(tmp_path: Path) -> None:
-    lines = pd.DataFrame({"experiment": ["a"], "status": ["failed: one\ntwo | three"]})
-    written = write_summary(lines, "<p>page</p>", tmp_path / "new" / "folder")
+    lines = [{"experiment": "a", "status": "failed: one\ntwo | three"}]
+    table = Table.of("A title", lines, ["experiment", "status"])
+    written = write_summary(table, "<p>page</p>", tmp_path / "new" / "folder")
     assert pd.read_csv(written[0])["status"].tolist() == ["failed: one\ntwo | three"]
     assert written[2].read_text(encoding="utf-8") == "<p>page</p>"
     assert r"| a            | failed: one two \| three |" in written[1].read_text(encoding="utf-8")
@@ -179,6 +188,6 @@ def test_what_a_killed_program_left_is_removed(tmp_path: Path) -> None:
     for folder in (left, living):
         folder.mkdir(parents=True)
         (folder / "one.csv").write_text("half")
-    write_findings(findings(), [], tmp_path)
+    write_findings(findings(), [], tmp_path, DEFAULT)
     assert not left.exists()
     assert living.exists()

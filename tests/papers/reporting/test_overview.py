@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pandas as pd
@@ -9,8 +10,9 @@ import pytest
 
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.errors import WAY_OUT
+from trimbench.papers.reporting.figure_settings import FigureSettings
 from trimbench.papers.reporting.overview import Overview
-from trimbench.papers.validation import ConfigurationError
+from trimbench.papers.study.reported import Literature
 
 from .builders import findings, record
 
@@ -27,15 +29,19 @@ def overview(tmp_path: Path) -> Overview:
     folder = tmp_path / "conf/reported"
     folder.mkdir(parents=True)
     (folder / "paper.yaml").write_text(REPORTED)
-    return Overview(tmp_path / "results", Catalogue((tmp_path / "conf",)))
+    catalogue = Catalogue((tmp_path / "conf",))
+    return Overview(
+        tmp_path / "results", catalogue, Literature.of(catalogue), FigureSettings(), profile="quick", suffix=""
+    )
 
 
 def test_a_complete_experiment(overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     overview.note(findings(values={"a": 0.3, "b": 8.0}))
     assert overview.close(summary=False) == 0
     out = capsys.readouterr().out
-    assert out.startswith("\n## family/one: complete\n\nMain table\n\n| row   |   value |\n")
-    assert "Reported numbers: 2; reproduced: 1 exact, 1 differs.\n" in out
+    told = "1 of 2 numbers reproduced, 1 differs"
+    assert out.startswith(f"\n## family/one: {told}\n\nMain table\n\n| row   |   value |\n")
+    assert "Of the paper: 1 of 2 numbers reproduced (1 exact), 1 differs.\n" in out
     assert f"  {tmp_path / 'results/family/one.csv'}\n" in out
     assert not (tmp_path / "results/summary.csv").exists()
     assert overview.close(summary=True) == 0
@@ -60,7 +66,7 @@ def test_missing_data_is_reported_once_and_is_no_failure(
     assert overview.close(summary=False) == 0
     out = capsys.readouterr().out
     assert "## family/two: data not available\n" in out
-    assert "reproduced: 2 not attempted." in out
+    assert "Of the paper: 2 numbers not attempted." in out
     end = f"\nData that is not available ({WAY_OUT}):\n  vote: file 'v' is not available from https://x: offline\n"
     assert out.endswith(end)
 
@@ -70,19 +76,25 @@ def test_summary(overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixtu
     overview.note_failure("family/one", ValueError("Boom"))
     assert overview.close(summary=True) == 1
     lines = pd.read_csv(tmp_path / "results/summary.csv").set_index("experiment")
-    assert lines["status"].to_dict() == {"family/two": "complete", "family/one": "failed: Boom"}
-    assert lines["not attempted"].tolist() == [0, 2], "nothing of an experiment that could not run"
+    assert lines["status"].to_dict() == {"family/one": "failed: Boom", "family/two": "complete"}
+    assert lines["not attempted"].tolist() == [2, 0], "nothing of an experiment that could not run"
     out = capsys.readouterr().out
     assert "## family/one: failed\n" in out
     assert "ValueError: Boom" in out
     assert "# Reported and reproduced" in out
 
 
-def test_mistakes_in_reported_numbers_come_before_any_work(tmp_path: Path) -> None:
-    (tmp_path / "reported").mkdir()
-    (tmp_path / "reported/paper.yaml").write_text(REPORTED.replace('"7"', "7"))
-    with pytest.raises(
-        ConfigurationError,
-        match=r"reported numbers of family/one: numbers\.b\.value must be a text \(in quotes\), got 7",
-    ):
-        Overview(tmp_path / "results", Catalogue((tmp_path,)))
+def test_with_other_settings_nothing_is_compared(
+    overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = dataclasses.replace(findings(values={"a": 0.3}), altered=("k=3",), stem="family/one,k=3")
+    overview.note(changed)
+    assert overview.close(summary=False) == 0
+    out = capsys.readouterr().out
+    assert "\n## family/one,k=3: complete, with other settings\n" in out
+    assert "What the paper reports is for other settings than k=3; nothing is compared.\n" in out
+    assert "not attempted" not in out
+    assert sorted(path.name for path in (tmp_path / "results/family").iterdir()) == [
+        *(f"one,k=3{ending}" for ending in (".csv", ".json", ".md", ".png")),
+        *(f"one,k=3_{ending}" for ending in ("points.csv", "rows.csv.gz", "table.tex")),
+    ]

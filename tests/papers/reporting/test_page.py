@@ -1,8 +1,8 @@
-"""The page of results: what it says, and how it behaves in a real browser."""
+"""The page of a run: what it says, and how it behaves in a real browser."""
 
 from __future__ import annotations
 
-import base64
+import dataclasses
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,24 +11,39 @@ from typing import Any
 
 import pytest
 
+from trimbench.papers.reporting.figure_settings import FigureSettings
 from trimbench.papers.reporting.files import write_findings
 from trimbench.papers.reporting.page import Entry, render_page
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.study.numbers import Number
-from trimbench.papers.study.reported import Paper
+from trimbench.papers.study.reported import Literature, Paper, ReportedExperiment
 from trimbench.papers.study.tables import Table
 
 from .builders import findings, record, reported
 
+REASON = "another <machine>"
 REPORTED = [
     reported("a", "0.3"),
     reported("b", "7", "within", tolerance=2.0),
-    reported("c", "12", reason="another <machine>"),
+    reported("c", "12", reason=REASON),
     reported("d", "1"),
+    reported("e", "0.000000", "at_least", subject="claim", reason=REASON),
+    reported("f", "0.000000", "at_least", subject="claim"),
+    reported("g", "12.5", "at_most", subject="time"),
 ]
-PAPER = Paper(title="A family", citation="Author (2000): A paper", review={"Scope": "Everything & more."})
-OTHER = Paper(title="Another family", citation="")
+VALUES = {"a": 0.3, "b": 8.0, "c": 100.0, "e": -0.25, "f": 0.25, "g": 3.0}
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def literature() -> Literature:
+    """Return a paper whose Figure 9 comes before its Table 1, and one without title."""
+    papers = {
+        "family": Paper(title="A family", citation="Author (2000): A paper", review={"Scope": "Everything & more."}),
+        "other": Paper(title="Another family", citation="Nobody (1999)"),
+    }
+    tables = {"family/zeta": "Figure 9", "family/one": "Table 1", "family/changed": "Table 2"}
+    experiments = {name: ReportedExperiment(source="", rules={}, numbers={}, table=t) for name, t in tables.items()}
+    return Literature(papers, experiments)
 
 
 def page(folder: Path) -> str:
@@ -36,49 +51,116 @@ def page(folder: Path) -> str:
     long = Table.of("A long table", [*sizes, {"name": "p"}], ["name", "size"], name="long")
     records = [record(number) for number in range(5)]
     keys = [one.job.key for one in records]
-    main = Table.of("Main table", [{"row": "<b>", "a_value": 0.25}], ["row", "a_value"])
+    wide = "unbroken" * 9
+    main = Table.of("Main table", [{"row": "<b>", "a_value": 0.25}, {"row": wide}], ["row", "a_value"])
     found = findings(tables=(main, long), records=records)
-    write_findings(found, [], folder)
-    behind = {"a": (0.3, [*keys[1:3], keys[4]]), "b": (8.0, keys[:1]), "c": (100.0, keys)}
-    numbers = [Number(row, "value", value, tuple(jobs)) for row, (value, jobs) in behind.items()]
+    behind = {"a": [*keys[1:3], keys[4]], "b": keys[:1], "c": keys[3:]}
+    numbers = [Number(row, "value", value, tuple(behind.get(row, keys))) for row, value in VALUES.items()]
+    judged = compare(REPORTED, numbers)
+    write_findings(found, judged, folder, FigureSettings())
+    changed = dataclasses.replace(findings("family/changed"), altered=("seed", "ks"))
     entries = [
-        Entry("family/one", "complete", "What `code </script>` is about", compare(REPORTED, numbers), found),
-        Entry("family/two", "failed", "", (), None),
+        Entry("family/changed", "complete", "", compare(REPORTED[:2], ()), changed),
+        Entry("family/of_mine", "1 of 2 jobs failed", "", (), findings("family/of_mine")),
+        Entry("family/one", "complete", "What `code </script>` is about", judged, found),
+        Entry("family/zeta", "failed", "", compare([reported("z", "1")], (), "Boom"), None),
     ]
-    return render_page(entries, {"family": PAPER, "other": OTHER}, folder, profile="quick")
+    return render_page(entries, literature(), folder, run="mine", profile="quick")
 
 
-def test_everything_is_on_the_page_and_escaped(tmp_path: Path) -> None:
-    text = page(tmp_path)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run with its page."""
+    made = tmp_path_factory.mktemp("run")
+    (made / "index.html").write_text(page(made), encoding="utf-8")
+    return made
+
+
+@pytest.fixture
+def text(folder: Path) -> str:
+    return (folder / "index.html").read_text(encoding="utf-8")
+
+
+def headings(text: str, level: int) -> list[str]:
+    found = re.findall(rf"<h{level}>(.*?)</h{level}>", text, re.DOTALL)
+    return [" ".join(re.sub("<[^>]+>", "", heading).split()) for heading in found]
+
+
+def test_everything_is_on_the_page_and_escaped(text: str) -> None:
     for expected in (
         "Author (2000): A paper",
         "Everything &amp; more.",
         "What <code>code &lt;/script&gt;</code> is about",
         '<th>row</th><th class="number">a value</th>',
         "A note.",
-        "profile quick",
+        "<li>run mine</li>",
+        "<li>profile quick</li>",
+        "another &lt;machine&gt;",
+        "<td>&lt;b&gt;</td>",
     ):
         assert expected in text
-    assert "another &lt;machine&gt;" in text
-    assert "<td>&lt;b&gt;</td>" in text
-    assert "family/two" in text
-    (points,) = re.findall(r'download="family-one_points.csv" href="data:text/csv;base64,([^"]+)"', text)
-    assert base64.b64decode(points).decode() == (tmp_path / "family/one_points.csv").read_text()
-    (picture,) = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
-    assert base64.b64decode(picture) == (tmp_path / "family/one.png").read_bytes()
 
 
-def test_it_links_to_nothing_outside(tmp_path: Path) -> None:
-    text = page(tmp_path)
+def test_tables_are_in_the_papers_order_with_counts_in_their_headings(text: str) -> None:
+    assert headings(text, 2) == [
+        "What differs, and why",
+        "All numbers, claims and times",
+        "Author (2000): A paper",
+        "Beyond the papers",
+    ]
+    assert headings(text, 3) == [
+        "2 another &lt;machine&gt;",
+        "Scope",
+        "Figure 9: 1 number not attempted family/zeta",
+        "Table 1: 2 of 4 numbers reproduced, 1 differs, 1 not attempted; 1 of 2 claims hold, 1 fails; "
+        "1 of 1 time faster family/one",
+        "Table 2 family/changed",
+        "family/of_mine beyond the papers",
+    ]
+    assert "1 of 2 jobs failed" in text
+
+
+def test_numbers_of_changed_settings_are_one_sentence(text: str) -> None:
+    assert "2 reported numbers not compared: this run set seed, ks." in " ".join(text.split())
+    assert text.count('<tr id="n') == len(REPORTED) + 1, "one for the experiment that failed"
+
+
+def test_a_claim_says_what_it_asks(text: str) -> None:
+    assert "0.000000" not in text
+    assert '<td>claim</td><td class="number">≥ 0</td><td class="number">-0.25</td>' in text
+
+
+def test_it_links_to_nothing_but_itself_and_files_beside_it(folder: Path, text: str) -> None:
     links = re.findall(r'(?:src|href)="([^"]*)"', text)
-    assert links
-    assert all(link.startswith(("#", "data:")) for link in links)
+    files = {link for link in links if not link.startswith("#")}
+    tables = {"family/one_table.csv", "family/one_long.csv"}
+    assert files == {"family/one.png", "family/one_points.csv", "family/one.json", *tables}
+    assert all((folder / file).is_file() for file in files)
     assert "@import" not in text
+    assert "data:" not in text
     anchors = set(re.findall(r'id="([^"]+)"', text))
     assert {link[1:] for link in links if link.startswith("#")} <= anchors
 
 
-@pytest.fixture
+@pytest.mark.parametrize(("formats", "shown"), [(["png", "svg"], "png"), (["pdf", "svg"], "svg"), (["pdf"], "")])
+def test_a_picture_is_shown_in_a_format_that_browsers_know(tmp_path: Path, formats: list[Any], shown: str) -> None:
+    found = dataclasses.replace(findings("family/one"), stem="family/one,seed=7")
+    write_findings(found, [], tmp_path, FigureSettings(formats=formats))
+    text = render_page(
+        [Entry("family/one", "complete", "", (), found)], literature(), tmp_path, run="r", profile="quick"
+    )
+    pictures = re.findall(r'<img src="([^"]+)" alt="A title" (width="\d+" height="\d+")?', text)
+    assert [address for address, _ in pictures] == ([f"family/one,seed=7.{shown}"] if shown else [])
+    assert [bool(size) for _, size in pictures] == ([shown == "png"] if shown else [])
+
+
+def test_without_any_experiment_of_a_paper_nothing_is_compared(tmp_path: Path) -> None:
+    text = render_page([Entry("mine/x", "complete", "", (), None)], literature(), tmp_path, run="r", profile="quick")
+    assert headings(text, 2) == ["All numbers, claims and times", "Beyond the papers"]
+    assert "No number of the papers is compared with this run." in text
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     if BROWSER is None:
         pytest.skip("no Chromium on this machine")
@@ -91,60 +173,116 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
-def test_in_a_browser(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
-    (tmp_path / "index.html").write_text(page(tmp_path), encoding="utf-8")
-    view = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+@pytest.fixture(params=[(1280, "light"), (360, "dark")])
+def view(browser: Any, folder: Path, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The page in a browser; nothing may complain."""
+    width, scheme = request.param
+    opened = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
     messages: list[str] = []
-    view.on("console", lambda message: messages.append(message.text))
-    view.on("pageerror", lambda error: messages.append(str(error)))
-    view.goto((tmp_path / "index.html").as_uri())
+    opened.on("console", lambda message: messages.append(message.text))
+    opened.on("pageerror", lambda error: messages.append(str(error)))
+    opened.on("requestfailed", lambda request: messages.append(request.url))
+    opened.goto((folder / "index.html").as_uri())
+    yield opened
+    opened.close()
+    assert messages == []
 
-    def column(table: str, place: int) -> list[str]:
-        rows = f"#{table} tbody tr:not([hidden]) td:nth-child({place})"
-        return [text.strip() for text in view.locator(rows).all_inner_texts()]
 
-    # Sorting: by number, both ways, missing values last; with the keyboard too.
+def column(view: Any, table: str, place: int) -> list[str]:
+    rows = f"#{table} tbody tr:not([hidden]) td:nth-child({place})"
+    return [text.strip() for text in view.locator(rows).all_inner_texts()]
+
+
+def test_sorting_and_filtering(view: Any) -> None:
+    # By number, both ways, missing values last; with the keyboard too.
     head = view.locator("#family-one-table-1 th").nth(1)
     head.click()
-    assert column("family-one-table-1", 2) == [*map(str, map(float, range(10))), "–"]
+    assert column(view, "family-one-table-1", 2) == [*map(str, map(float, range(10))), "–"]
     assert head.get_attribute("aria-sort") == "ascending"
     head.press("Enter")
-    assert column("family-one-table-1", 2) == [*map(str, map(float, reversed(range(10)))), "–"]
+    assert column(view, "family-one-table-1", 2) == [*map(str, map(float, reversed(range(10)))), "–"]
     view.locator("#family-one-table-1 th").nth(0).click()
-    assert column("family-one-table-1", 1) == sorted("zyxwvutsrqp")
-    # Filtering: by words and by verdict.
-    assert len(column("all-numbers", 2)) == 4
-    view.locator("#numbers input[type=search]").fill("machine")
-    assert column("all-numbers", 2) == ["c/value"]
-    assert view.locator("[data-counts=all-numbers]").inner_text() == "1 of 4 rows"
-    view.locator("#numbers input[type=search]").fill("")
+    assert column(view, "family-one-table-1", 1) == sorted("zyxwvutsrqp")
+    # By words and by verdict.
+    words, shown = view.locator("#numbers input[type=search]"), view.locator("[data-counts=all-numbers]")
+    assert shown.inner_text() == "8 of 8 rows"
+    words.fill("Another <machine")
+    assert column(view, "all-numbers", 2) == ["c/value", "e/value"]
+    assert shown.inner_text() == "2 of 8 rows"
+    words.fill("one")
     view.locator("#numbers input[data-verdict=differs]").uncheck()
-    assert column("all-numbers", 5) == ["exact", "within", "not attempted"]
-    # The summary can be sorted and filtered too.
-    view.locator("#by-paper th").nth(1).click()
-    assert column("by-paper", 2) == ["0", "4"]
-    view.locator("#summary input[type=search]").fill("another")
-    assert column("by-paper", 1) == ["Another family"]
-    # A number leads to its own jobs, which opens their list; from there to all jobs, and to those of the next number.
+    assert column(view, "all-numbers", 6) == ["exact", "within", "not attempted", "fails", "holds", "faster"]
+
+
+def test_from_a_difference_to_its_reason_and_its_jobs_in_two_clicks(view: Any) -> None:
     jobs = view.locator("#family-one-jobs")
     assert not jobs.evaluate("e => e.open")
-    links = view.locator("#all-numbers a[data-jobs]")
-    assert links.all_inner_texts() == ["3", "1", "5"]
-    links.nth(0).click()
+    # From the first screen: the count leads to the numbers that differ, with their reasons; those lead to their jobs.
+    view.locator("#overview a.chip.differs").click()
+    assert column(view, "all-numbers", 2) == ["c/value"]
+    assert column(view, "all-numbers", 8) == [REASON]
+    view.locator("#all-numbers tr:not([hidden]) a[data-jobs]").click()
     assert jobs.evaluate("e => e.open")
-    assert column("family-one-job-list", 2) == ["1", "2", "4"]
-    assert jobs.locator(".behind").inner_text().startswith("Behind a/value")
+    assert column(view, "family-one-job-list", 2) == ["3", "4"]
+    assert jobs.locator(".behind").inner_text().startswith("Behind c/value")
+    # From the paper's table: the number leads to its row, though it is filtered away, and does so again.
+    row = view.locator("#all-numbers tr:target")
+    for _ in range(2):
+        view.locator("#numbers input[type=search]").fill("nothing")
+        assert column(view, "all-numbers", 2) == []
+        view.locator("#family-one .printed a.fails").click()
+        assert row.is_visible()
+    assert "e/value" in row.inner_text()
+    assert REASON in row.inner_text()
+    row.locator("a[data-jobs]").click()
+    assert column(view, "family-one-job-list", 2) == ["0", "1", "2", "3", "4"]
+    # From the list of all numbers by way of the reason.
+    view.locator("#all-numbers a", has_text="differs").click()
+    reason = view.locator("article.reason:target")
+    assert reason.locator("h3").inner_text() == f"2 {REASON}"
+    reason.locator("a[data-of]").first.click()
+    assert column(view, "family-one-job-list", 2) == ["3", "4"]
+
+
+def test_lists_of_jobs(view: Any) -> None:
+    jobs = view.locator("#family-one-jobs")
+    links = view.locator("#all-numbers a[data-jobs]")
+    assert links.all_inner_texts() == ["3", "1", "2", "5", "5", "5"]
+    links.nth(0).click()
+    assert column(view, "family-one-job-list", 2) == ["1", "2", "4"]
     jobs.locator("button").click()
-    assert column("family-one-job-list", 2) == ["0", "1", "2", "3", "4"]
+    assert column(view, "family-one-job-list", 2) == ["0", "1", "2", "3", "4"]
     assert not jobs.locator(".behind").is_visible()
     links.nth(1).click()
-    assert column("family-one-job-list", 2) == ["0"]
-    assert column("family-one-job-list", 1) == ["ok"]
-    assert '"configuration"' in jobs.locator("pre").inner_text()
-    # Nothing is wider than the screen, and nothing complains.
+    assert column(view, "family-one-job-list", 2) == ["0"]
+    assert column(view, "family-one-job-list", 1) == ["ok"]
+
+
+# Parts of the page that reach beyond the window, and boxes that cut their content.
+CUT = """() => {
+  for (const details of document.querySelectorAll("details")) details.open = true;
+  const wide = document.documentElement.clientWidth + 0.5;
+  return [...document.querySelectorAll("header *, nav *, main *")].filter((part) => {
+    const box = part.getBoundingClientRect();
+    const hides = getComputedStyle(part).overflowX !== "visible" && part.scrollWidth > part.clientWidth;
+    return part.tagName !== "THEAD" && part.closest(".matrix thead") === null && (box.right > wide || hides);
+  }).map((part) => part.outerHTML.slice(0, 80));
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 390, 1280])
+def test_nothing_is_wider_than_the_window(browser: Any, folder: Path, width: int, scheme: str) -> None:
+    view = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    view.goto((folder / "index.html").as_uri())
+    assert view.evaluate(CUT) == []
     assert view.evaluate("document.documentElement.scrollWidth") <= width
     background = view.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(15, 20, 25)")
-    assert messages == []
+    # On a phone a row is a card: its cells stand below one another, each with the heading of its column.
+    cells = view.locator("#n2 td")
+    tops = {cell.bounding_box()["y"] for cell in cells.all()}
+    assert (len(tops) > 1) == (width < 640)
+    before = cells.nth(3).evaluate("e => getComputedStyle(e, '::before').content")
+    assert before == ('"reported"' if width < 640 else "none")
     view.close()

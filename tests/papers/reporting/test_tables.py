@@ -1,15 +1,18 @@
-"""Tables in Markdown and LaTeX, and tables of verdicts."""
+"""Tables as text and in Markdown, and tables of verdicts."""
 
 from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import pandas as pd
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.reporting.tables import comparison, differences, latex, markdown, printable, side_by_side
+from trimbench.papers.reporting.latex import latex
+from trimbench.papers.reporting.tables import asked, comparison, differences, markdown, printable, side_by_side
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.study.tables import Table
 
@@ -43,28 +46,6 @@ def test_markdown() -> None:
     ]
 
 
-def test_latex_has_ascii_for_other_signs() -> None:
-    text = latex(table(pd.DataFrame({"P(x | c) ±": ["0.5 → 0.4", None]})))
-    assert text.isascii()
-    assert r"P(x \ensuremath{|} c) \ensuremath{\pm}" in text
-    assert r"0.5 \ensuremath{\to} 0.4" in text
-    assert "--" in text
-
-
-def test_latex() -> None:
-    text = latex(table(FRAME.rename(columns={"name": "the_name & more"}), share=".1%"))
-    assert [" ".join(line.split()) for line in text.splitlines()] == [
-        r"\begin{tabular}{lrr}",
-        r"\toprule",
-        r"the name \& more & share & n \\",
-        r"\midrule",
-        r"a\ensuremath{|}b & 25.0\% & 3 \\",
-        r"x\_y \& 50\% & -- & 4 \\",
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-
-
 text = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="\\"), min_size=1, max_size=12)
 
 
@@ -82,21 +63,26 @@ def test_line_breaks_do_not_end_a_markdown_row() -> None:
 def test_empty_frames() -> None:
     without_rows = table(pd.DataFrame(columns=["a", "b"]))
     assert [cells(line) for line in markdown(without_rows).splitlines()[::2]] == [["a", "b"]]
-    assert latex(without_rows).splitlines()[-2:] == [r"\bottomrule", r"\end{tabular}"]
-    assert markdown(table(pd.DataFrame())) == latex(table(pd.DataFrame())) == ""
+    assert markdown(table(pd.DataFrame())) == ""
 
 
-NUMBERS = [reported("a", "0.50"), reported("b", "0.50"), reported("c", "0.50"), reported("d", "timeout", "at_most")]
+NUMBERS = [
+    reported("a", "0.50"),
+    reported("b", "0.50"),
+    reported("c", "0.50"),
+    reported("d", "timeout", "at_most", subject="time"),
+]
 JUDGEMENTS = judged(NUMBERS, {"a": 0.5, "b": 0.7, "c": None, "d": 12.0})
 
 
 def test_comparison() -> None:
     compared = comparison(JUDGEMENTS).frame
     assert compared["cell"].tolist() == ["a/value", "b/value", "c/value", "d/value"]
-    assert compared["verdict"].tolist() == ["exact", "differs", "not attempted", "trend"]
+    assert compared["verdict"].tolist() == ["exact", "differs", "not attempted", "faster"]
     assert compared["reason"].tolist()[1:3] == ["no reason is known", "not computed in this run"]
+    assert compared["subject"].tolist() == ["number", "number", "number", "time"]
     assert compared["reported"].tolist() == ["0.50", "0.50", "0.50", "timeout"], "digits as printed"
-    assert list(comparison([]).frame) == ["source", "cell", "reported", "reproduced", "verdict", "reason"]
+    assert list(comparison([]).frame) == [*("source", "cell", "subject", "reported", "reproduced", "verdict", "reason")]
     assert comparison(compare(NUMBERS[:1], (), "no data")).frame["reason"].tolist() == ["no data"]
 
 
@@ -107,8 +93,33 @@ def test_differences_are_listed_with_their_reasons() -> None:
     assert differences([]).frame.empty
 
 
+def test_claims_that_fail_and_longer_times_are_listed_too() -> None:
+    numbers = [reported("a", "0", "at_least", subject="claim"), reported("b", "1.5", "at_most", subject="time")]
+    assert differences(judged(numbers, {"a": -1.0, "b": 2.0})).frame["cell"].tolist() == ["a/value", "b/value"]
+    assert differences(judged(numbers, {"a": 1.0, "b": 1.0})).frame.empty
+
+
 def test_side_by_side_has_the_shape_of_the_papers_table() -> None:
     beside = side_by_side(JUDGEMENTS)
     assert list(beside.frame) == ["row", "value"]
     assert beside.frame["row"].tolist() == ["a", "b", "c", "d"]
     assert beside.frame["value"].tolist() == ["0.50 → 0.5", "0.50 → 0.7 (differs)", "0.50 → –", "timeout → 12"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "rule", "shown"),
+    [
+        ("0.50", {"kind": "at_least"}, "0.50"),
+        ("12.66", {"kind": "at_most", "subject": "time"}, "12.66"),
+        ("0.000000", {"kind": "at_least", "subject": "claim"}, "≥ 0"),
+        ("1.000", {"kind": "at_most", "subject": "claim"}, "≤ 1"),
+        ("0.00", {"kind": "within", "tolerance": 0.02, "subject": "claim"}, "0 ± 0.02"),
+        ("4", {"kind": "exact", "subject": "claim"}, "4"),
+    ],
+)
+def test_a_claim_in_words_is_not_shown_as_a_printed_number(printed: str, rule: dict[str, Any], shown: str) -> None:
+    number = reported("a", printed, **rule)
+    assert asked(number) == shown
+    (cell,) = side_by_side(judged([number], {"a": 0.75})).frame["value"]
+    assert cell.split(" → ")[0] == shown
+    assert latex(side_by_side(judged([number], {"a": 0.75})), "tab:x").isascii()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from trimbench.papers.reporting.verdicts import VERDICTS, Verdict, compare, judge
+from trimbench.papers.reporting.verdicts import DIFFERENCES, VERDICTS, VERDICTS_ON, Verdict, compare, judge
 from trimbench.papers.study.numbers import Interval, IntervalKind, Number
 
 from .builders import reported
@@ -60,6 +60,47 @@ def test_verdicts(printed: str, kind: str, ours: float | None, verdict: str) -> 
         "not attempted": "not computed in this run",
         "trend": "finished where the printed run did not" if printed == "timeout" else trends.get(kind),
     }.get(verdict)
+
+
+@pytest.mark.parametrize(
+    ("printed", "kind", "ours", "verdict", "reason"),
+    [
+        ("0.000000", "at_least", 0.25, "holds", "on the side that the paper claims"),
+        ("0.000000", "at_least", -0.25, "fails", "known"),
+        ("1.000", "at_most", 0.5, "holds", "on the side that the paper claims"),
+        ("0.00", "within", 0.1, "holds", "as the paper says, within the declared tolerance"),
+        ("0.00", "within", 0.2, "fails", "known"),
+        ("4", "exact", 4.0, "holds", "as the paper says"),
+        ("4", "exact", 3.0, "fails", "known"),
+        ("4", "exact", None, "not attempted", "not computed in this run"),
+    ],
+)
+def test_a_claim_holds_or_fails(printed: str, kind: str, ours: float | None, verdict: Verdict, reason: str) -> None:
+    claim = reported("a", printed, kind, tolerance=0.125, reason="known", subject="claim")
+    found = judge(claim, Number("a", "value", ours))
+    assert (found.verdict, found.reason, found.differs) == (verdict, reason, verdict == "fails")
+
+
+@pytest.mark.parametrize(
+    ("printed", "ours", "verdict", "reason"),
+    [
+        ("12.5", 12.5, "faster", "less time than printed, on another machine"),
+        ("12.5", 0.5, "faster", "less time than printed, on another machine"),
+        ("12.5", 12.51, "slower", "known"),
+        ("timeout", 3600.0, "faster", "finished where the printed run did not"),
+        ("timeout", None, "not attempted", "not computed in this run"),
+    ],
+)
+def test_a_time_is_faster_or_slower(printed: str, ours: float | None, verdict: Verdict, reason: str) -> None:
+    time = reported("a", printed, "at_most", reason="known", subject="time")
+    found = judge(time, Number("a", "value", ours))
+    assert (found.verdict, found.reason, found.differs) == (verdict, reason, verdict == "slower")
+
+
+def test_each_kind_of_statement_has_its_own_verdicts() -> None:
+    own = [verdict for verdicts in VERDICTS_ON.values() for verdict in verdicts]
+    assert [*own, "not attempted"] == [*VERDICTS]
+    assert {"differs", "fails", "slower"} == DIFFERENCES
 
 
 def test_a_difference_without_a_known_reason() -> None:

@@ -16,8 +16,8 @@ import yaml
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.reporting import overview
 from trimbench.papers.reporting.files import write_findings
+from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.reported import Literature
-from trimbench.papers.study.running import Findings
 
 from ..command_line import PROJECT, Command
 from ..reporting.measured import assert_readable, picture, preset

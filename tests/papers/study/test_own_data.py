@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ..command_line import Command, table_of, write
+from ..command_line import Command, file_of, table_of, write
 
 
 @pytest.fixture
@@ -43,7 +43,9 @@ def test_an_experiment_on_the_users_own_data(command: Command, clinic: Path, tmp
     assert rows["agreement"].iloc[-1] == 1.0, "nothing is removed"
     assert (rows["test_accuracy"].iloc[-1], rows["test_agreement"].iloc[-1]) == (rows["full_test_accuracy"].iloc[0], 1)
     assert {name for text in rows["features"] for name in json.loads(text)} <= {"age", "dose", "ward", "smoker"}
-    provenance = json.loads((tmp_path / "results/trimming/breast_cancer.json").read_text())
+    about = file_of("trimming/breast_cancer.json")
+    assert about.name.startswith("breast_cancer,datasets=clinic,"), "named after the data"
+    provenance = json.loads(about.read_text())
     assert list(provenance["data"]) == ["dataset/clinic"]
 
 

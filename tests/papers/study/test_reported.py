@@ -3,10 +3,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from trimbench.papers.configuration import Catalogue
+from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.study.numbers import Number
 from trimbench.papers.study.reported import Literature, Reported, Rule, check_numbers
 from trimbench.papers.validation import ConfigurationError
@@ -64,6 +65,7 @@ def test_all_papers_are_read_from_one_group(tmp_path: Path) -> None:
     )
     (folder / "bare.yaml").write_text("bare/table2: {source: Bare, rules: {}, numbers: {}}\n")
     literature = Literature.of(Catalogue((tmp_path,)))
+    assert literature.table("trees/table1") == "trees/table1"
     assert literature.papers["trees"].citation == "A paper (2018)"
     assert literature.papers["bare"].title == "bare"
     vote, heart = literature.reported("trees/table1")
@@ -74,3 +76,43 @@ def test_all_papers_are_read_from_one_group(tmp_path: Path) -> None:
     (folder / "trees.yaml").write_text('trees/table1: {source: A, rules: {}, numbers: {vote: {error: "0.50"}}}\n')
     with pytest.raises(ConfigurationError, match="reported numbers of trees/table1: a quantity of vote must be one of"):
         Literature.of(Catalogue((tmp_path,)))
+
+
+def test_papers_and_tables_are_in_their_own_order(tmp_path: Path) -> None:
+    folder = tmp_path / "reported"
+    folder.mkdir()
+    for name, place, tables in (("a", 2, ("y", "x")), ("b", 1, ("w",))):
+        entries = "".join(
+            f"{name}/{table}: {{table: Table {table}, source: S, rules: {{}}, numbers: {{}}}}\n" for table in tables
+        )
+        (folder / f"{name}.yaml").write_text(f"paper: {{title: T, citation: C, place: {place}}}\n{entries}")
+    literature = Literature.of(Catalogue((tmp_path,)))
+    assert list(literature.papers) == ["b", "a"]
+    names = ["a/beyond", "a/x", "a/y", "b/z", "b/w", "c/own"]
+    assert literature.in_order(names) == ["b/w", "b/z", "a/y", "a/x", "a/beyond", "c/own"]
+    assert [literature.table(name) for name in ("a/x", "a/beyond")] == ["Table x", ""]
+
+
+@pytest.mark.parametrize("kind", ["exact", "within", "interval", "at_least"])
+def test_a_time_can_only_be_at_most_the_printed_one(kind: Any) -> None:
+    assert Rule(kind="at_most", subject="time").subject == "time"
+    with pytest.raises(ConfigurationError, match=f"the rule of a time must be of the kind 'at_most', got '{kind}'"):
+        Rule(kind=kind, subject="time")
+
+
+PROJECT = Literature.of(Catalogue((configuration_folder(),)))
+
+
+def test_the_papers_of_the_project_are_in_the_order_of_the_readme() -> None:
+    assert [*PROJECT.papers] == ["trimming", "conformant", "selection_bias"]
+    assert all(entry.table for entry in PROJECT.experiments.values())
+
+
+@pytest.mark.parametrize("name", PROJECT.experiments)
+def test_claims_and_times_of_the_project_are_declared_as_such(name: str) -> None:
+    for one in PROJECT.reported(name):
+        # Seconds, and zeros that stand for a claim in words, are no numbers that a paper prints.
+        if one.quantity.endswith("seconds"):
+            assert one.rule.subject == "time", one.label
+        if one.printed == "0.000000":
+            assert one.rule.subject == "claim", one.label

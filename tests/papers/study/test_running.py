@@ -17,11 +17,13 @@ from trimbench.papers.data.errors import WAY_OUT
 from trimbench.papers.execution.executors import SerialExecutor
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.study.cells import Cell
+from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.inputs import Input, Inputs
 from trimbench.papers.study.numbers import Number
 from trimbench.papers.study.outcome import Outcome
+from trimbench.papers.study.planning import Plan, Surroundings, make_experiment
 from trimbench.papers.study.reported import Reported, Rule
-from trimbench.papers.study.running import Findings, Surroundings, make_experiment, run_experiment
+from trimbench.papers.study.running import run_plans
 from trimbench.papers.study.tables import Table
 from trimbench.papers.trimming.table4 import best_threshold
 from trimbench.papers.validation import ConfigurationError, settings
@@ -75,12 +77,12 @@ def few_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_rest_runs_when_an_experiment_fails(few_experiments: Path, command: Command, tmp_path: Path) -> None:
     answer = command("executor=serial", "offline=true", code=1)
     summary = table_of("summary").set_index("experiment")
-    assert summary.index.tolist() == ["a/unplanned", "b/failing", "trimming/table4"]
+    assert summary.index.tolist() == ["trimming/table4", "a/unplanned", "b/failing"]
     assert summary.loc["a/unplanned", "status"].startswith("failed: dataset must be one of adult, ")
     assert summary.loc["b/failing", "status"] == "1 of 1 jobs failed"
     assert summary.loc["trimming/table4", ["status", "exact"]].tolist() == ["complete", 3]
-    assert (tmp_path / "results/trimming/table4.csv").is_file()
-    page = (tmp_path / "results/summary.md").read_text(encoding="utf-8")
+    assert (tmp_path / "results/quick/trimming/table4.csv").is_file()
+    page = (tmp_path / "results/quick/summary.md").read_text(encoding="utf-8")
     assert len([line for line in page.splitlines() if line.startswith("|")]) == 5
     assert f"{page.split(chr(10), 2)[2].strip()}\n" in answer.out
 
@@ -155,7 +157,10 @@ NUMBER = Reported("a paper", "first", "agreement", "0.5", Rule(kind="exact"))
 
 
 def run(experiment: Sample, where: Surroundings, *altered: str, reported: tuple[Reported, ...] = (NUMBER,)) -> Findings:
-    return run_experiment("x", {}, experiment, reported, where, altered)
+    found: list[Findings] = []
+    plan = Plan.of("x", {}, experiment, reported, where, altered=altered)
+    run_plans([plan], where, lambda plan, records: found.append(plan.findings(records)), label="x")
+    return found[0]
 
 
 def test_missing_data_costs_only_the_rows_that_need_it(where: Surroundings, tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ from hydra.core.override_parser.types import ChoiceSweep, Override, OverrideType
 from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig
 
+from trimbench.papers.commands.composition import GROUPS
 from trimbench.papers.commands.invocation import SHARED_KEYS, TASKS
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.validation import ConfigurationError, unknown
 
-_GROUPS = ("experiment", "executor", "profile", "figure")
 _KEYS = (*SHARED_KEYS, "experiment")
 # Hydra's options that take a value; every other word is a setting or an option without a value.
 _VALUED = ("--cfg -c", "--package -p", "--config-path -cp", "--config-name -cn", "--config-dir -cd")
@@ -40,12 +40,12 @@ def check_arguments(arguments: Sequence[str]) -> None:
     options, words = parser.parse_known_args(arguments)
     own = [Path(options.config_dir).absolute()] if options.config_dir else []
     catalogue = Catalogue((*own, configuration_folder()))
-    names = {group: catalogue.names(group) for group in _GROUPS}
+    names = {group: catalogue.names(group) for group in GROUPS}
     overrides = _parsed(words, names | {"task": list(TASKS)})
     if options.config_path or options.config_name or any(one.key_or_group == "hydra.searchpath" for one in overrides):
         return
     changes = [override for override in overrides if override.type is OverrideType.CHANGE]
-    chosen = [_choices(override, names) for override in changes if override.key_or_group in _GROUPS]
+    chosen = [_choices(override, names) for override in changes if override.key_or_group in GROUPS]
     changed = [override.key_or_group for override in changes]
     keys = [key for key in changed if key not in _KEYS and not key.startswith(("hydra.", "hydra/"))]
     search = [f"hydra.searchpath=['file://{folder}']" for folder in own if folder.is_dir()]

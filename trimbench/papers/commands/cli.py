@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,22 +12,30 @@ import hydra
 import yaml
 from hydra.conf import ConfigSourceInfo
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.papers.commands.arguments import check_arguments
+from trimbench.papers.commands.composition import Composer, parsed
 from trimbench.papers.commands.figure_choice import FigureChoice
-from trimbench.papers.commands.invocation import SHARED_KEYS, CommonSettings, Invocation
+from trimbench.papers.commands.invocation import SHARED_KEYS, CommonSettings, Invocation, Point
+from trimbench.papers.commands.names import settings_name
+from trimbench.papers.commands.sweeps import (
+    check_sweep,
+    first_point,
+    is_setting,
+    is_sweep,
+    points_of,
+    sweep_name,
+    swept_keys,
+    value_of,
+)
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
 from trimbench.papers.validation import ConfigurationError, unknown
 
 # What composing raises; some of Hydra's own complaints are plain ValueErrors.
 _COMPLAINTS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
-# File systems allow 255 bytes; this leaves room for what is added.
-_LONGEST_NAME = 200
 
 
 def main() -> None:
@@ -44,12 +50,8 @@ def main() -> None:
             return
         with _exit_on(*_COMPLAINTS):
             check_arguments(sys.argv[1:])
-            invocations = _compose()
-        if len(invocations) > 1:  # a mistake in the last point of a sweep is reported before the first runs
-            with _exit_on(ConfigurationError):
-                for invocation in invocations:
-                    invocation.check()
-        codes = [_run(invocation) for invocation in invocations]
+            invocation = _compose(sys.argv[1:])
+        code = _run(invocation) if invocation else 0
     except BrokenPipeError:  # as in `trimbench task=list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(1)
@@ -59,8 +61,8 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("\nStopped. Finished jobs are stored; run the same command again to continue.\n")
         sys.exit(130)
-    if any(codes):
-        sys.exit(max(codes))
+    if code:
+        sys.exit(code)
 
 
 @contextmanager
@@ -73,18 +75,24 @@ def _exit_on(*errors: type[Exception]) -> Iterator[None]:
         sys.exit(2)
 
 
-def _compose() -> list[Invocation]:
-    """Return what the command line asks for: one invocation, or one for each point of a sweep (``-m``)."""
+def _compose(arguments: Sequence[str]) -> Invocation | None:
+    """Return what the command line asks for; None if Hydra has answered it, for example ``--help``."""
     invocations: list[Invocation] = []
+    sweep = is_sweep(arguments)
 
     @hydra.main(config_path=str(configuration_folder()), config_name="config", version_base="1.3")
     def application(config: DictConfig) -> None:
         # Handled inside, because Hydra would announce an error that leaves this function.
         with _exit_on(*_COMPLAINTS):
-            invocations.append(_invocation(config))
+            invocations.append(_invocation(config, list(filter(is_setting, arguments)) if sweep else []))
 
-    application()
-    return invocations
+    before = sys.argv
+    sys.argv = [sys.argv[0], *(first_point(arguments) if sweep else arguments)]
+    try:
+        application()
+    finally:
+        sys.argv = before
+    return invocations[0] if invocations else None
 
 
 def _run(invocation: Invocation) -> int:
@@ -101,40 +109,47 @@ def _run(invocation: Invocation) -> int:
         return 1
 
 
-def _invocation(config: DictConfig) -> Invocation:
+def _invocation(config: DictConfig, sweep: Sequence[str]) -> Invocation:
+    """Return what a composed configuration asks for; `sweep` has the settings of a sweep as they were written."""
     state = HydraConfig.get()
     catalogue = _catalogue(state.runtime.config_sources)
     values = plain(config)
     settings = CommonSettings.of(values)
-    executor = values.get("executor")
-    if not isinstance(executor, dict):
-        raise unknown("executor", catalogue.names("executor"), str(executor))
-    results = Path(settings.results)
-    if state.mode == RunMode.MULTIRUN:
-        # Each point of a sweep has its own tables; the results of jobs are shared.
-        results = results / "sweeps" / _folder_name(state.job.override_dirname or "default")
-    words = list(state.overrides.task)
-    chosen = state.runtime.choices.get("experiment")
-    if chosen:
-        every = {str(chosen): values}
-    else:
-        names = catalogue.names("experiment")
-        every = {name: plain(hydra.compose("config", overrides=[*words, f"experiment={name}"])) for name in names}
-    keys = [override.key_or_group for override in OverridesParser.create().parse_overrides(words)]
+    if not isinstance(values.get("executor"), dict):
+        raise unknown("executor", catalogue.names("executor"), str(values.get("executor")))
+    swept = swept_keys(sweep)
+    check_sweep(settings, swept)
+    composer = Composer(catalogue)
+    written = points_of(sweep) if swept else [list(state.overrides.task)]
+    return Invocation(
+        settings=settings,
+        executor=values["executor"],
+        executor_name=str(state.runtime.choices["executor"]),
+        figure=FigureChoice.of(values, str(state.runtime.choices["figure"]), catalogue),
+        points=[_point(words, swept, composer, catalogue) for words in written],
+        chosen=state.runtime.choices.get("experiment") is not None,
+        catalogue=catalogue,
+        profile=str(state.runtime.choices["profile"]),
+        sweep=sweep_name(sweep) if swept else "",
+    )
+
+
+def _point(words: Sequence[str], swept: Sequence[str], composer: Composer, catalogue: Catalogue) -> Point:
+    """Return the experiments with the settings `words`, and which of these change what they find."""
+    text = {one.key_or_group: str(one.input_line).partition("=")[2] for one in parsed(words)}
+    chosen = text.get("experiment", "null").strip("'\"")
+    names = catalogue.names("experiment") if chosen == "null" else [chosen]
+    rest = [word for word in words if not word.startswith("experiment=")]
     # A value of the profile is a setting of the experiments; the choice of another profile is not a change.
     shared = (*SHARED_KEYS, "experiment")
-    altered = tuple(key for key in keys if key.startswith("profile.") or key.partition(".")[0] not in shared)
-    name = str(state.runtime.choices["executor"])
-    figure = FigureChoice.of(values, str(state.runtime.choices["figure"]), catalogue)
-    return Invocation(settings, executor, name, every, bool(chosen), catalogue, results, figure, altered)
-
-
-def _folder_name(overrides: str) -> str:
-    """Return the overrides of one point of a sweep as a name that every file system accepts."""
-    name = re.sub(r"[^\w=.,+-]+", "_", overrides, flags=re.ASCII)
-    if len(name) <= _LONGEST_NAME:
-        return name
-    return f"{name[:_LONGEST_NAME]}-{hashlib.sha256(overrides.encode()).hexdigest()[:8]}"
+    altered = [key for key in text if key.startswith("profile.") or key.partition(".")[0] not in shared]
+    return Point(
+        experiments={name: composer.compose([*rest, f"experiment={name}"]) for name in names},
+        altered=tuple(f"{key}={text[key]}" for key in altered),
+        named=tuple(f"{key}={text[key]}" for key in text if key in (*altered, "seed")),
+        swept={key: value_of(text[key]) for key in swept},
+        folder=settings_name([f"{key}={text[key]}" for key in swept]) if swept else "",
+    )
 
 
 def _catalogue(sources: Sequence[ConfigSourceInfo]) -> Catalogue:

@@ -11,7 +11,7 @@ from trimbench.papers.data.declaration import declare_dataset
 from trimbench.papers.data.network_declaration import declare_network
 from trimbench.papers.data.sources import Declaration
 from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.running import fetch as fetch_one
+from trimbench.papers.study.planning import fetch as fetch_one
 
 
 def fetch(invocation: Invocation) -> int:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import typing
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from trimbench.papers.commands.figure_choice import FigureChoice
+from trimbench.papers.commands.names import safe_name
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.validation import ConfigurationError, settings, validated
 
@@ -21,10 +22,17 @@ if TYPE_CHECKING:
     from trimbench.papers.execution.store import JobStore
     from trimbench.papers.study.outcome import Experiment
 
-Task = Literal["run", "report", "list", "fetch", "plot"]
+Task = Literal["run", "report", "plot", "publish", "compare", "list", "fetch"]
 TASKS: tuple[Task, ...] = typing.get_args(Task)
 # Keys that every command has; the others belong to the experiment.
-SHARED_KEYS = ("task", "run", "seed", "results", "cache_mode", "offline", "executor", "profile", "figure")
+SHARED_KEYS = (
+    *("task", "run", "runs", "seed", "results", "cache_mode", "offline"),
+    *("executor", "profile", "figure"),
+)
+# The committed outcome, which no run writes to.
+PUBLISHED = "published"
+# Folders beside those of the runs.
+_TAKEN = ("jobs", "sweeps", "plots", "comparisons", "slurm")
 
 
 @settings
@@ -32,8 +40,9 @@ class CommonSettings:
     """The keys that every command has, apart from groups."""
 
     task: Task
+    run: str | None
+    runs: list[str]
     seed: int
-    run: str | None = None
     results: str
     cache_mode: Literal["default", "ignore", "only"]
     offline: bool
@@ -41,6 +50,16 @@ class CommonSettings:
     def __post_init__(self) -> None:
         if not self.results:
             raise ConfigurationError("results must be a folder, got ''; write results=. for the current one")
+        if self.run is not None and (self.run != safe_name(self.run) or self.run in _TAKEN or self.run[:1] in "-."):
+            raise ConfigurationError(
+                f"run must be a name of ASCII letters, digits and the signs _ = + , . - and none of "
+                f"{', '.join(_TAKEN)}, got {self.run!r}; write for example run=mine"
+            )
+        if self.run == PUBLISHED and self.task in ("run", "report"):
+            raise ConfigurationError(
+                f"run must not be {PUBLISHED!r} for task={self.task}: nothing but task=publish writes there; "
+                "leave it out, or write for example run=mine"
+            )
 
     @classmethod
     def of(cls, values: Mapping[str, Json]) -> CommonSettings:
@@ -50,30 +69,62 @@ class CommonSettings:
 
 
 @dataclass(frozen=True)
+class Point:
+    """The experiments of a command, or of one point of a sweep.
+
+    Attributes
+    ----------
+    experiments : mapping from names to composed configurations
+        Of the chosen experiment, or of all if none was chosen.
+    altered : tuple of str
+        The experiments' settings that the command line changes, as ``key=value``.
+    named : tuple of str
+        The settings in the names of files: those that change what the experiments find.
+    swept : mapping from keys to values
+        What distinguishes this point from the others of its sweep.
+    folder : str
+        The name of its folder among those of the other points.
+    """
+
+    experiments: Mapping[str, Mapping[str, Json]]
+    altered: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    swept: Mapping[str, Json] = field(default_factory=dict)
+    folder: str = ""
+
+
+@dataclass(frozen=True)
 class Invocation:
     """What a command line asks for.
 
-    `experiments` maps names to composed configurations: of the chosen experiment, or of all if none was `chosen`.
-    `results` is the folder of tables and figures, and `figure` how the latter are drawn; `altered` has the experiments'
-    keys that the command line sets.
+    `points` has the points of a `sweep`, which names its folder, or a single one. `chosen` tells whether an experiment
+    was chosen, and `figure` how figures are drawn.
     """
 
     settings: CommonSettings
     executor: Mapping[str, Json]
     executor_name: str
-    experiments: Mapping[str, Mapping[str, Json]]
+    figure: FigureChoice
+    points: Sequence[Point]
     chosen: bool
     catalogue: Catalogue
-    results: Path
-    figure: FigureChoice
-    altered: tuple[str, ...] = ()
+    profile: str
+    sweep: str = ""
 
     @property
-    def profile(self) -> str:
-        """Name of the experiments' profile."""
-        from trimbench.papers.reporting.profiles import profile_of
+    def experiments(self) -> Mapping[str, Mapping[str, Json]]:
+        """The experiments of the first point."""
+        return self.points[0].experiments
 
-        return next(filter(None, map(profile_of, self.experiments.values())), "unknown")
+    @property
+    def root(self) -> Path:
+        """The folder of all runs and of the store of jobs."""
+        return Path(self.settings.results)
+
+    @property
+    def run(self) -> str:
+        """The name of the run."""
+        return self.settings.run or self.profile
 
     def cache(self) -> Cache:
         """Return the data cache of this machine."""
@@ -95,7 +146,7 @@ class Invocation:
         """Return the store of finished jobs."""
         from trimbench.papers.execution.store import JobStore
 
-        return JobStore(Path(self.settings.results) / "jobs")
+        return JobStore(self.root / "jobs")
 
     def make_executor(self) -> Executor:
         """Return the executor of the configuration."""
@@ -103,15 +154,8 @@ class Invocation:
 
         return executor_of(self.executor)
 
-    def make(self, name: str) -> Experiment:
-        """Return one of the experiments."""
-        from trimbench.papers.study.running import make_experiment
+    def make(self, name: str, point: Point | None = None) -> Experiment:
+        """Return one of the experiments of a point, by default the first."""
+        from trimbench.papers.study.planning import make_experiment
 
-        return make_experiment(name, self.experiments[name], SHARED_KEYS)
-
-    def check(self) -> None:
-        """Raise ConfigurationError if the executor or an experiment cannot be made from the settings."""
-        if self.settings.task in ("run", "report"):
-            self.make_executor()
-        for name in self.experiments:
-            self.make(name)
+        return make_experiment(name, (point or self.points[0]).experiments[name], SHARED_KEYS)

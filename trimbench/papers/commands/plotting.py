@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trimbench.papers.commands.invocation import Invocation
+from trimbench.papers.commands.invocation import PUBLISHED, Invocation
 from trimbench.papers.execution.temporary import remove_stale
 from trimbench.papers.reporting.figure_files import StoredFigure, write_pictures
 from trimbench.papers.reporting.figure_settings import FigureSettings
-from trimbench.papers.validation import ConfigurationError, unknown
+from trimbench.papers.reporting.runs import folder_of
+from trimbench.papers.validation import ConfigurationError
 
-PUBLISHED = "published"
-# Folders beside the runs.
-_JOBS, _PLOTS = "jobs", "plots"
+# The folder of pictures with other settings, beside those of the runs.
+_PLOTS = "plots"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +35,7 @@ def plot(invocation: Invocation) -> int:
     they are missing. With other settings they go to a folder of these settings.
     """
     root, run = Path(invocation.settings.results), invocation.settings.run or PUBLISHED
-    runs = _runs(root)
-    if not runs:
-        raise ConfigurationError(f"results must be a folder with a run in it, got {str(root)!r}; task=run makes one")
-    if run not in runs:
-        raise unknown("run", runs, run)
-    found = list(_stored(root / run, list(invocation.experiments) if invocation.chosen else None))
+    found = list(_stored(folder_of(root, run), list(invocation.experiments) if invocation.chosen else None))
     what = f"{', '.join(invocation.experiments)} in the run {run}" if invocation.chosen else f"the run {run}"
     if not found:
         _say(f"There are no figures of {what}.")
@@ -54,12 +49,6 @@ def plot(invocation: Invocation) -> int:
     _say(f"Drawing {len(plans)} figure{'' if len(plans) == 1 else 's'} of {what}:")
     drawn = [_draw(plan) for plan in plans]
     return 0 if all(drawn) else 1
-
-
-def _runs(root: Path) -> list[str]:
-    """Return the names of the runs in a folder of results."""
-    folders = [path for path in root.glob("*") if path.is_dir() and path.name not in (_JOBS, _PLOTS)]
-    return sorted(path.name for path in folders if any(path.glob("*/*.json")))
 
 
 def _stored(folder: Path, experiments: Sequence[str] | None) -> Iterator[StoredFigure]:

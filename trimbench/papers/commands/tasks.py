@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from trimbench.papers.commands.comparing import compare
 from trimbench.papers.commands.fetching import fetch
 from trimbench.papers.commands.invocation import Invocation, Task
 from trimbench.papers.commands.listing import list_experiments
 from trimbench.papers.commands.plotting import plot
+from trimbench.papers.commands.publishing import publish
 from trimbench.papers.commands.running import report, run
 
 PERFORM: Mapping[Task, Callable[[Invocation], int]] = {
     "run": run,
     "report": report,
+    "publish": publish,
     "list": list_experiments,
     "fetch": fetch,
+    "compare": compare,
     "plot": plot,
 }

@@ -37,11 +37,13 @@ class Table2:
 
     def cells(self, inputs: Inputs) -> list[Cell]:
         """Return two jobs for each data set and encoding: its rows and its classifier."""
+        # Fits of large data sets take a minute or two each, and another fit of the same rows waits for the first: the
+        # data sets take turns, and the encoding with more columns comes first.
+        tasks = [make_task(inputs, name, one, self.seed) for one in reversed(self.encodings) for name in self.datasets]
         return [
             Cell.of({"dataset": task.name, "encoding": task.encoding, "part": part}, function, task=task)
-            for encoding in self.encodings
-            for task in (make_task(inputs, name, encoding, self.seed) for name in self.datasets)
-            for part, function in _JOBS.items()
+            for part, function in reversed(_JOBS.items())
+            for task in tasks
         ]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:

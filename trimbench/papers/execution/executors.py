@@ -6,6 +6,7 @@ from typing import Protocol
 
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.provenance import usable_cpus
 from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.workers import execute
 from trimbench.papers.validation import settings, unknown, validated
@@ -80,6 +81,13 @@ class SerialExecutor(WorkerSettings):
         """Run all jobs in the given order, as `Executor.run`."""
         for job in jobs:
             on_record(execute(job))
+
+
+def n_workers(executor: Executor) -> int:
+    """Return how many jobs an executor runs at the same time, as far as its settings say."""
+    if isinstance(executor, SerialExecutor) or not isinstance(executor, WorkerSettings):
+        return 1
+    return executor.workers or usable_cpus()
 
 
 def executor_of(values: Mapping[str, Json]) -> Executor:

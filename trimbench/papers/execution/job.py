@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trimbench.papers.execution.canonical import Json, canonical_json, to_plain
+from trimbench.papers.execution.canonical import Json, canonical_json, canonical_text, to_plain
 from trimbench.papers.execution.functions import JobFunction, check_function_name, code_version, name_of, resolve
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -70,7 +70,7 @@ class Job:
         """
         name = function if isinstance(function, str) else name_of(function)
         parameters_json = canonical_json(parameters, "parameters")
-        _check_signature(name, json.loads(parameters_json))
+        _check_signature(name, parameters)
         return cls(name, parameters_json, tuple(sorted((data or {}).items())), code_version(name))
 
     @property
@@ -82,7 +82,9 @@ class Job:
     @functools.cached_property
     def key(self) -> str:
         """SHA-256 (64 hexadecimal digits) of the canonical JSON of all four fields."""
-        return hashlib.sha256(canonical_json(self.to_dict(), "job").encode()).hexdigest()
+        head = canonical_json({"code": self.code, "data": dict(self.data), "function": self.function}, "job")
+        # The parameters, last in the order of the alphabet, are canonical already.
+        return hashlib.sha256(f'{head[:-1]},"parameters":{self.parameters_json}}}'.encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Json]:
         """Return the four fields as JSON values, with the parameters decoded."""
@@ -118,16 +120,21 @@ def run_job_function(job: Job) -> dict[str, Json]:
 def _is_canonical_object(text: str) -> bool:
     try:
         value = json.loads(text)
-        return isinstance(value, dict) and canonical_json(value, "parameters") == text
+        return isinstance(value, dict) and canonical_text(value) == text
     except ValueError:
         return False
 
 
-def _check_signature(function: str, parameters: Mapping[str, Json]) -> None:
-    signature = inspect.signature(resolve(function))
+def _check_signature(function: str, parameters: Mapping[str, object]) -> None:
+    signature = _signature(resolve(function))
     try:
         signature.bind(**parameters)
     except TypeError as error:
         raise TypeError(
             f"parameters must fit {function}{signature}, got {sorted(parameters)!r}: {error}; correct the names"
         ) from error
+
+
+@functools.cache
+def _signature(function: JobFunction) -> inspect.Signature:
+    return inspect.signature(function)

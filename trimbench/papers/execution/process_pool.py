@@ -22,9 +22,9 @@ from trimbench.papers.execution.temporary import make_temporary_folder
 from trimbench.papers.execution.workers import describe, failure, prepare_worker, work
 from trimbench.papers.validation import settings
 
-# One job runs and one waits in the pipe, so that no worker idles while the parent stores a record. pebble counts the
-# time of a job from the moment when a worker takes it, so the one that waits loses nothing.
-_JOBS_PER_WORKER = 2
+# One job runs and some wait in the pipe, so that no worker idles while the parent stores a record or writes tables.
+# pebble counts the time of a job from the moment when a worker takes it, so those that wait lose nothing.
+_JOBS_PER_WORKER = 8
 _IDLE_SECONDS = 0.5
 _MAX_USELESS_POOLS = 3
 

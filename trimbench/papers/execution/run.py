@@ -1,13 +1,12 @@
 """Run what is missing of a set of jobs."""
 
-import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from trimbench.papers.execution.executors import Executor
+from trimbench.papers.execution.executors import Executor, n_workers
 from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.progress import Report, Work
 from trimbench.papers.execution.store import JobStore, Record, Stamp
 
 CACHE_MODES = ("default", "ignore", "only")
@@ -21,6 +20,8 @@ def run_jobs(
     cache_mode: str = "default",
     progress: bool = True,
     label: str = "",
+    expected: Mapping[str, float] | None = None,
+    on_record: Callable[[Record], None] | None = None,
 ) -> list[Record]:
     """Return one record for each job, in order, after running those that are not stored; a repeated job runs once.
 
@@ -34,9 +35,15 @@ def run_jobs(
         "default": stored successes are taken and the rest runs, including earlier failures. "ignore": all jobs run
         again. "only": nothing runs; a job gives its stored record, success or failure, or one with status "missing".
     progress : bool
-        Whether to report on stderr: a bar on a terminal, else one line at the start and one at the end.
+        Whether to report on stderr: a bar on a terminal, else a line at the start, one at the end, and in between one
+        every half minute.
     label : str
         What the report calls the jobs.
+    expected : mapping from the key of a job to seconds, optional
+        How long jobs will take on one processor, as far as it is known; the report then says how much time is left.
+    on_record : function of a Record, optional
+        Called in this thread with each record as soon as it is known: first with those that are stored, in order, then
+        with the others as they arrive. What it raises ends the run.
     """
     if cache_mode not in CACHE_MODES:
         raise ValueError(f"cache_mode must be one of {', '.join(CACHE_MODES)}, got {cache_mode!r}")
@@ -44,17 +51,26 @@ def run_jobs(
     before = {key: store.stamp(job) for key, job in wanted.items()}
     records = _without_running(wanted, store, cache_mode)
     to_run = [job for key, job in wanted.items() if key not in records]
-    with closing(_Report(label or "jobs", len(records), len(to_run), progress and cache_mode != "only")) as report:
+    work = Work([job.key for job in to_run], expected or {}, n_workers(executor))
+    with closing(Report(label or "jobs", len(records), work, progress and cache_mode != "only")) as report:
+        if on_record:
+            for record in records.values():
+                on_record(record)
         if to_run:
             store.ensure_writable()
             with store.turn(report.wait):
                 report.begin()
-                records |= _run(to_run, before, store, executor, report)
+                tellers = (report.tell, on_record) if on_record else (report.tell,)
+                records |= _run(to_run, before, store, executor, tellers)
     return [records[job.key] for job in jobs]
 
 
 def _run(
-    to_run: Sequence[Job], before: Mapping[str, Stamp], store: JobStore, executor: Executor, report: "_Report"
+    to_run: Sequence[Job],
+    before: Mapping[str, Stamp],
+    store: JobStore,
+    executor: Executor,
+    tellers: Sequence[Callable[[Record], object]],
 ) -> dict[str, Record]:
     """Run jobs, except those whose record has changed since `before`: another program ran them."""
     records: dict[str, Record] = {}
@@ -63,7 +79,8 @@ def _run(
         if not record.cached:
             store.put(record)
         records[record.job.key] = record
-        report.tell(record)
+        for tell in tellers:
+            tell(record)
 
     for job in to_run:
         found = store.get(job) if store.stamp(job) != before[job.key] else None
@@ -90,47 +107,3 @@ def _without_running(wanted: Mapping[str, Job], store: JobStore, cache_mode: str
         key: replace(found, cached=True) if found else Record(wanted[key], "missing", None, advice, 0.0, {})
         for key, found in stored.items()
     }
-
-
-class _Report:
-    """What a run says on stderr: a bar on a terminal, else lines."""
-
-    def __init__(self, label: str, n_stored: int, n_to_run: int, wanted: bool) -> None:
-        from tqdm import tqdm
-
-        on_terminal = sys.stderr.isatty()
-        self._label, self._n_to_run, self._in_lines = label, n_to_run, wanted and not on_terminal
-        self._n_done = self._n_failed = 0
-        self._started = time.perf_counter()
-        self._say(f"{n_stored} stored, {n_to_run} to run")
-        shown = wanted and on_terminal and n_to_run
-        self._bar = tqdm(total=n_to_run, desc=label, unit="job", file=sys.stderr, dynamic_ncols=True, disable=not shown)
-
-    def begin(self) -> None:
-        """Start the clock: it is this program's turn."""
-        self._started = time.perf_counter()
-
-    def tell(self, record: Record) -> None:
-        """Count a record."""
-        self._n_done += not record.cached  # another program ran those
-        self._n_failed += not record.ok
-        self._bar.set_description(self._label, refresh=False)
-        self._bar.set_postfix(failed=self._n_failed, refresh=False)
-        self._bar.update()
-
-    def wait(self) -> None:
-        """Say that another program has its turn."""
-        self._say("waiting for another program that runs jobs for this folder of results")
-        self._bar.set_description(f"{self._label} (waiting for another program)")
-
-    def close(self) -> None:
-        """End the bar, or say how the run went."""
-        self._bar.close()
-        if self._n_to_run:
-            seconds = time.perf_counter() - self._started
-            self._say(f"{self._n_done} of {self._n_to_run} run in {seconds:.1f} s, {self._n_failed} failed")
-
-    def _say(self, text: str) -> None:
-        if self._in_lines:
-            sys.stderr.write(f"{self._label}: {text}\n")
-            sys.stderr.flush()

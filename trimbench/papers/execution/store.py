@@ -2,10 +2,13 @@
 
 import contextlib
 import json
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -15,6 +18,10 @@ from trimbench.papers.execution.temporary import remove_stale, temporary_name
 
 _STORED_STATUSES = ("ok", "failed", "timeout", "crashed")
 _STATUSES = (*_STORED_STATUSES, "missing")
+# The fields that `JobStore.glance` wants come first: this much of a file holds them, and this is how it begins.
+_HEAD_BYTES = 192
+_HEAD = re.compile(rb'\{"key":"([0-9a-f]{64})","status":"(\w+)","seconds":([0-9.e+-]+),')
+_END = b"}\n"
 
 
 @dataclass(frozen=True)
@@ -61,11 +68,11 @@ class Record:
         """Write the record as one line of JSON, with the key of the job to recognise damage."""
         fields = {
             "key": self.job.key,
-            "job": self.job.to_dict(),
             "status": self.status,
+            "seconds": self.seconds,
+            "job": self.job.to_dict(),
             "result": to_plain(self.result, "result"),
             "error": self.error,
-            "seconds": self.seconds,
             "provenance": to_plain(self.provenance, "provenance"),
         }
         return json.dumps(fields, allow_nan=False, separators=(",", ":"))
@@ -84,6 +91,18 @@ class Record:
             return cls(job, fields["status"], fields["result"], error, float(fields["seconds"]), provenance)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"not a readable record: {error!r}; run the job again") from error
+
+
+class Glance(NamedTuple):
+    """The status of a stored record, and the seconds that its job took."""
+
+    status: str
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether the job succeeded."""
+        return self.status == "ok"
 
 
 Stamp = tuple[int, int] | None
@@ -154,6 +173,26 @@ class JobStore:
         except (OSError, ValueError):
             return None
         return record if record.job == job and record.status in _STORED_STATUSES else None
+
+    def glance(self, job: Job) -> Glance | None:
+        """Tell the status and seconds of a record from the first bytes of its file, however long its result is.
+
+        A file that ends early gives None, as in `get`; any other damage shows only there.
+        """
+        try:
+            with self.path(job).open("rb") as stream:
+                head = _HEAD.match(stream.read(_HEAD_BYTES))
+                if head is None:  # damaged, or written when the fields had another order
+                    stream.seek(0)
+                    whole = Record.from_json(stream.read())
+                    known = whole.job == job and whole.status in _STORED_STATUSES
+                    return Glance(whole.status, whole.seconds) if known else None
+                stream.seek(-len(_END), os.SEEK_END)
+                ended = stream.read() == _END
+        except (OSError, ValueError):
+            return None
+        key, status, seconds = (part.decode() for part in head.groups())
+        return Glance(status, float(seconds)) if ended and key == job.key and status in _STORED_STATUSES else None
 
     def successes(self, jobs: Iterable[Job]) -> dict[str, Record]:
         """Read the records of the jobs that succeeded, by key."""

@@ -67,12 +67,12 @@ class StoredFigure:
 
 
 def write_figures(
-    figures: Sequence[Figure], stem: Path, settings: FigureSettings
+    figures: Sequence[Figure], stem: Path, settings: FigureSettings, *, drawn: bool = True
 ) -> tuple[list[Path], list[dict[str, Json]]]:
     """Write pictures and points of an experiment's figures beside `stem`.
 
     Returns the written files, and for each figure a description from which, together with its points, `StoredFigure`
-    draws it again. A figure without points has no file and no description.
+    draws it again. A figure without points has no file and no description; without `drawn`, pictures are left to that.
     """
     written: list[Path] = []
     descriptions: list[dict[str, Json]] = []
@@ -86,11 +86,13 @@ def write_figures(
             _PICTURES: [path.name for path in pictures],
             _DRAWN_WITH: settings.as_json(),
         }
-        with temporaries([*pictures, points]) as (*new_pictures, new_points):
+        drawn_now = pictures if drawn else []
+        with temporaries([*drawn_now, points]) as (*new_pictures, new_points):
             figure.points.to_csv(new_points, index=False, encoding="utf-8")
             # Drawn from this file, so that drawing it again from there gives the same bytes.
-            draw(StoredFigure(description, new_points.parent).figure(), new_pictures, settings)
-        written += [*pictures, points]
+            if new_pictures:
+                draw(StoredFigure(description, new_points.parent).figure(), new_pictures, settings)
+        written += [*drawn_now, points]
         descriptions.append(description)
     return written, descriptions
 

@@ -12,10 +12,11 @@ from trimbench.papers.execution.provenance import provenance
 from trimbench.papers.execution.temporary import remove_stale
 from trimbench.papers.reporting.figure_files import write_figures
 from trimbench.papers.reporting.figure_settings import FigureSettings
-from trimbench.papers.reporting.tables import comparison, differences, latex, markdown, side_by_side
+from trimbench.papers.reporting.latex import latex
+from trimbench.papers.reporting.tables import comparison, differences, markdown, side_by_side
 from trimbench.papers.reporting.verdicts import Judgement
 from trimbench.papers.reporting.whole_files import beside, write_csv, write_text
-from trimbench.papers.study.running import Findings
+from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.tables import Table
 
 if TYPE_CHECKING:
@@ -23,59 +24,62 @@ if TYPE_CHECKING:
 
 
 def write_findings(
-    findings: Findings, judgements: Sequence[Judgement], folder: Path, figure: FigureSettings | None = None
+    findings: Findings, judgements: Sequence[Judgement], folder: Path, figure: FigureSettings, *, drawn: bool = True
 ) -> list[Path]:
     """Write all files of an experiment below `folder`, and return them.
 
-    ``<name>.csv`` has one row for each reported number (or is the main table, where nothing is reported),
-    ``<name>_rows.csv`` one for each job. ``<name>.md`` and ``.tex`` have the tables, ``<name>.png`` and ``.pdf`` the
-    figure, whose points are in ``<name>_points.csv``, and ``<name>.json`` the provenance and the names of these files.
-    Files that an earlier run listed there and this one does not write, for example a figure of other settings, are
-    removed.
+    ``<stem>.csv`` has one row for each reported number (or is the main table, where nothing is reported or the settings
+    are others), ``<stem>_rows.csv.gz`` one for each job. ``<stem>.md`` has the tables, and ``<stem>_<table>.tex`` each
+    of them. Figures are drawn as ``<stem>.png``, or in the formats of the settings `figure`, unless `drawn` is false;
+    their points are in ``<stem>_points.csv``. ``<stem>.json`` has the provenance, what is needed to draw the figures
+    from their points, and the names of these files. Files that an earlier run listed there and this one does not write,
+    for example a figure of other settings, are removed.
     """
-    stem = folder / findings.name
+    stem = folder / findings.stem
     stem.parent.mkdir(parents=True, exist_ok=True)
     remove_stale(stem.parent.glob("writing.*.tmp"))
     tables = list(findings.outcome.tables)
-    main = comparison(judgements).frame if judgements else tables[0].frame
-    shown = [table for table in tables if table.listed]
-    if judgements:
-        differing = differences(judgements)
-        shown += [side_by_side(judgements), *([differing] if len(differing.frame) else [])]
-    pictures, descriptions = write_figures(findings.outcome.figures, stem, figure or FigureSettings())
+    compared = [] if findings.altered else judgements
+    main = comparison(compared).frame if compared else tables[0].frame
+    listed = [table for table in tables if table.listed]
+    if compared:
+        differing = differences(compared)
+        listed += [side_by_side(compared), *([differing] if len(differing.frame) else [])]
     written = [
         write_csv(main, beside(stem, "", ".csv")),
-        write_csv(_flat(findings.rows), beside(stem, "rows", ".csv")),
+        write_csv(flat(findings.rows), beside(stem, "rows", ".csv.gz")),
         *(write_csv(t.frame, beside(stem, t.name or "table", ".csv")) for t in tables if t.frame is not main),
-        write_text(_page(findings, shown), beside(stem, "", ".md")),
-        write_text("\n".join(f"% {t.title}\n{latex(t)}\n" for t in shown), beside(stem, "", ".tex")),
-        *pictures,
+        *(write_text(latex(t, _label(findings, t)), beside(stem, t.name or "table", ".tex")) for t in listed),
     ]
+    files, figures = write_figures(findings.outcome.figures, stem, figure, drawn=drawn)
+    written += [*files, write_text(_page(findings, listed, [path.name for path in files]), beside(stem, "", ".md"))]
     about = beside(stem, "", ".json")
-    earlier = _listed(about)
-    content = {**provenance_of(findings), "figures": descriptions, "files": [path.name for path in (*written, about)]}
+    earlier = listed_in(about)
+    content = {**provenance_of(findings), "figures": figures, "files": [path.name for path in (*written, about)]}
     written.append(write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", about))
     for name in earlier - {path.name for path in written}:
         (stem.parent / name).unlink(missing_ok=True)
     return written
 
 
-def write_summary(lines: pd.DataFrame, page: str, folder: Path) -> list[Path]:
-    """Write the overview of several experiments as ``summary.csv`` and ``summary.md``, and the page ``index.html``."""
+def write_summary(table: Table, page: str, folder: Path, suffix: str = "") -> list[Path]:
+    """Write the overview of several experiments as ``summary.csv`` and ``summary.md``, and the page ``index.html``.
+
+    A `suffix` of these names says which settings were changed.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     remove_stale(folder.glob("writing.*.tmp"))
-    text = f"# Reported and reproduced\n\n{markdown(Table('', lines))}\n"
     return [
-        write_csv(lines, folder / "summary.csv"),
-        write_text(text, folder / "summary.md"),
-        write_text(page, folder / "index.html"),
+        write_csv(table.frame, folder / f"summary{suffix}.csv"),
+        write_text(f"# {table.title}\n\n{markdown(table)}\n", folder / f"summary{suffix}.md"),
+        write_text(page, folder / f"index{suffix}.html"),
     ]
 
 
 def unattempted(findings: Findings) -> str:
     """Return why reported numbers have no counterpart in this run; empty if unknown."""
     if findings.altered:
-        return f"not the paper's settings: {', '.join(findings.altered)} was set"
+        return f"not the paper's settings: {', '.join(findings.altered)}"
     if findings.missing:
         return f"data not available: {', '.join(sorted(findings.missing))}"
     if findings.failures:
@@ -105,7 +109,7 @@ def computed_with(findings: Findings) -> list[dict[str, Json]]:
     return list({json.dumps(entry, sort_keys=True): entry for entry in entries}.values())
 
 
-def _listed(about: Path) -> set[str]:
+def listed_in(about: Path) -> set[str]:
     """Return the names of the files that an earlier run wrote, as its provenance lists them."""
     try:
         names = json.loads(about.read_text(encoding="utf-8"))["files"]
@@ -114,12 +118,17 @@ def _listed(about: Path) -> set[str]:
         return set()
 
 
-def _page(findings: Findings, tables: Sequence[Table]) -> str:
-    parts = [f"# {findings.name}"]
+def _label(findings: Findings, table: Table) -> str:
+    """Return the name by which a LaTeX document refers to a table."""
+    return f"tab:{findings.name}-{table.name or 'table'}"
+
+
+def _page(findings: Findings, tables: Sequence[Table], files: Sequence[str]) -> str:
+    parts = [f"# {findings.stem}"]
     for figure in findings.outcome.figures:
-        if len(figure.points):
-            name = beside(Path(findings.name), figure.name, ".png").name
-            parts.append(f"![{figure.title}]({name})")
+        name = beside(Path(findings.stem), figure.name, ".png").name
+        if name in files:
+            parts.append(f"![{figure.title}](<{name}>)")
     for table in tables:
         parts.append(f"## {table.title}")
         parts.append(markdown(table) if len(table.frame) else "No row could be computed.")
@@ -134,7 +143,7 @@ def _page(findings: Findings, tables: Sequence[Table]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _flat(rows: pd.DataFrame) -> pd.DataFrame:
+def flat(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with lists as JSON text, which a reader of the CSV can parse."""
 
     def text(value: object) -> object:

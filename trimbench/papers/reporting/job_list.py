@@ -8,43 +8,50 @@ from collections.abc import Sequence
 from typing import Any, TypedDict
 
 from trimbench.papers.execution.canonical import Json
-from trimbench.papers.reporting.files import computed_with, provenance_of
-from trimbench.papers.study.running import Findings
+from trimbench.papers.reporting.files import computed_with
+from trimbench.papers.study.findings import Findings
 
-# Enough of a key to find its record in the store.
-_KEY_LENGTH = 16
+# Enough of a key to find its record in the store, and of seconds to compare them.
+_KEY_LENGTH = 12
+_DIGITS = 3
+
+
+class Column(TypedDict):
+    """A column with each value once: row i has the value ``of[at[i]]``.
+
+    Where `at` is empty, all rows have the only value, or each its own.
+    """
+
+    name: str
+    of: list[Json]
+    at: list[int]
 
 
 class JobList(TypedDict):
     """One row for each job: status, labels, seconds, number of its environment in the provenance, and key."""
 
-    columns: list[str]
-    rows: list[list[Json]]
-    provenance: str
+    length: int
+    columns: list[Column]
 
 
 def job_list(found: Findings) -> JobList:
-    """Return the jobs of an experiment, with the provenance as text: configuration, data, versions and machines."""
+    """Return the jobs of an experiment, by columns."""
     environments = computed_with(found)
     number_of = {
         record.job.key: environments.index(record.provenance) + 1 for record in found.records if record.provenance
     }
-    rows = [
-        [
-            row["status"],
-            *(_plain(row[label]) for label in found.labels),
-            _plain(row.get("seconds")),
-            number_of.get(row["job"]),
-            row["job"][:_KEY_LENGTH],
-        ]
-        for row in found.rows.to_dict("records")
-    ]
-    # The table lists the jobs already.
-    about = {key: value for key, value in provenance_of(found).items() if key != "jobs"}
+    rows = found.rows
+    seconds = rows["seconds"].tolist() if "seconds" in rows else [None] * len(rows)
+    jobs = rows["job"].tolist()
     return {
-        "columns": ["status", *found.labels, "seconds", "computed with", "key"],
-        "rows": rows,
-        "provenance": json.dumps(about, indent=1, ensure_ascii=False),
+        "length": len(rows),
+        "columns": [
+            _column("status", rows["status"].tolist()),
+            *(_column(label, rows[label].tolist()) for label in found.labels),
+            _column("seconds", [_rounded(value) for value in seconds]),
+            _column("computed with", [number_of.get(key) for key in jobs]),
+            _column("key", [key[:_KEY_LENGTH] for key in jobs]),
+        ],
     }
 
 
@@ -63,6 +70,20 @@ def as_ranges(places: list[int]) -> str:
         else:
             runs.append([place])
     return " ".join("-".join(map(str, run)) for run in runs)
+
+
+def _column(name: str, values: Sequence[Any]) -> Column:
+    plain = [_plain(value) for value in values]
+    # True and 1 are equal, and yet two values.
+    texts = [json.dumps(value) for value in plain]
+    distinct = dict(zip(texts, plain, strict=True))
+    place = {text: number for number, text in enumerate(distinct)}
+    at = [place[text] for text in texts] if 1 < len(place) < len(texts) else []
+    return {"name": name, "of": [*distinct.values()], "at": at}
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else float(f"{seconds:.{_DIGITS}g}")
 
 
 def _plain(value: Any) -> Json:

@@ -12,112 +12,124 @@ from trimbench.papers.data.errors import WAY_OUT
 from trimbench.papers.reporting.figure_settings import FigureSettings
 from trimbench.papers.reporting.files import unattempted, write_findings, write_summary
 from trimbench.papers.reporting.page import Entry, render_page
-from trimbench.papers.reporting.profiles import profile_of
+from trimbench.papers.reporting.runs import make_run, profile_of, runs_in
 from trimbench.papers.reporting.tables import markdown, side_by_side
-from trimbench.papers.reporting.verdicts import VERDICTS, Judgement, compare
-from trimbench.papers.study.reported import Literature, NumbersError, Paper, Reported
-from trimbench.papers.study.running import NO_DATA, Findings
+from trimbench.papers.reporting.tallies import COLUMNS, NOT_ATTEMPTED, in_words, tally
+from trimbench.papers.reporting.verdicts import Judgement, compare
+from trimbench.papers.study.findings import NO_DATA, Findings
+from trimbench.papers.study.reported import Literature, NumbersError
 from trimbench.papers.study.tables import Table
 
 FAILED = "failed"
+_COMPLETE = "complete"
 
 
 class Overview:
-    """Writes the files of each experiment as it ends, prints its tables, and keeps a line for the summary."""
+    """Writes the files of each experiment as it ends, prints its tables, and keeps a line for the summary.
 
-    def __init__(self, folder: Path, catalogue: Catalogue, figure: FigureSettings | None = None) -> None:
-        self._folder, self._figure = folder, figure
-        # Everything is read before the first experiment runs, so that a mistake costs no time.
-        self._literature = Literature.of(catalogue)
-        self._catalogue = catalogue
+    The files are in the `folder` of the run; the names of those of the whole run end with `suffix`, the settings that
+    were changed.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        catalogue: Catalogue,
+        literature: Literature,
+        figure: FigureSettings,
+        *,
+        profile: str,
+        suffix: str = "",
+    ) -> None:
+        self._folder, self._catalogue, self._literature, self._figure = folder, catalogue, literature, figure
+        self._profile, self._suffix = profile, suffix
         self._entries: list[Entry] = []
-        self._lines: list[dict[str, object]] = []
-        self._of_other_profiles: dict[str, list[str]] = {}
+        self._errors: dict[str, str] = {}
 
-    def reported(self, name: str) -> list[Reported]:
-        """Return the reported numbers of an experiment."""
-        return self._literature.reported(name)
-
-    def note(self, findings: Findings, earlier: str = "") -> None:
-        """Write and print what an experiment found. If none of its jobs is stored, leave the files of an earlier run.
-
-        `earlier` is the profile for which these files were written, if its jobs are stored.
-        """
-        judgements = compare(self.reported(findings.name), findings.numbers, unattempted(findings))
-        profile = profile_of(findings.settings)
-        if earlier not in ("", profile):
-            self._of_other_profiles.setdefault(earlier, []).append(findings.name)
+    def note(self, findings: Findings) -> None:
+        """Write and print what an experiment found. If none of its jobs is stored, leave the files of before."""
+        reported = self._literature.reported(findings.name)
+        judgements = compare(reported, findings.numbers, unattempted(findings))
         status = _status(findings)
-        self._keep(findings.name, status, status, judgements, findings)
-        _say(f"\n## {findings.name}: {status}\n")
+        entry = self._keep(findings.name, status, judgements, findings)
+        _say(f"\n## {findings.stem}: {_headline(entry)}\n")
         if _nothing_stored(findings):
-            files = f"{self._folder / findings.name}.*"
-            _say(f"No job is stored for profile={profile}. The files {files} stay unchanged; run the experiment first.")
+            files = f"{self._folder / findings.stem}.*"
+            _say(f"No job is stored for these settings. The files {files} stay unchanged; run the experiment first.")
             return
+        make_run(self._folder, self._profile)
         written = write_findings(findings, judgements, self._folder, self._figure)
         for table in findings.outcome.tables:
             if table.listed and len(table.frame):
                 _say(f"{table.title}\n\n{markdown(table)}\n")
-        if judgements:
+        if judgements and findings.altered:
+            changed = ", ".join(findings.altered)
+            _say(f"What the paper reports is for other settings than {changed}; nothing is compared.\n")
+        elif judgements:
             _say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements))}\n")
-            counts = ", ".join(f"{n} {verdict}" for verdict, n in _counts(judgements).items() if n)
-            _say(f"Reported numbers: {len(judgements)}; reproduced: {counts}.\n")
+            _say(f"Of the paper: {in_words(judgements, detailed=True)}.\n")
         if findings.failures:
             _say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
         _say_files(written)
 
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep an experiment that could not run as a line of the summary."""
-        self._keep(name, f"{FAILED}: {error}", FAILED, compare(self.reported(name), (), str(error)), None)
+        self._keep(name, FAILED, compare(self._literature.reported(name), (), str(error)), None)
+        self._errors[name] = str(error)
         # The numbers are wrong, not the program: where it was found does not help.
         text = str(error) if isinstance(error, NumbersError) else "".join(traceback.format_exception(error))
         _say(f"\n## {name}: {FAILED}\n\n{text}")
 
-    def close(self, *, summary: bool, profile: str = "") -> int:
+    def close(self, *, summary: bool) -> int:
         """Write summary and page if asked to, report missing data, and return the exit code."""
-        import pandas as pd
-
         found = [entry.findings for entry in self._entries]
         if found and all(one is not None and _nothing_stored(one) for one in found):
             _say("\nNo results are stored for this command, so nothing was written; task=run computes them.")
-            self._say_profiles(profile)
+            self._say_runs()
             return 1
         if summary:
-            frame = pd.DataFrame(self._lines, columns=["experiment", "status", *VERDICTS])
-            written = write_summary(frame, self._page(profile), self._folder)
-            _say(f"\n# Reported and reproduced\n\n{markdown(Table('', frame))}\n")
-            _say_files(written)
+            self._summarise()
         missing = {name: reason for one in found if one for name, reason in one.missing.items()}
         if missing:
             _say(f"\nData that is not available ({WAY_OUT}):")
             for name, reason in missing.items():
                 _say(f"  {name}: {reason.removesuffix('; ' + WAY_OUT)}")
-        self._say_profiles(profile)
+        if any(record.status == "missing" for one in found if one for record in one.records):
+            self._say_runs()
         return 1 if any(one is None or one.failures for one in found) else 0
 
-    def _keep(
-        self, name: str, status: str, short: str, judgements: Sequence[Judgement], findings: Findings | None
-    ) -> None:
-        """Keep an experiment for the summary, and with a short status for the page."""
-        self._lines.append({"experiment": name, "status": status, **_counts(judgements)})
+    def _keep(self, name: str, status: str, judgements: Sequence[Judgement], findings: Findings | None) -> Entry:
         about = self._catalogue.about("experiment", name) if name in self._catalogue.names("experiment") else ""
-        self._entries.append(Entry(name, short, about, judgements, findings))
+        entry = Entry(name, status, about, judgements, findings)
+        self._entries.append(entry)
+        return entry
 
-    def _page(self, profile: str) -> str:
-        families = dict.fromkeys(entry.name.split("/")[0] for entry in self._entries)
-        known = self._literature.papers
-        papers = {family: known.get(family) or Paper(title=family, citation=family) for family in families}
-        return render_page(self._entries, papers, self._folder, profile=profile)
+    def _summarise(self) -> None:
+        by_name = {entry.name: entry for entry in self._entries}
+        entries = [by_name[name] for name in self._literature.in_order(by_name)]
+        lines = [
+            {
+                "experiment": entry.name,
+                "table": self._literature.table(entry.name) or "beyond the papers",
+                "status": ": ".join(filter(None, [entry.status, self._errors.get(entry.name)])),
+                **tally(entry.judgements),
+            }
+            for entry in entries
+        ]
+        table = Table.of("Reported and reproduced", lines, ["experiment", "table", "status", *COLUMNS])
+        make_run(self._folder, self._profile)
+        page = render_page(entries, self._literature, self._folder, run=self._folder.name, profile=self._profile)
+        written = write_summary(table, page, self._folder, self._suffix)
+        _say(f"\n# {table.title}\n\n{markdown(table)}\n")
+        _say_files(written)
 
-    def _say_profiles(self, asked: str) -> None:
-        """Name the profiles for which jobs are stored; if unknown and jobs are missing, those that may have them."""
-        for profile, names in self._of_other_profiles.items():
-            about = f"jobs of {', '.join(names)} are stored for profile={profile}"
-            _say(f"\nThis is profile={asked}, but {about}: add profile={profile} to report those.")
-        records = [record for entry in self._entries if entry.findings for record in entry.findings.records]
-        if not self._of_other_profiles and any(record.status == "missing" for record in records):
-            other = ", ".join(f"profile={name}" for name in self._catalogue.names("profile") if name != asked)
-            _say(f"\nJobs are missing for profile={asked}; if they ran with another profile, add it: {other}.")
+    def _say_runs(self) -> None:
+        """Name the profiles of the other runs here, for which jobs may be stored."""
+        root = self._folder.parent
+        for name in runs_in(root):
+            profile = profile_of(root / name)
+            if profile != self._profile:
+                _say(f"\nThis is profile={self._profile}; the run {name} has profile={profile}: add profile={profile}.")
 
 
 def _nothing_stored(findings: Findings) -> bool:
@@ -129,15 +141,21 @@ def _status(findings: Findings) -> str:
     n_rows = len(findings.rows)
     counts = findings.rows["status"].value_counts()
     if counts.get("ok", 0) == n_rows:
-        return "complete"
+        return _COMPLETE
     if counts.get(NO_DATA, 0) == n_rows:
         return NO_DATA
     return ", ".join(f"{count} of {n_rows} jobs {status}" for status, count in counts.items())
 
 
-def _counts(judgements: Sequence[Judgement]) -> dict[str, int]:
-    found = [one.verdict for one in judgements]
-    return {verdict: found.count(verdict) for verdict in VERDICTS}
+def _headline(entry: Entry) -> str:
+    """Say in a line how the jobs went, unless all is well, and what was reproduced."""
+    attempted = any(one.verdict != NOT_ATTEMPTED for one in entry.judgements)
+    compared = in_words(entry.judgements) if attempted and not entry.altered else ""
+    if entry.status != _COMPLETE:
+        return "; ".join(filter(None, [entry.status, compared]))
+    if entry.altered:
+        return "complete, with other settings"
+    return compared or "complete, beyond the papers"
 
 
 def _say_files(paths: Sequence[Path]) -> None:

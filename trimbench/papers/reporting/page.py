@@ -1,30 +1,23 @@
-"""One HTML page with everything that was found; it needs no other file and no network."""
+"""The page of a run: what was reproduced, what differs and why, and every table and figure with its jobs."""
 
 from __future__ import annotations
 
-import base64
-import math
-import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
+from urllib.parse import quote
 
-from trimbench.papers.execution.provenance import provenance
 from trimbench.papers.reporting.figure_files import points_name
+from trimbench.papers.reporting.html import anchor, facts_of, render, table_part
 from trimbench.papers.reporting.job_list import as_ranges, job_list, rows_behind
-from trimbench.papers.reporting.tables import heading, printable, shown
-from trimbench.papers.reporting.verdicts import VERDICTS, Judgement
+from trimbench.papers.reporting.tables import asked, shown
+from trimbench.papers.reporting.tallies import PLURALS, in_words, tally
+from trimbench.papers.reporting.verdicts import VERDICTS, VERDICTS_ON, Judgement
 from trimbench.papers.reporting.whole_files import beside
-from trimbench.papers.study.reported import Paper
-from trimbench.papers.study.running import Findings
-from trimbench.papers.study.tables import Table
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
+from trimbench.papers.study.findings import Findings
+from trimbench.papers.study.reported import Literature, Paper
 
 # A part of the page as the template takes it.
 _Part: TypeAlias = Mapping[str, object]
@@ -40,140 +33,149 @@ class Entry:
     judgements: Sequence[Judgement]
     findings: Findings | None
 
+    @property
+    def altered(self) -> Sequence[str]:
+        """The settings that were changed, so that its numbers cannot be compared."""
+        return () if self.findings is None else self.findings.altered
 
-def render_page(entries: Sequence[Entry], papers: Mapping[str, Paper], folder: Path, *, profile: str) -> str:
-    """Return the page of several experiments, by family in the order of `papers`, with the pictures in `folder`."""
-    import jinja2
-    from markupsafe import Markup
 
-    room = files("trimbench.papers.reporting") / "page"
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.filters |= _FILTERS
-    # Style and script are our own; everything else on the page is escaped.
-    style, script = ((room / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    where = provenance()
-    facts = [
-        f"profile {profile}",
-        f"trimbench {where.get('trimbench', '')}".strip(),
-        f"written with commit {str(where.get('commit') or 'unknown')[:12]}",
-        f"Python {where.get('python', '')}".strip(),
-    ]
-    return environment.from_string((room / "page.html").read_text(encoding="utf-8")).render(
-        style=Markup(style),
-        script=Markup(script),
-        facts=facts,
+def render_page(entries: Sequence[Entry], literature: Literature, folder: Path, *, run: str, profile: str) -> str:
+    """Return the page of a run: papers and tables in their order, then the experiments beyond the papers.
+
+    The page is to be a file in `folder`; it links to the pictures and tables that it finds there.
+    """
+    by_name = {entry.name: entry for entry in entries}
+    ordered = [by_name[name] for name in literature.in_order(by_name)]
+    judged = [(entry, one) for entry in ordered if not entry.altered for one in entry.judgements]
+    reasons = list(dict.fromkeys(one.reason for _, one in judged if one.differs))
+    numbers = [_number(place, entry, one, literature, reasons) for place, (entry, one) in enumerate(judged)]
+    families = {entry.name.split("/")[0]: list[_Part]() for entry in ordered}
+    beyond: list[_Part] = []
+    for entry in ordered:
+        part = _experiment(entry, literature, folder, [one for one in numbers if one["experiment"] == entry.name])
+        (families[entry.name.split("/")[0]] if entry.judgements else beyond).append(part)
+    return render(
+        "run.html",
+        facts=facts_of(f"run {run}", f"profile {profile}"),
+        kinds=[(PLURALS[subject], verdicts) for subject, verdicts in VERDICTS_ON.items()],
         verdicts=VERDICTS,
-        numbers=[number for entry in entries for number in _numbers(entry)],
-        families=[_family(family, paper, entries, folder) for family, paper in papers.items()],
+        outcome=in_words([one for _, one in judged]),
+        papers=[_paper(family, literature, parts, judged) for family, parts in families.items() if parts],
+        beyond=beyond,
+        numbers=numbers,
+        reasons=_by_reason(reasons, numbers),
     )
 
 
-def _prose(text: str) -> Markup:
-    """Return text as HTML, with the parts between backticks as code."""
-    from markupsafe import Markup, escape
-
-    return Markup(re.sub(r"`+([^`]+)`+", r"<code>\1</code>", str(escape(text))))
-
-
-def _breakable(name: str) -> Markup:
-    """Return a name as HTML that may break after a slash or an underscore."""
-    from markupsafe import Markup, escape
-
-    return Markup(re.sub("([/_])", r"\1<wbr>", str(escape(name))))
-
-
-def _slug(name: str) -> str:
-    return name.replace(" ", "-").replace("/", "-")
-
-
-def _data(content: bytes, kind: str) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
-
-
-_FILTERS: dict[str, Callable[..., str]] = {
-    "slug": _slug,
-    "count": lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
-    "prose": _prose,
-    "breakable": _breakable,
-    "words": heading,
-    "ranges": as_ranges,
-    "csv": lambda frame: _data(frame.to_csv(index=False).encode(), "text/csv"),
-    # A browser saves a file under its name in the results folder, preceded by its family.
-    "file_of": lambda part, name: beside(Path(_slug(name)), part, ".csv").name,
-}
-
-
-def _numbers(entry: Entry) -> list[_Part]:
-    return [
-        {
-            "experiment": entry.name,
-            "reported": one.reported,
-            "ours": shown(one),
-            "verdict": one.verdict,
-            "reason": one.reason,
-            "jobs": _jobs_behind(entry, one),
-        }
-        for one in entry.judgements
-    ]
-
-
-def _jobs_behind(entry: Entry, judgement: Judgement) -> list[int]:
-    """Return the rows of the list of jobs that are behind a number."""
-    if entry.findings is None or judgement.number is None or judgement.verdict == "not attempted":
-        return []
-    return rows_behind(entry.findings, judgement.number.jobs)
-
-
-def _family(family: str, paper: Paper, entries: Sequence[Entry], folder: Path) -> _Part:
-    ours = [entry for entry in entries if entry.name.split("/")[0] == family]
+def _number(place: int, entry: Entry, one: Judgement, literature: Literature, reasons: Sequence[str]) -> _Part:
+    """Return one reported number, claim or time with its verdict, reason and jobs."""
+    found, number = entry.findings, one.number
+    known = found is not None and number is not None and one.verdict != "not attempted"
+    places = rows_behind(found, number.jobs) if known and found and number else []
     return {
-        "name": family,
-        "paper": paper,
-        "verdicts": [one.verdict for entry in ours for one in entry.judgements],
-        "experiments": [_experiment(entry, folder) for entry in ours],
+        "id": f"n{place}",
+        "experiment": entry.name,
+        "table": literature.table(entry.name) or entry.name,
+        "cell": one.reported.label,
+        "row": one.reported.row,
+        "quantity": one.reported.quantity,
+        "subject": one.reported.rule.subject,
+        "reported": asked(one.reported),
+        "source": one.reported.source,
+        "ours": shown(one),
+        "verdict": one.verdict,
+        "reason": one.reason,
+        "why": f"why-{reasons.index(one.reason)}" if one.differs else "",
+        "n_jobs": len(places),
+        "jobs": as_ranges(places),
     }
 
 
-def _experiment(entry: Entry, folder: Path) -> _Part:
-    about: dict[str, object] = {"name": entry.name, "status": entry.status, "about": entry.about}
+def _by_reason(reasons: Sequence[str], numbers: Sequence[_Part]) -> list[_Part]:
+    """Return the reasons for differences, each with the numbers that it explains, the most frequent first."""
+    groups: list[dict[str, object]] = []
+    for place, reason in enumerate(reasons):
+        ours = [number for number in numbers if number["why"] == f"why-{place}"]
+        groups.append({"id": f"why-{place}", "reason": reason, "numbers": ours, "count": len(ours)})
+    return sorted(groups, key=lambda group: -int(str(group["count"])))
+
+
+def _paper(
+    family: str, literature: Literature, parts: Sequence[_Part], judged: Sequence[tuple[Entry, Judgement]]
+) -> _Part:
+    ours = [one for entry, one in judged if entry.name.split("/")[0] == family]
+    paper = literature.papers.get(family) or Paper(title=family, citation=family)
+    return {"id": anchor(family), "paper": paper, "experiments": parts, "tally": tally(ours), "outcome": in_words(ours)}
+
+
+def _experiment(entry: Entry, literature: Literature, folder: Path, numbers: Sequence[_Part]) -> _Part:
+    compared = [] if entry.altered else entry.judgements
+    about: dict[str, object] = {
+        "id": anchor(entry.name),
+        "name": entry.name,
+        "table": literature.table(entry.name),
+        "status": "" if entry.status == "complete" else entry.status,
+        "about": entry.about,
+        "altered": entry.altered,
+        "n_reported": len(entry.judgements),
+        "tally": tally(compared),
+        "outcome": in_words(compared),
+        "side_by_side": _side_by_side(numbers),
+    }
     found = entry.findings
     if found is None:
-        return about | {"figures": (), "tables": (), "notes": (), "jobs": None}
+        return about | {"figures": (), "tables": (), "notes": (), "jobs": None, "provenance": ""}
+    stem = Path(found.stem)
+    tables = [table for table in found.outcome.tables if table.listed and len(table.frame)]
     return about | {
         "figures": _figures(found, folder),
-        "tables": [_table(table) for table in found.outcome.tables if table.listed and len(table.frame)],
+        "tables": [{**table_part(table), "file": _csv_of(stem, table.name, folder)} for table in tables],
         "notes": [*found.outcome.notes, *(f"Data not available: {reason}" for reason in found.missing.values())],
         "jobs": job_list(found),
+        "provenance": _link(beside(stem, "", ".json"), folder),
     }
+
+
+def _side_by_side(numbers: Sequence[_Part]) -> _Part:
+    """Return numbers in the shape of the paper's table: its columns, and for each row a number or None in each."""
+    columns = list(dict.fromkeys(number["quantity"] for number in numbers))
+    found = {(number["row"], number["quantity"]): number for number in numbers}
+    rows = dict.fromkeys(number["row"] for number in numbers)
+    return {"columns": columns, "rows": [(row, [found.get((row, column)) for column in columns]) for row in rows]}
+
+
+def _link(file: Path, folder: Path) -> str:
+    """Return the address of a file of the run; empty if there is none."""
+    return quote(file.as_posix(), safe="/,=") if (folder / file).is_file() else ""
+
+
+def _csv_of(stem: Path, part: str, folder: Path) -> str:
+    """Return the address of a table's file, which is the experiment's main one where it has no own."""
+    return _link(beside(stem, part or "table", ".csv"), folder) or _link(beside(stem, "", ".csv"), folder)
 
 
 def _figures(found: Findings, folder: Path) -> list[_Part]:
+    stem = Path(found.stem)
     figures: list[_Part] = []
     for figure in found.outcome.figures:
-        picture = beside(folder / found.name, figure.name, ".png")
-        if figure.points.empty or not picture.is_file():
+        pictures = [beside(stem, figure.name, ending) for ending in _SHOWN]
+        picture = next((one for one in pictures if (folder / one).is_file()), None)
+        if figure.points.empty or picture is None:
             continue
-        content = picture.read_bytes()
-        # Width and height are in the header of a PNG; with them, the page does not move while it loads.
-        width, height = struct.unpack(">II", content[16:24])
-        data = {"picture": _data(content, "image/png"), "width": width, "height": height}
-        figures.append({"title": figure.title, "points": figure.points, "part": points_name(figure), **data})
+        points = _link(beside(stem, points_name(figure), ".csv"), folder)
+        size = _size(folder / picture)
+        figures.append({"title": figure.title, "picture": _link(picture, folder), "size": size, "points": points})
     return figures
 
 
-def _table(table: Table) -> _Part:
-    texts = printable(table).to_numpy().tolist()
-    values = table.frame.astype(object).to_numpy().tolist()
-    return {
-        "title": table.title,
-        "part": table.name or "table",
-        "frame": table.frame,
-        "columns": [(column, table.frame[column].dtype.kind in "iuf") for column in table.frame],
-        "rows": [[*map(_cell, *row)] for row in zip(values, texts, strict=True)],
-    }
+# The formats that a browser shows as pictures.
+_SHOWN = (".png", ".svg")
 
 
-def _cell(value: object, text: str) -> _Part:
-    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-    known = number is not None and math.isfinite(number)
-    return {"text": text, "is_number": number is not None, "value": repr(number) if known else ""}
+def _size(picture: Path) -> tuple[int, int] | None:
+    """Return width and height from the header of a PNG; with them, a page does not move while it loads."""
+    if picture.suffix != ".png":
+        return None
+    with picture.open("rb") as file:
+        width, height = struct.unpack(">II", file.read(24)[16:])
+    return width, height

@@ -1,4 +1,4 @@
-"""Tables in Markdown and LaTeX, and tables of verdicts."""
+"""Tables as text and in Markdown, and tables of verdicts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 from tabulate import tabulate
 
 from trimbench.papers.reporting.verdicts import Judgement
+from trimbench.papers.study.reported import Reported
 from trimbench.papers.study.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# Signs that LaTeX lacks, or, for the bar, prints as another sign in its default encoding.
-_IN_LATEX = str.maketrans({"→": r"\ensuremath{\to}", "±": r"\ensuremath{\pm}", "–": "--", "|": r"\ensuremath{|}"})
 
 
 def printable(table: Table) -> pd.DataFrame:
@@ -35,12 +33,16 @@ def printable(table: Table) -> pd.DataFrame:
 def markdown(table: Table) -> str:
     """Return the table in Markdown."""
     frame = printable(table).map(_markdown_cell)
-    return _tabulated(frame.rename(columns=_markdown_cell), table, "github")
-
-
-def latex(table: Table) -> str:
-    """Return the table in LaTeX, for the package booktabs."""
-    return _tabulated(printable(table), table, "latex_booktabs").translate(_IN_LATEX)
+    numeric = [table.frame[column].dtype.kind in "iuf" for column in table.frame.columns]
+    return str(
+        tabulate(
+            frame.to_numpy().tolist(),
+            headers=[heading(_markdown_cell(column)) for column in frame.columns],
+            tablefmt="github",
+            disable_numparse=True,
+            colalign=["right" if is_number else "left" for is_number in numeric] if len(frame) else None,
+        )
+    )
 
 
 def heading(column: object) -> str:
@@ -53,50 +55,53 @@ def _markdown_cell(text: object) -> str:
     return " ".join(str(text).split()).replace("|", r"\|")
 
 
-def _tabulated(frame: pd.DataFrame, table: Table, style: str) -> str:
-    numeric = [table.frame[column].dtype.kind in "iuf" for column in table.frame.columns]
-    return str(
-        tabulate(
-            frame.to_numpy().tolist(),
-            headers=[heading(column) for column in frame.columns],
-            tablefmt=style,
-            disable_numparse=True,
-            colalign=["right" if is_number else "left" for is_number in numeric] if len(frame) else None,
-        )
-    )
-
-
-_COMPARISON = {"source": "", "cell": "", "reported": "", "reproduced": ".6g", "verdict": "", "reason": ""}
+_COMPARISON = {
+    **{"source": "", "cell": "", "subject": "", "reported": "", "reproduced": ".6g"},
+    **{"verdict": "", "reason": ""},
+}
 _DIFFERENCES = ("cell", "reported", "reproduced", "reason")
 
 
 def comparison(judgements: Sequence[Judgement]) -> Table:
-    """Return reported beside reproduced numbers, one row each, with verdict and reason."""
+    """Return reported beside reproduced numbers, claims and times, one row each, with verdict and reason."""
     return Table.of("Reported beside reproduced", map(_line, judgements), _COMPARISON)
 
 
 def differences(judgements: Sequence[Judgement]) -> Table:
-    """Return the reproduced numbers that differ, with the reasons."""
-    lines = [_line(one) for one in judgements if one.verdict == "differs"]
+    """Return the numbers that differ, the claims that fail and the times that are longer, with the reasons."""
+    lines = [_line(one) for one in judgements if one.differs]
     columns = {column: _COMPARISON[column] for column in _DIFFERENCES}
     chosen = [{column: line[column] for column in columns} for line in lines]
     return Table.of("What differs, and why", chosen, columns, name="differences")
 
 
 def _line(one: Judgement) -> dict[str, object]:
-    reported = {"source": one.reported.source, "cell": one.reported.label, "reported": one.reported.printed}
-    return {**reported, "reproduced": one.value, "verdict": one.verdict, "reason": one.reason}
+    reported = one.reported
+    about = {"source": reported.source, "cell": reported.label, "subject": reported.rule.subject}
+    found = {"reported": reported.printed, "reproduced": one.value}
+    return {**about, **found, "verdict": one.verdict, "reason": one.reason}
 
 
 def side_by_side(judgements: Sequence[Judgement]) -> Table:
     """Return a comparison in the shape of the paper's table: a line for each row, a column for each quantity."""
     cells: dict[str, dict[str, str]] = {}
     for one in judgements:
-        remark = " (differs)" if one.verdict == "differs" else ""
-        cells.setdefault(one.reported.row, {})[one.reported.quantity] = f"{one.reported.printed} → {shown(one)}{remark}"
+        remark = f" ({one.verdict})" if one.differs else ""
+        text = f"{asked(one.reported)} → {shown(one)}{remark}"
+        cells.setdefault(one.reported.row, {})[one.reported.quantity] = text
     columns = list(dict.fromkeys(one.reported.quantity for one in judgements))
     lines = [{"row": row, **quantities} for row, quantities in cells.items()]
     return Table.of("Printed → reproduced", lines, ["row", *columns], name="reported")
+
+
+def asked(reported: Reported) -> str:
+    """Return what a paper reports: the printed digits of a number or a time, or what a claim asks of a number."""
+    rule = reported.rule
+    if rule.subject != "claim" or rule.kind in ("exact", "interval"):
+        return reported.printed
+    if rule.kind == "within":
+        return f"{reported.value:g} ± {rule.tolerance:g}"
+    return f"{'≤' if rule.kind == 'at_most' else '≥'} {reported.value:g}"
 
 
 def shown(judgement: Judgement) -> str:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import math
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from trimbench.papers.study.numbers import Number
-from trimbench.papers.study.reported import Reported
+from trimbench.papers.study.reported import Reported, Subject
 
-Verdict = Literal["exact", "within", "trend", "differs", "not attempted"]
+Verdict = Literal["exact", "within", "trend", "differs", "holds", "fails", "faster", "slower", "not attempted"]
 VERDICTS: tuple[Verdict, ...] = typing.get_args(Verdict)
+
+# The verdicts on each kind of statement besides "not attempted"; the last one is that on a difference.
+VERDICTS_ON: Mapping[Subject, tuple[Verdict, ...]] = {
+    "number": ("exact", "within", "trend", "differs"),
+    "claim": ("holds", "fails"),
+    "time": ("faster", "slower"),
+}
+DIFFERENCES = frozenset(verdicts[-1] for verdicts in VERDICTS_ON.values())
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,11 @@ class Judgement:
         """The reproduced number."""
         return None if self.number is None else self.number.value
 
+    @property
+    def differs(self) -> bool:
+        """Whether the number differs, the claim fails, or the time is longer."""
+        return self.verdict in DIFFERENCES
+
 
 def compare(reported: Sequence[Reported], numbers: Sequence[Number], absent: str = "") -> list[Judgement]:
     """Return the judgement on each reported number, in order; `absent` says why numbers are absent, if known."""
@@ -47,10 +60,34 @@ def judge(reported: Reported, number: Number | None, absent: str = "") -> Judgem
     if number is None or number.value is None or math.isnan(number.value):
         reason = absent or (number.reason if number else "") or "not computed in this run"
         return Judgement(reported, number, "not attempted", reason)
-    return Judgement(reported, number, *_verdict(reported, number, number.value))
+    found = _time(reported, number.value) if reported.rule.subject == "time" else _met(reported, number, number.value)
+    if found is None:
+        verdict = VERDICTS_ON[reported.rule.subject][-1]
+        return Judgement(reported, number, verdict, reported.rule.reason or "no reason is known")
+    if reported.rule.subject == "claim":
+        return Judgement(reported, number, "holds", _CLAIMED[found[0]])
+    return Judgement(reported, number, *found)
 
 
-def _verdict(reported: Reported, number: Number, ours: float) -> tuple[Verdict, str]:
+_CLAIMED: Mapping[Verdict, str] = {
+    "exact": "as the paper says",
+    "within": "as the paper says, within the declared tolerance",
+    "trend": "on the side that the paper claims",
+}
+
+
+def _time(reported: Reported, ours: float) -> tuple[Verdict, str] | None:
+    if ours > reported.value:
+        return None
+    printed = math.isfinite(reported.value)
+    return (
+        "faster",
+        "less time than printed, on another machine" if printed else "finished where the printed run did not",
+    )
+
+
+def _met(reported: Reported, number: Number, ours: float) -> tuple[Verdict, str] | None:
+    """Return how the number meets its rule; None if it does not."""
     rule, value = reported.rule, reported.value
     interval = number.interval if rule.kind == "interval" else None
     if interval is not None and interval.kind != "prediction":
@@ -65,4 +102,4 @@ def _verdict(reported: Reported, number: Number, ours: float) -> tuple[Verdict, 
         return "trend", "below the printed number" if math.isfinite(value) else "finished where the printed run did not"
     if rule.kind == "at_least" and ours >= value:
         return "trend", "above the printed number"
-    return "differs", rule.reason or "no reason is known"
+    return None

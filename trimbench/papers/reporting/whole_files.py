@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trimbench.papers.execution.temporary import temporary_name
 
@@ -21,8 +21,10 @@ def beside(stem: Path, part: str, ending: str) -> Path:
 
 
 def write_csv(frame: pd.DataFrame, path: Path) -> Path:
-    """Write a table without its index, and return its path."""
-    return write(path, lambda temporary: frame.to_csv(temporary, index=False, encoding="utf-8"))
+    """Write a table without its index, compressed if the name ends with ``.gz``, and return its path."""
+    # Without the time of writing, the same table gives the same bytes.
+    packed: Any = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
+    return write(path, lambda temporary: frame.to_csv(temporary, index=False, encoding="utf-8", compression=packed))
 
 
 def write_text(text: str, path: Path) -> Path:

@@ -12,6 +12,7 @@ from trimbench.papers.execution.job import Job
 from trimbench.papers.study.inputs import Input
 
 Label = str | int | float | bool | None
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Cell:
 
 def _plain(value: object, inputs: dict[str, Input]) -> Any:
     """Return a value without dataclasses, and collect the inputs in it by group and name."""
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, Input):
         inputs[f"{value.group}/{value.name}"] = value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -47,6 +50,8 @@ def _plain(value: object, inputs: dict[str, Input]) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(item, inputs) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
+        if _SCALARS.issuperset(map(type, value)):  # in one step: a split may name thousands of rows
+            return list(value)
         return [_plain(item, inputs) for item in value]
     return value
 

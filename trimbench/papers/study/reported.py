@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import typing
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal, InvalidOperation
 from difflib import get_close_matches
@@ -13,6 +14,10 @@ from typing import Literal
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.study.numbers import Number
 from trimbench.papers.validation import ConfigurationError, settings, unknown, validated
+
+# The kinds of statements that a paper makes.
+Subject = Literal["number", "claim", "time"]
+SUBJECTS: tuple[Subject, ...] = typing.get_args(Subject)
 
 _TIMEOUT = "timeout"
 # Enough digits for every float in full.
@@ -31,13 +36,21 @@ class Rule:
         on that side of the printed number, in the paper's own direction of better.
     tolerance : float
         For "within", in units of the number.
+    subject : str
+        What is compared: a "number" that the paper prints, a "claim" that it makes in words or pictures and that a
+        number stands for here, or a "time" that it measured on its own machine, for which the rule must be "at_most".
     reason : str
         Why a difference is to be expected, as far as it is known.
     """
 
     kind: Literal["exact", "within", "interval", "at_most", "at_least"]
     tolerance: float = 0.0
+    subject: Subject = "number"
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.subject == "time" and self.kind != "at_most":
+            raise ConfigurationError(f"the rule of a time must be of the kind 'at_most', got {self.kind!r}")
 
 
 @dataclass(frozen=True)
@@ -90,11 +103,13 @@ def _is_number(text: str) -> bool:
 class Paper:
     """A paper whose numbers are reproduced.
 
-    `review` answers the questions of a report on a reproduction: its scope, what was easy, what was difficult.
+    `review` answers the questions of a report on a reproduction: its scope, what was easy, what was difficult. Papers
+    are shown by `place`.
     """
 
     title: str
     citation: str
+    place: int = 0
     review: dict[str, str] = field(default_factory=dict)
 
 
@@ -109,12 +124,15 @@ class ReportedExperiment:
         Digits are quoted text, because a number would lose its final zeros.
     reasons : dict from the first word of a row to a reason
         For rules that have none themselves.
+    table : str
+        What the paper calls its table or figure, for example ``Table 6``.
     """
 
     source: str
     rules: dict[str, Rule]
     numbers: dict[str, dict[str, str]]
     reasons: dict[str, str] = field(default_factory=dict)
+    table: str = ""
 
     def __post_init__(self) -> None:
         for row, numbers in self.numbers.items():
@@ -137,7 +155,10 @@ class ReportedExperiment:
 
 @dataclass(frozen=True)
 class Literature:
-    """All papers by family, and the printed numbers of all experiments."""
+    """All papers by family, and the printed numbers of all experiments, both in the order in which they are shown.
+
+    The experiments of a paper are in the order of its file, which is that of the paper.
+    """
 
     papers: Mapping[str, Paper]
     experiments: Mapping[str, ReportedExperiment]
@@ -152,7 +173,30 @@ class Literature:
             papers[family] = validated(Paper, about, f"reported/{family}: paper")
             for name, entry in content.items():
                 experiments[name] = validated(ReportedExperiment, entry, f"reported numbers of {name}")
-        return cls(papers, experiments)
+        return cls(dict(sorted(papers.items(), key=lambda item: item[1].place)), experiments)
+
+    def in_order(self, names: Iterable[str]) -> list[str]:
+        """Return names of experiments as papers and tables follow each other.
+
+        Experiments for which a paper reports nothing come after those of their family, and other families last, by
+        name.
+        """
+        families, tables = list(self.papers), list(self.experiments)
+
+        def place(name: str) -> tuple[int, int, str]:
+            family = name.split("/")[0]
+            return (
+                families.index(family) if family in families else len(families),
+                tables.index(name) if name in tables else len(tables),
+                name,
+            )
+
+        return sorted(names, key=place)
+
+    def table(self, experiment: str) -> str:
+        """Return what the paper calls the table or figure of an experiment; empty where it reports nothing."""
+        found = self.experiments.get(experiment)
+        return found.table or experiment if found else ""
 
     def reported(self, experiment: str) -> list[Reported]:
         """Return the printed numbers of an experiment; none where a paper has none."""

@@ -33,7 +33,7 @@ const makeSortable = (head) => {
 // Lists of jobs that show only the rows behind one number.
 const chosen = new Map();
 const filter = (name) => {
-  const controls = [...document.querySelectorAll("input[data-filters]")].filter((c) => c.dataset.filters === name);
+  const controls = controlsOf(name);
   const words = controls.filter((c) => c.type === "search").flatMap((c) => c.value.toLowerCase().split(/\s+/).filter(Boolean));
   const hidden = new Set(controls.filter((c) => c.type === "checkbox" && !c.checked).map((c) => c.dataset.verdict));
   const only = chosen.get(name);
@@ -49,31 +49,37 @@ const filter = (name) => {
     if (count.dataset.counts === name) count.textContent = `${shown} of ${rows.length} ${rows.length === 1 ? "row" : "rows"}`;
   }
 };
+// On a phone each cell says which column it belongs to.
+const label = (table) => {
+  const names = [...table.tHead.rows[0].cells].map((head) => head.textContent);
+  for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, place) => (cell.dataset.label = names[place]));
+};
 // There may be thousands of jobs: their list is built when it is first opened.
 const fill = (details) => {
   const table = details.querySelector("table");
   if (table.tBodies[0].rows.length) return;
-  const { columns, rows } = JSON.parse(details.querySelector("script").textContent);
-  const numeric = columns.map((_, place) => rows.every((row) => row[place] === null || typeof row[place] === "number"));
-  columns.forEach((column, place) => {
+  const { length, columns } = JSON.parse(details.querySelector("script").textContent);
+  const content = ({ of, at }, place) => (at.length ? of[at[place]] : of.length === 1 ? of[0] : of[place]);
+  const numeric = columns.map(({ of }) => of.every((one) => one === null || typeof one === "number"));
+  columns.forEach(({ name }, place) => {
     const head = document.createElement("th");
-    head.textContent = column.replaceAll("_", " ");
+    head.textContent = name.replaceAll("_", " ");
     head.classList.toggle("number", numeric[place]);
     makeSortable(head);
     table.tHead.rows[0].append(head);
   });
-  const made = rows.map((cells, place) => {
+  const made = Array.from({ length }, (_, place) => {
     const row = document.createElement("tr");
     row.dataset.place = place;
-    cells.forEach((content, column) => {
+    columns.forEach((column, number) => {
       const cell = row.insertCell();
-      cell.classList.toggle("number", numeric[column]);
-      if (typeof content === "number") cell.dataset.value = content;
-      cell.textContent = columns[column] === "seconds" && content !== null ? content.toPrecision(3) : content ?? "–";
+      cell.classList.toggle("number", numeric[number]);
+      cell.textContent = content(column, place) ?? "–";
     });
     return row;
   });
   table.tBodies[0].append(...made);
+  label(table);
   filter(table.id);
 };
 const choose = (details, places, number) => {
@@ -93,7 +99,17 @@ const ranges = (text) =>
       return Array.from({ length: last - first + 1 }, (_, step) => first + step);
     }),
   );
+const controlsOf = (name) => [...document.querySelectorAll("input[data-filters]")].filter((c) => c.dataset.filters === name);
+// Show the numbers of one experiment with one verdict; all numbers without arguments.
+const select = (experiment = "", verdict = null) => {
+  for (const control of controlsOf("all-numbers")) {
+    if (control.type === "search") control.value = experiment;
+    else control.checked = !verdict || control.dataset.verdict === verdict;
+  }
+  filter("all-numbers");
+};
 document.querySelectorAll(".sortable th").forEach(makeSortable);
+document.querySelectorAll(".cards").forEach(label);
 for (const control of document.querySelectorAll("input[data-filters]")) {
   control.addEventListener("input", () => filter(control.dataset.filters));
 }
@@ -102,17 +118,28 @@ for (const details of document.querySelectorAll("details.jobs")) {
   details.addEventListener("toggle", () => fill(details));
   details.querySelector("button").addEventListener("click", () => choose(details, null, ""));
 }
-for (const link of document.querySelectorAll("a[data-jobs]")) {
+for (const link of document.querySelectorAll("a[data-experiment]")) {
+  link.addEventListener("click", () => select(link.dataset.experiment, link.dataset.verdict));
+}
+for (const link of document.querySelectorAll("a[data-jobs], a[data-of]")) {
   link.addEventListener("click", () => {
     const details = document.getElementById(link.hash.slice(1));
-    choose(details, ranges(link.dataset.jobs), link.dataset.number);
-    details.open = true;
+    const { jobs, number } = (link.dataset.of ? document.querySelector(`#${link.dataset.of} a[data-jobs]`) : link).dataset;
+    choose(details, ranges(jobs), number);
   });
 }
-// A link to a closed list of jobs opens it.
-const unfold = () => {
-  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+// A link opens the list of jobs that it leads to, and shows the number that it leads to even if it is filtered away.
+const reveal = (hash) => {
+  const target = hash && document.getElementById(decodeURIComponent(hash.slice(1)));
   if (target instanceof HTMLDetailsElement) target.open = true;
+  if (target instanceof HTMLTableRowElement && target.hidden) {
+    select();
+    target.scrollIntoView();
+  }
 };
-addEventListener("hashchange", unfold);
-unfold();
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href^='#']");
+  if (link) reveal(link.hash);
+});
+addEventListener("hashchange", () => reveal(location.hash));
+reveal(location.hash);

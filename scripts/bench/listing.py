@@ -1,0 +1,68 @@
+"""Time ``task=list`` with 2,000 and with 20,000 stored records, of three kilobytes each. Takes about two minutes.
+
+The records are made up, the jobs are those of all experiments with so many random masks that there are enough of them.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import hydra
+
+from trimbench.papers.commands.invocation import SHARED_KEYS
+from trimbench.papers.configuration import Catalogue, configuration_folder, plain
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.provenance import provenance
+from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.planning import make_experiment
+
+# Number of records: profile, and random masks of the small data sets.
+SETTINGS = {2_000: ("quick", 22), 20_000: ("paper", 220)}
+LIMITS = {2_000: 2.0, 20_000: 10.0}
+REPETITIONS = 5
+
+
+def planned(words: list[str]) -> list[Job]:
+    """Return the jobs of all experiments, each once."""
+    catalogue = Catalogue((configuration_folder(),))
+    inputs = Inputs(catalogue, Cache.from_environment())
+    jobs: dict[str, Job] = {}
+    with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
+        for name in catalogue.names("experiment"):
+            values = plain(hydra.compose("config", overrides=[*words, f"experiment={name}"]))
+            cells = make_experiment(name, values, SHARED_KEYS).cells(inputs)
+            jobs |= {cell.job.key: cell.job for cell in cells}
+    return list(jobs.values())
+
+
+def seconds_of(command: list[str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    result: dict[str, Json] = {f"method_{n}/measure": n / 7 for n in range(50)}
+    for n_records, (profile, masks) in SETTINGS.items():
+        words = [f"profile={profile}", f"profile.mask_repetitions_small={masks}"]
+        jobs = planned(words)[:n_records]
+        with tempfile.TemporaryDirectory() as folder:
+            store = JobStore(Path(folder) / "jobs")
+            for job in jobs:
+                store.put(Record(job, "ok", result, None, 0.1, provenance()))
+            command = [sys.executable, "-m", "trimbench", "task=list", f"results={folder}", *words]
+            taken = statistics.median(seconds_of(command) for _ in range(REPETITIONS))
+        limit = f"(limit {LIMITS[n_records]:g} s)"
+        print(f"{f'trimbench task=list, {len(jobs):,} records':<60} {taken:8.2f} s {limit}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

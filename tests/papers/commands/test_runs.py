@@ -1,0 +1,129 @@
+"""Runs: their names and folders, and the published one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trimbench.papers.commands import cli, publishing
+from trimbench.papers.configuration import configuration_folder
+from trimbench.papers.execution.provenance import provenance
+from trimbench.papers.reporting import files
+
+from ..command_line import T4, Command, results
+
+QUICKLY = (T4, "executor=serial")
+
+
+def test_a_run_has_a_name_and_a_folder(command: Command, tmp_path: Path) -> None:
+    command(*QUICKLY, code=0)
+    command(*QUICKLY, "run=mine", code=0)
+    one, other = (results(tmp_path / "results" / run) for run in ("quick", "mine"))
+    assert "trimming/table4.csv" in one
+    assert one == other
+    assert len(list((tmp_path / "results/jobs").rglob("*.json"))) == 1, "all runs share one store"
+
+
+def test_settings_never_share_a_file(command: Command, tmp_path: Path) -> None:
+    command(*QUICKLY, code=0)
+    before = results(tmp_path / "results")
+    command(*QUICKLY, "threshold=0.4", code=0)
+    command(*QUICKLY, "threshold=0.45", "seed=3", code=0)
+    after = results(tmp_path / "results")
+    assert {name: after[name] for name in before} == before
+    names = {Path(name).name.removesuffix(".md") for name in after if name.endswith(".md")}
+    assert names == {"table4", "table4,threshold=0.4", "table4,threshold=0.45,seed=3"}
+
+
+def test_git_does_not_see_a_run(command: Command, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    shutil.copyfile(configuration_folder().parent / ".gitignore", tmp_path / ".gitignore")
+    subprocess.run(["git", "-C", str(tmp_path), "add", "-A"], check=True)
+    command(*QUICKLY, code=0)
+    command("-m", *QUICKLY, "threshold=0.4,0.45", code=0)
+    seen = subprocess.run(["git", "-C", str(tmp_path), "status", "--porcelain"], check=True, capture_output=True)
+    assert seen.stdout == b"A  .gitignore\n"
+
+
+def test_a_run_has_one_profile(command: Command) -> None:
+    command(*QUICKLY, "run=mine", code=0)
+    answer = command(*QUICKLY, "run=mine", "profile=paper", code=2)
+    assert answer.err == (
+        "run must have one profile: 'mine' has profile=quick, got profile=paper; add profile=quick, or name another "
+        "run\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["published", "jobs", "sweeps", "plots", "a/b", "'..'", "'a b'", "-x", "'ä'"])
+def test_a_run_must_not_be_named_like_anything_else(command: Command, tmp_path: Path, name: str) -> None:
+    answer = command(*QUICKLY, f"run={name}", code=2)
+    assert "run must " in answer.err
+    assert not (tmp_path / "results").exists()
+
+
+# --- publishing
+
+
+@pytest.fixture
+def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the program takes for its commit, with a configuration of one experiment."""
+    folder = tmp_path / "conf"
+    shutil.copytree(configuration_folder(), folder)
+    kept = (folder / "experiment/trimming/table4.yaml").read_text()
+    shutil.rmtree(folder / "experiment")
+    (folder / "experiment/trimming").mkdir(parents=True)
+    (folder / "experiment/trimming/table4.yaml").write_text(kept)
+    monkeypatch.setattr(cli, "configuration_folder", lambda: folder)
+    state = {**provenance(), "commit": "a" * 40, "dirty": False}
+    for module in (publishing, files):
+        monkeypatch.setattr(module, "provenance", lambda: dict(state))
+    return state
+
+
+def test_a_run_is_published_whole(command: Command, commit: dict[str, Any], tmp_path: Path) -> None:
+    command("executor=serial", code=0)
+    command(*QUICKLY, "threshold=0.4", code=0)
+    command("-m", *QUICKLY, "threshold=0.4,0.45", code=0)
+    old = tmp_path / "results/published/old.md"
+    old.parent.mkdir()
+    old.write_text("an earlier outcome")
+    answer = command("task=publish", "run=quick", code=0)
+    assert answer.out.endswith("are now in results/published; commit them.\n")
+    published, run = tmp_path / "results/published", tmp_path / "results/quick"
+    names = {path.relative_to(published).as_posix() for path in published.rglob("*") if path.is_file()}
+    assert names >= {"index.html", "summary.csv", "run.json", "trimming/table4.json", "trimming/table4.csv"}
+    assert all((published / name).read_bytes() == (run / name).read_bytes() for name in names)
+    assert not [name for name in names if "," in name or "sweeps" in name or ".gitignore" in name or "old" in name]
+    assert json.loads((published / "run.json").read_text()) == {"profile": "quick"}
+    assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["jobs", "published", "quick"]
+
+
+def test_only_what_this_commit_has_written_is_published(
+    command: Command, commit: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*words: str) -> str:
+        answer = command("task=publish", *words, code=2)
+        assert not (tmp_path / "results/published").exists()
+        return answer.err
+
+    assert "no run has written to 'results' yet" in refused("run=quick")
+    command(*QUICKLY, "run=mine", code=0)
+    assert "run must be one of mine, got 'quick'" in refused("run=quick")
+    assert "run must have a page of all experiments, got no index.html; write it again with" in refused("run=mine")
+    command("executor=serial", "run=mine", code=0)
+    assert "run must be another one than 'published'" in command("task=publish", "run=published", code=2).err
+    commit["dirty"] = True
+    assert "needs a clean commit of trimbench, got changes that are not committed" in refused("run=mine")
+    commit.update(dirty=False, commit="b" * 40)
+    wanted = "run must be written by the present commit bbbbbbbbbbbb, got trimming/table4 of aaaaaaaaaaaa; write"
+    assert wanted in refused("run=mine")
+    command("task=report", "run=mine", code=0)
+    monkeypatch.setattr(publishing, "_MOST_MEGABYTES", 0.001)
+    assert "a published run must take at most 0.001 MB, got 0." in refused("run=mine")
+    (tmp_path / "results/mine/trimming/table4.json").unlink()
+    assert "run must have all experiments, got none for trimming/table4" in refused("run=mine")

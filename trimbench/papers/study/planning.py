@@ -1,0 +1,193 @@
+"""Plan an experiment: make it from its configuration, make its cells, and fetch their data."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from trimbench.papers.data.availability import is_here, obstacle
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.declaration import DatasetDeclaration
+from trimbench.papers.data.errors import DataUnavailable, DeclarationError, FactsMismatch
+from trimbench.papers.data.sources import Declaration, load_dataset, network_paths
+from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.executors import Executor
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.study.cells import Cell
+from trimbench.papers.study.findings import NO_DATA, Findings
+from trimbench.papers.study.inputs import Input, Inputs
+from trimbench.papers.study.outcome import Experiment
+from trimbench.papers.study.reported import Reported, check_numbers
+from trimbench.papers.validation import ConfigurationError, validated
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Keys of an experiment's file that are not settings: its class, and the changes with which it runs in seconds.
+_NOT_SETTINGS = ("runner", "smoke_test")
+
+
+def make_experiment(name: str, values: Mapping[str, Json], shared: Sequence[str]) -> Experiment:
+    """Return the experiment that a configuration describes: ``runner`` ("module:class"), and the keys of that class.
+
+    Of the keys that all experiments share, this one gets those that its class has. Raises ConfigurationError if the
+    class does not exist, or a key or value is wrong.
+    """
+    runner = str(values.get("runner"))
+    module, _, class_name = runner.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), class_name)
+        names = {field.name for field in dataclasses.fields(found)}
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f"experiment {name}: runner must be 'module:class' of an experiment, got {runner!r} ({error})"
+        ) from error
+    own = {key: value for key, value in values.items() if key in names or key not in (*_NOT_SETTINGS, *shared)}
+    experiment: Experiment = validated(found, own, f"experiment {name}")
+    return experiment
+
+
+def fetch(declaration: Declaration, cache: Cache) -> None:
+    """Download data unless it is in a cache, and verify that it is what was declared.
+
+    Raises DataUnavailable if it can be neither read nor downloaded, DeclarationError or FactsMismatch if it is not what
+    was declared.
+    """
+    try:
+        if isinstance(declaration, DatasetDeclaration):
+            load_dataset(declaration, cache)
+        else:
+            network_paths(declaration, cache)
+    except (DataUnavailable, DeclarationError, OSError) as error:
+        blocked = obstacle(declaration, cache)
+        if blocked or isinstance(error, OSError):
+            raise DataUnavailable(blocked or str(error)) from error
+        raise
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What every experiment of a run shares: the data, the store of finished jobs, and the executor of the others."""
+
+    inputs: Inputs
+    store: JobStore
+    executor: Executor
+    cache_mode: str
+    # Why data is not available, by group and name; empty for what is.
+    checked: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def obstacle(self, found: Input) -> str:
+        """Return why the data of an input is not available, after an attempt to fetch it; empty if it is."""
+        place = found.group, found.name
+        if place not in self.checked:
+            self.checked[place] = self._fetched(found.declaration)
+        return self.checked[place]
+
+    def stored(self, cells: Sequence[Cell]) -> dict[str, float]:
+        """Return the seconds of the stored successes among the jobs of some cells, by key."""
+        found = {cell.job.key: self.store.glance(cell.job) for cell in cells}
+        return {key: one.seconds for key, one in found.items() if one is not None and one.ok}
+
+    def _fetched(self, declaration: Declaration) -> str:
+        # Reading a table takes long, and each job verifies it anyway; hashing a network's files takes no time.
+        if isinstance(declaration, DatasetDeclaration) and is_here(declaration, self.inputs.cache):
+            return ""
+        try:
+            fetch(declaration, self.inputs.cache)
+        except (DataUnavailable, FactsMismatch) as error:
+            return str(error)
+        return ""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """An experiment before its jobs run.
+
+    Attributes
+    ----------
+    settings : mapping
+        The resolved configuration.
+    reported : sequence of Reported
+        The printed numbers that it reproduces.
+    cells : sequence of Cell
+    missing : mapping from the name of a data set or network to the reason why it is not available
+    jobs : sequence of Job
+        Those that are stored, and those whose data is available.
+    done : mapping from keys of jobs to seconds
+        What the stored successes took.
+    altered, stem
+        As in `Findings`.
+    """
+
+    name: str
+    settings: Mapping[str, Json]
+    experiment: Experiment
+    reported: Sequence[Reported]
+    cells: Sequence[Cell]
+    missing: Mapping[str, str]
+    jobs: Sequence[Job]
+    done: Mapping[str, float]
+    altered: tuple[str, ...]
+    stem: str
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        settings: Mapping[str, Json],
+        experiment: Experiment,
+        reported: Sequence[Reported],
+        where: Surroundings,
+        *,
+        altered: Sequence[str] = (),
+        stem: str = "",
+    ) -> Plan:
+        """Plan an experiment: make its cells, and fetch the data of those that are not stored."""
+        cells = experiment.cells(where.inputs)
+        # Stored results need no data, which may be on another machine.
+        stored = where.stored(cells) if where.cache_mode == "default" else {}
+        wanted = [] if where.cache_mode == "only" else [cell for cell in cells if cell.job.key not in stored]
+        needs = {(found.group, found.name): found for cell in wanted for found in cell.inputs}
+        missing = {found.name: reason for found in needs.values() if (reason := where.obstacle(found))}
+        jobs = [
+            cell.job
+            for cell in cells
+            if cell.job.key in stored or not any(found.name in missing for found in cell.inputs)
+        ]
+        return cls(name, settings, experiment, reported, cells, missing, jobs, stored, tuple(altered), stem or name)
+
+    def findings(self, records: Mapping[str, Record]) -> Findings:
+        """Return what the experiment found; `records` has those of its jobs, by key.
+
+        Raises NumbersError if the experiment gives a number that is not reported, or leaves out one that is. With
+        altered settings, its numbers are not checked.
+        """
+        own = [records[job.key] for job in self.jobs]
+        rows = _rows(self.cells, {record.job.key: record for record in own}, self.missing)
+        outcome = self.experiment.outcome(rows)
+        # A user's own experiment has no reported numbers.
+        if self.reported and not self.altered:
+            check_numbers(self.reported, outcome.numbers, complete=bool((rows["status"] == "ok").all()))
+        labels = tuple(dict.fromkeys(label for cell in self.cells for label in cell.labels))
+        return Findings(self.name, self.settings, rows, outcome, own, self.missing, self.altered, labels, self.stem)
+
+
+def _rows(cells: Sequence[Cell], records: Mapping[str, Record], missing: Mapping[str, str]) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = []
+    for cell in cells:
+        row: dict[str, Json] = dict(cell.labels)
+        record = records.get(cell.job.key)
+        if record is None:
+            row |= {"status": NO_DATA, "error": next(missing[i.name] for i in cell.inputs if i.name in missing)}
+        else:
+            row |= {"status": record.status, "error": record.error, "seconds": record.seconds}
+            row |= record.result or {}
+        row["job"] = cell.job.key
+        rows.append(row)
+    return pd.DataFrame(rows)

@@ -29,18 +29,36 @@ make_environment() {
         fi
         python=3.12
     fi
-    echo "Making the environment $folder (once) ..." >&2
     rm -rf "$folder"
+    # A terminal gets the progress of uv or pip, a log only what goes wrong.
+    local quiet=--quiet started=$SECONDS
+    if [[ -t 2 ]]; then quiet=; fi
+    echo "Making the environment $folder, once: $(grep -c '==' "$lock") packages, about 0.4 GB to download and 1.5 GB on disk." >&2
+    echo "This takes one to three minutes, more over a slow network." >&2
     if command -v uv >/dev/null; then
-        uv venv --quiet --python "$python" "$folder"
-        uv pip install --quiet --python "$folder/bin/python" --require-hashes -r "$lock"
-        uv pip install --quiet --python "$folder/bin/python" --no-deps --no-build-isolation --editable .
+        local install=(uv pip install $quiet --python "$folder/bin/python")
+        make_step 1 "an empty environment, by uv" uv venv $quiet --python "$python" "$folder" || return
     else
-        "$python" -m venv "$folder"
-        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
-        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+        local install=("$folder/bin/python" -m pip install $quiet --disable-pip-version-check)
+        make_step 1 "an empty environment of $python" "$python" -m venv "$folder" || return
     fi
+    make_step 2 "the packages of $lock" "${install[@]}" --require-hashes -r "$lock" || return
+    make_step 3 "trimbench itself" "${install[@]}" --no-deps --no-build-isolation --editable . || return
     cp pyproject.toml "$folder/installed.toml"
     echo "$PWD" > "$folder/installed.place"
     cp "$lock" "$folder/installed.lock"
+    echo "The environment is ready after $((SECONDS - started)) s." >&2
+}
+
+# make_step NUMBER WHAT COMMAND...: run one of the three steps, and say what to do if it fails.
+make_step() {
+    local number=$1 what=$2
+    shift 2
+    echo "  $number of 3: $what" >&2
+    # What the command prints is progress: standard output belongs to the results.
+    if ! "$@" >&2; then
+        echo "Step $number of 3 failed ($what); the message above says why. Check the network and the space on the disk," >&2
+        echo "then run the same command again: it starts afresh. TRIMBENCH_PYTHON=/path/to/python chooses another Python." >&2
+        return 1
+    fi
 }

@@ -1,8 +1,8 @@
 """Write what ``task=list`` and the progress of a run expect: the seconds of a job by experiment and function.
 
-``scripts/bench/run cost results quick`` takes the run ``quick`` and its records in ``results/jobs`` and writes the means
-to ``conf/cost/<profile>.yaml``, by the profile that the run had; other experiments in that file stay. Take a run that
-found nothing stored: the first job of a data set pays for what all others use.
+``scripts/bench/run cost results quick`` takes the run ``quick`` and its records in ``results/jobs``, and writes the
+means to ``conf/cost/<profile>.yaml``, by the profile that the run had; other experiments in that file stay. Take a run
+that found nothing stored: the first job of a data set pays for what all others use.
 """
 
 from __future__ import annotations

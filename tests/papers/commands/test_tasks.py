@@ -6,10 +6,13 @@ import re
 import shutil
 from hashlib import sha256
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
 from trimbench.papers.configuration import configuration_folder
+from trimbench.papers.execution.cost import measured
+from trimbench.papers.execution.progress import duration
 from trimbench.papers.trimming import table4
 
 from ..command_line import CURVE, PROJECT, SMALL, T4, T6, Command, results, table_of, write
@@ -58,6 +61,23 @@ def test_report_of_a_part(command: Command) -> None:
     summary = table_of("summary").set_index("experiment")
     assert summary.loc["trimming/table4", "status"] == "complete"
     assert summary.loc["trimming/table6", "not attempted"] == 45
+
+
+def test_a_run_says_how_long_it_will_take(command: Command) -> None:
+    per_job = measured(PROJECT, "quick")["trimming/breast_cancer"]["trim_learned"]
+    first = command(*SMALL, code=0)
+    assert f": 0 stored, 2 to run, about {duration(2 * per_job)} left\n" in first.err
+
+
+def test_costs_are_measured_from_the_records_of_a_run(command: Command, tmp_path: Path) -> None:
+    bench = run_path(str(configuration_folder().parent / "scripts/bench/cost.py"))
+    command(T4, "executor=serial", code=0)
+    command(*SMALL, code=0)  # other settings than the profile's, which are in the names of its files
+    found = bench["costs_of"](tmp_path / "results/quick", bench["stored"](tmp_path / "results/jobs"))
+    assert {name: list(costs) for name, costs in found["quick"].items()} == {"trimming/table4": ["best_threshold"]}
+    assert 0 < found["quick"]["trimming/table4"]["best_threshold"] < 5
+    costs = {"a/b": {"f": 0.123456, "g": 20.9}}
+    assert bench["as_yaml"](costs) == "a/b: {f: 0.12, g: 21.0}\n"
 
 
 JOBS = r"\n\| [a-z_]+/\w+ +\| +(\d+) \|"

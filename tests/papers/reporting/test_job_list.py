@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import pandas as pd
 from hypothesis import given
@@ -46,6 +47,14 @@ def test_a_column_has_the_value_of_each_row(labels: list[Json]) -> None:
     found = findings(records=[record(number) for number in range(len(labels))])
     found.rows["cell"] = pd.Series(labels, dtype=object)
     assert list(map(repr, cells(job_list(found))["cell"])) == list(map(repr, labels))
+
+
+def test_thousands_of_jobs_take_little_space() -> None:
+    n_jobs = 1000
+    found = findings(records=[record(number) for number in range(n_jobs)])
+    found.rows["cell"] = [f"a long name of data set {number % 5}" for number in range(n_jobs)]
+    found.rows["seconds"] = [0.1 + number / 3 for number in range(n_jobs)]
+    assert len(json.dumps(job_list(found))) / n_jobs < 45
 
 
 @given(st.sets(st.integers(0, 60)))

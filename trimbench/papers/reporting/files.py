@@ -12,7 +12,8 @@ from trimbench.papers.execution.provenance import provenance
 from trimbench.papers.execution.temporary import remove_stale
 from trimbench.papers.reporting.figure_files import write_figures
 from trimbench.papers.reporting.figure_settings import FigureSettings
-from trimbench.papers.reporting.tables import comparison, differences, latex, markdown, side_by_side
+from trimbench.papers.reporting.latex import latex
+from trimbench.papers.reporting.tables import comparison, differences, markdown, side_by_side
 from trimbench.papers.reporting.verdicts import Judgement
 from trimbench.papers.reporting.whole_files import beside, write_csv, write_text
 from trimbench.papers.study.findings import Findings
@@ -119,7 +120,7 @@ def listed_in(about: Path) -> set[str]:
 
 def _label(findings: Findings, table: Table) -> str:
     """Return the name by which a LaTeX document refers to a table."""
-    return f"tab:{findings.name}_{table.name or 'table'}".replace("/", "_")
+    return f"tab:{findings.name}-{table.name or 'table'}"
 
 
 def _page(findings: Findings, tables: Sequence[Table], files: Sequence[str]) -> str:

@@ -24,8 +24,8 @@ _GROUPS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (  # selections of features
         ("trimming", "ECA-trim", "MAA", "highest ECA", "expected agreement (ECA)"),
         ("information gain", "information gain, same T", "FS-SDD", "MPA"),
-        ("greedy accuracy", "highest accuracy", "accuracy on test rows"),
-        ("joint information gain, best T'", "joint information gain"),
+        ("greedy accuracy", "greedy accuracy, best T'", "highest accuracy", "accuracy on test rows"),
+        ("joint information gain, best T'", "agreement on test rows"),
         ("information gain, best T'",),
         ("Pareto frontier",),
         ("no feature",),

@@ -16,9 +16,10 @@ from trimbench.papers.reporting.figure_files import write_figures
 from trimbench.papers.reporting.figure_settings import FigureSettings
 from trimbench.papers.reporting.files import computed_with, flat, listed_in
 from trimbench.papers.reporting.html import count, facts_of, render, table_part
+from trimbench.papers.reporting.latex import latex
 from trimbench.papers.reporting.sweep_figures import sweep_figures
 from trimbench.papers.reporting.sweep_points import SweepPoint, experiments_of, in_words, joint_table, swept_keys
-from trimbench.papers.reporting.tables import latex, markdown
+from trimbench.papers.reporting.tables import markdown
 from trimbench.papers.reporting.whole_files import beside, write_csv, write_text
 from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.tables import Table
@@ -45,7 +46,7 @@ def write_sweep(points: Sequence[SweepPoint], folder: Path, figure: FigureSettin
     stem = folder / _NAME
     table = main_table(points)
     figures, remarks = sweep_figures(points)
-    notes = [*_failed(points), *remarks]
+    notes = [*notes_on(points), *remarks]
     pictures, descriptions = write_figures(figures, stem, figure)
     shown = _cut(table, _IN_TEXT)
     written = [
@@ -100,7 +101,7 @@ def _other_table(points: Sequence[SweepPoint], name: str) -> pd.DataFrame:
     return joint_table(points, frame_of)
 
 
-def _failed(points: Sequence[SweepPoint]) -> list[str]:
+def notes_on(points: Sequence[SweepPoint]) -> list[str]:
     """Return a note on each kind of failure."""
     n_failed = sum(bool(point.failures) for point in points)
     jobs = sum(found.failures for point in points for found in point.findings)

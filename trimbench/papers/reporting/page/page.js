@@ -126,17 +126,20 @@ for (const link of document.querySelectorAll("a[data-jobs], a[data-of]")) {
     const details = document.getElementById(link.hash.slice(1));
     const { jobs, number } = (link.dataset.of ? document.querySelector(`#${link.dataset.of} a[data-jobs]`) : link).dataset;
     choose(details, ranges(jobs), number);
-    details.open = true;
   });
 }
 // A link opens the list of jobs that it leads to, and shows the number that it leads to even if it is filtered away.
-const unfold = () => {
-  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+const reveal = (hash) => {
+  const target = hash && document.getElementById(decodeURIComponent(hash.slice(1)));
   if (target instanceof HTMLDetailsElement) target.open = true;
   if (target instanceof HTMLTableRowElement && target.hidden) {
     select();
     target.scrollIntoView();
   }
 };
-addEventListener("hashchange", unfold);
-unfold();
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[href^='#']");
+  if (link) reveal(link.hash);
+});
+addEventListener("hashchange", () => reveal(location.hash));
+reveal(location.hash);

@@ -45,13 +45,13 @@ def points(command: str) -> list[list[str]]:
     if "-m" not in words:
         return [words]
     words.remove("-m")
-    choices = [[word] if "[" in word else _choices(word) for word in words]
-    return [list(point) for point in itertools.product(*choices)]
+    return [list(point) for point in itertools.product(*map(_choices, words))]
 
 
 def _choices(word: str) -> list[str]:
     key, equals, values = word.partition("=")
-    return [f"{key}{equals}{value}" for value in values.split(",")]
+    # Commas inside a list do not separate values.
+    return [f"{key}{equals}{value}" for value in re.split(r",(?![^\[]*\])", values)]
 
 
 def follow(page: Path) -> list[tuple[int, str, str]]:

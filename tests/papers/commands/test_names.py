@@ -15,6 +15,7 @@ from trimbench.papers.commands.names import safe_name, settings_name
         (["threshold=0.4"], "threshold=0.4"),
         (["networks=[heart,voting]", "engine=sdd"], "networks=heart+voting,engine=sdd"),
         (["thresholds=[0.1]"], "thresholds=0.1"),
+        (["thresholds=[0.1, 0.2]"], "thresholds=0.1+0.2"),
     ],
 )
 def test_plain_settings_are_their_own_names(settings: list[str], name: str) -> None:

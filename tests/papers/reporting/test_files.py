@@ -59,7 +59,8 @@ def test_files_with_reported_numbers(tmp_path: Path) -> None:
     assert "| 0.3 → 0.3 |" in page
     assert "What differs" not in page
     assert page.endswith("## Notes\n\n- A note.\n")
-    assert r"\end{tabular}" in written[3].read_text(encoding="utf-8")
+    assert r"\label{tab:family/one-table}" in written[3].read_text(encoding="utf-8")
+    assert r"\caption{Printed \ensuremath{\to} reproduced}" in written[4].read_text(encoding="utf-8")
 
 
 def test_files_without_reported_numbers(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tables in Markdown and LaTeX, and tables of verdicts."""
+"""Tables as text and in Markdown, and tables of verdicts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.reporting.tables import asked, comparison, differences, latex, markdown, printable, side_by_side
+from trimbench.papers.reporting.latex import latex
+from trimbench.papers.reporting.tables import asked, comparison, differences, markdown, printable, side_by_side
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.study.tables import Table
 
@@ -45,28 +46,6 @@ def test_markdown() -> None:
     ]
 
 
-def test_latex_has_ascii_for_other_signs() -> None:
-    text = latex(table(pd.DataFrame({"P(x | c) ±": ["0.5 → 0.4", None]})))
-    assert text.isascii()
-    assert r"P(x \ensuremath{|} c) \ensuremath{\pm}" in text
-    assert r"0.5 \ensuremath{\to} 0.4" in text
-    assert "--" in text
-
-
-def test_latex() -> None:
-    text = latex(table(FRAME.rename(columns={"name": "the_name & more"}), share=".1%"))
-    assert [" ".join(line.split()) for line in text.splitlines()] == [
-        r"\begin{tabular}{lrr}",
-        r"\toprule",
-        r"the name \& more & share & n \\",
-        r"\midrule",
-        r"a\ensuremath{|}b & 25.0\% & 3 \\",
-        r"x\_y \& 50\% & -- & 4 \\",
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-
-
 text = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters="\\"), min_size=1, max_size=12)
 
 
@@ -84,8 +63,7 @@ def test_line_breaks_do_not_end_a_markdown_row() -> None:
 def test_empty_frames() -> None:
     without_rows = table(pd.DataFrame(columns=["a", "b"]))
     assert [cells(line) for line in markdown(without_rows).splitlines()[::2]] == [["a", "b"]]
-    assert latex(without_rows).splitlines()[-2:] == [r"\bottomrule", r"\end{tabular}"]
-    assert markdown(table(pd.DataFrame())) == latex(table(pd.DataFrame())) == ""
+    assert markdown(table(pd.DataFrame())) == ""
 
 
 NUMBERS = [
@@ -144,4 +122,4 @@ def test_a_claim_in_words_is_not_shown_as_a_printed_number(printed: str, rule: d
     assert asked(number) == shown
     (cell,) = side_by_side(judged([number], {"a": 0.75})).frame["value"]
     assert cell.split(" → ")[0] == shown
-    assert latex(side_by_side(judged([number], {"a": 0.75}))).isascii()
+    assert latex(side_by_side(judged([number], {"a": 0.75})), "tab:x").isascii()

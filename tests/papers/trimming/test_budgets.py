@@ -68,7 +68,7 @@ def test_each_data_set_has_a_figure(command: Command, tmp_path: Path) -> None:
     for dataset in ("breast_cancer", "example_simulated"):
         assert (tmp_path / f"results/trimming/breast_cancer_{dataset}.png").is_file()
         points = table_of(f"trimming/breast_cancer_{dataset}_points")
-        assert len(points) == 4
+        assert len(points) == 6
         assert (points["low"] <= points["y"]).all()
     rows = table_of("trimming/breast_cancer_rows")
     assert (rows["agreement"] <= rows["upper_bound"] + 1e-12).all()

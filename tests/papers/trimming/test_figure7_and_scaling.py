@@ -126,7 +126,9 @@ def test_scaling_holds_certified_values_against_each_other() -> None:
     assert len(set(test["accuracy of all features"])) == 1
     assert len(baselines) == 2
     by_budget = outcome.figures[0]
-    assert by_budget.x_scale == "log"
+    assert by_budget.x_scale == by_budget.y_scale == "log"
+    drawn = by_budget.points[by_budget.points["series"] == "trimming"]
+    assert drawn["y"].to_numpy() == pytest.approx(1 - agreement["trimming"])
     assert by_budget.methods["information gain"] == "information gain, best T'"
     assert set(by_budget.points["series"]) == {"trimming", "information gain", "greedy accuracy"}
     point = rows[rows["method"] == "information_gain"]["points"].item()[0]

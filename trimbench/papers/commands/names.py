@@ -17,7 +17,7 @@ def settings_name(settings: Sequence[str]) -> str:
 
     Different settings have different names.
     """
-    plain = [_LIST.sub(lambda found: found[1].replace(",", "+"), one) for one in settings]
+    plain = [_LIST.sub(lambda found: re.sub(r", *", "+", found[1]), one) for one in settings]
     return safe_name(",".join(plain), stands_for=settings if "+" in "".join(settings) else None)
 
 

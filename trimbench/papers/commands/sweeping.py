@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,10 +12,15 @@ from trimbench.papers.execution.canonical import Json
 from trimbench.papers.reporting.figure_settings import FigureSettings
 from trimbench.papers.reporting.files import write_findings
 from trimbench.papers.reporting.runs import make_run
-from trimbench.papers.reporting.sweep import SweepPoint, write_sweep
+from trimbench.papers.reporting.sweep import main_table, notes_on, write_sweep
+from trimbench.papers.reporting.sweep_points import SweepPoint
+from trimbench.papers.reporting.tables import markdown
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.reported import Literature
+
+# More rows are only in the files.
+_MOST_ROWS = 40
 
 
 class PointReporter:
@@ -51,6 +58,26 @@ class Sweep:
         points = [
             SweepPoint(one.swept, f"points/{one.folder.name}", one.findings, one.failures) for one in self.reporters
         ]
+        records = [record for point in points for found in point.findings for record in found.records]
+        if records and all(record.status == "missing" for record in records):
+            _say("No results are stored for this sweep, so nothing was written; task=run computes them.")
+            return 1
         make_run(self._folder.parents[1], self._invocation.profile)
-        write_sweep(points, self._folder, self._figure)
-        return 0
+        written = write_sweep(points, self._folder, self._figure)
+        table = main_table(points)
+        _say(f"\n## {table.title}\n")
+        _say(markdown(dataclasses.replace(table, frame=table.frame.head(_MOST_ROWS))))
+        if len(table.frame) > _MOST_ROWS:
+            _say(f"\nThe first {_MOST_ROWS} of {len(table.frame):,} rows.")
+        for note in notes_on(points):
+            _say(f"\n{note}")
+        _say("")
+        for path in written:
+            _say(f"  {path}")
+        failed = any(point.failures or any(found.failures for found in point.findings) for point in points)
+        return 1 if failed else 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

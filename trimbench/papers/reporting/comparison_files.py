@@ -43,7 +43,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
         facts=facts_of(f"{first}: {count(len(comparison.experiments), 'experiment')} in common with {second}"),
         runs=comparison.runs,
         sentences=lines,
-        tables=[table_part(_cut(table, _ON_PAGE)) for table in tables(comparison)],
+        sections=[{"name": table.title, "table": table_part(_cut(table, _ON_PAGE))} for table in tables(comparison)],
         files=(_CHANGES, _DIFFERENCES),
     )
     title = f"# {first} and {second}"

@@ -12,7 +12,8 @@ from trimbench.papers.execution.provenance import provenance
 from trimbench.papers.execution.temporary import remove_stale
 from trimbench.papers.reporting.figure_files import write_figures
 from trimbench.papers.reporting.figure_settings import FigureSettings
-from trimbench.papers.reporting.tables import comparison, differences, latex, markdown, side_by_side
+from trimbench.papers.reporting.latex import latex
+from trimbench.papers.reporting.tables import comparison, differences, markdown, side_by_side
 from trimbench.papers.reporting.verdicts import Judgement
 from trimbench.papers.reporting.whole_files import beside, write_csv, write_text
 from trimbench.papers.study.findings import Findings
@@ -46,14 +47,14 @@ def write_findings(
         listed += [side_by_side(compared), *([differing] if len(differing.frame) else [])]
     written = [
         write_csv(main, beside(stem, "", ".csv")),
-        write_csv(_flat(findings.rows), beside(stem, "rows", ".csv.gz")),
+        write_csv(flat(findings.rows), beside(stem, "rows", ".csv.gz")),
         *(write_csv(t.frame, beside(stem, t.name or "table", ".csv")) for t in tables if t.frame is not main),
         *(write_text(latex(t, _label(findings, t)), beside(stem, t.name or "table", ".tex")) for t in listed),
     ]
     files, figures = write_figures(findings.outcome.figures, stem, figure, drawn=drawn)
     written += [*files, write_text(_page(findings, listed, [path.name for path in files]), beside(stem, "", ".md"))]
     about = beside(stem, "", ".json")
-    earlier = _listed(about)
+    earlier = listed_in(about)
     content = {**provenance_of(findings), "figures": figures, "files": [path.name for path in (*written, about)]}
     written.append(write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", about))
     for name in earlier - {path.name for path in written}:
@@ -108,7 +109,7 @@ def computed_with(findings: Findings) -> list[dict[str, Json]]:
     return list({json.dumps(entry, sort_keys=True): entry for entry in entries}.values())
 
 
-def _listed(about: Path) -> set[str]:
+def listed_in(about: Path) -> set[str]:
     """Return the names of the files that an earlier run wrote, as its provenance lists them."""
     try:
         names = json.loads(about.read_text(encoding="utf-8"))["files"]
@@ -119,7 +120,7 @@ def _listed(about: Path) -> set[str]:
 
 def _label(findings: Findings, table: Table) -> str:
     """Return the name by which a LaTeX document refers to a table."""
-    return f"tab:{findings.name}_{table.name or 'table'}".replace("/", "_")
+    return f"tab:{findings.name}-{table.name or 'table'}"
 
 
 def _page(findings: Findings, tables: Sequence[Table], files: Sequence[str]) -> str:
@@ -142,7 +143,7 @@ def _page(findings: Findings, tables: Sequence[Table], files: Sequence[str]) -> 
     return "\n\n".join(parts) + "\n"
 
 
-def _flat(rows: pd.DataFrame) -> pd.DataFrame:
+def flat(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with lists as JSON text, which a reader of the CSV can parse."""
 
     def text(value: object) -> object:

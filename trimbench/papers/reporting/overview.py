@@ -110,7 +110,7 @@ class Overview:
         lines = [
             {
                 "experiment": entry.name,
-                "table": self._literature.table(entry.name),
+                "table": self._literature.table(entry.name) or "beyond the papers",
                 "status": ": ".join(filter(None, [entry.status, self._errors.get(entry.name)])),
                 **tally(entry.judgements),
             }

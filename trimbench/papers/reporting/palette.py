@@ -24,8 +24,8 @@ _GROUPS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (  # selections of features
         ("trimming", "ECA-trim", "MAA", "highest ECA", "expected agreement (ECA)"),
         ("information gain", "information gain, same T", "FS-SDD", "MPA"),
-        ("greedy accuracy", "highest accuracy", "accuracy on test rows"),
-        ("joint information gain, best T'", "joint information gain"),
+        ("greedy accuracy", "greedy accuracy, best T'", "highest accuracy", "accuracy on test rows"),
+        ("joint information gain, best T'", "agreement on test rows"),
         ("information gain, best T'",),
         ("Pareto frontier",),
         ("no feature",),
@@ -65,3 +65,12 @@ def slots(methods: Sequence[str]) -> list[int]:
         if key not in found:
             found[key] = next(free)
     return [found[key] for key in keys]
+
+
+def is_method(name: str) -> bool:
+    """Tell whether a name is that of a method with a slot of its own, in any spelling.
+
+    >>> is_method("FS_SDD"), is_method("seconds")
+    (True, False)
+    """
+    return _key(name) in _SLOTS

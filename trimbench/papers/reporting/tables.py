@@ -1,4 +1,4 @@
-"""Tables in Markdown and LaTeX, and tables of verdicts."""
+"""Tables as text and in Markdown, and tables of verdicts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,6 @@ from trimbench.papers.study.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# Signs that LaTeX lacks, or, for the bar, prints as another sign in its default encoding.
-_IN_LATEX = str.maketrans(
-    {
-        **{"→": r"\ensuremath{\to}", "≤": r"\ensuremath{\le}", "≥": r"\ensuremath{\ge}"},
-        **{"±": r"\ensuremath{\pm}", "–": "--", "|": r"\ensuremath{|}"},
-    }
-)
 
 
 def printable(table: Table) -> pd.DataFrame:
@@ -41,12 +33,16 @@ def printable(table: Table) -> pd.DataFrame:
 def markdown(table: Table) -> str:
     """Return the table in Markdown."""
     frame = printable(table).map(_markdown_cell)
-    return _tabulated(frame.rename(columns=_markdown_cell), table, "github")
-
-
-def latex(table: Table, label: str = "") -> str:
-    """Return the table in LaTeX, for the package booktabs."""
-    return _tabulated(printable(table), table, "latex_booktabs").translate(_IN_LATEX)
+    numeric = [table.frame[column].dtype.kind in "iuf" for column in table.frame.columns]
+    return str(
+        tabulate(
+            frame.to_numpy().tolist(),
+            headers=[heading(_markdown_cell(column)) for column in frame.columns],
+            tablefmt="github",
+            disable_numparse=True,
+            colalign=["right" if is_number else "left" for is_number in numeric] if len(frame) else None,
+        )
+    )
 
 
 def heading(column: object) -> str:
@@ -59,23 +55,7 @@ def _markdown_cell(text: object) -> str:
     return " ".join(str(text).split()).replace("|", r"\|")
 
 
-def _tabulated(frame: pd.DataFrame, table: Table, style: str) -> str:
-    numeric = [table.frame[column].dtype.kind in "iuf" for column in table.frame.columns]
-    return str(
-        tabulate(
-            frame.to_numpy().tolist(),
-            headers=[heading(column) for column in frame.columns],
-            tablefmt=style,
-            disable_numparse=True,
-            colalign=["right" if is_number else "left" for is_number in numeric] if len(frame) else None,
-        )
-    )
-
-
-_COMPARISON = {
-    **{"source": "", "cell": "", "subject": "", "reported": "", "reproduced": ".6g"},
-    **{"verdict": "", "reason": ""},
-}
+_COMPARISON = {"source": "", "cell": "", "reported": "", "reproduced": ".6g", "verdict": "", "reason": ""}
 _DIFFERENCES = ("cell", "reported", "reproduced", "reason")
 
 

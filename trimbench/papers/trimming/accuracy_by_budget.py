@@ -116,7 +116,11 @@ def _line(dataset: str, budget: int, group: pd.DataFrame) -> dict[str, object]:
     }
 
 
-_CURVES = {"expected agreement (ECA)": "agreement", "accuracy on test rows": "test_accuracy"}
+_CURVES = {
+    "expected agreement (ECA)": "agreement",
+    "agreement on test rows": "test_agreement",
+    "accuracy on test rows": "test_accuracy",
+}
 _FORMATS = {
     "dataset": "",
     "budget": "",

@@ -165,19 +165,22 @@ def _agreement_figure(label: str, lines: pd.DataFrame) -> LineFigure:
     import pandas as pd
 
     points = [
-        {"series": series, "x": budget, "y": agreement}
+        {"series": series, "x": budget, "y": 1.0 - agreement}
         for series, column in {"trimming": "trimming", **{title: _BEST.format(title) for title in _TITLES}}.items()
         for budget, agreement in zip(lines["budget"], lines[column], strict=True)
         if not math.isnan(agreement)
     ]
+    # Agreements of 0.99 and 0.999 look alike; a logarithm tells them apart, but has no place for 1.
+    some_agree_always = any(point["y"] <= 0 for point in points)
     features = f", {lines['features'].iloc[0]} features" if len(lines) else ""
     return LineFigure(
         f"{shown_name(label)}: trimming a naive Bayes classifier{features}",
         "budget (number of features kept)",
-        "agreement (ECA), best threshold",
+        "disagreement (1 − ECA), best threshold",
         pd.DataFrame(points, columns=["series", "x", "y"]),
         name=label,
         x_scale="log",
+        y_scale="linear" if some_agree_always else "log",
         methods={title: _BEST.format(title) for title in _TITLES},
     )
 

@@ -24,7 +24,6 @@ from trimbench.papers.study.reported import Literature, NumbersError
 from trimbench.papers.study.running import run_plans
 from trimbench.papers.validation import ConfigurationError
 
-
 # A whole run begins with the table that is there after seconds.
 _FIRST = "trimming/table6"
 

@@ -37,18 +37,19 @@ class Composer:
         if any(one.type is not OverrideType.CHANGE for one in overrides):
             return plain(hydra.compose("config", overrides=list(words)))
         groups = {one.key_or_group: one for one in overrides if one.key_or_group in GROUPS}
-        config = copy.deepcopy(self._with_groups(groups))
+        config = self._with_groups(groups)
         for one in overrides:
             if one.key_or_group not in GROUPS:
                 OmegaConf.update(config, one.key_or_group, one.value(), merge=True)
         return plain(config)
 
     def _with_groups(self, groups: dict[str, Override]) -> DictConfig:
+        """Return a configuration with these choices, which the caller may change."""
         experiment = groups.get("experiment")
         others = tuple(str(one.input_line) for key, one in groups.items() if key != "experiment")
         path = self._merged_last(experiment)
         if experiment is None or path is None:
-            return self._composed((*others, *([str(experiment.input_line)] if experiment else [])))
+            return copy.deepcopy(self._composed((*others, *([str(experiment.input_line)] if experiment else []))))
         config = copy.deepcopy(self._composed(others))
         with open_dict(config):
             config.merge_with(self._read(path))

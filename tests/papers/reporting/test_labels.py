@@ -18,7 +18,7 @@ from trimbench.papers.reporting.labels import spread
 from trimbench.papers.study.figures import LineFigure
 
 from .builders import line_figure
-from .measured import assert_readable, picture, texts_of
+from .measured import assert_readable, picture
 
 PLACES = st.lists(st.tuples(st.floats(-20, 120), st.integers(1, 12)), min_size=1, max_size=8)
 COLUMN = FigureSettings(width=3.3, height=2.5, font_size=8)
@@ -185,8 +185,13 @@ def test_a_picture_grows_in_height_alone() -> None:
     assert axes.bbox.height / many.dpi >= 0.5 * 3.9
 
 
-def test_labels_of_axes_are_wrapped() -> None:
-    label = "average minus log probability of the corrected predictions"
-    canvas = picture(lines({"a": 2.0}, x_label=label, y_label=label), COLUMN)
-    assert_readable(canvas, 7)
-    assert words(texts_of(canvas)).count(label) == 2
+@pytest.mark.parametrize("repetitions", [1, 2])
+def test_long_labels_and_titles_are_wrapped(repetitions: int) -> None:
+    label = " ".join(["average minus log probability of the corrected predictions"] * repetitions)
+    title = " ".join(["A title of some length"] * repetitions)
+    canvas = picture(lines({"a": 2.0}, title=title, x_label=label, y_label=label), COLUMN)
+    found = words(assert_readable(canvas, 7))
+    assert found.count(label) == 2
+    assert title in found
+    (axes,) = canvas.axes
+    assert axes.bbox.height / canvas.dpi >= 0.5 * COLUMN.height

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # The axes have at least this share of the height that was asked for; else the picture grows.
 _LEAST_HEIGHT = 0.55
+# What labels of ticks and the gaps between all texts take at most, in lines of text.
+_LINES_OF_TICKS = 4
 # Adjusting ticks and labels changes the layout, which may need further adjustments.
 _MOST_ROUNDS = 8
 
@@ -64,6 +66,7 @@ def _name(
     labels = [[one.label for one in side] for side in sides]
     texts = [write(axes, side, name_size(settings)) for side in labels]
     legend = draw_legend(canvas, entries, note, name_size(settings)) if entries or note else None
+    _make_room(axes, figure, settings)
     for _ in range(2 if texts else 1):  # names count in the layout once they have their places
         _settle(axes, figure, settings)
         fits = [arrange(axes, *side) for side in zip(labels, texts, strict=True)]
@@ -76,6 +79,17 @@ def _name(
     moved = [one.entry for side, fitting in zip(sides, fits, strict=True) if not fitting for one in side]
     kept = [side for side, fitting in zip(sides, fits, strict=True) if fitting]
     _name(axes, kept, [*moved, *entries], note, figure, settings)
+
+
+def _make_room(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None:
+    """Wrap the labels of the axes, and make the picture high enough for a first layout."""
+    canvas: Any = axes.figure
+    fit(axes.xaxis.label, figure.x_label, canvas.bbox.width / 2)
+    fit_upwards(axes.yaxis.label, figure.y_label, _LEAST_HEIGHT * settings.height * canvas.dpi)
+    around = [*canvas.texts, *canvas.legends, axes.xaxis.label]
+    ticks_and_gaps = _LINES_OF_TICKS * settings.font_size / 72
+    least = sum(artist.get_window_extent().height for artist in around) / canvas.dpi + ticks_and_gaps
+    canvas.set_figheight(max(canvas.get_figheight(), least + _LEAST_HEIGHT * settings.height))
 
 
 def _settle(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None:

@@ -33,14 +33,19 @@ def printable(table: Table) -> pd.DataFrame:
 def markdown(table: Table) -> str:
     """Return the table in Markdown."""
     frame = printable(table).map(_markdown_cell)
+    return tabulated(table, frame.rename(columns=_markdown_cell), "github")
+
+
+def tabulated(table: Table, cells: pd.DataFrame, style: str) -> str:
+    """Return the cells of a table, as text, in a style of tabulate; numbers are aligned to the right."""
     numeric = [table.frame[column].dtype.kind in "iuf" for column in table.frame.columns]
     return str(
         tabulate(
-            frame.to_numpy().tolist(),
-            headers=[heading(_markdown_cell(column)) for column in frame.columns],
-            tablefmt="github",
+            cells.to_numpy().tolist(),
+            headers=[heading(column) for column in cells.columns],
+            tablefmt=style,
             disable_numparse=True,
-            colalign=["right" if is_number else "left" for is_number in numeric] if len(frame) else None,
+            colalign=["right" if is_number else "left" for is_number in numeric] if len(cells) else None,
         )
     )
 

@@ -24,7 +24,7 @@ def root(tmp_path: Path) -> Path:
 def test_a_planted_number_is_the_only_row(command: Command, root: Path) -> None:
     write(root, {"other/family/one_table.csv": TABLE.replace("0.25", "0.5")})
     answer = command("task=compare", "runs=[one,other]", code=0)
-    assert "1 number differs (11 numbers in 1 experiment compared)." in answer.out
+    assert "1 number differs (13 numbers in 1 experiment compared)." in answer.out
     folder = root / "comparisons/one,other"
     assert sorted(path.name for path in folder.iterdir()) == FILES
     assert all(f"  results/comparisons/one,other/{name}\n" in answer.out for name in FILES)
@@ -37,7 +37,7 @@ def test_a_planted_number_is_the_only_row(command: Command, root: Path) -> None:
 def test_runs_may_be_folders_elsewhere(command: Command, root: Path, tmp_path: Path) -> None:
     run(tmp_path / "elsewhere/mine")
     answer = command("task=compare", f"runs=[one,{tmp_path}/elsewhere/mine]", code=0)
-    assert "No number differs (11 numbers in 1 experiment compared)." in answer.out
+    assert "No number differs (13 numbers in 1 experiment compared)." in answer.out
     command("task=compare", "runs=[one,elsewhere/mine]", code=0)
     names = [path.name for path in (root / "comparisons").iterdir()]
     assert len(names) == 2

@@ -29,7 +29,7 @@ def first(tmp_path: Path) -> Path:
 def test_a_run_and_its_copy_do_not_differ(first: Path, tmp_path: Path) -> None:
     found = compared(first, shutil.copytree(first, tmp_path / "second"))
     assert (found.changes, found.differences, found.only) == ((), (), ())
-    assert in_words(found) == ["No number differs (11 numbers in 1 experiment compared)."]
+    assert in_words(found) == ["No number differs (13 numbers in 1 experiment compared)."]
 
 
 def test_a_planted_number_is_the_only_row(first: Path, tmp_path: Path) -> None:
@@ -51,6 +51,20 @@ def test_a_number_shown_twice_is_one_row(first: Path, tmp_path: Path) -> None:
     assert found.verdicts == [change]
 
 
+def test_a_point_of_a_figure_is_a_number(first: Path, tmp_path: Path) -> None:
+    texts = {"family/one_points.csv": "x,y\n1,2\n", "family/one_rows.csv": "job\n2\n"}
+    (change,) = compared(first, run(tmp_path / "second", texts)).changes
+    assert (change.table, change.place, change.first, change.second) == ("points", "y", 1.0, 2.0)
+
+
+def test_many_equal_rows_are_compared_in_order(first: Path, tmp_path: Path) -> None:
+    for folder, last in ((first, 0.5), (tmp_path / "second", 0.75)):
+        rows = "".join(f"cloud,1,{0.5 if k < 19_999 else last}\n" for k in range(20_000))
+        run(folder, {"family/one_points.csv": f"series,x,y\n{rows}"})
+    (change,) = compared(first, tmp_path / "second").changes
+    assert (change.first, change.second) == (0.5, 0.75)
+
+
 def test_equal_changes_of_other_whole_numbers_are_rows_of_their_own(first: Path, tmp_path: Path) -> None:
     second = run(tmp_path / "second", {"family/one_table.csv": TABLE.replace(",3,", ",4,")})
     assert [change.place for change in compared(first, second).changes] == ["a, splits", "b, splits"]
@@ -61,7 +75,7 @@ def test_a_verdict_may_change_alone(first: Path, tmp_path: Path) -> None:
     found = compared(first, second)
     (change,) = found.changes
     assert (change.kind, change.verdicts) == ("verdict", ("exact", "within"))
-    assert in_words(found) == ["No number differs (11 numbers in 1 experiment compared).", "1 verdict differs."]
+    assert in_words(found) == ["No number differs (13 numbers in 1 experiment compared).", "1 verdict differs."]
 
 
 def test_the_largest_relative_change_comes_first_and_times_come_apart(first: Path, tmp_path: Path) -> None:
@@ -80,7 +94,7 @@ def test_the_largest_relative_change_comes_first_and_times_come_apart(first: Pat
         ("time", "b, speed"),
         ("rounding", "a, gap"),
     ]
-    assert in_words(found)[0] == "3 numbers differ (11 numbers in 1 experiment compared)."
+    assert in_words(found)[0] == "3 numbers differ (13 numbers in 1 experiment compared)."
     text = summarised(found)
     assert "| family/one   | table   | b, error | 0.25       | -0.5        | -300 %   |" in text
     assert text.index("Numbers that differ (3)") < text.index("Run times and memory (3)")
@@ -132,6 +146,7 @@ def test_what_only_one_run_has_is_listed(first: Path, tmp_path: Path) -> None:
     assert compared(first, second).only == (
         (0, "experiment family/two"),
         (0, "family/one: table"),
+        (0, "family/one: points"),
         (1, "family/one: claims"),
     )
 
@@ -156,7 +171,7 @@ def test_files_of_a_comparison(first: Path, tmp_path: Path) -> None:
         ["words", "b", "error", 0.25, "<b>0.5</b>"],
     ]
     assert differences.read_text(encoding="utf-8").splitlines()[1] == "setting,seed,1,2,family/one"
-    assert text.read_text(encoding="utf-8").startswith("# first and second\n\n1 number differs (10 numbers in 1 exp")
+    assert text.read_text(encoding="utf-8").startswith("# first and second\n\n1 number differs (12 numbers in 1 exp")
     html = page.read_text(encoding="utf-8")
     assert "&lt;b&gt;0.5&lt;/b&gt;" in html
     assert 'href="changes.csv"' in html

@@ -13,11 +13,13 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.reporting.figure_settings import FigureSettings
-from trimbench.papers.reporting.figures import draw, drawn, style
-from trimbench.papers.reporting.line_figures import _coincide, _draw_axes
+from trimbench.papers.reporting.figures import draw, drawn
+from trimbench.papers.reporting.line_axes import _coincide, draw_axes
+from trimbench.papers.reporting.series import series_of
 from trimbench.papers.study.figures import Figure, ImageFigure, LineFigure
 
 from .builders import line_figure
+from .measured import assert_readable, picture, texts_of
 
 POINTS = pd.DataFrame(
     [
@@ -26,6 +28,7 @@ POINTS = pd.DataFrame(
         for x in (3, 1, 2)
     ]
 )
+LINES = POINTS[["series", "x", "y"]]
 
 
 def figure(points: pd.DataFrame = POINTS, title: str = "A title", y_label: str = "probability") -> LineFigure:
@@ -77,15 +80,20 @@ def test_fractions_on_the_axis_and_odd_names(tmp_path: Path) -> None:
     assert len(png) > 10_000
 
 
+def pixels(columns: int = 2) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"row": row, "column": f"column {column}", "y": y, "x": x, "value": (y + x) % 2 if column or y else np.nan}
+            for row in ("first", "second")
+            for column in range(columns)
+            for y in range(4)
+            for x in range(5)
+        ]
+    )
+
+
 def test_images(tmp_path: Path) -> None:
-    pixels = [
-        {"row": row, "column": column, "y": y, "x": x, "value": (y + x) % 2 if column == "all" or y else np.nan}
-        for row in ("first", "second")
-        for column in ("all", "chosen")
-        for y in range(4)
-        for x in range(5)
-    ]
-    image = ImageFigure("Explanations", pd.DataFrame(pixels))
+    image = ImageFigure("Explanations", pixels())
     png, pdf = files_of(tmp_path / "a", image)
     assert (png, pdf) == files_of(tmp_path / "b", image)
     grey = mpl.image.imread(tmp_path / "a/f.png")[:, :, 0]
@@ -101,58 +109,95 @@ def test_an_unregistered_kind_of_figure_is_an_error() -> None:
         drawn(Pie("t", "x", "y", POINTS), FigureSettings())
 
 
-def test_a_logarithmic_axis_with_few_values_has_its_ticks_at_them() -> None:
-    points = pd.DataFrame({"series": "a", "x": [5, 50, 700], "y": [1.0, 10.0, 100.0]})
-    axes = mpl.figure.Figure().add_subplot()
-    _draw_axes(axes, dataclasses.replace(figure(points), levels={}, x_scale="log"))
-    assert axes.get_xticks().tolist() == [5, 50, 700]
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["5", "50", "700"]
-    assert axes.xaxis.get_minorticklocs().tolist() == []
+def coinciding(shown: LineFigure) -> bool:
+    first, second, *_ = series_of(shown, FigureSettings().colours)
+    return _coincide(shown, first, second)
 
 
 def test_lines_coincide_on_the_scale_of_the_axis_and_up_to_rounding() -> None:
     points = pd.DataFrame({"series": list("aabbcc"), "x": [1, 2] * 3, "y": [1.0, 2.0, 1.5, 3.0, 1e6, 2e6]})
-    both = [dataclasses.replace(figure(points), y_scale=scale) for scale in ("linear", "log")]
-    assert [_coincide(shown, "a", "b") for shown in both] == [True, False]
-    assert _coincide(figure(points[:4].assign(y=[1.0, 1.0, 1.0 - 2e-16, 1.0 - 1e-16])), "a", "b")
+    assert coinciding(figure(points))
+    assert not coinciding(dataclasses.replace(figure(points), y_scale="log"))
+    assert coinciding(figure(points[:4].assign(y=[1.0, 1.0, 1.0 - 2e-16, 1.0 - 1e-16])))
 
 
-def names_in(shown: LineFigure) -> list[str]:
-    with style(FigureSettings()):
-        (axes,) = drawn(shown, FigureSettings()).axes
-    return [text.get_text().replace("\n", " ") for text in axes.texts]
+def test_lines_that_mostly_coincide_do() -> None:
+    for n_apart, expected in ((1, True), (2, False)):
+        y = [1.0, 2.0, 3.0, 4.0]
+        points = pd.DataFrame(
+            {"series": list("aaaabbbb"), "x": [1, 2, 3, 4] * 2, "y": y + [9.0] * n_apart + y[n_apart:]}
+        )
+        assert coinciding(figure(points)) == expected
 
 
-def test_each_series_is_named_once_in_its_colour_and_nothing_has_a_legend() -> None:
-    names = ("line", "line (authors)", "other", "other (authors)", "equal", "cloud", "best")
-    points = pd.concat([POINTS[POINTS["series"] == "accuracy"].assign(series=name) for name in names])
-    marks = dict(zip(names, ("line", "reference", "line", "reference", "guide", "cloud", "highlight"), strict=True))
-    both = {"levels": {"k = 1": 0.3, "k = 1 ": 0.1}, "verticals": {"truth": 1.5}, "interval": "range"}
-    shown = dataclasses.replace(figure(points), marks=marks, **both)
-    assert sorted(names_in(shown)) == sorted(
-        ["line", "other", "equal", "● cloud", "best", "dashed: authors", "k = 1", "k = 1", "truth", "bars: range"]
-    )
-    with style(FigureSettings()):
-        canvas = drawn(shown, FigureSettings())
-    assert canvas.legends == []
-    assert canvas.axes[0].get_legend() is None
-    colours = {text.get_text(): text.get_color() for text in canvas.axes[0].texts}
-    assert colours["line"] == "#0072B2"
-    assert colours["other"] not in (colours["line"], colours["equal"])
+def widths(points: pd.DataFrame) -> list[float]:
+    (axes,) = picture(line_figure(points)).axes
+    return [line.get_linewidth() for line in axes.lines]
 
 
-def test_a_density_is_named_at_its_peak() -> None:
-    points = pd.DataFrame({"series": "posterior", "x": [0, 1, 2, 3], "y": [0.0, 5.0, 1.0, 0.0]})
-    with style(FigureSettings()):
-        (axes,) = drawn(line_figure(points, marks={"posterior": "density"}), FigureSettings()).axes
-    (name,) = axes.texts
-    assert (name.get_text(), name.xy) == ("posterior", (1, 5))
+def test_the_line_behind_is_visible_as_a_seam() -> None:
+    x, y = [1, 2, 3], [1.0, 3.0, 2.0]
+    same = pd.DataFrame({"series": list("aaabbb"), "x": x * 2, "y": y * 2})
+    first, second = widths(same)
+    assert second > first == widths(same[:3])[0]
+
+
+def constant_texts(shown: LineFigure) -> list[str]:
+    canvas = picture(shown)
+    texts = assert_readable(canvas)
+    assert canvas.axes == []
+    assert canvas.get_figheight() < 1.5
+    return [text.get_text() for text in texts]
+
+
+def test_a_constant_figure_says_so_in_a_line() -> None:
+    points = POINTS.assign(y=0.123, low=0.123, high=np.nan)
+    shown = dataclasses.replace(figure(points), levels={"all": 0.123})
+    assert constant_texts(shown) == ["A title", "probability: all 6 points are 0.123", "agreement; accuracy"]
+    assert "y: both points are 1" in constant_texts(line_figure(points[:2].assign(y=1, low=1, high=1)))
+    assert "y: the only point is 1" in constant_texts(line_figure(points[:1].assign(y=1, low=1, high=1)))
+    rounding = line_figure(LINES.assign(y=[1.0, 1.0, 1.0 - 1e-15] * 2))
+    assert "y: all 6 points are 1" in constant_texts(rounding)
+    nothing = figure(points.assign(y=np.nan))
+    assert "probability: no point is known" in constant_texts(nothing)
+
+
+@pytest.mark.parametrize("change", [{"y": [1.0] * 5 + [0.999]}, {"high": [1.0] * 5 + [1.1]}])
+def test_a_figure_with_any_difference_is_drawn(change: dict[str, Any]) -> None:
+    constant = POINTS.assign(y=1.0, low=1.0, high=1.0)
+    assert picture(line_figure(constant.assign(**change))).axes
+    assert not picture(line_figure(constant)).axes
+    assert picture(line_figure(constant, levels={"all": 0.5})).axes, "a level shows how high it is"
+
+
+def test_every_series_is_drawn() -> None:
+    names = [f"series {i}" for i in range(12)]
+    points = pd.concat([LINES[LINES["series"] == "accuracy"].assign(series=name) for name in names])
+    (axes,) = picture(line_figure(points)).axes
+    assert len(axes.lines) == 12
+    assert len({(line.get_color(), str(line._dash_pattern), line.get_marker()) for line in axes.lines}) == 12
+
+
+def test_the_palette_sets_the_colours_of_lines() -> None:
+    (axes,) = picture(line_figure(LINES), FigureSettings(palette=["#123456", "red"])).axes
+    assert {line.get_color() for line in axes.lines} == {"#123456", "red"}
+
+
+def test_size_and_title_follow_the_settings(tmp_path: Path) -> None:
+    small = FigureSettings(width=3, height=2, dpi=100, title=False)
+    draw(line_figure(POINTS[:3]), [tmp_path / "small.png"], small)
+    assert mpl.image.imread(tmp_path / "small.png").shape[:2] == (200, 300)
+    assert "A title" not in [text.get_text() for text in texts_of(picture(line_figure(POINTS), small))]
+    images = picture(ImageFigure("A title", pixels(columns=6)), small)
+    assert_readable(images, 8)
+    assert images.get_figwidth() <= 3
 
 
 def intervals_drawn(points: pd.DataFrame) -> tuple[list[float], list[float]]:
     """Return where bars and where the ends of intervals are drawn."""
     axes = mpl.figure.Figure().add_subplot()
-    _draw_axes(axes, dataclasses.replace(figure(points), levels={}))
+    shown = dataclasses.replace(figure(points), levels={})
+    draw_axes(axes, shown, series_of(shown, FigureSettings().colours))
     bars = [
         float(x)
         for collection in axes.collections
@@ -178,7 +223,7 @@ def test_an_unknown_interval_is_not_drawn() -> None:
     assert len(bars) == len(ends) == 2 * (POINTS["x"] > 1).sum()
     assert intervals_drawn(POINTS.drop(columns=["low", "high"])) == ([], [])
     nowhere = dataclasses.replace(figure(POINTS.assign(low=np.nan, high=np.nan)), interval="range")
-    assert "bars: range" not in names_in(nowhere)
+    assert picture(nowhere).legends[0].get_title().get_text() == ""
 
 
 def test_many_points_have_a_band_with_edges() -> None:
@@ -187,12 +232,9 @@ def test_many_points_have_a_band_with_edges() -> None:
     bars, ends = intervals_drawn(points)
     assert bars == []
     assert sorted(ends) == sorted([*points["low"], *points["high"]])
-    assert names_in(dataclasses.replace(figure(points), interval="range", levels={})) == ["a", "bands: range"]
+    (legend,) = picture(dataclasses.replace(figure(points), interval="range", levels={})).legends
+    assert legend.get_title().get_text() == "bands: range"
 
 
 def test_a_long_title_is_not_cut_off() -> None:
-    with style(FigureSettings()):
-        canvas = drawn(figure(title="Average minus log probability on subsets of the features " * 3), FigureSettings())
-    canvas.draw_without_rendering()
-    box = canvas._suptitle.get_window_extent()
-    assert all(canvas.bbox.contains(*corner) for corner in box.corners())
+    assert_readable(picture(figure(title="Average minus log probability on subsets of the features " * 3)))

@@ -175,8 +175,14 @@ def test_an_axis_over_decades_is_logarithmic(values: list[Json], scale: str) -> 
 def test_missing_values_and_failed_points_leave_gaps() -> None:
     points = sweep(lambda x: [{"method": "a", "error": x if x != 2 else float("nan")}], [1, 2, 3])
     points.append(SweepPoint({"budget": 4}, "points/4", [], {"family/one": "failed"}))
+    nothing = [Table.of("Accuracy", lines, ["method", "error"]) for lines in ([], [{"method": "a"}, {"error": None}])]
+    points += [
+        SweepPoint({"budget": 5 + place}, "points/n", [findings(tables=(table,), figures=())], {})
+        for place, table in enumerate(nothing)
+    ]
     (figure,), _ = sweep_figures(points)
     assert figure.points["x"].tolist() == [1.0, 3.0]
+    assert series(figure) == ["error"]
 
 
 def test_names_of_pictures_differ() -> None:

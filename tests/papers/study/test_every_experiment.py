@@ -20,6 +20,7 @@ from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.reported import Literature
 
 from ..command_line import PROJECT, Command
+from ..reporting.measured import assert_readable, picture, preset
 
 
 def declared(name: str) -> dict[str, Any]:
@@ -49,6 +50,7 @@ def test_every_experiment_runs_without_a_network(command: Command, name: str, mo
     (found,) = kept
     check_jobs_behind(found)
     check_names(found)
+    check_figures(found)
     again = command(*words)
     assert f"{name}: {len(found.records)} stored, 0 to run\n" in again.err, "nothing runs twice"
 
@@ -84,6 +86,13 @@ def check_names(found: Findings) -> None:
     assert {number.quantity for number in numbers} <= {one.quantity for one in reported}
     rows = {one.row.split()[0] for one in reported}
     assert all(number.row.split()[0] in rows for number in numbers), (rows, numbers)
+
+
+def check_figures(found: Findings) -> None:
+    """Assert that every figure can be read in a column of a paper, with a title and without."""
+    for figure in found.outcome.figures:
+        for title in (False, True):
+            assert_readable(picture(figure, preset("column", title=title)), least_points=7)
 
 
 def test_reported_numbers_belong_to_experiments_that_exist() -> None:

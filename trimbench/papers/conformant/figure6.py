@@ -19,6 +19,7 @@ from trimbench.papers.execution.functions import job_function
 from trimbench.papers.study.cells import Cell, Label, check_axis
 from trimbench.papers.study.figures import ImageFigure
 from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.names import shown_name
 from trimbench.papers.study.numbers import Number, numbers_of
 from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
@@ -120,7 +121,8 @@ class Figure6:
             shown: list[_Shown] = found["chosen"]
             lines += [_line(found["title"], entry) for entry in shown]
             overall.append({"data": found["title"], **{title: found[key] for key, title in _OVERALL.items()}})
-            figures.append(_figure("" if first else name, found["title"], shown, int(found["width"])))
+            title = shown_name(name, found["title"])
+            figures.append(_figure("" if first else name, title, shown, int(found["width"])))
             if first:
                 medians = {"median_size": found["median_size"], "misclassified": float(found["misclassified"])}
                 numbers += numbers_of("all rows", medians, done)
@@ -156,7 +158,7 @@ def _figure(name: str, title: str, chosen: Sequence[_Shown], width: int) -> Imag
             for place, pixel in enumerate(entry["pixels"]):
                 value = float(pixel) if place in kept else math.nan
                 points.append({"row": row, "column": column, "y": place // width, "x": place % width, "value": value})
-    return ImageFigure(f"Explanations of {title}; grey pixels are not chosen", pd.DataFrame(points), name)
+    return ImageFigure(f"{title}: explanations; grey pixels are not chosen", pd.DataFrame(points), name)
 
 
 @job_function(code=(*CODE, "trimbench.papers.conformant.figure6"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trimbench.papers.reporting.comparison_runs import REPORTED, StoredExperiment, StoredRun
+from trimbench.papers.reporting.comparison_runs import POINTS, REPORTED, StoredExperiment, StoredRun
 from trimbench.papers.reporting.comparison_tables import Change, Kind, compare_tables
 
 # What a command does, where it writes, and how the experiment is programmed and tested.
@@ -78,7 +78,7 @@ def compare_runs(first: StoredRun, second: StoredRun) -> Comparison:
         own: list[Change] = []
         for place, (mine, other) in enumerate(((one, two), (two, one))):
             only += [(place, f"{stem}: {part}") for part in mine.tables if part not in other.tables]
-        for part in sorted(set(one.tables) & set(two.tables), key=lambda part: (part != REPORTED, part)):
+        for part in sorted(set(one.tables) & set(two.tables), key=_rank):
             result = compare_tables(stem, part, one.tables[part], two.tables[part])
             own += result.changes
             only += [(place, f"{stem}, {part}: {what}") for place, what in result.only]
@@ -108,11 +108,11 @@ def _pairs(first: StoredRun, second: StoredRun) -> Iterator[tuple[str, tuple[Sto
 
 
 def _once(changes: Sequence[Change]) -> list[Change]:
-    """Return the changes of an experiment, each number once: its tables may show a reported number again."""
+    """Return the changes of an experiment, each number once: tables and figures may show a number again."""
     found: dict[object, Change] = {}
     for change in changes:
         values: tuple[object, ...] = (change.first, change.second)
-        if not all(isinstance(value, float) and not value.is_integer() for value in values):
+        if not any(isinstance(value, float) and not value.is_integer() for value in values):
             # Small whole numbers and words are equal by chance; digits after the point are not.
             values = (*values, change.row, change.quantity)
         if values in found:
@@ -122,6 +122,11 @@ def _once(changes: Sequence[Change]) -> list[Change]:
         else:
             found[values] = change
     return list(found.values())
+
+
+def _rank(part: str) -> tuple[bool, bool, str]:
+    """Order tables so that a number is listed where it is best known: reported, in a table, in a figure."""
+    return part != REPORTED, part.endswith(POINTS), part
 
 
 def _order(change: Change) -> tuple[int, bool, float]:

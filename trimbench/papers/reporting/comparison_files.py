@@ -24,7 +24,7 @@ _NOTHING = "–"
 _OTHERS: tuple[tuple[Kind, str, str, str], ...] = (
     ("verdict", "verdict differs", "verdicts differ", ""),
     ("words", "cell of text differs", "cells of text differ", ""),
-    ("time", "run time or memory differs", "run times and sizes of memory differ", ", as in any two runs"),
+    ("time", "run time or size of memory differs", "run times and sizes of memory differ", ", as in any two runs"),
     ("rounding", "number differs by rounding only", "numbers differ by rounding only", f" (see {_CHANGES})"),
 )
 

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 # Folders of other commands, beside the runs or inside one.
 _NOT_FAMILIES = ("jobs", "sweeps", "comparisons")
-# A table is named by its part of the file's name; these two have none.
-REPORTED, MAIN = "reported numbers", "table"
+# A table is named by its part of the file's name; these have none. Parts with the points of a figure end with the last.
+REPORTED, MAIN, POINTS = "reported numbers", "table", "points"
 
 
 @dataclass(frozen=True, eq=False)
 class StoredExperiment:
-    """The tables of an experiment by part, with their cells as text, and its provenance.
+    """The tables of an experiment and the points of its figures, by part, with cells as text, and its provenance.
 
     The stem is that of its files, for example "trimming/table6,engine=sdd" of the experiment "trimming/table6".
     """
@@ -69,10 +69,10 @@ def _descriptions(folder: Path) -> Iterator[tuple[Path, str, Mapping[str, Any]]]
 
 
 def _tables(about: Path, files: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Return the tables: neither the rows of jobs nor the points of figures, since tables summarise both."""
+    """Return the tables and the points of figures, but not the rows of jobs, which both summarise."""
     stem, tables = about.name.removesuffix(".json"), {}
     for name in files:
-        if name.endswith(".csv") and not name.endswith(("_rows.csv", "_points.csv")):
+        if name.endswith(".csv") and not name.endswith("_rows.csv"):
             frame = _read(about.with_name(name))
             part = name.removeprefix(stem).removesuffix(".csv").lstrip("_") or MAIN
             tables[REPORTED if {"cell", "reproduced", "verdict"} <= set(frame) else part] = frame

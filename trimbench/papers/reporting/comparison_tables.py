@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -136,12 +137,11 @@ def _typed(frame: pd.DataFrame) -> pd.DataFrame:
 def _rows(frame: pd.DataFrame, labels: list[str]) -> dict[_Label, Mapping[str, str]]:
     """Return the rows by label; rows with the same label are told apart by their order."""
     found: dict[_Label, Mapping[str, str]] = {}
+    times: Counter[_Label] = Counter()
     for row in frame.to_dict("records"):
         label = tuple(filter(None, (_label(column, row[column]) for column in labels)))
-        number = 2
-        unique = label
-        while unique in found:
-            unique, number = (*label, f"#{number}"), number + 1
+        times[label] += 1
+        unique = label if times[label] == 1 else (*label, f"#{times[label]}")
         found[unique] = {str(column): text for column, text in row.items()}
     return found
 

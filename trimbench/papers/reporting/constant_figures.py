@@ -9,7 +9,7 @@ import numpy as np
 
 from trimbench.papers.reporting.figure_settings import FigureSettings
 from trimbench.papers.reporting.series import Series, levels_of
-from trimbench.papers.reporting.text import fit, points_to_pixels, title_size
+from trimbench.papers.reporting.text import GREY, fit, name_size, points_to_pixels, title_size
 from trimbench.papers.study.figures import LineFigure
 
 if TYPE_CHECKING:
@@ -22,29 +22,33 @@ _PAD = 8.0
 
 
 def constant_text(figure: LineFigure, series: Sequence[Series]) -> str:
-    """Return what a figure shows if all its points, intervals and levels have one value; else an empty text."""
+    """Return in a line what a figure shows if all its points, intervals and levels have one value; else nothing."""
+    if not series:
+        return f"{figure.y_label}: no point is known"
     columns = [one.points[name] for one in series for name in ("y", "low", "high") if name in one.points]
     values = np.concatenate([*map(np.asarray, columns), [level.at for level in levels_of(figure)]]).astype(float)
     values = values[np.isfinite(values)]
     if not len(values) or np.ptp(values) > _ROUNDING * abs(values).max():
         return ""
     n_points = sum(len(one.points) for one in series)
-    subject = {1: "The only point is", 2: "Both points are"}.get(n_points, f"All {n_points:,} points are")
-    names = [one.name for one in series if one.mark != "reference"]
-    shown = ", ".join(names[:-1]) + " and " * (len(names) > 1) + "".join(names[-1:])
-    return f"{subject} {values[0]:.6g}: {figure.y_label}{' of ' * bool(shown)}{shown}."
+    subject = {1: "the only point is", 2: "both points are"}.get(n_points, f"all {n_points:,} points are")
+    return f"{figure.y_label}: {subject} {values[0]:.6g}"
 
 
-def draw_constant(canvas: Canvas, text: str, settings: FigureSettings, title: str) -> None:
-    """Write the title and a text into a picture that is as high as they are."""
+def draw_constant(
+    canvas: Canvas, figure: LineFigure, text: str, series: Sequence[Series], settings: FigureSettings
+) -> None:
+    """Write the title, a text and the names of the series into a picture that is as high as they are."""
     canvas.set_layout_engine("none")
-    sizes = [(title, title_size(settings))] if settings.title else []
+    lines = [(figure.title, title_size(settings), "black")] if settings.title else []
+    lines.append((text, settings.font_size, "black"))
+    lines.append(("; ".join(one.name for one in series), name_size(settings), GREY))
     written = []
-    for content, size in [*sizes, (text, settings.font_size)]:
-        one = canvas.text(0.015, 1, "", ha="left", va="top", fontsize=size, parse_math=False)
+    for content, size, colour in lines:
+        one = canvas.text(0.015, 1, "", ha="left", va="top", fontsize=size, color=colour, parse_math=False)
         fit(one, content, 0.97 * canvas.bbox.width)
         written.append(one)
-    pad = points_to_pixels(written[0], _PAD)
+    pad = points_to_pixels(canvas, _PAD)
     heights = [one.get_window_extent().height + pad for one in written]
     total = sum(heights) + pad
     canvas.set_size_inches(settings.width, total / canvas.dpi)

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 _MOST_CHARACTERS = 22
 # Space in points between the axes and the names, and between two names: side by side, and one above the other.
 _PAD, _GAPS = 9.0, (6.0, 1.5)
-# How far, in points, a name may stand from its place along the side, and how far its place from the side.
-_FURTHEST, _INSIDE = 7.0, 16.0
+# How far from the right side the place of a name may be, as a share of the axes.
+_INSIDE = 0.06
+# How far along the side, in points, a name may be moved away from its place: names of lines that end together would be,
+# and then only their colours tell them apart.
+CLOSE, LOOSE = 4.0, 9.0
 # The names at the right may take this share of the picture.
 _WIDEST = 0.3
 
@@ -37,12 +40,15 @@ class Label:
         The named place, in the units of the data.
     above : bool
         The name stands above the axes instead of to their right.
+    tolerance : float
+        How far the name may be moved along its side, in points.
     """
 
     text: str
     colour: str
     at: tuple[float, float]
     above: bool = False
+    tolerance: float = CLOSE
 
 
 def write(axes: Axes, labels: Sequence[Label], size: float) -> list[Text]:
@@ -84,7 +90,7 @@ def arrange(axes: Axes, labels: Sequence[Label], texts: Sequence[Text]) -> bool:
     area = axes.get_window_extent()
     low, high, edge = (area.y0, area.y1, area.x1) if along else (area.x0, area.x1, area.y1)
     places = np.array([axes.transData.transform(label.at) for label in labels])
-    if along and (edge - places[:, 0]).max() > points_to_pixels(axes, _INSIDE):
+    if along and (edge - places[:, 0]).max() > _INSIDE * area.width:
         return False
     wanted = places[:, along]
     sizes = np.array([box.size[along] for box in boxes]) + points_to_pixels(axes, _GAPS[along])
@@ -99,7 +105,8 @@ def arrange(axes: Axes, labels: Sequence[Label], texts: Sequence[Text]) -> bool:
     for text, centre in zip(texts, centres, strict=True):
         share = (centre - low) / (high - low)
         text.set_position((1, share) if along else (share, 1))
-    return bool((abs(centres - wanted) <= points_to_pixels(axes, _FURTHEST)).all())
+    allowed = [points_to_pixels(axes, label.tolerance) for label in labels]
+    return bool((abs(centres - wanted) <= allowed).all())
 
 
 def spread(wanted: ArrayLike, sizes: ArrayLike, low: float, high: float) -> NDArray[np.float64]:

@@ -27,31 +27,36 @@ class Entry:
     text: str
 
 
-def draw_legend(canvas: Canvas, entries: Sequence[Entry], size: float) -> Legend:
-    """Draw a legend below the axes of a picture with a constrained layout, in rows of similar length.
+def draw_legend(canvas: Canvas, entries: Sequence[Entry], note: str, size: float) -> Legend:
+    """Draw a legend below the axes of a picture with a constrained layout: a note, and rows of similar length.
 
     Of entries with one name, the first is shown.
     """
+    from matplotlib.font_manager import FontProperties
+
     first: dict[str, Entry] = {}
     for entry in entries:
         first.setdefault(entry.text, entry)
-    entries = list(first.values())
-    for n_columns in range(min(len(entries), _MOST_COLUMNS), 0, -1):
+    shown = list(first.values())
+    for n_columns in range(min(len(shown), _MOST_COLUMNS), 1, -1):
         # As many rows, but no more columns than they need.
-        n_balanced = math.ceil(len(entries) / math.ceil(len(entries) / n_columns))
-        legend = _legend(canvas, entries, size, n_balanced)
-        too_wide = legend.get_window_extent().width - canvas.bbox.width
-        if too_wide <= 0 or n_columns == 1:
+        legend = _legend(canvas, shown, math.ceil(len(shown) / math.ceil(len(shown) / n_columns)), size)
+        if legend.get_window_extent().width <= canvas.bbox.width:
             break
         legend.remove()
-    if too_wide > 0:
-        samples = points_to_pixels(legend, size * (sum(list(_LENGTHS.values())[:2]) + 2 * _LENGTHS["borderpad"] + 1))
-        for text, entry in zip(legend.get_texts(), entries, strict=True):
-            fit(text, entry.text, canvas.bbox.width - samples)
+    else:
+        legend = _legend(canvas, shown, 1, size)
+    samples = _LENGTHS["handlelength"] + _LENGTHS["handletextpad"] + 2 * _LENGTHS["borderpad"] + 1
+    for text, entry in zip(legend.get_texts(), shown, strict=True):
+        fit(text, entry.text, canvas.bbox.width - points_to_pixels(canvas, size * samples))
+    if note:
+        legend.set_title(" ", FontProperties(size=size))
+        legend.get_title().set_parse_math(False)
+        fit(legend.get_title(), note, canvas.bbox.width - points_to_pixels(canvas, size))
     return legend
 
 
-def _legend(canvas: Canvas, entries: Sequence[Entry], size: float, n_columns: int) -> Legend:
+def _legend(canvas: Canvas, entries: Sequence[Entry], n_columns: int, size: float) -> Legend:
     legend = canvas.legend(
         [entry.sample for entry in entries],
         [entry.text for entry in entries],

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from trimbench.papers.reporting.constant_figures import constant_text, draw_constant
 from trimbench.papers.reporting.figure_settings import FigureSettings
 from trimbench.papers.reporting.labels import arrange, write
 from trimbench.papers.reporting.legends import Entry, draw_legend
 from trimbench.papers.reporting.line_axes import draw_axes
-from trimbench.papers.reporting.line_names import Named, named_above, named_at_the_right, only_in_the_legend
+from trimbench.papers.reporting.line_names import (
+    Named,
+    named_above,
+    named_at_the_right,
+    note_on_intervals,
+    only_in_the_legend,
+)
 from trimbench.papers.reporting.series import series_of
 from trimbench.papers.reporting.text import fit, fit_upwards, name_size, set_title
-from trimbench.papers.reporting.ticks import thin_labels
+from trimbench.papers.reporting.ticks import set_ticks, thin_labels
 from trimbench.papers.study.figures import LineFigure
 
 if TYPE_CHECKING:
@@ -31,28 +39,31 @@ def draw_lines(canvas: Canvas, figure: LineFigure, settings: FigureSettings) -> 
     series = series_of(figure, settings.colours)
     constant = constant_text(figure, series)
     if constant:
-        draw_constant(canvas, constant, settings, figure.title)
+        draw_constant(canvas, figure, constant, series, settings)
         return
     axes = canvas.add_subplot()
     draw_axes(axes, figure, series)
     if settings.title:
         set_title(canvas, figure.title, settings)
     sides = [side for side in (named_at_the_right(axes, figure, series), named_above(axes, figure, series)) if side]
-    _name(axes, sides, only_in_the_legend(figure, series), figure, settings)
+    entries, note = only_in_the_legend(figure, series), note_on_intervals(figure, series)
+    _name(axes, sides, entries, note, figure, settings)
 
 
 def _name(
     axes: Axes,
     sides: Sequence[Sequence[Named]],
     entries: Sequence[Entry],
+    note: str,
     figure: LineFigure,
     settings: FigureSettings,
 ) -> None:
     """Name what each side names at its place; if a name of it has no room there, all of them in the legend."""
     canvas: Any = axes.figure
+    set_ticks(axes, [float(x) for x in figure.points["x"] if np.isfinite(x)])
     labels = [[one.label for one in side] for side in sides]
     texts = [write(axes, side, name_size(settings)) for side in labels]
-    legend = draw_legend(canvas, entries, name_size(settings)) if entries else None
+    legend = draw_legend(canvas, entries, note, name_size(settings)) if entries or note else None
     for _ in range(2):  # the names count in the layout once they have their places
         _settle(axes, figure, settings)
         fits = [arrange(axes, *side) for side in zip(labels, texts, strict=True)]
@@ -64,7 +75,7 @@ def _name(
         legend.remove()
     moved = [one.entry for side, fitting in zip(sides, fits, strict=True) if not fitting for one in side]
     kept = [side for side, fitting in zip(sides, fits, strict=True) if fitting]
-    _name(axes, kept, [*moved, *entries], figure, settings)
+    _name(axes, kept, [*moved, *entries], note, figure, settings)
 
 
 def _settle(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None:
@@ -79,6 +90,7 @@ def _settle(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None:
         lack = _LEAST_HEIGHT * settings.height - box.height / canvas.dpi
         if lack > 0:
             canvas.set_figheight(canvas.get_figheight() + lack + 1 / canvas.dpi)
-        thinned = thin_labels(axes)
-        if not thinned and before == (axes.get_xlabel(), axes.get_ylabel(), canvas.get_figheight()):
+        settled = before == (axes.get_xlabel(), axes.get_ylabel(), canvas.get_figheight())
+        # Last, because labels that are left out do not come back.
+        if settled and not thin_labels(axes):
             return

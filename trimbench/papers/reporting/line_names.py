@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trimbench.papers.reporting.labels import Label
+from trimbench.papers.reporting.labels import CLOSE, LOOSE, Label
 from trimbench.papers.reporting.legends import Entry
 from trimbench.papers.reporting.line_axes import MOST_BARS
 from trimbench.papers.reporting.series import Level, Series, intervals, kind_of, levels_of, line_style, verticals_of
@@ -31,9 +31,14 @@ def named_at_the_right(axes: Axes, figure: LineFigure, series: Sequence[Series])
     for one in series:
         if one.mark in ("line", "guide", "highlight"):
             end = one.points.iloc[-1]
-            named.append(Named(Label(one.name, one.colour, (float(end["x"]), float(end["y"]))), _entry(one)))
+            tolerance = LOOSE if one.mark == "guide" else CLOSE
+            label = Label(one.name, one.colour, (float(end["x"]), float(end["y"])), tolerance=tolerance)
+            named.append(Named(label, _entry(one)))
     edge = axes.get_xlim()[1]
-    return [*named, *(Named(Label(one.name, one.colour, (edge, one.at)), _level(one)) for one in levels_of(figure))]
+    for level in levels_of(figure):
+        label = Label(level.name, level.colour, (edge, level.at), tolerance=LOOSE)
+        named.append(Named(label, _level(level)))
+    return named
 
 
 def named_above(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> list[Named]:
@@ -43,17 +48,26 @@ def named_above(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> lis
         if one.mark == "density":
             peak = one.points.iloc[int(one.points["y"].argmax())]
             at = float(peak["x"]), float(peak["y"])
-            named.append(Named(Label(one.name, one.colour, at, above=True), _entry(one)))
+            named.append(Named(Label(one.name, one.colour, at, above=True, tolerance=LOOSE), _entry(one)))
     top = axes.get_ylim()[1]
     for level in verticals_of(figure):
-        named.append(Named(Label(level.name, level.colour, (level.at, top), above=True), _level(level)))
+        label = Label(level.name, level.colour, (level.at, top), above=True, tolerance=LOOSE)
+        named.append(Named(label, _level(level)))
     return named
 
 
 def only_in_the_legend(figure: LineFigure, series: Sequence[Series]) -> list[Entry]:
-    """Return what has no place of its own: points, kinds of references, and what an interval is."""
+    """Return what has no place of its own: points and kinds of references."""
     points = [_entry(one) for one in series if one.mark in ("cloud", "points")]
-    return [*points, *_references(series), *_interval(figure, series)]
+    return [*points, *_references(series)]
+
+
+def note_on_intervals(figure: LineFigure, series: Sequence[Series]) -> str:
+    """Return what the bars or bands are; empty if there are none."""
+    longest = max((len(intervals(one.points)) for one in series), default=0)
+    if not figure.interval or not longest:
+        return ""
+    return f"{'bars' if longest <= MOST_BARS else 'bands'}: {figure.interval}"
 
 
 def _references(series: Sequence[Series]) -> list[Entry]:
@@ -62,28 +76,21 @@ def _references(series: Sequence[Series]) -> list[Entry]:
 
     lines = {one.colour for one in series if one.mark == "line"}
     references = [one for one in series if one.mark == "reference"]
-    kinds = {kind_of(one.name): line_style(one) | {"color": GREY} for one in references if one.colour in lines}
-    entries = [Entry(Line2D([], [], **style), kind) for kind, style in kinds.items()]
-    return entries + [_entry(one) for one in references if one.colour not in lines]
-
-
-def _interval(figure: LineFigure, series: Sequence[Series]) -> list[Entry]:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    longest = max((len(intervals(one.points)) for one in series), default=0)
-    if not figure.interval or not longest:
-        return []
-    if longest > MOST_BARS:
-        return [Entry(Patch(facecolor=GREY, alpha=0.3), figure.interval)]
-    return [Entry(Line2D([], [], color=GREY, linewidth=0, marker="|", markersize=8), figure.interval)]
+    entries = []
+    for one in references:
+        if one.colour in lines:
+            style = line_style(one) | {"linestyle": (0, one.dashes[1]), "color": GREY, "alpha": 1}
+            entries.append(Entry(Line2D([], [], **style), kind_of(one.name)))
+        else:
+            entries.append(_entry(one))
+    return entries
 
 
 def _entry(one: Series) -> Entry:
     from matplotlib.lines import Line2D
 
     style = line_style(one)
-    return Entry(Line2D([], [], **style | {"markersize": max(style.get("markersize", 0), 4)}), one.name)
+    return Entry(Line2D([], [], **style | {"markersize": min(max(style.get("markersize", 0), 4), 6)}), one.name)
 
 
 def _level(one: Level) -> Entry:

@@ -22,8 +22,17 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 # Of lines whose colour another one has, because there are more lines than colours.
 _LINES: Sequence[Dashes] = ("-", (0, (6, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 # Of references, by what they are, and of levels and verticals.
-_REFERENCES: Sequence[Dashes] = ((0, (4, 2)), (0, (1.2, 1.2)), (0, (5, 1.5, 1, 1.5)))
-_LEVELS: Sequence[Dashes] = ((0, (5, 3)), (0, (1, 1.5)), (0, (7, 2, 1, 2)), (0, (10, 3)), (0, (3, 2, 1, 2, 1, 2)))
+_REFERENCES: Sequence[tuple[float, ...]] = ((5, 4), (1.5, 1.5), (7, 1.5, 1.5, 1.5))
+_LEVELS: Sequence[Dashes] = (
+    (0, (5, 3)),
+    (0, (1, 1.5)),
+    (0, (7, 2, 1, 2)),
+    (0, (12, 4)),
+    (0, (4, 2, 1, 2, 1, 2)),
+    (0, (1, 4)),
+    (0, (12, 2, 4, 2)),
+    (0, (2, 2)),
+)
 _LIGHT_GREY = "#9a9a9a"
 # Lines with more points have no markers.
 _MOST_MARKERS = 40
@@ -45,7 +54,8 @@ def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
     """Return the series of a figure that have points, in the order in which the figure names them."""
     names = list(dict.fromkeys(figure.points["series"]))
     places = _places(_methods(figure, names), len(colours))
-    kinds = list(dict.fromkeys(kind_of(name) for name in names if figure.marks.get(name) == "reference"))
+    references = [name for name in names if figure.marks.get(name) == "reference"]
+    kinds = list(dict.fromkeys(map(kind_of, references)))
     found = []
     for name in names:
         mark = figure.marks.get(name, "line")
@@ -53,7 +63,9 @@ def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
         colour = {"cloud": _LIGHT_GREY, "guide": GREY}.get(mark, colours[place % len(colours)])
         dashes = _LINES[place // len(colours) % len(_LINES)]
         if mark == "reference":
-            dashes = _REFERENCES[kinds.index(kind_of(name)) % len(_REFERENCES)]
+            pattern = _REFERENCES[kinds.index(kind_of(name)) % len(_REFERENCES)]
+            # Shifted, so that references that coincide take turns.
+            dashes = (sum(pattern) * references.index(name) / len(references), pattern)
         marker = "o" if mark == "cloud" else _MARKERS[place % len(_MARKERS)]
         points = figure.points[figure.points["series"] == name].sort_values("x")
         drawn = points[np.isfinite(points[["x", "y"]].to_numpy(dtype=float)).all(axis=1)]
@@ -102,7 +114,8 @@ def line_style(one: Series) -> dict[str, Any]:
         case "points":
             return points | {"markersize": 5}
         case "highlight":
-            return points | {"markersize": 9}
+            # Hollow, so that several at one place are visible.
+            return points | {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 2}
         case "guide":
             return style | {"linewidth": 1, "linestyle": "--"}
         case "reference":

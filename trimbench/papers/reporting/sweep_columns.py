@@ -35,6 +35,11 @@ class Measured:
     high: str = ""
     half: str = ""
 
+    @property
+    def columns(self) -> tuple[str, str, str, str]:
+        """The columns of the value, of both ends of its interval, and of half its width."""
+        return self.column, self.low, self.high, self.half
+
 
 def measured_columns(
     frames: Sequence[pd.DataFrame], labels: Sequence[str], is_known: Callable[[str], bool]
@@ -67,7 +72,8 @@ def known_methods(findings: Sequence[Findings]) -> Callable[[str], bool]:
 
 
 def _is_numeric(columns: Sequence[pd.Series[Any]]) -> bool:
-    return all(column.dtype.kind in "iuf" for column in columns) and any(column.notna().any() for column in columns)
+    known = [column for column in columns if column.notna().any()]
+    return bool(known) and all(column.dtype.kind in "iuf" for column in known)
 
 
 def _is_spread(column: str, columns: Sequence[str]) -> bool:

@@ -100,10 +100,11 @@ def _figures_of(
     found: Sequence[tuple[SweepPoint, Findings]], name: str, key: str
 ) -> tuple[list[LineFigure], list[str]]:
     """Return the figures of one table of an experiment, and the quantities that do not change with the key."""
-    tables = [(point, table) for point, one in found for table in one.outcome.tables if table.name == name]
-    frames = [table.frame for _, table in tables]
-    if all(frame.empty for frame in frames):
+    every = ((point, table) for point, one in found for table in one.outcome.tables if table.name == name)
+    tables = [(point, table) for point, table in every if not table.frame.empty]
+    if not tables:
         return [], []
+    frames = [table.frame for _, table in tables]
     shared = [column for column in frames[0] if all(column in frame for frame in frames)]
     labels = label_columns([frame[shared] for frame in frames])
     is_known = known_methods([one for _, one in found])
@@ -147,7 +148,7 @@ def _with_own_names(figures: Sequence[LineFigure]) -> Iterator[LineFigure]:
 def _repeats(column: str, key: str, tables: _Tables) -> bool:
     """Tell whether a column has the values of the axis, in the same or another unit."""
     word = key.rpartition(".")[2]
-    if column.partition(" ")[0] in (word, word.removesuffix("s")):
+    if column.partition(" (")[0] in (word, word.removesuffix("s")):
         return True
     return all((table.frame[column] == number_of(point.swept[key])).all() for point, table in tables)
 
@@ -157,19 +158,22 @@ def _dots(measured: Measured, labels: Sequence[str], key: str, tables: _Tables) 
         x = number_of(point.swept[key])
         others = tuple(f"{other} = {in_words(value)}" for other, value in point.swept.items() if other != key)
         for row in table.frame.to_dict("records"):
-            y = row[measured.column]
+            y, low, high, half = (_known(row.get(name)) for name in measured.columns)
             if x is None or math.isnan(y):
                 continue
-            half = row[measured.half] if measured.half else math.nan
-            low = row[measured.low] if measured.low else y - half
-            high = row[measured.high] if measured.high else y + half
+            if measured.half:
+                low, high = y - half, y + half
             yield _Dot((*(_label(name, row[name]) for name in labels), *others), measured.method, x, y, low, high)
 
 
+def _known(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
 def _label(column: str, value: object) -> str:
-    if isinstance(value, int | float):
-        return f"{column} = {value:g}"
-    return "" if value is None else str(value)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return f"{column} = {value:g}" if isinstance(value, int | float) else str(value)
 
 
 def _changes(dots: Sequence[_Dot]) -> bool:

@@ -55,7 +55,10 @@ def _markdown_cell(text: object) -> str:
     return " ".join(str(text).split()).replace("|", r"\|")
 
 
-_COMPARISON = {"source": "", "cell": "", "reported": "", "reproduced": ".6g", "verdict": "", "reason": ""}
+_COMPARISON = {
+    **{"source": "", "cell": "", "subject": "", "reported": "", "reproduced": ".6g"},
+    **{"verdict": "", "reason": ""},
+}
 _DIFFERENCES = ("cell", "reported", "reproduced", "reason")
 
 

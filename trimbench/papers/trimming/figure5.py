@@ -13,6 +13,7 @@ from trimbench.papers.execution.functions import job_function
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Inputs, dataset_of
+from trimbench.papers.study.names import shown_name
 from trimbench.papers.study.numbers import Number, numbers_of, prediction_interval
 from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
@@ -175,7 +176,7 @@ def _scatter(name: str, result: Mapping[Any, Any]) -> LineFigure:
     points += [("Pareto frontier", x, y) for x, y in _frontier(cloud)]
     points += [(title, result[f"{pick}_eca"], result[f"{pick}_cv_accuracy"]) for pick, title in _PICKS.items()]
     return LineFigure(
-        f"Agreement and accuracy of feature subsets ({name})",
+        f"{shown_name(name)}: agreement and accuracy of feature subsets",
         "expected classification agreement",
         "cross-validated accuracy",
         pd.DataFrame(points, columns=["series", "x", "y"]),

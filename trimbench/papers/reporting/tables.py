@@ -32,15 +32,20 @@ def printable(table: Table) -> pd.DataFrame:
 
 def markdown(table: Table) -> str:
     """Return the table in Markdown."""
-    frame = printable(table).map(_markdown_cell)
+    frame = printable(table)
     numeric = [table.frame[column].dtype.kind in "iuf" for column in table.frame.columns]
+    return markdown_rows(list(frame.columns), frame.to_numpy().tolist(), numeric)
+
+
+def markdown_rows(columns: Sequence[object], rows: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
+    """Return rows of text as a table in Markdown; the columns of numbers are `numeric`. Does without pandas."""
     return str(
         tabulate(
-            frame.to_numpy().tolist(),
-            headers=[heading(_markdown_cell(column)) for column in frame.columns],
+            [[_markdown_cell(text) for text in row] for row in rows],
+            headers=[heading(_markdown_cell(column)) for column in columns],
             tablefmt="github",
             disable_numparse=True,
-            colalign=["right" if is_number else "left" for is_number in numeric] if len(frame) else None,
+            colalign=["right" if is_number else "left" for is_number in numeric] if rows else None,
         )
     )
 

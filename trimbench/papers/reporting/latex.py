@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from tabulate import LATEX_ESCAPE_RULES
 
-from trimbench.papers.reporting.tables import printable, tabulated
+from trimbench.papers.reporting.tables import numeric_columns, printable, tabulated
 from trimbench.papers.study.tables import Table
 
 # What a page holds.
 _MOST_ROWS = 45
 # Signs that LaTeX lacks, or, for the bar, prints as another sign in its default encoding; Greek letters besides.
-_COMMANDS = {"→": "to", "±": "pm", "×": "times", "·": "cdot", "≤": "le", "≥": "ge", "≠": "ne", "≈": "approx", "−": "-"}
+_COMMANDS = {"→": "to", "±": "pm", "×": "times", "·": "cdot", "≤": "le", "≥": "ge", "≠": "ne", "≈": "approx"}
 _SIGNS = str.maketrans(
     {
         sign: rf"\ensuremath{{\{name}}}" if len(name) > 1 else rf"\ensuremath{{{name}}}"
@@ -36,8 +36,9 @@ def latex(table: Table, label: str) -> str:
 
 
 def _environment(table: Table, label: str, *, continued: bool) -> str:
-    body = tabulated(table, printable(table), "latex_booktabs")
-    caption = table.title.translate(str.maketrans(LATEX_ESCAPE_RULES))
+    cells = printable(table)
+    body = tabulated(list(cells.columns), cells.to_numpy().tolist(), numeric_columns(table), "latex_booktabs")
+    caption = "".join(LATEX_ESCAPE_RULES.get(sign, sign) for sign in table.title)
     head = [
         r"\begin{table}",
         *([r"\addtocounter{table}{-1}"] if continued else []),

@@ -32,22 +32,32 @@ def printable(table: Table) -> pd.DataFrame:
 
 def markdown(table: Table) -> str:
     """Return the table in Markdown."""
-    frame = printable(table).map(_markdown_cell)
-    return tabulated(table, frame.rename(columns=_markdown_cell), "github")
+    frame = printable(table)
+    return markdown_rows(list(frame.columns), frame.to_numpy().tolist(), numeric_columns(table))
 
 
-def tabulated(table: Table, cells: pd.DataFrame, style: str) -> str:
-    """Return the cells of a table, as text, in a style of tabulate; numbers are aligned to the right."""
-    numeric = [table.frame[column].dtype.kind in "iuf" for column in table.frame.columns]
+def markdown_rows(columns: Sequence[object], rows: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
+    """Return rows of text as a table in Markdown; the columns of numbers are `numeric`. Does without pandas."""
+    cells = [[_markdown_cell(text) for text in row] for row in rows]
+    return tabulated([_markdown_cell(column) for column in columns], cells, numeric, "github")
+
+
+def tabulated(columns: Sequence[object], rows: Sequence[Sequence[str]], numeric: Sequence[bool], style: str) -> str:
+    """Return rows of text in a style of tabulate; the columns of numbers, `numeric`, are aligned to the right."""
     return str(
         tabulate(
-            cells.to_numpy().tolist(),
-            headers=[heading(column) for column in cells.columns],
+            rows,
+            headers=[heading(column) for column in columns],
             tablefmt=style,
             disable_numparse=True,
-            colalign=["right" if is_number else "left" for is_number in numeric] if len(cells) else None,
+            colalign=["right" if is_number else "left" for is_number in numeric] if rows else None,
         )
     )
+
+
+def numeric_columns(table: Table) -> list[bool]:
+    """Tell of each column whether it has numbers."""
+    return [table.frame[column].dtype.kind in "iuf" for column in table.frame.columns]
 
 
 def heading(column: object) -> str:

@@ -74,6 +74,8 @@ def drawn(figure: Figure, settings: FigureSettings) -> Canvas:
     FigureCanvasAgg(canvas)
     _DRAW[type(figure)](canvas, figure, settings)
     # Laid out once, for all formats alike.
-    canvas.draw_without_rendering()
+    engine = canvas.get_layout_engine()
+    if engine:
+        engine.execute(canvas)
     canvas.set_layout_engine("none")
     return canvas

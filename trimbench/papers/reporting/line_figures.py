@@ -64,7 +64,7 @@ def _name(
     labels = [[one.label for one in side] for side in sides]
     texts = [write(axes, side, name_size(settings)) for side in labels]
     legend = draw_legend(canvas, entries, note, name_size(settings)) if entries or note else None
-    for _ in range(2):  # the names count in the layout once they have their places
+    for _ in range(2 if texts else 1):  # names count in the layout once they have their places
         _settle(axes, figure, settings)
         fits = [arrange(axes, *side) for side in zip(labels, texts, strict=True)]
     if all(fits):
@@ -82,7 +82,7 @@ def _settle(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None:
     """Adjust ticks, labels and the height of the picture to one another."""
     canvas: Any = axes.figure
     for _ in range(_MOST_ROUNDS):
-        canvas.draw_without_rendering()
+        canvas.get_layout_engine().execute(canvas)
         before = (axes.get_xlabel(), axes.get_ylabel(), canvas.get_figheight())
         box = axes.get_window_extent()
         fit(axes.xaxis.label, figure.x_label, box.width)

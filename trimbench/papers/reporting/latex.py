@@ -16,11 +16,8 @@ _MOST_ROWS = 45
 # Signs that LaTeX lacks, or, for the bar, prints as another sign in its default encoding; Greek letters besides.
 _COMMANDS = {"→": "to", "±": "pm", "×": "times", "·": "cdot", "≤": "le", "≥": "ge", "≠": "ne", "≈": "approx"}
 _SIGNS = str.maketrans(
-    {
-        sign: rf"\ensuremath{{\{name}}}" if len(name) > 1 else rf"\ensuremath{{{name}}}"
-        for sign, name in _COMMANDS.items()
-    }
-    | {"–": "--", "—": "---", "|": r"\ensuremath{|}"}
+    {sign: rf"\ensuremath{{\{name}}}" for sign, name in _COMMANDS.items()}
+    | {"–": "--", "—": "---", "|": r"\ensuremath{|}", "−": r"\ensuremath{-}"}
 )
 _GREEK = re.compile("[Α-Ωα-ω]")
 
@@ -38,6 +35,8 @@ def latex(table: Table, label: str) -> str:
 def _environment(table: Table, label: str, *, continued: bool) -> str:
     cells = printable(table)
     body = tabulated(list(cells.columns), cells.to_numpy().tolist(), numeric_columns(table), "latex_booktabs")
+    # A bracket or a star behind the end of a row would be an argument of it.
+    body = re.sub(r"(?m)^(\s*)([\[*])", r"\1{}\2", body)
     caption = "".join(LATEX_ESCAPE_RULES.get(sign, sign) for sign in table.title)
     head = [
         r"\begin{table}",

@@ -99,10 +99,13 @@ def table_of(name: str, run: str = "quick") -> pd.DataFrame:
 
 def file_of(name: str, run: str = "quick") -> Path:
     """Return the file of an experiment that was written last, for example of ``trimming/table6_rows.csv``."""
-    stem = next((known for known in sorted(PROJECT.names("experiment"), reverse=True) if name.startswith(known)), name)
-    pattern = re.escape(stem) + "(,.+)?" + re.escape(name.removeprefix(stem)) + "(\\.gz)?"
+    stem = next((known for known in sorted(PROJECT.names("experiment"), reverse=True) if name.startswith(known)), "")
     folder = Path("results", run)
-    found = [path for path in folder.rglob("*") if re.fullmatch(pattern, path.relative_to(folder).as_posix())]
+    # Where the settings in a name end, only the ``.json`` of these files tells.
+    stems = [path.relative_to(folder).with_suffix("").as_posix() for path in folder.glob(f"{stem}*.json")]
+    own = [one for one in stems if one.partition(",")[0] == stem] if stem else [""]
+    paths = [folder / f"{one}{name.removeprefix(stem)}{end}" for one in own for end in ("", ".gz")]
+    found = [path for path in paths if path.is_file()]
     assert found, f"no {name} among {sorted(map(str, folder.rglob('*')))}"
     return max(found, key=lambda path: path.stat().st_mtime_ns)
 

@@ -1,19 +1,17 @@
-"""The command line: what it shows, how it ends, and sweeps."""
+"""The command line: what it shows, and how it ends."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from trimbench.papers.commands import tasks
 
-from ..command_line import SMALL, T4, T6, Command, results
+from ..command_line import T4, T6, Command
 
 
 def test_options_may_stand_before_or_after_settings(command: Command) -> None:
@@ -52,33 +50,3 @@ def test_ctrl_c_says_how_to_continue(command: Command, monkeypatch: pytest.Monke
     monkeypatch.setitem(tasks.PERFORM, "run", stop)
     answer = command(T4, code=130)
     assert answer.err == "\nStopped. Finished jobs are stored; run the same command again to continue.\n"
-
-
-def test_a_sweep_has_a_folder_for_each_point(command: Command, tmp_path: Path) -> None:
-    command("-m", T4, "threshold=0.5,0.55", "executor=serial", "results=out", code=0)
-    sweeps = tmp_path / "out/sweeps"
-    names = [f"executor=serial,experiment=trimming_table4,threshold={value}" for value in ("0.5", "0.55")]
-    assert sorted(path.name for path in sweeps.iterdir() if path.is_dir()) == names
-    for name, threshold in zip(names, (0.5, 0.55), strict=True):
-        provenance = json.loads((sweeps / name / "trimming/table4.json").read_text())
-        assert provenance["configuration"]["threshold"] == threshold
-    assert len(list((tmp_path / "out/jobs").rglob("*.json"))) == 2
-    assert [path.name for path in tmp_path.iterdir()] == ["out"], "nothing beside the results"
-    before = results(tmp_path / "out")
-    command("-m", "task=report", T4, "threshold=0.5,0.55", "executor=serial", "results=out", code=0)
-    assert results(tmp_path / "out") == before
-
-
-def test_a_sweep_continues_after_a_point_that_fails(command: Command, tmp_path: Path) -> None:
-    command("-m", *SMALL, "positive=nonsense,malignant", code=1)
-    pages = sorted((tmp_path / "results/sweeps").rglob("breast_cancer.md"))
-    assert ["positive=malignant" in str(page) for page in pages] == [True, False]
-    assert [page.with_suffix(".png").is_file() for page in pages] == [True, False]
-
-
-def test_folders_of_a_sweep_have_names_that_every_file_system_accepts(command: Command, tmp_path: Path) -> None:
-    long = ",".join(["[0.5,0.01,0.015]"] * 40)
-    command("-m", "executor=serial", T4, f"instances=[{long}],[{long},[0.1,0,0]]", code=0)
-    names = [path.name for path in (tmp_path / "results/sweeps").iterdir() if path.is_dir()]
-    assert len(names) == len(set(names)) == 2
-    assert all(len(name.encode()) <= 255 for name in names)

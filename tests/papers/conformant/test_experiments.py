@@ -23,15 +23,14 @@ from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
 from trimbench.papers.study.numbers import Number
 from trimbench.papers.study.outcome import Outcome
 
-from ..command_line import PROJECT, Command, table_of, write
+from ..command_line import PROJECT, Command, file_of, table_of, write
 
 DIGITS = ("experiment=conformant/digits", "executor=serial", "offline=true", "repetitions=2")
 
 
-def test_a_sweep_over_the_bundled_digits(command: Command, tmp_path: Path) -> None:
+def test_a_sweep_over_the_bundled_digits(command: Command) -> None:
     command(*DIGITS, "missing=[0.0,0.4,0.9]", code=0)
-    folder = tmp_path / "results/conformant"
-    accuracy, entropy = pd.read_csv(folder / "digits.csv"), pd.read_csv(folder / "digits_cross_entropy.csv")
+    accuracy, entropy = table_of("conformant/digits"), table_of("conformant/digits_cross_entropy")
     assert accuracy["missing (%)"].round(1).tolist() == [0.0, 39.1, 89.1]
     methods = ["NaCL", "mean", "median", "min", "max"]
     # With nothing missing all agree with the classifier.
@@ -39,7 +38,7 @@ def test_a_sweep_over_the_bundled_digits(command: Command, tmp_path: Path) -> No
     assert np.ptp(entropy.loc[0, methods].to_numpy(dtype=float)) < 1e-12
     assert (np.diff(entropy["NaCL"]) > 0).all()
     assert (entropy.loc[1:, "NaCL"] < entropy.loc[1:, "mean"]).all()
-    assert (folder / "digits.png").stat().st_size > 10_000
+    assert file_of("conformant/digits.png").stat().st_size > 10_000
     again = command(*DIGITS, "missing=[0.4]")
     assert "2 stored, 0 to run" in again.err, "a mask depends on its own share only"
 
@@ -79,7 +78,7 @@ def test_splice_is_within_a_point_and_a_half_of_table_5(command: Command, given_
         *("datasets=[splice]", "repetitions_of.splice=10", "roundings=[fifths]"),
         code=0,
     )
-    table = table_of("conformant/table5_table").set_index("label (%)")
+    table = table_of("conformant/table5").set_index("label (%)")
     for label, printed in {20: 93.3, 40: 87.2, 60: 76.6, 80: 59.1}.items():
         assert table.loc[label, "missing (%)"] == pytest.approx(label)
         assert table.loc[label, "NaCL"] == pytest.approx(printed, abs=1.5)
@@ -142,7 +141,7 @@ def test_explanations_of_a_data_set_that_the_user_declares(command: Command, tmp
     figure6 = ("experiment=conformant/figure6", "executor=serial", "offline=true")
     words = ("--config-dir", "mine", *figure6, "datasets=[digits_3v5]")
     command(*words, "rows=[0,3]", code=0)
-    table = table_of("conformant/figure6_table")
+    table = table_of("conformant/figure6")
     assert table["data"].tolist() == ["Digits 3 v 5"] * 2
     assert table["row"].tolist() == [0, 3]
     assert (table["size of the explanation"] <= table["support features"]).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def run(folder: Path, *words: str) -> dict[str, str]:
 @pytest.mark.xdist_group("ray")
 def test_tables_are_those_of_the_serial_executor(tmp_path: Path) -> None:
     expected = run(tmp_path / "serial", "executor=serial")
-    assert "simulation_rows.csv" in expected
+    assert any(re.fullmatch(r"simulation,.*_rows\.csv\.gz", name) for name in expected)
     for name, words in EXECUTORS.items():
         assert run(tmp_path / name, *words) == expected, name
-    assert run(tmp_path / "another seed", "executor=serial", "seed=1") != expected
+    assert set(run(tmp_path / "another seed", "executor=serial", "seed=1").values()).isdisjoint(expected.values())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.execution import Job, ProcessExecutor
+from trimbench.papers.execution import Job, JobStore, ProcessExecutor, run_jobs
 from trimbench.papers.execution.temporary import remove_abandoned, temporary_folder
 
 from . import sample_jobs
@@ -31,11 +31,19 @@ def test_the_folder_of_a_dead_process_is_removed_by_the_next(tmp_path: Path, mon
     with temporary_folder() as folder:
         host = folder.name.split(".")[1]
     assert not folder.exists()
-    dead = tmp_path / f"trimbench.{host}.{2**22 + 1}.00000000.tmp"  # no process has such a number
-    dead.mkdir()
-    (dead / "log").write_text("text")
+    leave(tmp_path, host)
     with temporary_folder() as folder:
         assert set(tmp_path.iterdir()) == {folder}
+    leave(tmp_path, host)
+    run_jobs([], JobStore(tmp_path / "records"), ProcessExecutor(workers=1))
+    assert not list(tmp_path.iterdir()), "also if nothing is left to run"
+
+
+def leave(room: Path, host: str) -> None:
+    """Leave what a process leaves that was killed."""
+    dead = room / f"trimbench.{host}.{2**22 + 1}.00000000.tmp"  # no process has such a number
+    dead.mkdir()
+    (dead / "log").write_text("text")
 
 
 def test_only_old_files_are_abandoned(tmp_path: Path) -> None:

@@ -100,6 +100,22 @@ def test_the_largest_relative_change_comes_first_and_times_come_apart(first: Pat
     assert text.index("Numbers that differ (3)") < text.index("Run times and memory (3)")
 
 
+def test_values_without_a_relative_change_come_last(first: Path, tmp_path: Path) -> None:
+    rows = ["a,3,inf,x1,1e-15,0.5", "b,3,,x2,0.5,0.75"]
+    found = compared(first, run(tmp_path / "second", {"family/one_table.csv": "\n".join([TABLE.split()[0], *rows])}))
+    assert [change.place for change in found.changes] == ["b, gap", "a, error", "b, error"]
+    assert [change.relative for change in found.changes] == [float("inf"), None, None]
+    assert "| b, error | 0.25       | –           | –" in summarised(found)
+
+
+def test_empty_tables_do_not_differ(first: Path, tmp_path: Path) -> None:
+    run(first, {"family/one_table.csv": "\n"})
+    second = run(tmp_path / "second", {"family/one_table.csv": "\n"})
+    assert compared(first, second).changes == ()
+    second = run(tmp_path / "third", {"family/one_table.csv": "data,error\n"})
+    assert compared(first, second).only == ((1, "family/one, table: 2 columns (data; error)"),)
+
+
 def test_rows_are_found_wherever_they_stand(first: Path, tmp_path: Path) -> None:
     rows = TABLE.splitlines()
     second = run(tmp_path / "second", {"family/one_table.csv": "\n".join([rows[0], "c,3,1,x,0,1", rows[2], rows[1]])})

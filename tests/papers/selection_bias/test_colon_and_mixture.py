@@ -13,7 +13,7 @@ import pytest
 from trimbench.papers.selection_bias.colon import Colon
 from trimbench.papers.selection_bias.mixture import Mixture
 
-from ..command_line import Command, table_of, write
+from ..command_line import Command, file_of, table_of, write
 
 FAMILY = "experiment=selection_bias/"
 
@@ -25,7 +25,7 @@ def test_colon_on_the_real_data(command: Command, given_folder: Path) -> None:
     subsets = table_of("selection_bias/colon_subsets")
     assert len(subsets) == 10
     assert (subsets["corrected AMLP"] < subsets["uncorrected AMLP"]).sum() >= 9
-    means = table_of("selection_bias/colon_table").set_index(["split", "correction"])
+    means = table_of("selection_bias/colon").set_index(["split", "correction"])
     n_lower = (subsets["corrected AMLP"] < subsets["uncorrected AMLP"]).sum()
     assert means.loc[("all", "corrected"), "lower AMLP"] == f"{n_lower} of 10"
     assert (subsets["corrected expected error"] > subsets["uncorrected expected error"]).all()
@@ -105,6 +105,6 @@ def test_data_without_declared_facts_is_read(command: Command, tmp_path: Path) -
     (folder / "genes.csv").write_text("\n".join(lines) + "\n")
     command(*words, code=0)
     assert table_of("selection_bias/colon_rows")["n_positive"].tolist() == [6]
-    assert (tmp_path / "results/selection_bias/colon_errors_genes.png").is_file()
+    assert file_of("selection_bias/colon_errors_genes.png").is_file()
     answer = command(*words, "k=3")
     assert "n_subsets times k must be at most 4, the number of features of genes, got 2 times 3" in answer.err

@@ -71,6 +71,6 @@ def test_the_table_of_correlations_is_the_printed_one(command: Command) -> None:
     (odd,) = compared[compared["verdict"] == "within"].to_dict("records")
     assert (odd["cell"], odd["reported"], odd["reproduced"]) == ("I1 = 7/I0 = 7", -0.37, -0.375)
     command("experiment=selection_bias/correlation_table", "n0=3", "n1=2", "executor=serial", code=0)
-    table = table_of("selection_bias/correlation_table_table").set_index("I1")
+    table = table_of("selection_bias/correlation_table").set_index("I1")
     assert table.shape == (3, 4)
     assert table.loc[2, "I0 = 0"] == 1.0

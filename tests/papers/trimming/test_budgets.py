@@ -13,7 +13,7 @@ from trimbench.papers.configuration import Catalogue
 from trimbench.papers.trimming.accuracy_by_budget import AccuracyByBudget
 from trimbench.papers.trimming.agreement_by_budget import AgreementByBudget
 
-from ..command_line import Command, table_of
+from ..command_line import Command, file_of, table_of
 from .experiments import rows_of
 
 
@@ -59,14 +59,14 @@ def test_a_curve_without_results_still_has_its_columns() -> None:
     assert len(outcome.tables[0].frame) == len(outcome.figures) == 0
 
 
-def test_each_data_set_has_a_figure(command: Command, tmp_path: Path) -> None:
+def test_each_data_set_has_a_figure(command: Command) -> None:
     command(
         *("experiment=trimming/breast_cancer", "datasets=[breast_cancer,example_simulated]", "budgets=[1,2]"),
         *("splits=2", "evaluation_limit=30", "executor=serial"),
         code=0,
     )
     for dataset in ("breast_cancer", "example_simulated"):
-        assert (tmp_path / f"results/trimming/breast_cancer_{dataset}.png").is_file()
+        assert file_of(f"trimming/breast_cancer_{dataset}.png").is_file()
         points = table_of(f"trimming/breast_cancer_{dataset}_points")
         assert len(points) == 6
         assert (points["low"] <= points["y"]).all()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,6 +17,7 @@ from trimbench.papers.trimming.against_information_gain import draw_class
 from trimbench.papers.trimming.figure7 import Figure7
 from trimbench.papers.trimming.scaling import Scaling, TwoSides
 
+from ..command_line import Command, table_of
 from .experiments import TOY, rows_of, values_of
 
 THRESHOLDS = [0.2, 0.5, 0.8]
@@ -161,7 +162,7 @@ def test_one_hot_features_and_left_out_classes() -> None:
         rows_of(scaling_of_toy([2], negative=["two"]))
 
 
-def test_figure_7_on_published_networks(given_folder: Path, command: Any, tmp_path: Path) -> None:
+def test_figure_7_on_published_networks(given_folder: Path, command: Command) -> None:
     answer = command(
         "experiment=trimming/figure7",
         "networks=[cpcs54,s386,bn_2]",
@@ -170,17 +171,17 @@ def test_figure_7_on_published_networks(given_folder: Path, command: Any, tmp_pa
         "offline=true",
         code=0,
     )
-    assert "## trimming/figure7: complete" in answer.out
-    folder = tmp_path / "results/trimming"
-    summary = pd.read_csv(folder / "figure7_table.csv").set_index("network")
+    heading = "## trimming/figure7,networks=cpcs54+s386+bn_2,classes=2,thresholds=0.3+0.6"
+    assert re.search(rf"^{re.escape(heading)}\S*: complete, with other settings$", answer.out, re.MULTILINE)
+    summary = table_of("trimming/figure7").set_index("network")
     assert summary.loc["s386", "engine"].tolist() == ["sdd", "sdd"]
     assert summary.loc["cpcs54", "engine"].tolist() == ["dense", "dense"]
     assert (summary["smallest lead"] >= 0).all()
     assert set(summary["proven"]) == {"2 of 2"}
-    refused = pd.read_csv(folder / "figure7_refused.csv")
+    refused = table_of("trimming/figure7_refused")
     assert refused["network"].tolist() == ["bn_2", "bn_2"]
     assert refused["reason"].str.contains("max_entries = 2**26", regex=False).all()
-    lines = pd.read_csv(folder / "figure7_thresholds.csv")
+    lines = table_of("trimming/figure7_thresholds")
     assert len(lines) == 2 * (2 * 2 + 2)
 
 

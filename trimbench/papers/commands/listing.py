@@ -14,13 +14,13 @@ from trimbench.papers.execution.cost import expected_seconds, measured, total, w
 from trimbench.papers.execution.executors import n_workers
 from trimbench.papers.execution.progress import duration
 from trimbench.papers.execution.store import Glance, JobStore
-from trimbench.papers.reporting.tables import markdown
+from trimbench.papers.reporting.tables import markdown_rows
 from trimbench.papers.study.cells import Cell
 from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.tables import Table
 
 _COST = "processor time to run the rest"
-_COLUMNS = {"experiment": "", **dict.fromkeys(("jobs", "done", "failed", "missing"), ".0f"), _COST: "", "data": ""}
+_COUNTS = ("jobs", "done", "failed", "missing")
+_COLUMNS = ("experiment", *_COUNTS, _COST, "data")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,9 @@ def list_experiments(invocation: Invocation) -> int:
             lines.append({"experiment": name, **stock.line(), "data": _data(needs, cache)})
     if len(experiments) > 1:
         lines.append({"experiment": "all, shared jobs once", **everything.line(), "data": ""})
-    sys.stdout.write(markdown(Table.of("", lines, _COLUMNS)) + "\n")
+    # Without pandas, whose import would take half a second.
+    rows = [[str(line.get(column, "–")) for column in _COLUMNS] for line in lines]
+    sys.stdout.write(markdown_rows(_COLUMNS, rows, [column in _COUNTS for column in _COLUMNS]) + "\n")
     workers = n_workers(invocation.make_executor())
     wall = wall_seconds(everything.rest, everything.expected, workers)
     if wall:

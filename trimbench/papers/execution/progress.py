@@ -30,10 +30,11 @@ class Work:
 
     def end(self, key: str, elapsed: float) -> None:
         """Take note that a job has ended, `elapsed` seconds after the start."""
-        if key in self._left:
-            self._left.remove(key)
-            self._seconds_left -= self._of(key)
-            self._seconds_ended += self._of(key)
+        if key not in self._left:
+            return
+        self._left.remove(key)
+        self._seconds_left -= self._of(key)
+        self._seconds_ended += self._of(key)
         # One job in twenty is experience enough; the first ones also pay for the start of the workers.
         if self._seconds_ended and len(self._left) <= 0.95 * self.size:
             self._rate = elapsed / self._seconds_ended

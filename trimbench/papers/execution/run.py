@@ -8,6 +8,7 @@ from trimbench.papers.execution.executors import Executor, n_workers
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.progress import Report, Work
 from trimbench.papers.execution.store import JobStore, Record, Stamp
+from trimbench.papers.execution.temporary import remove_temporary_folders
 
 CACHE_MODES = ("default", "ignore", "only")
 
@@ -62,6 +63,9 @@ def run_jobs(
                 report.begin()
                 tellers = (report.tell, on_record) if on_record else (report.tell,)
                 records |= _run(to_run, before, store, executor, tellers)
+        else:
+            # Left by a program that was killed after its last job.
+            remove_temporary_folders()
     return [records[job.key] for job in jobs]
 
 

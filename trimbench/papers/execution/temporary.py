@@ -45,11 +45,15 @@ def temporary_folder() -> Iterator[Path]:
 
 def make_temporary_folder() -> Path:
     """Make a temporary folder of this process, and remove those of dead ones."""
-    room = Path(tempfile.gettempdir())
-    remove_stale(room.glob("trimbench.*.tmp"))
-    folder = room / temporary_name("trimbench")
+    remove_temporary_folders()
+    folder = Path(tempfile.gettempdir(), temporary_name("trimbench"))
     folder.mkdir(mode=0o700)
     return folder
+
+
+def remove_temporary_folders() -> None:
+    """Remove the temporary folders of dead processes."""
+    remove_stale(Path(tempfile.gettempdir()).glob("trimbench.*.tmp"))
 
 
 def temporary_name(stem: str) -> str:

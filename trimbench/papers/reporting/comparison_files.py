@@ -36,17 +36,16 @@ def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
     or part of the environment, and for what only one run has. ``changes.md`` and ``index.html`` show both.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    first, second = comparison.runs
     lines = in_words(comparison)
     page = render(
         "compare.html",
-        facts=facts_of(f"{first}: {count(len(comparison.experiments), 'experiment')} in common with {second}"),
+        facts=facts_of(f"{count(len(comparison.experiments), 'experiment')} in common"),
         runs=comparison.runs,
         sentences=lines,
         sections=[{"name": table.title, "table": table_part(_cut(table, _ON_PAGE))} for table in tables(comparison)],
         files=(_CHANGES, _DIFFERENCES),
     )
-    title = f"# {first} and {second}"
+    title = f"# {' and '.join(comparison.runs)}"
     return [
         write_csv(_all_changes(comparison).frame, folder / _CHANGES),
         write_csv(_all_differences(comparison).frame, folder / _DIFFERENCES),

@@ -61,8 +61,10 @@ class Change:
 
     @property
     def relative(self) -> float | None:
-        """Change relative to the first value, infinite from zero; None if one of the values is not a number."""
+        """Change relative to the first value, infinite from zero; None if one of the values is no finite number."""
         if not isinstance(self.first, float) or not isinstance(self.second, float):
+            return None
+        if not math.isfinite(self.first) or not math.isfinite(self.second):
             return None
         change = self.second - self.first
         return change / abs(self.first) if self.first else math.copysign(math.inf, change)

@@ -32,17 +32,32 @@ def printable(table: Table) -> pd.DataFrame:
 
 def markdown(table: Table) -> str:
     """Return the table in Markdown."""
-    frame = printable(table).map(_markdown_cell)
-    numeric = [table.frame[column].dtype.kind in "iuf" for column in table.frame.columns]
+    frame = printable(table)
+    return markdown_rows(list(frame.columns), frame.to_numpy().tolist(), numeric_columns(table))
+
+
+def markdown_rows(columns: Sequence[object], rows: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
+    """Return rows of text as a table in Markdown; the columns of numbers are `numeric`. Does without pandas."""
+    cells = [[_markdown_cell(text) for text in row] for row in rows]
+    return tabulated([_markdown_cell(column) for column in columns], cells, numeric, "github")
+
+
+def tabulated(columns: Sequence[object], rows: Sequence[Sequence[str]], numeric: Sequence[bool], style: str) -> str:
+    """Return rows of text in a style of tabulate; the columns of numbers, `numeric`, are aligned to the right."""
     return str(
         tabulate(
-            frame.to_numpy().tolist(),
-            headers=[heading(_markdown_cell(column)) for column in frame.columns],
-            tablefmt="github",
+            rows,
+            headers=[heading(column) for column in columns],
+            tablefmt=style,
             disable_numparse=True,
-            colalign=["right" if is_number else "left" for is_number in numeric] if len(frame) else None,
+            colalign=["right" if is_number else "left" for is_number in numeric] if rows else None,
         )
     )
+
+
+def numeric_columns(table: Table) -> list[bool]:
+    """Tell of each column whether it has numbers."""
+    return [table.frame[column].dtype.kind in "iuf" for column in table.frame.columns]
 
 
 def heading(column: object) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from trimbench.papers.execution.canonical import Json
@@ -23,6 +22,9 @@ from trimbench.selection_bias.adjustment import Ties
 from trimbench.selection_bias.model import fit_selection_corrected
 from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.simulation import ModelSettings, simulate
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FORMATS = {
     "k": "",
@@ -107,6 +109,8 @@ def _between_grid_values(found: Mapping[Hashable, Any], correction: str, x: NDAr
 
 
 def _figure(found: Mapping[Hashable, Any], k: int, n_features: int, truth: float) -> LineFigure:
+    import pandas as pd
+
     densities = {correction: _density(found, correction) for correction in reversed(CORRECTIONS)}
     grid = next(iter(densities.values()))[0]
     if len(grid) > 1:

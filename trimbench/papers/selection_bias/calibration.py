@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from trimbench.papers.selection_bias.settings import (
     CORRECTIONS,
@@ -23,6 +23,9 @@ from trimbench.papers.study.numbers import Number, prediction_interval
 from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
 from trimbench.papers.validation import settings
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _CATEGORIES = [f"{i / 10:.1f} - {(i + 1) / 10:.1f}" for i in range(10)]
 _FORMATS = {"category": ""} | {
@@ -103,6 +106,8 @@ def _numbers(ours: pd.DataFrame) -> Iterator[Number]:
 
 
 def _figure(title: str, name: str, numbers: Sequence[Number]) -> LineFigure:
+    import pandas as pd
+
     found = {(number.row, number.quantity): number for number in numbers}
     points = []
     for correction in reversed(CORRECTIONS):

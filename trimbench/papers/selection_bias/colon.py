@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from trimbench.papers.data.declaration import DatasetDeclaration
 from trimbench.papers.execution.canonical import Json
@@ -28,6 +27,9 @@ from trimbench.selection_bias.adjustment import Ties
 from trimbench.selection_bias.cross_validation import cross_validate_selection
 from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.metrics import prediction_quality
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _QUANTITIES = {
     "expected_error": "expected error",
@@ -158,6 +160,8 @@ def _mean_lines(part: pd.DataFrame) -> list[dict[str, object]]:
 
 
 def _errors_figure(ours: pd.DataFrame, dataset: str) -> LineFigure:
+    import pandas as pd
+
     points = [
         pd.DataFrame({"series": c, "x": ours[f"{c}_expected_error"], "y": ours[f"{c}_actual_error"]})
         for c in reversed(CORRECTIONS)
@@ -166,6 +170,8 @@ def _errors_figure(ours: pd.DataFrame, dataset: str) -> LineFigure:
 
 
 def _loss_figure(ours: pd.DataFrame, loss: Loss, dataset: str) -> LineFigure:
+    import pandas as pd
+
     x, y = ours[f"uncorrected_{loss.key}"], ours[f"corrected_{loss.key}"]
     points = [pd.DataFrame({"series": "subset of features", "x": x, "y": y})]
     labels = (f"{loss.name}, uncorrected", f"{loss.name}, corrected")
@@ -175,6 +181,8 @@ def _loss_figure(ours: pd.DataFrame, loss: Loss, dataset: str) -> LineFigure:
 def _against_diagonal(
     name: str, title: str, dataset: str, labels: tuple[str, str], parts: list[pd.DataFrame]
 ) -> LineFigure:
+    import pandas as pd
+
     both = pd.concat(parts, ignore_index=True)
     ends = [float(both[["x", "y"]].min().min()), float(both[["x", "y"]].max().max())]
     points = pd.concat([both, pd.DataFrame({"series": "equal", "x": ends, "y": ends})], ignore_index=True)

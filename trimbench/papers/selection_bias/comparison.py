@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
-
-import pandas as pd
+from typing import TYPE_CHECKING, NamedTuple
 
 from trimbench.papers.selection_bias.settings import CORRECTIONS, file_stem
 from trimbench.papers.study.cells import Label
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.tables import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Loss(NamedTuple):
@@ -113,6 +114,8 @@ def comparison_figures(
     Titles name these cases as `shown`, and the `model` if there is another than naive Bayes; `errors` and `losses` are
     the lines of these cases in the tables of `comparison_tables`.
     """
+    import pandas as pd
+
     shown_with_model = f"{model}, {shown}" if model else shown
 
     def figure(name: str, title: str, y_label: str, lines: list[pd.DataFrame], marks: Mapping[str, str]) -> LineFigure:
@@ -149,5 +152,7 @@ def comparison_figures(
 
 def _with_interval(series: str, lines: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return the points of a column against k, with 2 standard errors to either side."""
+    import pandas as pd
+
     y, half = lines[column], 2 * lines[f"{column} se"]
     return pd.DataFrame({"series": series, "x": lines["k"], "y": y, "low": y - half, "high": y + half})

@@ -6,10 +6,9 @@ import dataclasses
 import math
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
@@ -25,6 +24,9 @@ from trimbench.selection_bias.adjustment import Ties
 from trimbench.selection_bias.metrics import prediction_quality
 from trimbench.selection_bias.mixture import R_HAT_LIMIT, fit_mixture_selection_corrected, mixture_priors
 from trimbench.selection_bias.simulation import MixtureSettings, simulate_mixture
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _CHAIN_FORMATS = {
     "k": "",
@@ -154,6 +156,8 @@ def _chain_line(k: int, correction: str, ours: pd.DataFrame) -> dict[str, object
 
 def _extreme(values: pd.Series[float], kind: str) -> float:
     """Return the largest or smallest value; NaN if one is not defined."""
+    import pandas as pd
+
     return float(pd.to_numeric(values).agg(kind, skipna=False))
 
 

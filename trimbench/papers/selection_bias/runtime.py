@@ -5,10 +5,9 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
@@ -24,6 +23,9 @@ from trimbench.selection_bias.adjustment import Ties
 from trimbench.selection_bias.model import fit_selection_corrected
 from trimbench.selection_bias.prior import check_positive
 from trimbench.selection_bias.simulation import ModelSettings, simulate
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FORMATS = {"k": ""} | {
     f"{correction} {quantity}": spec
@@ -75,6 +77,8 @@ class Runtime(SimulatedCases):
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return seconds, printed seconds and their ratio."""
+        import pandas as pd
+
         done = successes(rows)
         seconds = {
             correction: dict(zip(self.ks, values, strict=True))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
@@ -20,6 +19,9 @@ from trimbench.papers.study.tables import Table
 from trimbench.papers.validation import settings
 from trimbench.selection_bias.selection import class_counts, correlation, select_features
 from trimbench.selection_bias.simulation import ModelSettings, simulate
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _COLUMNS = ("n0", "n1", "k", "replicates", "cut-off", "low", "high", "mean sample", "mean true")
 
@@ -69,6 +71,8 @@ class SelectionScatter(Replicated):
         return Outcome((table,), figures, numbers, notes)
 
     def _scatter(self, shown: str, true: list[float], sample: list[float], gammas: list[float]) -> LineFigure:
+        import pandas as pd
+
         points = pd.DataFrame({"series": "feature", "x": true, "y": sample})
         last = max(abs(points["x"]))
         equal = pd.DataFrame({"series": "sample = true", "x": [-last, last], "y": [-last, last]})

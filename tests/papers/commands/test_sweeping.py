@@ -1,0 +1,174 @@
+"""Sweeps: a folder for each point, and one table with exactly the rows of the single runs."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import shlex
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from .. import pages
+from ..command_line import SMALL, T4, Command, results, write
+
+SERIAL = "executor=serial"
+
+
+def sweep_folder(results_folder: Path) -> Path:
+    """Return the folder of the only sweep."""
+    (folder,) = (results_folder / "quick/sweeps").iterdir()
+    return folder
+
+
+def lines_of(path: Path) -> list[list[str]]:
+    """Return the cells of a CSV file as they are written."""
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return list(csv.reader(content.decode("utf-8").splitlines()))
+
+
+def joint_tables(folder: Path) -> dict[str, list[list[str]]]:
+    """Return the tables of a whole sweep, by the ends of their names; not the points of figures."""
+    paths = [*folder.glob("sweep*.csv"), *folder.glob("sweep*.csv.gz")]
+    found = {path.name.removeprefix("sweep"): lines_of(path) for path in paths}
+    return {end: lines for end, lines in found.items() if not end.endswith("_points.csv")}
+
+
+def test_the_sweep_of_the_readme_has_exactly_the_rows_of_its_single_runs(command: Command, tmp_path: Path) -> None:
+    (shown,) = [
+        line for line in pages.commands((pages.ROOT / "README.md").read_text(encoding="utf-8")) if "-m " in line
+    ]
+    command(*shlex.split(shown), SERIAL, code=0)
+    tables = joint_tables(sweep_folder(tmp_path / "results"))
+    assert {".csv", "_losses.csv", "_rows.csv.gz"} == set(tables)
+    swept = [("30", "500"), ("30", "1000"), ("300", "500"), ("300", "1000")]
+    singles: dict[str, list[list[str]]] = {end: [] for end in tables}
+    for words, values in zip(pages.points(shown), swept, strict=True):
+        assert {f"alpha={values[0]}", f"n_features={values[1]}"} < set(words)
+        answer = command(*words, SERIAL, code=0)
+        assert "8 stored, 0 to run" in answer.err, "the jobs are those of the sweep"
+        (about,) = [path for path in answer.files if path.suffix == ".json"]
+        for end, rows in singles.items():
+            head, *lines = lines_of(about.with_name(about.name.removesuffix(".json") + end))
+            rows += [[*values, *line] for line in lines]
+            before, columns = tables[end][0][:2], tables[end][0][2:]
+            assert columns == head
+            assert [name.removeprefix("swept ") for name in before] == ["alpha", "n_features"]
+    for end, rows in singles.items():
+        assert len(rows) >= 8
+        assert tables[end][1:] == rows, end
+
+
+def test_a_sweep_has_a_folder_for_each_point(command: Command, tmp_path: Path) -> None:
+    words = ("-m", T4, "threshold=0.5,0.55", SERIAL, "results=out")
+    answer = command(*words, code=0)
+    folder = sweep_folder(tmp_path / "out")
+    assert folder.name == "trimming_table4,threshold=0.5+0.55"
+    names = [f"threshold={value}" for value in ("0.5", "0.55")]
+    assert sorted(path.name for path in (folder / "points").iterdir()) == names
+    for name, threshold in zip(names, (0.5, 0.55), strict=True):
+        provenance = json.loads((folder / "points" / name / "trimming/table4.json").read_text())
+        assert provenance["configuration"]["threshold"] == threshold
+        assert all((folder / "points" / name / "trimming" / file).is_file() for file in provenance["files"])
+        assert f'href="points/{name.replace("=", "%3D")}/' in (folder / "index.html").read_text(encoding="utf-8")
+    assert {path.resolve() for path in answer.files} < {path for path in folder.iterdir() if path.is_file()}
+    assert len(list((tmp_path / "out/jobs").rglob("*.json"))) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["out"], "nothing beside the results"
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["jobs", "quick"]
+    before = results(tmp_path / "out")
+    everything = set((tmp_path / "out").rglob("*"))
+    command(*words, "task=report", code=0)
+    assert results(tmp_path / "out") == before
+    assert set((tmp_path / "out").rglob("*")) == everything
+
+
+def test_two_sweeps_share_no_folder_but_the_same_sweep_does(command: Command, tmp_path: Path) -> None:
+    command("-m", T4, "threshold=0.5,0.55", SERIAL, code=0)
+    command("-m", T4, "threshold=0.5,0.6", SERIAL, "results=./results", code=0)
+    command("-m", SERIAL, T4, "threshold=0.5,0.6", "offline=true", code=0)
+    names = {path.name for path in (tmp_path / "results/quick/sweeps").iterdir()}
+    assert names == {"trimming_table4,threshold=0.5+0.55", "trimming_table4,threshold=0.5+0.6"}
+
+
+def test_a_sweep_over_experiments(command: Command, tmp_path: Path) -> None:
+    command("-m", "experiment=trimming/table4,conformant/figure1", SERIAL, code=0)
+    folder = sweep_folder(tmp_path / "results")
+    table = pd.read_csv(folder / "sweep.csv")
+    assert table["experiment"].value_counts().to_dict() == {"trimming/table4": 1, "conformant/figure1": 4}
+    assert len([*folder.glob("points/*/*/*.md")]) == 2
+
+
+def test_a_sweep_continues_after_a_point_whose_jobs_fail(command: Command, tmp_path: Path) -> None:
+    command("-m", *SMALL, "positive=nonsense,malignant", code=1)
+    folder = sweep_folder(tmp_path / "results")
+    for name, n_rows in (("nonsense", 0), ("malignant", 2)):
+        point = folder / f"points/positive={name}/trimming"
+        assert len(pd.read_csv(point / "breast_cancer.csv")) == n_rows
+        assert ("2 of 2 jobs failed" in (point / "breast_cancer.md").read_text(encoding="utf-8")) == (n_rows == 0)
+    assert pd.read_csv(folder / "sweep.csv")["positive"].tolist() == ["malignant"] * 2
+    rows = pd.read_csv(folder / "sweep_rows.csv.gz")
+    assert rows.groupby("positive")["status"].unique().map(list).to_dict() == {
+        "malignant": ["ok"],
+        "nonsense": ["failed"],
+    }
+    assert "2 jobs failed; sweep_rows.csv.gz has the errors" in (folder / "sweep.md").read_text(encoding="utf-8")
+
+
+def test_a_sweep_continues_after_a_point_that_cannot_run(command: Command, tmp_path: Path) -> None:
+    words = ("experiment=selection_bias/colon", "datasets=[breast_cancer]", "n_subsets=2", "splits=1")
+    answer = command("-m", *words, "prior.n_alpha=4", "k=100,3", SERIAL, code=1)
+    table = pd.read_csv(sweep_folder(tmp_path / "results") / "sweep.csv").set_index("k")
+    reason = "n_subsets times k must be at most 30, the number of features of breast_cancer, got 2 times 100"
+    assert table.loc[100, "error"] == reason
+    assert len(table.loc[3]) == 4
+    assert table.loc[3, "error"].isna().all()
+    assert table.loc[3, "expected error"].notna().all()
+    assert "1 of 2 points could not run; the column error has the reasons." in answer.out
+
+
+def test_folders_of_a_sweep_have_names_that_every_file_system_accepts(command: Command, tmp_path: Path) -> None:
+    long = ",".join(["[0.5,0.01,0.015]"] * 40)
+    command("-m", SERIAL, T4, f"instances=[{long}],[{long},[0.1,0,0]]", code=0)
+    folder = sweep_folder(tmp_path / "results")
+    names = [path.name for path in (folder / "points").iterdir()]
+    assert len(names) == len(set(names)) == 2
+    assert all(len(name.encode()) <= 255 for name in [folder.name, *names])
+
+
+def test_values_that_differ_in_spaces_and_umlauts_have_folders_of_their_own(command: Command, tmp_path: Path) -> None:
+    lines = ["a,b,state", *(f"{i % 2},{i % 3},{'äö'[i % 5 > 1]} b" for i in range(60))]
+    for name in ("x y", "x_y"):
+        declaration = f"kind: csv\npath: {name}.csv\ntarget: state\n"
+        write(tmp_path / "mine/dataset", {f"{name}.yaml": declaration, f"{name}.csv": "\n".join(lines) + "\n"})
+    swept = ("datasets=['x y'],['x_y']", "positive='ä b','ö b'")
+    command("--config-dir", "mine", "-m", *SMALL, *swept, code=0)
+    folder = sweep_folder(tmp_path / "results")
+    names = [path.name for path in (folder / "points").iterdir()]
+    assert len(names) == 4
+    assert all(name.isascii() and " " not in name for name in [folder.name, *names])
+    found = set()
+    for path in folder.glob("points/*/trimming/breast_cancer.json"):
+        configuration = json.loads(path.read_text(encoding="utf-8"))["configuration"]
+        found.add((*configuration["datasets"], configuration["positive"]))
+    assert found == {(data, positive) for data in ("x y", "x_y") for positive in ("ä b", "ö b")}
+    table = pd.read_csv(folder / "sweep.csv")
+    assert set(zip(table["dataset"], table["positive"], strict=True)) == found
+    assert len(table) == 8
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("threshold=interval(0,1)",), "must have values separated by commas or a range, got threshold=interval(0,1)"),
+        (("executor=serial,processes",), "a sweep must go over experiments, their settings, seed or profile, got exec"),
+        (("threshold=0.4,0.5", "task=list"), "task must be run or report in a sweep, got 'list'"),
+        (("threshold=0.4,2",), "threshold must be a probability in [0, 1], got 2"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused(
+    command: Command, tmp_path: Path, words: tuple[str, ...], complaint: str
+) -> None:
+    assert complaint in command("-m", T4, *words, code=2).err
+    assert not (tmp_path / "results").exists(), "nothing runs"

@@ -1,0 +1,46 @@
+"""How long the rest of a run will take."""
+
+from __future__ import annotations
+
+import pytest
+
+from trimbench.papers.execution.progress import Work, duration
+
+EXPECTED = {"a": 10.0, "b": 20.0, "c": 30.0}
+
+
+def test_before_anything_has_ended_the_workers_share_what_is_expected() -> None:
+    assert Work(list("abc"), EXPECTED, 2).seconds_left == 30.0
+    assert Work(list("a"), EXPECTED, 2).seconds_left == 10.0, "one job has one worker"
+    assert Work(list("abcd"), EXPECTED, 1).seconds_left == 80.0, "an unknown job counts like the mean of the others"
+
+
+def test_without_any_expectation_nothing_is_said() -> None:
+    work = Work(["x", "y"], {}, 2)
+    work.end("x", 1.0)
+    assert work.seconds_left is None
+
+
+def test_what_has_ended_corrects_the_expectation() -> None:
+    work = Work(list("abc"), EXPECTED, 2)
+    work.end("b", 5.0)  # four times as fast
+    assert work.seconds_left == pytest.approx(40 / 4)
+    work.end("b", 6.0)
+    assert work.seconds_left == pytest.approx(40 / 4), "a job ends once"
+    work.end("a", 10.0)
+    work.end("c", 20.0)
+    assert work.seconds_left == 0.0
+
+
+def test_the_first_of_many_jobs_say_nothing_yet() -> None:
+    keys = [str(number) for number in range(100)]
+    work = Work(keys, dict.fromkeys(keys, 1.0), 1)
+    work.end("0", 50.0)  # the start of the workers
+    assert work.seconds_left == 99.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(None, "–"), (0, "0 s"), (0.03, "0.03 s"), (59, "59 s"), (125, "2.1 min"), (7200, "2 h")]
+)
+def test_durations(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,89 @@
+"""The pages of a comparison and of a sweep in a browser: nothing is cut, and nothing complains."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from trimbench.papers.reporting.comparison import compare_runs
+from trimbench.papers.reporting.comparison_files import write_comparison
+from trimbench.papers.reporting.comparison_runs import read_run
+from trimbench.papers.reporting.figure_settings import FigureSettings
+from trimbench.papers.reporting.sweep import write_sweep
+from trimbench.papers.reporting.sweep_points import SweepPoint
+from trimbench.papers.study.tables import Table
+
+from ..stored_runs import REPORTED, TABLE, run
+from .builders import findings
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+LONG = "unbroken" * 9
+
+
+def comparison(folder: Path) -> None:
+    first = read_run("first", run(folder / "first"))
+    texts = {
+        "family/one.csv": REPORTED.replace("exact", "differs"),
+        "family/one_table.csv": TABLE.replace("x2", LONG).replace("0.25", "0.5") + "c,4,5,6,7,8\n",
+    }
+    about = {"configuration": {"seed": [*range(100)], LONG: 1}}
+    write_comparison(compare_runs(first, read_run(LONG, run(folder / "second", texts, **about))), folder)
+
+
+def sweep(folder: Path) -> None:
+    points = [
+        SweepPoint(
+            {"alpha": alpha, LONG: LONG},
+            f"points/alpha={alpha},{LONG} é",
+            [findings(tables=(Table("Main", pd.DataFrame({"row": [LONG, "b"], "error": [2.0 * alpha, 1.0]})),))],
+            {"family/two": LONG} if alpha == 2 else {},
+        )
+        for alpha in (1, 2)
+    ]
+    write_sweep(points, folder, FigureSettings())
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if BROWSER is None:
+        pytest.skip("no Chromium on this machine")
+    from playwright.sync_api import sync_playwright
+
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
+    with sync_playwright() as play:
+        opened = play.chromium.launch(executable_path=BROWSER, args=[*flags, "--disable-component-update"])
+        yield opened
+        opened.close()
+
+
+@pytest.mark.parametrize("make", [comparison, sweep])
+def test_pages_fit_the_screen(make: Callable[[Path], None], browser: Any, tmp_path: Path) -> None:
+    make(tmp_path)
+    for width, scheme in ((360, "light"), (390, "dark"), (1280, "light"), (1280, "dark")):
+        messages: list[str] = []
+        view = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        view.on("console", lambda message, found=messages: found.append(message.text))
+        view.on("pageerror", lambda error, found=messages: found.append(str(error)))
+        view.on("requestfailed", lambda request, found=messages: found.append(request.url))
+        view.goto((tmp_path / "index.html").as_uri())
+        assert view.evaluate("document.documentElement.scrollWidth") == width
+        for link in view.locator("nav a").all():
+            assert view.locator(link.get_attribute("href")).count() == 1
+        view.close()
+        assert messages == []
+
+
+def test_the_rows_of_a_comparison_can_be_filtered(browser: Any, tmp_path: Path) -> None:
+    comparison(tmp_path)
+    view = browser.new_page()
+    view.goto((tmp_path / "index.html").as_uri())
+    rows = view.locator("#rows-1 tbody tr")
+    assert rows.count() == 1
+    view.fill("[data-filters=rows-1]", "nothing like this")
+    assert rows.first.is_hidden()
+    view.close()

@@ -198,14 +198,22 @@ def test_the_tutorial_can_be_followed(command: Command, tmp_path: Path) -> None:
     assert re.search(r"`(1 stored, 0 to run)`", text)
     assert "1 stored, 0 to run" in command(*first, "executor=serial").err
     assert "n_features: 10000" in command(*settings).out
-    command(*changed, "executor=serial")
-    for name in re.findall(r"`(results/selection_bias/\S+\.png)`", text):
-        assert (tmp_path / name).stat().st_size > 0
+    answer = command(*changed, "executor=serial", code=0)
+    assert "What the paper reports is for other settings than n_features=500, ks=[5,50], replicates=4" in answer.out
+    (folder,) = re.findall(r"`(results/\w+/selection_bias)`", text)
+    for end in (".png", "_points.csv"):
+        names = [path.name for path in (tmp_path / folder).iterdir() if path.name.endswith(end)]
+        assert names, end
+        assert all(name.startswith("simulation,n_features=500,ks=5+50,replicates=4_") for name in names)
     answer = command(*refused, code=2)
     assert complaint.strip() in answer.err
     assert "n_features" in answer.err
-    command(*report, "experiment=trimming/table4")
-    assert "not attempted" in command("experiment=trimming/table4", "threshold=0.4", "executor=serial").out
+    (page,) = set(re.findall(r"`(results/\S+\.html)`", text))
+    assert not (tmp_path / page).exists()
+    answer = command(*report, "offline=true", code=0)
+    assert "\n## trimming/table4: 3 of 3 numbers reproduced" in answer.out
+    assert re.search(r"\n## selection_bias/simulation: (\d+) of \1 jobs missing", answer.out)
+    assert (tmp_path / page).is_file()
 
 
 def test_the_reference_names_every_setting() -> None:

@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import shlex
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -90,6 +91,15 @@ def test_two_sweeps_share_no_folder_but_the_same_sweep_does(command: Command, tm
     command("-m", SERIAL, T4, "threshold=0.5,0.6", "offline=true", code=0)
     names = {path.name for path in (tmp_path / "results/quick/sweeps").iterdir()}
     assert names == {"trimming_table4,threshold=0.5+0.55", "trimming_table4,threshold=0.5+0.6"}
+
+
+def test_many_points_take_little_more_than_their_jobs(command: Command, tmp_path: Path) -> None:
+    began = time.process_time()
+    command("-m", T4, "threshold=range(0.01,1,0.01)", SERIAL, code=0)
+    seconds = time.process_time() - began
+    folder = sweep_folder(tmp_path / "results")
+    assert len(pd.read_csv(folder / "sweep.csv")) == len([*(folder / "points").iterdir()]) == 99
+    assert seconds / 99 < 0.2
 
 
 def test_a_sweep_over_experiments(command: Command, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.reporting.figure_files import write_figures
-from trimbench.papers.reporting.figure_settings import FigureSettings
+from trimbench.papers.reporting.figures.files import write_figures
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import make_run
 from trimbench.papers.study.figures import LineFigure
 

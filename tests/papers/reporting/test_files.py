@@ -16,8 +16,8 @@ import pytest
 
 from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.temporary import temporary_name
-from trimbench.papers.reporting import figure_files
-from trimbench.papers.reporting.figure_settings import FigureSettings
+from trimbench.papers.reporting.figures import files as figure_files
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.files import unattempted, write_findings, write_summary
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.study.tables import Table

@@ -10,7 +10,7 @@ import pytest
 
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.errors import WAY_OUT
-from trimbench.papers.reporting.figure_settings import FigureSettings
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.overview import Overview
 from trimbench.papers.study.reported import Literature
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from trimbench.papers.reporting.figure_settings import FigureSettings
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.files import write_findings
 from trimbench.papers.reporting.page import Entry, render_page
 from trimbench.papers.reporting.verdicts import compare

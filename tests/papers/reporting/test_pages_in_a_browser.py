@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from trimbench.papers.reporting.comparison import compare_runs
-from trimbench.papers.reporting.comparison_files import write_comparison
-from trimbench.papers.reporting.comparison_runs import read_run
-from trimbench.papers.reporting.figure_settings import FigureSettings
-from trimbench.papers.reporting.sweep import write_sweep
-from trimbench.papers.reporting.sweep_points import SweepPoint
+from trimbench.papers.reporting.comparisons.comparison import compare_runs
+from trimbench.papers.reporting.comparisons.files import write_comparison
+from trimbench.papers.reporting.comparisons.runs import read_run
+from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.reporting.sweeps.files import write_sweep
+from trimbench.papers.reporting.sweeps.points import SweepPoint
 from trimbench.papers.study.tables import Table
 
 from ..stored_runs import REPORTED, TABLE, run

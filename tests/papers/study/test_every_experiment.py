@@ -21,7 +21,7 @@ from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.reported import Literature
 
 from ..command_line import PROJECT, Command
-from ..reporting.measured import assert_readable, picture, preset
+from ..reporting.figures.measured import assert_readable, picture, preset
 
 
 def declared(name: str) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from trimbench.papers.commands.invocation import Invocation
 from trimbench.papers.commands.names import safe_name
-from trimbench.papers.reporting.comparison import compare_runs
-from trimbench.papers.reporting.comparison_files import summarised, write_comparison
-from trimbench.papers.reporting.comparison_runs import is_run, read_run
+from trimbench.papers.reporting.comparisons.comparison import compare_runs
+from trimbench.papers.reporting.comparisons.files import summarised, write_comparison
+from trimbench.papers.reporting.comparisons.runs import is_run, read_run
 from trimbench.papers.reporting.runs import runs_in
 from trimbench.papers.validation import ConfigurationError
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trimbench.papers.commands.names import safe_name
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.execution.canonical import Json
-from trimbench.papers.reporting.figure_settings import FigureSettings
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.validation import unknown, validated
 
 GROUP = "figure"

@@ -15,7 +15,8 @@ _LIST = re.compile(r"\[([^\[\]+]*)\]")
 def settings_name(settings: Sequence[str]) -> str:
     """Return the name for settings as the command line has them, for example ``threshold=0.4,networks=heart+voting``.
 
-    Different settings have different names.
+    Different settings of one key have different names, apart from a value and the list of this value alone: no key
+    takes both.
     """
     plain = [_LIST.sub(lambda found: re.sub(r", *", "+", found[1]), one) for one in settings]
     return safe_name(",".join(plain), stands_for=settings if "+" in "".join(settings) else None)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from trimbench.papers.commands.invocation import PUBLISHED, Invocation
 from trimbench.papers.execution.temporary import remove_stale
-from trimbench.papers.reporting.figure_files import StoredFigure, write_pictures
-from trimbench.papers.reporting.figure_settings import FigureSettings
+from trimbench.papers.reporting.figures.files import StoredFigure, write_pictures
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.runs import folder_of
 from trimbench.papers.validation import ConfigurationError
 

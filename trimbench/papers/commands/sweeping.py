@@ -9,11 +9,11 @@ from pathlib import Path
 
 from trimbench.papers.commands.invocation import Invocation, Point
 from trimbench.papers.execution.canonical import Json
-from trimbench.papers.reporting.figure_settings import FigureSettings
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.files import write_findings
 from trimbench.papers.reporting.runs import make_run
-from trimbench.papers.reporting.sweep import main_table, notes_on, write_sweep
-from trimbench.papers.reporting.sweep_points import SweepPoint
+from trimbench.papers.reporting.sweeps.files import main_table, notes_on, write_sweep
+from trimbench.papers.reporting.sweeps.points import SweepPoint
 from trimbench.papers.reporting.tables import markdown
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.study.findings import Findings

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.provenance import provenance
 from trimbench.papers.execution.temporary import remove_stale
-from trimbench.papers.reporting.figure_files import write_figures
-from trimbench.papers.reporting.figure_settings import FigureSettings
+from trimbench.papers.reporting.figures.files import write_figures
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.latex import latex
 from trimbench.papers.reporting.tables import comparison, differences, markdown, side_by_side
 from trimbench.papers.reporting.verdicts import Judgement
@@ -126,9 +126,9 @@ def _label(findings: Findings, table: Table) -> str:
 def _page(findings: Findings, tables: Sequence[Table], files: Sequence[str]) -> str:
     parts = [f"# {findings.stem}"]
     for figure in findings.outcome.figures:
-        name = beside(Path(findings.stem), figure.name, ".png").name
-        if name in files:
-            parts.append(f"![{figure.title}](<{name}>)")
+        pictures = [beside(Path(findings.stem), figure.name, ending).name for ending in (".png", ".svg")]
+        # Markdown shows no PDF.
+        parts += [f"![{figure.title}](<{name}>)" for name in pictures if name in files][:1]
     for table in tables:
         parts.append(f"## {table.title}")
         parts.append(markdown(table) if len(table.frame) else "No row could be computed.")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.errors import WAY_OUT
-from trimbench.papers.reporting.figure_settings import FigureSettings
+from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.files import unattempted, write_findings, write_summary
 from trimbench.papers.reporting.page import Entry, render_page
 from trimbench.papers.reporting.runs import make_run, profile_of, runs_in

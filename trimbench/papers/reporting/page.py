@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import quote
 
-from trimbench.papers.reporting.figure_files import points_name
+from trimbench.papers.reporting.figures.files import points_name
 from trimbench.papers.reporting.html import anchor, facts_of, render, table_part
 from trimbench.papers.reporting.job_list import as_ranges, job_list, rows_behind
 from trimbench.papers.reporting.tables import asked, shown

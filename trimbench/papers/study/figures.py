@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Figure(Protocol):
-    """What every kind of figure has; `trimbench.papers.reporting.figures` draws the kinds that it knows."""
+    """What every kind of figure has; `trimbench.papers.reporting.figures.drawing` draws the kinds that it knows."""
 
     @property
     def title(self) -> str:

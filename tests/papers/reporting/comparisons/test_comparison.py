@@ -1,0 +1,215 @@
+"""What differs between two finished runs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from trimbench.papers.reporting.comparisons.comparison import Comparison, compare_runs
+from trimbench.papers.reporting.comparisons.files import in_words, summarised, write_comparison
+from trimbench.papers.reporting.comparisons.runs import is_run, read_run
+from trimbench.papers.validation import ConfigurationError
+
+from ...command_line import write
+from ...stored_runs import REPORTED, TABLE, run
+
+
+def compared(first: Path, second: Path) -> Comparison:
+    return compare_runs(read_run(first.name, first), read_run(second.name, second))
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Path:
+    return run(tmp_path / "first")
+
+
+def test_a_run_and_its_copy_do_not_differ(first: Path, tmp_path: Path) -> None:
+    found = compared(first, shutil.copytree(first, tmp_path / "second"))
+    assert (found.changes, found.differences, found.only) == ((), (), ())
+    assert in_words(found) == ["No number differs (13 numbers in 1 experiment compared)."]
+
+
+def test_a_planted_number_is_the_only_row(first: Path, tmp_path: Path) -> None:
+    second = run(tmp_path / "second", {"family/one_table.csv": TABLE.replace("b,3,0.25", "b,3,0.5")})
+    (change,) = compared(first, second).changes
+    assert (change.experiment, change.table, change.place) == ("family/one", "table", "b, error")
+    assert (change.first, change.second, change.kind, change.relative) == (0.25, 0.5, "number", 1.0)
+
+
+def test_a_number_shown_twice_is_one_row(first: Path, tmp_path: Path) -> None:
+    texts = {
+        "family/one.csv": REPORTED.replace("0.123,exact", "0.132,differs"),
+        "family/one_table.csv": TABLE.replace("0.123", "0.132"),
+    }
+    found = compared(first, run(tmp_path / "second", texts))
+    (change,) = found.changes
+    assert (change.table, change.place, change.also) == ("reported numbers", "a, error", ("table: a, error",))
+    assert change.verdicts == ("exact", "differs")
+    assert found.verdicts == [change]
+
+
+def test_a_point_of_a_figure_is_a_number(first: Path, tmp_path: Path) -> None:
+    texts = {"family/one_points.csv": "x,y\n1,2\n", "family/one_rows.csv": "job\n2\n"}
+    (change,) = compared(first, run(tmp_path / "second", texts)).changes
+    assert (change.table, change.place, change.first, change.second) == ("points", "y", 1.0, 2.0)
+
+
+def test_many_equal_rows_are_compared_in_order(first: Path, tmp_path: Path) -> None:
+    for folder, last in ((first, 0.5), (tmp_path / "second", 0.75)):
+        rows = "".join(f"cloud,1,{0.5 if k < 19_999 else last}\n" for k in range(20_000))
+        run(folder, {"family/one_points.csv": f"series,x,y\n{rows}"})
+    (change,) = compared(first, tmp_path / "second").changes
+    assert (change.first, change.second) == (0.5, 0.75)
+
+
+def test_equal_changes_of_other_whole_numbers_are_rows_of_their_own(first: Path, tmp_path: Path) -> None:
+    second = run(tmp_path / "second", {"family/one_table.csv": TABLE.replace(",3,", ",4,")})
+    assert [change.place for change in compared(first, second).changes] == ["a, splits", "b, splits"]
+
+
+def test_a_verdict_may_change_alone(first: Path, tmp_path: Path) -> None:
+    second = run(tmp_path / "second", {"family/one.csv": REPORTED.replace("0.123,exact", "0.123,within")})
+    found = compared(first, second)
+    (change,) = found.changes
+    assert (change.kind, change.verdicts) == ("verdict", ("exact", "within"))
+    assert in_words(found) == ["No number differs (13 numbers in 1 experiment compared).", "1 verdict differs."]
+
+
+def test_the_largest_relative_change_comes_first_and_times_come_apart(first: Path, tmp_path: Path) -> None:
+    texts = {
+        "family/one.csv": REPORTED.replace("0.5,trend", "500,differs").replace("7.25", "1000"),
+        "family/one_table.csv": "data,splits,error,kept,gap,fit (s)\na,3,0.246,x9,2e-15,5000\nb,3,-0.5,x2,0.1,0.75\n",
+    }
+    found = compared(first, run(tmp_path / "second", texts))
+    assert [(change.kind, change.place) for change in found.changes] == [
+        ("number", "b, gap"),  # from zero
+        ("number", "b, error"),  # by -300 %
+        ("number", "a, error"),
+        ("words", "a, kept"),
+        ("time", "a, fit (s)"),
+        ("time", "a, seconds"),
+        ("time", "b, speed"),
+        ("rounding", "a, gap"),
+    ]
+    assert in_words(found)[0] == "3 numbers differ (13 numbers in 1 experiment compared)."
+    text = summarised(found)
+    assert "| family/one   | table   | b, error | 0.25       | -0.5        | -300 %   |" in text
+    assert text.index("Numbers that differ (3)") < text.index("Run times and memory (3)")
+
+
+def test_values_without_a_relative_change_come_last(first: Path, tmp_path: Path) -> None:
+    rows = ["a,3,inf,x1,1e-15,0.5", "b,3,,x2,0.5,0.75"]
+    found = compared(first, run(tmp_path / "second", {"family/one_table.csv": "\n".join([TABLE.split()[0], *rows])}))
+    assert [change.place for change in found.changes] == ["b, gap", "a, error", "b, error"]
+    assert [change.relative for change in found.changes] == [float("inf"), None, None]
+    assert "| b, error | 0.25       | –           | –" in summarised(found)
+
+
+def test_empty_tables_do_not_differ(first: Path, tmp_path: Path) -> None:
+    run(first, {"family/one_table.csv": "\n"})
+    second = run(tmp_path / "second", {"family/one_table.csv": "\n"})
+    assert compared(first, second).changes == ()
+    second = run(tmp_path / "third", {"family/one_table.csv": "data,error\n"})
+    assert compared(first, second).only == ((1, "family/one, table: 2 columns (data; error)"),)
+
+
+def test_rows_are_found_wherever_they_stand(first: Path, tmp_path: Path) -> None:
+    rows = TABLE.splitlines()
+    second = run(tmp_path / "second", {"family/one_table.csv": "\n".join([rows[0], "c,3,1,x,0,1", rows[2], rows[1]])})
+    found = compared(first, second)
+    assert found.changes == ()
+    assert found.only == ((1, "family/one, table: 1 row (c)"),)
+
+
+def test_numbers_that_look_alike_are_shown_with_all_digits(first: Path, tmp_path: Path) -> None:
+    second = run(tmp_path / "second", {"family/one_table.csv": TABLE.replace("0.25,", "0.2500001,")})
+    assert "| 0.25       | 0.2500001   | +4e-05 %" in summarised(compared(first, second))
+
+
+def test_settings_data_and_environment_are_compared(first: Path, tmp_path: Path) -> None:
+    second = run(
+        tmp_path / "second",
+        configuration={"seed": 2, "prior": {"rate": 2.5}, "results": "elsewhere", "task": "report", "new": [1]},
+        data={"dataset/a": "1" * 64},
+        missing={"b": "no network"},
+        computed_with=[
+            {"python": "3.12", "packages": {"numpy": "2.1"}, "commit": "c0", "time": "2027"},
+            {"python": "3.11", "packages": {"numpy": "2.1"}, "commit": "c0", "time": "2028"},
+        ],
+        written_with={"python": "3.11", "commit": "c0", "dirty": True, "time": "2029"},
+    )
+    found = compared(first, second)
+    assert found.changes == ()
+    assert [(one.part, one.name, one.first, one.second) for one in found.differences] == [
+        ("setting", "seed", "1", "2"),
+        ("setting", "prior.rate", "2.0", "2.5"),
+        ("setting", "new", "–", "[1]"),
+        ("data", "dataset/a", "0" * 64, "1" * 64),
+        ("data", "b", "–", "not available"),
+        ("environment", "computed with python", "3.11", "3.11, 3.12"),
+        ("environment", "computed with numpy", "2.0", "2.1"),
+        ("environment", "written with dirty", "false", "true"),
+    ]
+
+
+def test_what_only_one_run_has_is_listed(first: Path, tmp_path: Path) -> None:
+    run(first, stem="family/two", experiment="family/two")
+    second = run(tmp_path / "second", files=["one.csv", "one_claims.csv"])
+    write(second, {"family/one_claims.csv": "x\n1\n"})
+    assert compared(first, second).only == (
+        (0, "experiment family/two"),
+        (0, "family/one: table"),
+        (0, "family/one: points"),
+        (1, "family/one: claims"),
+    )
+
+
+def test_an_experiment_is_compared_with_itself_under_other_settings(first: Path, tmp_path: Path) -> None:
+    second = run(tmp_path / "second", stem="family/one,seed=2", configuration={"seed": 2})
+    found = compared(first, second)
+    assert (found.experiments, found.only) == (("family/one",), ())
+    run(second, stem="family/one,seed=3")  # now it is not clear which
+    assert len(compared(first, second).only) == 3
+
+
+def test_files_of_a_comparison(first: Path, tmp_path: Path) -> None:
+    texts = {"family/one_table.csv": TABLE.replace("b,3,0.25", "b,3,<b>0.5</b>").replace("a,3,0.123", "a,3,0.5")}
+    second = run(tmp_path / "second", texts, configuration={"seed": 2, "prior": {"rate": 2.0}})
+    written = write_comparison(compared(first, second), tmp_path / "out")
+    changes, differences, text, page = written
+    assert [path.name for path in written] == ["changes.csv", "differences.csv", "changes.md", "index.html"]
+    table = pd.read_csv(changes)
+    assert table[["kind", "row", "quantity", "first", "second"]].to_numpy().tolist() == [
+        ["number", "a", "error", 0.123, "0.5"],
+        ["words", "b", "error", 0.25, "<b>0.5</b>"],
+    ]
+    assert differences.read_text(encoding="utf-8").splitlines()[1] == "setting,seed,1,2,family/one"
+    assert text.read_text(encoding="utf-8").startswith("# first and second\n\n1 number differs (12 numbers in 1 exp")
+    html = page.read_text(encoding="utf-8")
+    assert "&lt;b&gt;0.5&lt;/b&gt;" in html
+    assert 'href="changes.csv"' in html
+
+
+def test_long_tables_are_cut_where_they_are_read(first: Path, tmp_path: Path) -> None:
+    for folder, value in ((first, 1), (tmp_path / "second", 2)):
+        run(folder, {"family/one_table.csv": "k,value\n" + "".join(f"{k},{value / (k + 3)}\n" for k in range(30))})
+    text = summarised(compared(first, tmp_path / "second"))
+    assert "## Numbers that differ (the first 10 of 30; changes.csv has all)" in text
+    assert text.count("| family/one") == 10
+
+
+def test_what_is_a_run(first: Path, tmp_path: Path) -> None:
+    assert is_run(first)
+    assert not is_run(tmp_path)  # its experiments belong to the folder below
+    assert not is_run(tmp_path / "absent")
+    shutil.move(first / "family", first / "jobs")
+    assert not is_run(first)
+
+
+def test_a_table_that_is_gone_is_an_error(first: Path) -> None:
+    (first / "family/one_table.csv").unlink()
+    with pytest.raises(ConfigurationError, match=r"one_table.csv cannot be read .*task=report"):
+        read_run("first", first)

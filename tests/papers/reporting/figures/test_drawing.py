@@ -1,0 +1,240 @@
+"""Figures are a function of their points."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.figure
+import numpy as np
+import pandas as pd
+import pytest
+
+from trimbench.papers.reporting.figures.drawing import draw, drawn
+from trimbench.papers.reporting.figures.line_axes import _coincide, draw_axes
+from trimbench.papers.reporting.figures.series import series_of
+from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.study.figures import Figure, ImageFigure, LineFigure
+
+from ..builders import line_figure
+from .measured import assert_readable, picture, texts_of
+
+POINTS = pd.DataFrame(
+    [
+        {"series": series, "x": x, "y": x / 10 + shift, "low": x / 10, "high": x / 10 + 0.3}
+        for series, shift in (("agreement", 0.1), ("accuracy", 0.2))
+        for x in (3, 1, 2)
+    ]
+)
+LINES = POINTS[["series", "x", "y"]]
+
+
+def figure(points: pd.DataFrame = POINTS, title: str = "A title", y_label: str = "probability") -> LineFigure:
+    return line_figure(points, title, x_label="budget", y_label=y_label, levels={"all features": 0.4})
+
+
+def files_of(folder: Path, shown: Figure) -> tuple[bytes, bytes]:
+    folder.mkdir()
+    paths = [folder / "f.png", folder / "f.pdf"]
+    draw(shown, paths, FigureSettings())
+    return paths[0].read_bytes(), paths[1].read_bytes()
+
+
+def test_the_same_points_in_any_order_give_the_same_bytes(tmp_path: Path) -> None:
+    png, pdf = files_of(tmp_path / "a", figure())
+    assert (png[:8], pdf[:5]) == (b"\x89PNG\r\n\x1a\n", b"%PDF-")
+    ordered = POINTS.sort_values(["series", "x"], ascending=[False, True])
+    assert (png, pdf) == files_of(tmp_path / "b", figure(ordered))
+
+
+def test_every_difference_is_visible(tmp_path: Path) -> None:
+    plain = figure()
+    changes: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "points": {"points": POINTS.assign(y=POINTS["y"] * 1.5)},
+        "without an interval": {"points": POINTS.drop(columns=["low", "high"])},
+        "title": {"title": "B title"},
+        "x_scale": {"x_scale": "log"},
+        "y_scale": {"y_scale": "log"},
+        "verticals": {"verticals": {"truth": 2.0}},
+        "levels": {"levels": {"low": 0.2, "high": 0.4}},
+        "interval": {"interval": "range"},
+    }
+    marks = ("guide", "reference", "points", "highlight", "cloud", "density")
+    changes |= {mark: {"marks": {"accuracy": mark}} for mark in marks}
+    pictures = {files_of(tmp_path / name, dataclasses.replace(plain, **change))[0] for name, change in changes.items()}
+    assert len(pictures) == len(changes)
+
+
+def test_drawing_leaves_the_style_of_others_alone(tmp_path: Path) -> None:
+    before = dict(mpl.rcParams)
+    files_of(tmp_path / "a", figure())
+    assert dict(mpl.rcParams) == before
+
+
+def test_fractions_on_the_axis_and_odd_names(tmp_path: Path) -> None:
+    points = POINTS.assign(x=POINTS["x"] / 3, series=POINTS["series"] + " 50% a_b {x}")
+    png, _ = files_of(tmp_path / "a", figure(points, y_label="100% a_b"))
+    assert len(png) > 10_000
+
+
+def pixels(columns: int = 2) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"row": row, "column": f"column {column}", "y": y, "x": x, "value": (y + x) % 2 if column or y else np.nan}
+            for row in ("first", "second")
+            for column in range(columns)
+            for y in range(4)
+            for x in range(5)
+        ]
+    )
+
+
+def test_images(tmp_path: Path) -> None:
+    image = ImageFigure("Explanations", pixels())
+    png, pdf = files_of(tmp_path / "a", image)
+    assert (png, pdf) == files_of(tmp_path / "b", image)
+    grey = mpl.image.imread(tmp_path / "a/f.png")[:, :, 0]
+    assert {0.0, 1.0} <= set(np.unique(grey))
+    assert np.isclose(grey, 0x8A / 255, atol=0.01).mean() > 0.02, "missing values are grey"
+
+
+def test_an_unregistered_kind_of_figure_is_an_error() -> None:
+    class Pie(LineFigure):
+        pass
+
+    with pytest.raises(TypeError, match="figure must be one of LineFigure, ImageFigure, got Pie; register a function"):
+        drawn(Pie("t", "x", "y", POINTS), FigureSettings())
+
+
+def coinciding(shown: LineFigure) -> bool:
+    first, second, *_ = series_of(shown, FigureSettings().colours)
+    return _coincide(shown, first, second)
+
+
+def test_lines_coincide_on_the_scale_of_the_axis_and_up_to_rounding() -> None:
+    points = pd.DataFrame({"series": list("aabbcc"), "x": [1, 2] * 3, "y": [1.0, 2.0, 1.5, 3.0, 1e6, 2e6]})
+    assert coinciding(figure(points))
+    assert not coinciding(dataclasses.replace(figure(points), y_scale="log"))
+    assert coinciding(figure(points[:4].assign(y=[1.0, 1.0, 1.0 - 2e-16, 1.0 - 1e-16])))
+
+
+def test_lines_that_mostly_coincide_do() -> None:
+    for n_apart, expected in ((1, True), (2, False)):
+        y = [1.0, 2.0, 3.0, 4.0]
+        points = pd.DataFrame(
+            {"series": list("aaaabbbb"), "x": [1, 2, 3, 4] * 2, "y": y + [9.0] * n_apart + y[n_apart:]}
+        )
+        assert coinciding(figure(points)) == expected
+
+
+def widths(points: pd.DataFrame) -> list[float]:
+    (axes,) = picture(line_figure(points)).axes
+    return [line.get_linewidth() for line in axes.lines]
+
+
+def test_the_line_behind_is_visible_as_a_seam() -> None:
+    x, y = [1, 2, 3], [1.0, 3.0, 2.0]
+    same = pd.DataFrame({"series": list("aaabbb"), "x": x * 2, "y": y * 2})
+    first, second = widths(same)
+    assert second > first == widths(same[:3])[0]
+
+
+def constant_texts(shown: LineFigure) -> list[str]:
+    canvas = picture(shown)
+    texts = assert_readable(canvas)
+    assert canvas.axes == []
+    assert canvas.get_figheight() < 1.5
+    return [text.get_text() for text in texts]
+
+
+def test_a_constant_figure_says_so_in_a_line() -> None:
+    points = POINTS.assign(y=0.123, low=0.123, high=np.nan)
+    shown = dataclasses.replace(figure(points), levels={"all": 0.123})
+    assert constant_texts(shown) == ["A title", "probability: all 6 points are 0.123", "agreement; accuracy"]
+    assert "y: both points are 1" in constant_texts(line_figure(points[:2].assign(y=1, low=1, high=1)))
+    assert "y: the only point is 1" in constant_texts(line_figure(points[:1].assign(y=1, low=1, high=1)))
+    rounding = line_figure(LINES.assign(y=[1.0, 1.0, 1.0 - 1e-15] * 2))
+    assert "y: all 6 points are 1" in constant_texts(rounding)
+    nothing = figure(points.assign(y=np.nan))
+    assert "probability: no point is known" in constant_texts(nothing)
+
+
+@pytest.mark.parametrize("change", [{"y": [1.0] * 5 + [0.999]}, {"high": [1.0] * 5 + [1.1]}])
+def test_a_figure_with_any_difference_is_drawn(change: dict[str, Any]) -> None:
+    constant = POINTS.assign(y=1.0, low=1.0, high=1.0)
+    assert picture(line_figure(constant.assign(**change))).axes
+    assert not picture(line_figure(constant)).axes
+    assert picture(line_figure(constant, levels={"all": 0.5})).axes, "a level shows how high it is"
+
+
+def test_every_series_is_drawn() -> None:
+    names = [f"series {i}" for i in range(12)]
+    points = pd.concat([LINES[LINES["series"] == "accuracy"].assign(series=name) for name in names])
+    (axes,) = picture(line_figure(points)).axes
+    assert len(axes.lines) == 12
+    assert len({(line.get_color(), str(line._dash_pattern), line.get_marker()) for line in axes.lines}) == 12
+
+
+def test_the_palette_sets_the_colours_of_lines() -> None:
+    (axes,) = picture(line_figure(LINES), FigureSettings(palette=["#123456", "red"])).axes
+    assert {line.get_color() for line in axes.lines} == {"#123456", "red"}
+
+
+def test_size_and_title_follow_the_settings(tmp_path: Path) -> None:
+    small = FigureSettings(width=3, height=2, dpi=100, title=False)
+    draw(line_figure(POINTS[:3]), [tmp_path / "small.png"], small)
+    assert mpl.image.imread(tmp_path / "small.png").shape[:2] == (200, 300)
+    assert "A title" not in [text.get_text() for text in texts_of(picture(line_figure(POINTS), small))]
+    images = picture(ImageFigure("A title", pixels(columns=6)), small)
+    assert_readable(images, 8)
+    assert images.get_figwidth() <= 3
+
+
+def intervals_drawn(points: pd.DataFrame) -> tuple[list[float], list[float]]:
+    """Return where bars and where the ends of intervals are drawn."""
+    axes = mpl.figure.Figure().add_subplot()
+    shown = dataclasses.replace(figure(points), levels={})
+    draw_axes(axes, shown, series_of(shown, FigureSettings().colours))
+    bars = [
+        float(x)
+        for collection in axes.collections
+        if type(collection).__name__ == "LineCollection"
+        for segment in collection.get_segments()
+        for x in segment[:, 1]
+    ]
+    # The ends of intervals are in front of the line itself.
+    ends = [float(y) for line in axes.lines if line.get_zorder() > 3 for y in line.get_ydata()]
+    return bars, ends
+
+
+def test_intervals_are_drawn_with_both_ends_however_narrow() -> None:
+    narrow = POINTS.assign(low=POINTS["y"] - 1e-6, high=POINTS["y"] + 1e-6)
+    for points in (POINTS, narrow):
+        bars, ends = intervals_drawn(points)
+        assert sorted(bars) == sorted(ends) == sorted([*points["low"], *points["high"]])
+
+
+def test_an_unknown_interval_is_not_drawn() -> None:
+    unknown = POINTS.assign(low=POINTS["low"].where(POINTS["x"] > 1), high=POINTS["high"].where(POINTS["x"] > 1))
+    bars, ends = intervals_drawn(unknown)
+    assert len(bars) == len(ends) == 2 * (POINTS["x"] > 1).sum()
+    assert intervals_drawn(POINTS.drop(columns=["low", "high"])) == ([], [])
+    nowhere = dataclasses.replace(figure(POINTS.assign(low=np.nan, high=np.nan)), interval="range")
+    assert picture(nowhere).legends[0].get_title().get_text() == ""
+
+
+def test_many_points_have_a_band_with_edges() -> None:
+    x = np.linspace(0, 1, 200)
+    points = pd.DataFrame({"series": "a", "x": x, "y": x, "low": x - 0.1, "high": x + 0.1})
+    bars, ends = intervals_drawn(points)
+    assert bars == []
+    assert sorted(ends) == sorted([*points["low"], *points["high"]])
+    (legend,) = picture(dataclasses.replace(figure(points), interval="range", levels={})).legends
+    assert legend.get_title().get_text() == "bands: range"
+
+
+def test_a_long_title_is_not_cut_off() -> None:
+    assert_readable(picture(figure(title="Average minus log probability on subsets of the features " * 3)))

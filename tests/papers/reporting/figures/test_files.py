@@ -1,0 +1,191 @@
+"""A figure that is drawn again from its points and its description is the same picture, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trimbench.papers.reporting.figures.drawing import draw
+from trimbench.papers.reporting.figures.files import StoredFigure, read_points, write_figures, write_pictures
+from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.study.figures import Figure, ImageFigure, LineFigure
+from trimbench.papers.validation import ConfigurationError
+
+from ..builders import line_figure
+
+EVERY_FORMAT = FigureSettings(formats=["png", "pdf", "svg"])
+AWKWARD = pd.DataFrame(
+    {
+        # What a reader of tables takes for numbers, for missing or for nothing.
+        "series": ["1", "1", "NA", "NA", "", "", 'a "b", c\nd', "é %{x}_$"],
+        "x": [1, 2, 1, 2, 1, 2, 1, 2],
+        "y": [0.1 + 0.2, 1 / 3, np.nan, 5e-324, 1e22, 2**53 + 1.0, -0.1, 0.3],
+        "low": [0.1, np.nan, np.nan, -1.0, np.nan, np.nan, np.nan, 0.2],
+        "high": [0.5, np.nan, np.nan, 1.0, np.nan, np.nan, np.nan, 0.4],
+    }
+)
+PIXELS = pd.DataFrame(
+    [
+        {"row": row, "column": column, "y": y, "x": x, "value": np.nan if x == y else (x + y) / 6}
+        for row in ("1", "0")
+        for column in ("NA", "2")
+        for y in range(3)
+        for x in range(4)
+    ]
+)
+FIGURES: Mapping[str, Figure] = {
+    "awkward": line_figure(AWKWARD[AWKWARD["y"].abs() < 10], name="awkward"),
+    "every field": LineFigure(
+        "A title",
+        "x",
+        "y",
+        pd.DataFrame({"series": list("aabb"), "x": [1, 10, 1, 10], "y": [0.25, 0.5, 0.75, 0.5]}),
+        name="deep/name",
+        levels={"10": np.float64(0.5), "2": 0.25},
+        marks={"b": "reference"},
+        verticals={"truth": np.float32(2.5), "unknown": float("nan")},
+        x_scale="log",
+        y_scale="log",
+        interval="range",
+        methods={"b": "a"},
+    ),
+    "images": ImageFigure("Images", PIXELS, "images"),
+}
+
+
+def stored(descriptions: object, folder: Path) -> list[StoredFigure]:
+    """Return the figures of descriptions that went through a file."""
+    return [StoredFigure(one, folder) for one in json.loads(json.dumps(descriptions, allow_nan=False))]
+
+
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
+def test_pictures_are_the_same_from_memory_and_from_their_files(figure: Figure, tmp_path: Path) -> None:
+    written, descriptions = write_figures([figure], tmp_path / "one", EVERY_FORMAT)
+    (again,) = stored(descriptions, tmp_path)
+    assert {*again.pictures, again.points} == set(written)
+    before = [path.read_bytes() for path in again.pictures]
+    assert [content[:5] for content in before] == [b"\x89PNG\r", b"%PDF-", b"<?xml"]
+    from_memory = [tmp_path / f"memory{path.suffix}" for path in again.pictures]
+    draw(figure, from_memory, EVERY_FORMAT)
+    assert [path.read_bytes() for path in from_memory] == before
+    for path in again.pictures:
+        path.unlink()
+        write_pictures(again.figure(), [path], again.settings)  # a single one does not depend on the others
+    assert [path.read_bytes() for path in again.pictures] == before
+
+
+def test_a_description_has_every_field_and_the_names_of_the_files(tmp_path: Path) -> None:
+    _, (description,) = write_figures([FIGURES["every field"]], tmp_path / "one", FigureSettings())
+    assert description == {
+        "kind": "lines",
+        "title": "A title",
+        "x_label": "x",
+        "y_label": "y",
+        "name": "deep/name",
+        "levels": {"10": 0.5, "2": 0.25},
+        "marks": {"b": "reference"},
+        "verticals": {"truth": 2.5},
+        "x_scale": "log",
+        "y_scale": "log",
+        "interval": "range",
+        "methods": {"b": "a"},
+        "points": "one_deep_name_points.csv",
+        "pictures": ["one_deep_name.png"],
+        "drawn_with": FigureSettings().as_json(),
+    }
+
+
+def test_points_come_back_exactly(tmp_path: Path) -> None:
+    AWKWARD.to_csv(tmp_path / "points.csv", index=False)
+    pd.testing.assert_frame_equal(
+        read_points(tmp_path / "points.csv", ["series"]), AWKWARD, check_dtype=False, check_exact=True
+    )
+
+
+def test_a_figure_without_points_has_no_file(tmp_path: Path) -> None:
+    assert write_figures([line_figure(AWKWARD[:0])], tmp_path / "one", FigureSettings()) == ([], [])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "pie"}, "one_images_points.csv: the kind of a figure must be one of images, lines, got 'pie'"),
+        ({"titel": "A title"}, "the description of the figure does not fit: got an unexpected keyword"),
+        ({"drawn_with": {"width": 0}}, "drawn_with: width must be a number of inches from 1 to 40, got 0"),
+    ],
+)
+def test_a_wrong_description_is_an_error(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    _, (description,) = write_figures([FIGURES["images"]], tmp_path / "one", FigureSettings())
+    damaged = StoredFigure(description | change, tmp_path)
+    with pytest.raises(ConfigurationError, match=message):
+        draw(damaged.figure(), [tmp_path / "again.png"], damaged.settings)
+
+
+def test_an_unregistered_kind_of_figure_has_no_description(tmp_path: Path) -> None:
+    class Pie(LineFigure):
+        pass
+
+    with pytest.raises(TypeError, match="figure must be one of LineFigure, ImageFigure, got Pie"):
+        write_figures([Pie("t", "x", "y", AWKWARD)], tmp_path / "one", FigureSettings())
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from tests.papers.reporting.test_figure_files import EVERY_FORMAT, FIGURES
+from trimbench.papers.reporting.figures.drawing import draw
+
+for place, figure in enumerate(FIGURES.values()):
+    draw(figure, [Path(sys.argv[1], f"{place}.{ending}") for ending in EVERY_FORMAT.formats], EVERY_FORMAT)
+"""
+MATPLOTLIBRC = """
+font.family: monospace
+font.size: 20
+savefig.bbox: tight
+savefig.dpi: 30
+axes.grid: False
+axes.facecolor: pink
+svg.fonttype: none
+svg.hashsalt: other
+pdf.compression: 0
+figure.constrained_layout.h_pad: 1
+lines.linewidth: many
+nothing.like: this
+"""
+
+
+def drawn_in_a_new_process(place: Path, **environment: str) -> dict[str, bytes]:
+    """Draw all figures in a program that runs in a folder, and return the pictures."""
+    pictures = place / "pictures"
+    pictures.mkdir(parents=True)
+    root = Path(__file__).parents[4]
+    subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(pictures)],
+        cwd=place,
+        env=os.environ | {"PYTHONPATH": str(root)} | environment,
+        check=True,
+        timeout=120,
+    )
+    return {path.name: path.read_bytes() for path in pictures.iterdir()}
+
+
+def test_pictures_depend_neither_on_the_process_nor_on_the_users_settings(tmp_path: Path) -> None:
+    (tmp_path / "matplotlibrc").write_text(MATPLOTLIBRC)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "matplotlibrc").write_text(MATPLOTLIBRC)
+    plain = drawn_in_a_new_process(tmp_path / "plain", PYTHONHASHSEED="1")
+    assert len(plain) == 9
+    assert plain == drawn_in_a_new_process(
+        tmp_path / "named", PYTHONHASHSEED="2", MATPLOTLIBRC=str(tmp_path), SOURCE_DATE_EPOCH="1", MPLBACKEND="svg"
+    )
+    assert plain == drawn_in_a_new_process(tmp_path / "here", LC_ALL="de_DE.UTF-8", TZ="Asia/Tokyo")

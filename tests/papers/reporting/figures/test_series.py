@@ -1,0 +1,85 @@
+"""A method has one colour in all figures, and no two lines of a figure look alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trimbench.papers.reporting.figures.palette import slots
+from trimbench.papers.reporting.figures.series import Series, levels_of, line_style, series_of, verticals_of
+from trimbench.papers.reporting.figures.settings import PALETTES
+
+from ..builders import line_figure
+
+COLOURS = PALETTES["okabe-ito"]
+
+
+def looks(*names: str, colours: Any = COLOURS, **settings: Any) -> dict[str, Series]:
+    points = pd.DataFrame(
+        [{"series": name, "x": x, "y": x + place} for place, name in enumerate(names) for x in (1, 2)]
+    )
+    return {one.name: one for one in series_of(line_figure(pd.DataFrame(points), **settings), colours)}
+
+
+def test_a_method_has_the_colour_of_its_slot_wherever_it_stands() -> None:
+    first = looks("mean", "NaCL", "own")
+    second = looks("own", "our NaCL", methods={"our NaCL": "NaCL"})
+    assert first["NaCL"].colour == second["our NaCL"].colour == COLOURS[slots(["NaCL"])[0]]
+    assert first["own"].colour not in (first["NaCL"].colour, first["mean"].colour)
+
+
+def test_a_reference_has_the_colour_of_its_method() -> None:
+    names = ("mean", "NaCL", "NaCL (authors)", "mean (authors)")
+    marks = dict.fromkeys(names[2:], "reference")
+    found = looks(*names, marks=marks, methods={"mean (authors)": "mean"})
+    assert found["NaCL (authors)"].colour == found["NaCL"].colour, (
+        "that of the series before it, unless a method is named"
+    )
+    assert found["mean (authors)"].colour == found["mean"].colour
+
+
+def test_references_of_two_kinds_have_other_dashes() -> None:
+    names = ("NaCL", "NaCL (authors)", "NaCL (printed)", "mean", "mean (authors)")
+    marks = {name: "reference" for name in names if "(" in name}
+    found = looks(*names, marks=marks)
+    patterns = {name: found[name].dashes[1] for name in marks}
+    assert patterns["NaCL (authors)"] == patterns["mean (authors)"] != patterns["NaCL (printed)"]
+    assert found["NaCL (authors)"].dashes != found["mean (authors)"].dashes, "shifted, so that both are visible"
+
+
+def test_two_lines_of_one_method_have_two_colours() -> None:
+    found = looks("T = 0.2", "T = 0.8", "mean", methods=dict.fromkeys(("T = 0.2", "T = 0.8"), "trimming"))
+    assert len({one.colour for one in found.values()}) == 3
+
+
+@pytest.mark.parametrize("colours", [COLOURS, COLOURS[:3], ("black",)])
+def test_no_two_lines_look_alike(colours: Any) -> None:
+    names = ["uncorrected", "max", *(f"line {i}" for i in range(len(colours) + 4))]
+    found = list(looks(*names, colours=colours).values())
+    assert len({one.colour for one in found}) == len(colours), "every colour is taken before one comes again"
+    assert len({(one.colour, str(one.dashes), one.marker) for one in found}) == len(found)
+
+
+def test_points_that_are_not_known_are_left_out() -> None:
+    points = pd.DataFrame({"series": list("aaabb"), "x": [3, 1, 2, 1, 2], "y": [1.0, 2.0, np.nan, np.nan, np.inf]})
+    (only,) = series_of(line_figure(points), COLOURS)
+    assert (only.name, only.points["x"].tolist()) == ("a", [1, 3])
+
+
+@pytest.mark.parametrize("mark", ["line", "density", "reference", "guide", "points", "cloud", "highlight"])
+def test_a_single_point_is_visible(mark: str) -> None:
+    points = pd.DataFrame({"series": ["a"], "x": [1], "y": [1.0]})
+    (one,) = series_of(line_figure(points, marks={"a": mark}), COLOURS)
+    assert line_style(one).get("marker") or mark == "guide"
+
+
+def test_levels_and_verticals_have_dashes_of_their_own() -> None:
+    figure = line_figure(levels={"a": 1, "a ": -1, "b": 2, "gone": np.nan}, verticals={"c": 1})
+    a, negative, b = levels_of(figure)
+    (c,) = verticals_of(figure)
+    assert a.dashes == negative.dashes, "one name in several places"
+    assert (a.name, negative.name) == ("a", "a")
+    assert len({a.dashes, b.dashes, c.dashes}) == 3

@@ -1,0 +1,1 @@
+"""Figures: their points and descriptions as files, and the pictures drawn from both."""

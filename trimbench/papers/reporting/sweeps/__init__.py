@@ -1,0 +1,1 @@
+"""The points of a sweep together: one table, figures and a page."""

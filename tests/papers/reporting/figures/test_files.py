@@ -142,7 +142,7 @@ def test_an_unregistered_kind_of_figure_has_no_description(tmp_path: Path) -> No
 PROGRAM = """
 import sys
 from pathlib import Path
-from tests.papers.reporting.test_figure_files import EVERY_FORMAT, FIGURES
+from tests.papers.reporting.figures.test_files import EVERY_FORMAT, FIGURES
 from trimbench.papers.reporting.figures.drawing import draw
 
 for place, figure in enumerate(FIGURES.values()):

@@ -117,7 +117,7 @@ def _run_all(
     typical = measured(invocation.catalogue, invocation.profile)
     expected: dict[str, float] = {}
     for one in plans:
-        expected = expected_seconds(one.jobs, one.done, typical.get(one.name, {})) | expected
+        expected.update(expected_seconds(one.jobs, one.done, typical.get(one.name, {})))
     label = tasks[0].name if len(tasks) == 1 else f"{len(tasks)} {'points' if invocation.sweep else 'experiments'}"
     run_plans(list(plans), where, conclude, label=label, expected=expected)
 

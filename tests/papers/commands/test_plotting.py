@@ -146,6 +146,18 @@ def test_what_is_missing_is_named(command: Command, root: Path, tmp_path: Path) 
     assert re.match("no run has written to '.*nowhere' yet; start one with task=run", nothing.err)
 
 
+@pytest.mark.parametrize(
+    "damaged", ["", "series,x\na,1\n", "series,x,y\na,1,b\n", "series,x,y\na,1,2\nb,1,2,3\n", "\udcff"]
+)
+def test_points_that_cannot_be_read_are_named(damaged: str, command: Command, root: Path) -> None:
+    delete_pictures(root / "quick")
+    points = root / "quick/trimming/curves_points.csv"
+    points.write_text(damaged, encoding="utf-8", errors="surrogateescape")
+    answer = command("task=plot", "run=quick", code=1)
+    assert "  results/quick/trimming/curves_points.csv cannot be read: " in answer.out
+    assert (root / "quick/trimming/figure5.png").exists(), "the others are drawn"
+
+
 MISTAKES = {
     "figure=colum": "figure must be one of column, default, got 'colum'; did you mean 'column'?",
     "figure.widht=3": "figure.key must be one of dpi, font_size, formats, height, palette, title, width, got 'widht'",

@@ -13,6 +13,7 @@ import pytest
 from trimbench.papers.reporting.latex import latex
 from trimbench.papers.study.tables import Table
 
+GREEK = "ΑΒΓΔΕΖΗΘΙΚΛΜ ΝΞΟΠΡΣΤΥΦΧΨΩ αβγδεζηθικλμ νξοπρςστυφχψω"
 SIGNS = "_ % & # → ± – — | < > $ { } ~ ^ \\ α Ω é − × ≤ \" '"
 
 
@@ -44,6 +45,7 @@ def test_a_table_is_an_environment_with_caption_and_label() -> None:
         ("±1 – 2", r"\ensuremath{\pm}1 -- 2"),
         ("P(x | α)", r"P(x \ensuremath{|} \ensuremath{\alpha})"),
         ("Γ−1", r"\ensuremath{\Gamma}\ensuremath{-}1"),
+        ("λ Λ Αο", r"\ensuremath{\lambda} \ensuremath{\Lambda} Ao"),
         ("a_b#c$", r"a\_b\#c\$"),
         ("José Núñez", "José Núñez"),
     ],
@@ -52,6 +54,10 @@ def test_signs_in_cells_and_titles(text: str, expected: str) -> None:
     found = latex(Table(text, pd.DataFrame({"a": [text]})), "x")
     assert rf"\caption{{{expected}}}" in found
     assert f" {expected} " in found
+
+
+def test_a_table_without_rows_declares_its_columns() -> None:
+    assert r"\begin{tabular}{ll}" in latex(Table("", pd.DataFrame({"a": [], "b": []}, dtype=object)), "x")
 
 
 def test_a_label_has_no_sign_of_latex() -> None:
@@ -71,7 +77,11 @@ def test_what_is_longer_than_a_page_continues() -> None:
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_latex_takes_it(tmp_path: Path) -> None:
     words = {"text": [SIGNS * 3, "[0, 1]", "*"], **{f"column {i}": [-1.5, 1e-9, None] for i in range(30)}}
-    tables = [Table(SIGNS, pd.DataFrame(words)), Table("", pd.DataFrame({"n": range(300)}))]
+    tables = [
+        Table(SIGNS, pd.DataFrame(words)),
+        Table("", pd.DataFrame({"n": range(300)})),
+        Table(GREEK, pd.DataFrame({"no": [], "rows": []})),
+    ]
     text = "\n".join(latex(table, f"tab:{place}_ä") for place, table in enumerate(tables))
     packages = r"\usepackage{booktabs,graphicx}"
     whole = rf"\documentclass{{article}}{packages}\begin{{document}}{text}\end{{document}}"

@@ -74,11 +74,14 @@ def _plan(figure: StoredFigure, root: Path, run: str, invocation: Invocation) ->
 
 
 def _draw(plan: _Plan) -> bool:
-    """Draw a figure, and say so; return whether its points are there."""
+    """Draw a figure, and say so; return whether its points and its description allow it."""
     try:
         figure = plan.figure.figure()
     except FileNotFoundError:
         _say(f"  cannot be drawn without {plan.figure.points}; task=report writes it from stored jobs")
+        return False
+    except ConfigurationError as error:
+        _say(f"  {error}")
         return False
     folder = plan.pictures[0].parent
     folder.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,9 @@ _SIGNS = str.maketrans(
     {sign: rf"\ensuremath{{\{name}}}" for sign, name in _COMMANDS.items()}
     | {"–": "--", "—": "---", "|": r"\ensuremath{|}", "−": r"\ensuremath{-}"}
 )
-_GREEK = re.compile("[Α-Ωα-ω]")
+_GREEK = re.compile("[Α-ΡΣ-Ωα-ω]")
+# Greek letters without a command, because they look as Latin ones.
+_LATIN = str.maketrans("ΑΒΕΖΗΙΚΜΝΟΡΤΧο", "ABEZHIKMNOPTXo")
 
 
 def latex(table: Table, label: str) -> str:
@@ -34,7 +36,9 @@ def latex(table: Table, label: str) -> str:
 
 def _environment(table: Table, label: str, *, continued: bool) -> str:
     cells = printable(table)
-    body = tabulated(list(cells.columns), cells.to_numpy().tolist(), numeric_columns(table), "latex_booktabs")
+    # Without any row, tabulate would declare no column.
+    rows = cells.to_numpy().tolist() or [["" for _ in cells.columns]]
+    body = tabulated(list(cells.columns), rows, numeric_columns(table), "latex_booktabs")
     # A bracket or a star behind the end of a row would be an argument of it.
     body = re.sub(r"(?m)^(\s*)([\[*])", r"\1{}\2", body)
     caption = "".join(LATEX_ESCAPE_RULES.get(sign, sign) for sign in table.title)
@@ -47,10 +51,10 @@ def _environment(table: Table, label: str, *, continued: bool) -> str:
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
     ]
     text = "\n".join([*head, body + "}", r"\end{table}"])
-    return _GREEK.sub(lambda found: rf"\ensuremath{{\{_name(found[0])}}}", text.translate(_SIGNS))
+    return _GREEK.sub(lambda found: rf"\ensuremath{{\{_name(found[0])}}}", text.translate(_SIGNS | _LATIN))
 
 
 def _name(letter: str) -> str:
     """Return the name of a Greek letter in LaTeX."""
-    name = unicodedata.name(letter).rpartition(" ")[2].lower()
+    name = unicodedata.name(letter).rpartition(" ")[2].lower().replace("lamda", "lambda")
     return name if letter.islower() else name.capitalize()

@@ -57,5 +57,6 @@ def test_text_is_wrapped_to_a_width_in_as_few_lines_as_needed(content: str) -> N
 
 def test_a_width_that_is_too_small_for_a_character_ends_with_one_in_each_line() -> None:
     text = matplotlib.figure.Figure().text(0.5, 0.5, "")
-    fit(text, "abc", 1)
-    assert text.get_text() == "a\nb\nc"
+    for width in (1, 0, -9):
+        fit(text, "abc", width)
+        assert text.get_text() == "a\nb\nc"

@@ -112,14 +112,21 @@ def points_name(figure: Figure) -> str:
 def read_points(path: Path, texts: Sequence[str]) -> pd.DataFrame:
     """Read the points of a figure as they were written; the columns `texts` stay text, even where they look otherwise.
 
-    In the other columns, what is empty is missing.
+    In the other columns, what is empty is missing. Raises ConfigurationError if the file does not hold such points.
     """
     import pandas as pd
 
-    written = pd.read_csv(path, dtype=str, keep_default_na=False)
-    # Python's own numbers, because readers of tables may round them.
-    for column in written.columns.difference(list(texts)):
-        written[column] = [float(text or "nan") for text in written[column]]
+    try:
+        written = pd.read_csv(path, dtype=str, keep_default_na=False)
+        # Python's own numbers, because readers of tables may round them.
+        for column in written.columns.difference(list(texts)):
+            written[column] = [float(text or "nan") for text in written[column]]
+        absent = [column for column in (*texts, "x", "y") if column not in written]
+        if absent:
+            raise ValueError(f"there is no column {absent[0]!r}")
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise ConfigurationError(f"{path} cannot be read: {reason}; task=report writes it from stored jobs") from error
     return written
 
 
@@ -128,7 +135,7 @@ def _description(figure: Figure) -> dict[str, Json]:
     kind = next((name for name, (kind, _) in _KINDS.items() if type(figure) is kind), None)
     if kind is None:
         names = ", ".join(kind.__name__ for kind, _ in _KINDS.values())
-        raise TypeError(f"figure must be one of {names}, got {type(figure).__name__}; describe it in figure_files.py")
+        raise TypeError(f"figure must be one of {names}, got {type(figure).__name__}; describe it in figures/files.py")
     fields = {field.name: getattr(figure, field.name) for field in dataclasses.fields(figure)}  # type: ignore[arg-type]
     return {_KIND: kind, **{key: _plain(value) for key, value in fields.items() if key != "points"}}
 

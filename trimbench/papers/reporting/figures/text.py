@@ -39,7 +39,7 @@ def fit(text: Text, content: str, width: float) -> None:
     text.set_text(content)
     most = len(content)
     while (wide := _size(text)[0]) > width and most > 1:
-        most = min(most - 1, int(most * width / wide) + 1)
+        most = max(min(most - 1, int(most * width / wide) + 1), 1)  # the width may be negative
         text.set_text(wrapped(content, most))
 
 

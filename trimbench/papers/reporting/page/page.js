@@ -20,6 +20,14 @@ const sort = (head) => {
   rows.sort(([one], [other]) => compare(one, other, rising));
   body.append(...rows.map(([, row]) => row));
 };
+// What an address such as #numbers leads to; names in it are percent-encoded, if whoever typed it knew how.
+const targetOf = (hash) => {
+  try {
+    return document.getElementById(decodeURIComponent(hash.slice(1)));
+  } catch {
+    return null;
+  }
+};
 const makeSortable = (head) => {
   head.tabIndex = 0;
   head.addEventListener("click", () => sort(head));
@@ -123,14 +131,14 @@ for (const link of document.querySelectorAll("a[data-experiment]")) {
 }
 for (const link of document.querySelectorAll("a[data-jobs], a[data-of]")) {
   link.addEventListener("click", () => {
-    const details = document.getElementById(link.hash.slice(1));
+    const details = targetOf(link.hash);
     const { jobs, number } = (link.dataset.of ? document.querySelector(`#${link.dataset.of} a[data-jobs]`) : link).dataset;
     choose(details, ranges(jobs), number);
   });
 }
 // A link opens the list of jobs that it leads to, and shows the number that it leads to even if it is filtered away.
 const reveal = (hash) => {
-  const target = hash && document.getElementById(decodeURIComponent(hash.slice(1)));
+  const target = targetOf(hash);
   if (target instanceof HTMLDetailsElement) target.open = true;
   if (target instanceof HTMLTableRowElement && target.hidden) {
     select();

@@ -51,7 +51,7 @@ def _environment(table: Table, label: str, *, continued: bool) -> str:
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
     ]
     text = "\n".join([*head, body + "}", r"\end{table}"])
-    return _GREEK.sub(lambda found: rf"\ensuremath{{\{_name(found[0])}}}", text.translate(_SIGNS | _LATIN))
+    return _GREEK.sub(lambda found: rf"\ensuremath{{\{_name(found[0])}}}", text.translate(_SIGNS).translate(_LATIN))
 
 
 def _name(letter: str) -> str:

@@ -16,6 +16,7 @@ from ..command_line import T4, T6, Command
 
 def test_options_may_stand_before_or_after_settings(command: Command) -> None:
     assert "thresholds:\n- 0.2\n" in command(T6, "thresholds=[0.2]", "--cfg=job", code=0).out
+    assert "seed: 7\n" in command(T6, "--cfg", "job", "seed=7", code=0).out
     command("--info", "config", T4, code=0)
     command(T4, "-i", code=0)
 

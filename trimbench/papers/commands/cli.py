@@ -87,12 +87,18 @@ def _compose(arguments: Sequence[str]) -> Invocation | None:
             invocations.append(_invocation(config, list(filter(is_setting, arguments)) if sweep else []))
 
     before = sys.argv
-    sys.argv = [sys.argv[0], *(first_point(arguments) if sweep else arguments)]
+    # Hydra takes its options before the settings or after them, but not among them.
+    sys.argv = [sys.argv[0], *sorted(first_point(arguments) if sweep else arguments, key=_is_option)]
     try:
         application()
     finally:
         sys.argv = before
     return invocations[0] if invocations else None
+
+
+def _is_option(word: str) -> bool:
+    """Tell whether a word of the command line is an option, or the value of one."""
+    return word.startswith("-") or not ("=" in word or word.startswith("~"))
 
 
 def _run(invocation: Invocation) -> int:

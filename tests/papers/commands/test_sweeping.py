@@ -172,6 +172,7 @@ def test_values_that_differ_in_spaces_and_umlauts_have_folders_of_their_own(comm
     ("words", "complaint"),
     [
         (("threshold=interval(0,1)",), "must have values separated by commas or a range, got threshold=interval(0,1)"),
+        (("threshold=glob(*)",), "must have values separated by commas or a range, got threshold=glob(*)"),
         (("executor=serial,processes",), "a sweep must go over experiments, their settings, seed or profile, got exec"),
         (("threshold=0.4,0.5", "task=list"), "task must be run or report in a sweep, got 'list'"),
         (("threshold=0.4,2",), "threshold must be a probability in [0, 1], got 2"),
@@ -182,3 +183,14 @@ def test_what_cannot_be_swept_is_refused(
 ) -> None:
     assert complaint in command("-m", T4, *words, code=2).err
     assert not (tmp_path / "results").exists(), "nothing runs"
+
+
+def test_a_report_leaves_points_that_are_not_stored_alone_and_counts_their_jobs(
+    command: Command, tmp_path: Path
+) -> None:
+    command("experiment=trimming/table4", "threshold=0.4", SERIAL, code=0)
+    answer = command("-m", "experiment=trimming/table4", "threshold=0.4,0.5", "task=report", code=0)
+    folder = sweep_folder(tmp_path / "results")
+    assert [path.name for path in (folder / "points").iterdir()] == ["threshold=0.4"]
+    assert "1 job not stored; task=run computes what is missing." in answer.out
+    assert "points/threshold%3D0.5/" not in (folder / "index.html").read_text(encoding="utf-8")

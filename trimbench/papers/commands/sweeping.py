@@ -10,7 +10,7 @@ from pathlib import Path
 from trimbench.papers.commands.invocation import Invocation, Point
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.files import write_findings
+from trimbench.papers.reporting.files import nothing_stored, write_findings
 from trimbench.papers.reporting.runs import make_run
 from trimbench.papers.reporting.sweeps.files import main_table, notes_on, write_sweep
 from trimbench.papers.reporting.sweeps.points import SweepPoint
@@ -34,10 +34,12 @@ class PointReporter:
         self._literature, self._figure = literature, figure
 
     def note(self, findings: Findings) -> None:
-        """Write and keep what an experiment found."""
+        """Write and keep what an experiment found. If none of its jobs is stored, leave the files of before."""
+        self.findings.append(findings)
+        if nothing_stored(findings):
+            return
         judgements = compare(self._literature.reported(findings.name), findings.numbers)
         write_findings(findings, judgements, self.folder, self._figure, drawn=False)
-        self.findings.append(findings)
 
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep the reason why an experiment could not run."""

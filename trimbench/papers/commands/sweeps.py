@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 import yaml
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, ValueType
 
 from trimbench.papers.commands.composition import parsed
 from trimbench.papers.commands.invocation import SHARED_KEYS, CommonSettings
@@ -85,7 +85,8 @@ def _as_list(word: str) -> str:
 def _values(override: Override) -> list[str]:
     if not override.is_sweep_override():
         return [str(override.input_line)]
-    if not override.is_discrete_sweep():
+    # A pattern such as glob(*) asks Hydra for the choices of a group, which it has not read yet.
+    if not override.is_discrete_sweep() or override.value_type is ValueType.GLOB_CHOICE_SWEEP:
         key = override.key_or_group
         raise ConfigurationError(
             f"a swept setting must have values separated by commas or a range, got {override.input_line}; "

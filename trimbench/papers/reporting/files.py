@@ -76,6 +76,11 @@ def write_summary(table: Table, page: str, folder: Path, suffix: str = "") -> li
     ]
 
 
+def nothing_stored(findings: Findings) -> bool:
+    """Tell whether an experiment has jobs and none of them is stored."""
+    return bool(findings.records) and all(record.status == "missing" for record in findings.records)
+
+
 def unattempted(findings: Findings) -> str:
     """Return why reported numbers have no counterpart in this run; empty if unknown."""
     if findings.altered:

@@ -10,7 +10,7 @@ from pathlib import Path
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.errors import WAY_OUT
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.files import unattempted, write_findings, write_summary
+from trimbench.papers.reporting.files import nothing_stored, unattempted, write_findings, write_summary
 from trimbench.papers.reporting.page import Entry, render_page
 from trimbench.papers.reporting.runs import make_run, profile_of, runs_in
 from trimbench.papers.reporting.tables import markdown, side_by_side
@@ -53,7 +53,7 @@ class Overview:
         status = _status(findings)
         entry = self._keep(findings.name, status, judgements, findings)
         _say(f"\n## {findings.stem}: {_headline(entry)}\n")
-        if _nothing_stored(findings):
+        if nothing_stored(findings):
             files = f"{self._folder / findings.stem}.*"
             _say(f"No job is stored for these settings. The files {files} stay unchanged; run the experiment first.")
             return
@@ -83,7 +83,7 @@ class Overview:
     def close(self, *, summary: bool) -> int:
         """Write summary and page if asked to, report missing data, and return the exit code."""
         found = [entry.findings for entry in self._entries]
-        if found and all(one is not None and _nothing_stored(one) for one in found):
+        if found and all(one is not None and nothing_stored(one) for one in found):
             _say("\nNo results are stored for this command, so nothing was written; task=run computes them.")
             self._say_runs()
             return 1
@@ -130,11 +130,6 @@ class Overview:
             profile = profile_of(root / name)
             if profile != self._profile:
                 _say(f"\nThis is profile={self._profile}; the run {name} has profile={profile}: add profile={profile}.")
-
-
-def _nothing_stored(findings: Findings) -> bool:
-    """Tell whether the experiment has jobs and none of them is stored."""
-    return bool(findings.records) and all(record.status == "missing" for record in findings.records)
 
 
 def _status(findings: Findings) -> str:

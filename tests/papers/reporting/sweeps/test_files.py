@@ -106,6 +106,15 @@ def test_failed_jobs_and_missing_data_are_noted(tmp_path: Path) -> None:
     assert "- 1 job failed; sweep_rows.csv.gz has the errors.\n- Data not available: net is not here" in text
 
 
+def test_a_title_about_the_data_of_one_point_is_not_that_of_the_sweep(tmp_path: Path) -> None:
+    tables = {name: Table.of(f"{name}: accuracy", [{"x": 1.5}], ["x"]) for name in ("clinic", "digits")}
+    points = [
+        SweepPoint({"data": name}, f"points/{name}", [findings(tables=(one,), figures=())], {})
+        for name, one in tables.items()
+    ]
+    assert "clinic: accuracy" not in written(points, tmp_path)["sweep.md"].read_text(encoding="utf-8")
+
+
 def test_several_experiments_have_a_column(tmp_path: Path) -> None:
     other = findings("family/two", tables=(Table.of("Other", [{"x": 1.5}], ["x"]),), figures=())
     points = [SweepPoint({"seed": seed}, f"points/{seed}", [findings(figures=()), other], {}) for seed in (1, 2)]

@@ -14,7 +14,7 @@ from trimbench.papers.execution.provenance import provenance
 from trimbench.papers.execution.temporary import remove_stale
 from trimbench.papers.reporting.figures.files import write_figures
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.files import computed_with, flat, listed_in
+from trimbench.papers.reporting.files import computed_with, flat, listed_in, nothing_stored
 from trimbench.papers.reporting.html import count, facts_of, render, table_part
 from trimbench.papers.reporting.latex import latex
 from trimbench.papers.reporting.sweeps.figures import sweep_figures
@@ -82,7 +82,9 @@ def main_table(points: Sequence[SweepPoint]) -> Table:
     """Return the main tables of all points as one, with the experiments that could not run."""
     mains = [found.outcome.tables[0] for point in points for found in point.findings]
     names = experiments_of(points)
-    title = mains[0].title if mains and len(names) == 1 else ", ".join(names)
+    # A title that names the data of one point is not that of all.
+    titles = {main.title for main in mains}
+    title = mains[0].title if len(titles) == len(names) == 1 else ", ".join(names)
     formats = {column: spec for main in mains for column, spec in main.formats.items()}
     frame = joint_table(points, lambda found: found.outcome.tables[0].frame, failures=True)
     return Table(f"{title}, over {', '.join(swept_keys(points))}", frame, formats)
@@ -106,11 +108,13 @@ def notes_on(points: Sequence[SweepPoint]) -> list[str]:
     n_failed = sum(bool(point.failures) for point in points)
     jobs = sum(found.failures for point in points for found in point.findings)
     missing = {name: reason for point in points for found in point.findings for name, reason in found.missing.items()}
+    absent = sum(one.status == "missing" for point in points for found in point.findings for one in found.records)
     notes = [f"{n_failed} of {count(len(points), 'point')} could not run; the column error has the reasons."]
     lost = [f"{count(jobs, 'job')} failed; sweep_rows.csv.gz has the errors."]
     return (
         (notes if n_failed else [])
         + (lost if jobs else [])
+        + ([f"{count(absent, 'job')} not stored; task=run computes what is missing."] if absent else [])
         + [f"Data not available: {why}" for why in missing.values()]
     )
 
@@ -150,11 +154,16 @@ def _picture(figure: dict[str, Json]) -> dict[str, object]:
     return {"title": figure["title"], "picture": quote(_drawn(figure)), "points": quote(str(figure["points"]))}
 
 
+def _with_files(point: SweepPoint) -> list[Findings]:
+    """Return the findings of a point that has files of them."""
+    return [found for found in point.findings if not nothing_stored(found)]
+
+
 def _links(point: SweepPoint, keys: Sequence[str]) -> dict[str, object]:
     """Return a point as the page lists it: its values, and the addresses of the files of its experiments."""
     return {
         "cells": [in_words(point.swept.get(key)) for key in keys],
-        "found": [(found.name, quote(f"{point.folder}/{found.stem}")) for found in point.findings],
+        "found": [(found.name, quote(f"{point.folder}/{found.stem}")) for found in _with_files(point)],
         "failures": point.failures,
     }
 
@@ -171,7 +180,7 @@ def _provenance(points: Sequence[SweepPoint]) -> dict[str, Json]:
             {
                 "swept": dict(point.swept),
                 "folder": point.folder,
-                "files": [f"{one.stem}.json" for one in point.findings],
+                "files": [f"{one.stem}.json" for one in _with_files(point)],
                 "failures": dict(point.failures),
             }
             for point in points

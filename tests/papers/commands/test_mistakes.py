@@ -179,7 +179,7 @@ def test_a_cache_that_does_not_exist_is_named(
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("offline=true,false", "a sweep must go over experiments, their settings, seed or profile, got offline; give"),
+        ("offline=true,false", "a sweep must go over experiments, their settings or seed, got offline; give offline"),
         ("threshold=0.5,1.5", f"{IN4} threshold must be a probability in [0, 1], got 1.5"),
         ("threshold=interval(0,1)", "a swept setting must have values separated by commas or a range, got threshold="),
     ],

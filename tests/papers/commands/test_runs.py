@@ -40,6 +40,23 @@ def test_settings_never_share_a_file(command: Command, tmp_path: Path) -> None:
     assert names == {"table4", "table4,threshold=0.4", "table4,threshold=0.45,seed=3"}
 
 
+def test_a_declaration_of_ones_own_in_the_place_of_the_projects_is_another_setting(
+    command: Command, tmp_path: Path
+) -> None:
+    command(*QUICKLY, code=0)
+    before = results(tmp_path / "results")
+    text = (configuration_folder() / "experiment/trimming/table4.yaml").read_text()
+    for number, folder in enumerate(("one", "two")):
+        own = tmp_path / folder / "experiment/trimming"
+        own.mkdir(parents=True)
+        (own / "table4.yaml").write_text(text.replace("threshold: 0.55", f"threshold: 0.{number + 3}"))
+        answer = command("--config-dir", folder, *QUICKLY, code=0)
+        assert "What the paper reports is for other settings than experiment.trimming.table4=" in answer.out
+    after = results(tmp_path / "results")
+    assert {name: after[name] for name in before} == before
+    assert len({name for name in after if name.endswith(".md")}) == 3
+
+
 def test_git_does_not_see_a_run(command: Command, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     shutil.copyfile(configuration_folder().parent / ".gitignore", tmp_path / ".gitignore")
@@ -117,6 +134,8 @@ def test_only_what_this_commit_has_written_is_published(
     assert "run must have a page of all experiments, got no index.html; write it again with" in refused("run=mine")
     command("executor=serial", "run=mine", code=0)
     assert "run must be another one than 'published'" in command("task=publish", "run=published", code=2).err
+    assert "run must have one profile: 'mine' has profile=quick" in refused("run=mine", "profile=paper")
+    assert "run must have the settings of the declarations, got others for" in refused("run=mine", "seed=3")
     commit["dirty"] = True
     assert "needs a clean commit of trimbench, got changes that are not committed" in refused("run=mine")
     commit.update(dirty=False, commit="b" * 40)

@@ -173,7 +173,8 @@ def test_values_that_differ_in_spaces_and_umlauts_have_folders_of_their_own(comm
     [
         (("threshold=interval(0,1)",), "must have values separated by commas or a range, got threshold=interval(0,1)"),
         (("threshold=glob(*)",), "must have values separated by commas or a range, got threshold=glob(*)"),
-        (("executor=serial,processes",), "a sweep must go over experiments, their settings, seed or profile, got exec"),
+        (("executor=serial",), "a sweep (-m) must have a setting with several values; write for example alpha=30"),
+        (("executor=serial,processes",), "a sweep must go over experiments, their settings or seed, got exec"),
         (("threshold=0.4,0.5", "task=list"), "task must be run or report in a sweep, got 'list'"),
         (("threshold=0.4,2",), "threshold must be a probability in [0, 1], got 2"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,7 @@ from trimbench.papers.configuration import Catalogue, configuration_folder, plai
 from trimbench.papers.validation import ConfigurationError, unknown
 
 # What composing raises; some of Hydra's own complaints are plain ValueErrors.
+_DIGITS = 8  # of the hash of a file
 _COMPLAINTS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
 
 
@@ -124,15 +126,21 @@ def _invocation(config: DictConfig, sweep: Sequence[str]) -> Invocation:
     if not isinstance(values.get("executor"), dict):
         raise unknown("executor", catalogue.names("executor"), str(values.get("executor")))
     swept = swept_keys(sweep)
-    check_sweep(settings, swept)
+    if sweep:
+        check_sweep(settings, swept)
     composer = Composer(catalogue)
     written = points_of(sweep) if swept else [list(state.overrides.task)]
+    # Whatever is found with these is not what the project declares.
+    replaced = [
+        f"{name.replace('/', '.')}={hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]}"
+        for name, path in catalogue.replaced().items()
+    ]
     return Invocation(
         settings=settings,
         executor=values["executor"],
         executor_name=str(state.runtime.choices["executor"]),
         figure=FigureChoice.of(values, str(state.runtime.choices["figure"]), catalogue),
-        points=[_point(words, swept, composer, catalogue) for words in written],
+        points=[_point(words, swept, composer, catalogue, replaced) for words in written],
         chosen=state.runtime.choices.get("experiment") is not None,
         catalogue=catalogue,
         profile=str(state.runtime.choices["profile"]),
@@ -140,8 +148,13 @@ def _invocation(config: DictConfig, sweep: Sequence[str]) -> Invocation:
     )
 
 
-def _point(words: Sequence[str], swept: Sequence[str], composer: Composer, catalogue: Catalogue) -> Point:
-    """Return the experiments with the settings `words`, and which of these change what they find."""
+def _point(
+    words: Sequence[str], swept: Sequence[str], composer: Composer, catalogue: Catalogue, replaced: Sequence[str]
+) -> Point:
+    """Return the experiments with the settings `words`, and which of these change what they find.
+
+    So do declarations of the project that the user has `replaced`.
+    """
     text = {one.key_or_group: str(one.input_line).partition("=")[2] for one in parsed(words)}
     chosen = text.get("experiment", "null").strip("'\"")
     names = catalogue.names("experiment") if chosen == "null" else [chosen]
@@ -151,8 +164,8 @@ def _point(words: Sequence[str], swept: Sequence[str], composer: Composer, catal
     altered = [key for key in text if key.startswith("profile.") or key.partition(".")[0] not in shared]
     return Point(
         experiments={name: composer.compose([*rest, f"experiment={name}"]) for name in names},
-        altered=tuple(f"{key}={text[key]}" for key in altered),
-        named=tuple(f"{key}={text[key]}" for key in text if key in (*altered, "seed")),
+        altered=(*(f"{key}={text[key]}" for key in altered), *replaced),
+        named=(*(f"{key}={text[key]}" for key in text if key in (*altered, "seed")), *replaced),
         swept={key: value_of(text[key]) for key in swept},
         folder=settings_name([f"{key}={text[key]}" for key in swept]) if swept else "",
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from trimbench.papers.commands.invocation import PUBLISHED, Invocation
+from trimbench.papers.commands.invocation import PUBLISHED, SHARED_KEYS, Invocation
+from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.provenance import provenance
 from trimbench.papers.execution.temporary import temporary_name
-from trimbench.papers.reporting.runs import folder_of
+from trimbench.papers.reporting.runs import check_profile, folder_of
 from trimbench.papers.validation import ConfigurationError
 
 # The published outcome is part of every clone.
@@ -25,8 +26,9 @@ def publish(invocation: Invocation) -> int:
     """Replace the published outcome by a run of all experiments that this commit has written."""
     target = invocation.root / PUBLISHED
     if invocation.run == PUBLISHED:
-        raise ConfigurationError(f"run must be another one than {PUBLISHED!r}; write task=publish run=paper")
+        raise ConfigurationError(f"run must be another one than {PUBLISHED!r}; write task=publish profile=paper")
     source = folder_of(invocation.root, invocation.run)
+    check_profile(source, invocation.profile)
     files = sorted(_files(source, invocation))
     size = sum(path.stat().st_size for path in files) / _MEGABYTE
     if size > _MOST_MEGABYTES:
@@ -58,6 +60,8 @@ def _files(source: Path, invocation: Invocation) -> Iterator[Path]:
             raise ConfigurationError(
                 f"run must have all experiments, got none for {name} ({error}); {_AGAIN}"
             ) from error
+        if _changed(content["configuration"], invocation.experiments[name]):
+            raise ConfigurationError(f"run must have the settings of the declarations, got others for {name}; {_AGAIN}")
         if commit != here["commit"] or dirty:
             got = f"{name} of {str(commit)[:12]}{' with changes' if dirty else ''}"
             wanted = str(here["commit"])[:12]
@@ -67,6 +71,13 @@ def _files(source: Path, invocation: Invocation) -> Iterator[Path]:
         raise ConfigurationError(f"run must have a page of all experiments, got no {_PAGE}; {_AGAIN}")
     # A comma is followed by settings that were changed.
     yield from (path for name, path in whole.items() if "," not in name and not name.startswith("."))
+
+
+def _changed(stored: object, declared: Mapping[str, Json]) -> bool:
+    """Tell whether an experiment ran with other settings, apart from those that change nothing in what it finds."""
+    ignored = {*SHARED_KEYS} - {"seed", "profile"}
+    wanted = {key: value for key, value in declared.items() if key not in ignored}
+    return not isinstance(stored, dict) or wanted != {k: v for k, v in stored.items() if k not in ignored}
 
 
 def _replace(source: Path, target: Path, files: Sequence[Path]) -> None:

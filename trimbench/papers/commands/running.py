@@ -15,7 +15,7 @@ from trimbench.papers.commands.sweeping import Sweep
 from trimbench.papers.execution.cost import expected_seconds, measured
 from trimbench.papers.execution.store import Record
 from trimbench.papers.reporting.overview import Overview
-from trimbench.papers.reporting.runs import check_profile
+from trimbench.papers.reporting.runs import check_profile, make_run
 from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.outcome import Experiment
@@ -119,6 +119,8 @@ def _run_all(
     for one in plans:
         expected.update(expected_seconds(one.jobs, one.done, typical.get(one.name, {})))
     label = tasks[0].name if len(tasks) == 1 else f"{len(tasks)} {'points' if invocation.sweep else 'experiments'}"
+    if where.cache_mode != "only":
+        make_run(invocation.root / invocation.run, invocation.profile)
     run_plans(list(plans), where, conclude, label=label, expected=expected)
 
 

@@ -15,8 +15,6 @@ from trimbench.papers.execution.canonical import Json
 from trimbench.papers.validation import ConfigurationError
 
 _OPTIONS = ("-m", "--multirun")
-# Of the keys that every command has, those that change what experiments find.
-_SWEPT_TOO = ("seed", "profile")
 
 
 def is_sweep(arguments: Sequence[str]) -> bool:
@@ -55,13 +53,18 @@ def value_of(text: str) -> Json:
 
 
 def check_sweep(settings: CommonSettings, swept: Sequence[str]) -> None:
-    """Raise ConfigurationError if a sweep goes over what does not change results, or its task is not done by points."""
+    """Raise ConfigurationError if a sweep goes over nothing, or what is no setting, or its task is not done by points.
+
+    A run has one profile, but its values can be swept.
+    """
+    if not swept:
+        raise ConfigurationError("a sweep (-m) must have a setting with several values; write for example alpha=30,300")
     for key in swept:
-        if key.partition(".")[0] in SHARED_KEYS and key.partition(".")[0] not in _SWEPT_TOO:
+        if key.partition(".")[0] in SHARED_KEYS and key != "seed" and not key.startswith("profile."):
             raise ConfigurationError(
-                f"a sweep must go over experiments, their settings, seed or profile, got {key}; give {key} one value"
+                f"a sweep must go over experiments, their settings or seed, got {key}; give {key} one value"
             )
-    if swept and settings.task not in ("run", "report"):
+    if settings.task not in ("run", "report"):
         raise ConfigurationError(
             f"task must be run or report in a sweep, got {settings.task!r}; give each setting one value, without -m"
         )
@@ -69,12 +72,15 @@ def check_sweep(settings: CommonSettings, swept: Sequence[str]) -> None:
 
 def sweep_name(words: Sequence[str]) -> str:
     """Return the name of a sweep's folder: the experiments, and all settings that matter to its points."""
-    ignored = [key for key in SHARED_KEYS if key not in _SWEPT_TOO]
-    parts = [word for word in words if word.partition("=")[0].partition(".")[0] not in ignored]
+    parts = [word for word in words if _matters(word.partition("=")[0])]
     experiments = [word.partition("=")[2].replace("/", "_") for word in parts if word.startswith("experiment=")]
     rest = [word for word in parts if not word.startswith("experiment=")]
     # Values are separated by commas, like the items of a list.
     return settings_name([f"[{text}]" for text in experiments] + [_as_list(word) for word in rest])
+
+
+def _matters(key: str) -> bool:
+    return key == "seed" or key.startswith("profile.") or key.partition(".")[0] not in SHARED_KEYS
 
 
 def _as_list(word: str) -> str:

@@ -44,8 +44,9 @@ def check_profile(folder: Path, profile: str) -> None:
 
 
 def make_run(folder: Path, profile: str) -> None:
-    """Make the folder of a run of this profile, wherever it is unknown to git, unless it exists."""
+    """Make the folder of a run of this profile, unless it exists; git sees neither it nor the jobs beside it."""
     if not profile_of(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_text("*\n", folder / ".gitignore")
+        for place in (folder, folder.parent / "jobs"):
+            place.mkdir(parents=True, exist_ok=True)
+            write_text("*\n", place / ".gitignore")
         write_text(json.dumps({"profile": profile}) + "\n", folder / _ABOUT)

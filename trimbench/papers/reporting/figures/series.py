@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 # As matplotlib takes them: an offset, and the lengths of dashes and gaps.
 Dashes: TypeAlias = tuple[float, tuple[float, ...]] | Literal["-"]
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
-# Of lines whose colour another one has, because there are more lines than colours.
-_LINES: Sequence[Dashes] = ("-", (0, (6, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+# Of lines whose colour another one has: they are of one method, or there are more lines than colours.
+LINES: Sequence[Dashes] = ("-", (0, (6, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 # Of references, by what they are, and of levels and verticals.
 _REFERENCES: Sequence[tuple[float, ...]] = ((5, 4), (1.5, 1.5), (7, 1.5, 1.5, 1.5))
 _LEVELS: Sequence[Dashes] = (
@@ -53,20 +53,22 @@ class Series:
 def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
     """Return the series of a figure that have points, in the order in which the figure names them."""
     names = list(dict.fromkeys(figure.points["series"]))
-    places = _places(_methods(figure, names), len(colours))
+    methods = _methods(figure, names)
+    places = _places(methods, len(colours))
     references = [name for name in names if figure.marks.get(name) == "reference"]
     kinds = list(dict.fromkeys(map(kind_of, references)))
     found = []
     for name in names:
         mark = figure.marks.get(name, "line")
         place = places.get(name, 0)
+        before = _lines_before(figure, methods, name)
         colour = {"cloud": _LIGHT_GREY, "guide": GREY}.get(mark, colours[place % len(colours)])
-        dashes = _LINES[place // len(colours) % len(_LINES)]
+        dashes = LINES[(place // len(colours) + before) % len(LINES)]
         if mark == "reference":
             pattern = _REFERENCES[kinds.index(kind_of(name)) % len(_REFERENCES)]
             # Shifted, so that references that coincide take turns.
             dashes = (sum(pattern) * references.index(name) / len(references), pattern)
-        marker = "o" if mark == "cloud" else _MARKERS[place % len(_MARKERS)]
+        marker = "o" if mark == "cloud" else _MARKERS[(place + before) % len(_MARKERS)]
         points = figure.points[figure.points["series"] == name].sort_values("x")
         drawn = points[np.isfinite(points[["x", "y"]].to_numpy(dtype=float)).all(axis=1)]
         if len(drawn):
@@ -139,10 +141,7 @@ def _levels(places: Mapping[str, float], n_before: int) -> list[Level]:
 
 
 def _methods(figure: LineFigure, names: Sequence[str]) -> dict[str, str]:
-    """Return the method whose colour each series has; series in grey have none.
-
-    Two lines of one method would look alike, so only the first has its colour.
-    """
+    """Return the method whose colour each series has; series in grey have none."""
     found: dict[str, str] = {}
     before = ""
     for name in names:
@@ -150,10 +149,16 @@ def _methods(figure: LineFigure, names: Sequence[str]) -> dict[str, str]:
         if mark == "reference":
             found[name] = figure.methods.get(name) or before or name
         elif mark not in ("cloud", "guide"):
-            method = figure.methods.get(name, name)
-            lines = [found[other] for other in found if figure.marks.get(other) != "reference"]
-            found[name] = before = name if method in lines else method
+            found[name] = before = figure.methods.get(name, name)
     return found
+
+
+def _lines_before(figure: LineFigure, methods: Mapping[str, str], name: str) -> int:
+    """Return how many lines of the same method come before this one: dashes and markers tell them apart."""
+    lines = [other for other in methods if figure.marks.get(other) != "reference"]
+    if name not in lines:
+        return 0
+    return sum(methods[other] == methods[name] for other in lines[: lines.index(name)])
 
 
 def _places(methods: Mapping[str, str], n_colours: int) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -12,6 +13,7 @@ from typing import Literal
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.reporting.comparisons.row_labels import label_columns
 from trimbench.papers.reporting.figures.palette import N_SLOTS
+from trimbench.papers.reporting.figures.series import LINES
 from trimbench.papers.reporting.sweeps.columns import Measured, known_methods, measured_columns
 from trimbench.papers.reporting.sweeps.points import SweepPoint, experiments_of, in_words, swept_keys
 from trimbench.papers.reporting.tables import heading
@@ -156,14 +158,17 @@ def _repeats(column: str, key: str, tables: _Tables) -> bool:
 def _dots(measured: Measured, labels: Sequence[str], key: str, tables: _Tables) -> Iterator[_Dot]:
     for point, table in tables:
         x = number_of(point.swept[key])
-        others = tuple(f"{other} = {in_words(value)}" for other, value in point.swept.items() if other != key)
+        others = {other: str(in_words(value)).strip("[]") for other, value in point.swept.items() if other != key}
         for row in table.frame.to_dict("records"):
             y, low, high, half = (_known(row.get(name)) for name in measured.columns)
             if x is None or math.isnan(y):
                 continue
             if measured.half:
                 low, high = y - half, y + half
-            yield _Dot((*(_label(name, row[name]) for name in labels), *others), measured.method, x, y, low, high)
+            # What a column of the row says already is not said again.
+            own = {str(row[name]) for name in labels}
+            swept = ("" if text in own else f"{other} = {text}" for other, text in others.items())
+            yield _Dot((*(_label(name, row[name]) for name in labels), *swept), measured.method, x, y, low, high)
 
 
 def _known(value: object) -> float:
@@ -232,13 +237,16 @@ def _figure(dots: Sequence[_Dot], part: _Line, title: str, key: str, is_known: C
 
 
 def _methods(names: Sequence[str], dots: Sequence[_Dot], is_known: Callable[[str], bool]) -> dict[str, str]:
-    """Return the method of each line, whose colour it has; of no line if several lines are of one method."""
+    """Return the method of each line, whose colour it has; of no line if that would not tell lines apart."""
     found = {}
     for name, dot in zip(names, dots, strict=True):
         method = dot.method or next(filter(is_known, dot.line), "")
         if method:
             found[name] = method
-    return found if len(set(found.values())) == len(found) else {}
+    counts = Counter(found.values())
+    # Lines of one method differ in their dashes, of which there are a few.
+    told_apart = len(found) == 1 or (len(counts) > 1 and max(counts.values()) <= len(LINES))
+    return found if told_apart else {}
 
 
 def _scale(values: set[float]) -> Literal["linear", "log"]:

@@ -50,9 +50,20 @@ def test_references_of_two_kinds_have_other_dashes() -> None:
     assert found["NaCL (authors)"].dashes != found["mean (authors)"].dashes, "shifted, so that both are visible"
 
 
-def test_two_lines_of_one_method_have_two_colours() -> None:
+def test_lines_of_one_method_have_one_colour_beside_other_methods() -> None:
     found = looks("T = 0.2", "T = 0.8", "mean", methods=dict.fromkeys(("T = 0.2", "T = 0.8"), "trimming"))
-    assert len({one.colour for one in found.values()}) == 3
+    assert found["T = 0.2"].colour == found["T = 0.8"].colour != found["mean"].colour
+    assert found["T = 0.2"].dashes != found["T = 0.8"].dashes
+    assert found["T = 0.2"].marker != found["T = 0.8"].marker
+
+
+def test_lines_of_the_only_method_or_of_too_many_have_colours_of_their_own() -> None:
+    names = [f"T = {number}" for number in range(6)]
+    alone = looks(*names[:3], methods=dict.fromkeys(names, "trimming"))
+    assert len({one.colour for one in alone.values()}) == 3
+    many = looks(*names, "mean", methods=dict.fromkeys(names, "trimming"))
+    assert len({(one.colour, one.dashes) for one in many.values()}) == 7
+    assert len({one.colour for one in many.values()}) == 7
 
 
 @pytest.mark.parametrize("colours", [COLOURS, COLOURS[:3], ("black",)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Dashes: TypeAlias = tuple[float, tuple[float, ...]] | Literal["-"]
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 # Of lines whose colour another one has: they are of one method, or there are more lines than colours.
-LINES: Sequence[Dashes] = ("-", (0, (6, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+_LINES: Sequence[Dashes] = ("-", (0, (6, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 # Of references, by what they are, and of levels and verticals.
 _REFERENCES: Sequence[tuple[float, ...]] = ((5, 4), (1.5, 1.5), (7, 1.5, 1.5, 1.5))
 _LEVELS: Sequence[Dashes] = (
@@ -63,7 +64,7 @@ def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
         place = places.get(name, 0)
         before = _lines_before(figure, methods, name)
         colour = {"cloud": _LIGHT_GREY, "guide": GREY}.get(mark, colours[place % len(colours)])
-        dashes = LINES[(place // len(colours) + before) % len(LINES)]
+        dashes = _LINES[(place // len(colours) + before) % len(_LINES)]
         if mark == "reference":
             pattern = _REFERENCES[kinds.index(kind_of(name)) % len(_REFERENCES)]
             # Shifted, so that references that coincide take turns.
@@ -141,7 +142,10 @@ def _levels(places: Mapping[str, float], n_before: int) -> list[Level]:
 
 
 def _methods(figure: LineFigure, names: Sequence[str]) -> dict[str, str]:
-    """Return the method whose colour each series has; series in grey have none."""
+    """Return the method whose colour each series has; series in grey have none.
+
+    Where all lines are of one method, or too many to be told apart by their dashes, only the first has its colour.
+    """
     found: dict[str, str] = {}
     before = ""
     for name in names:
@@ -150,6 +154,14 @@ def _methods(figure: LineFigure, names: Sequence[str]) -> dict[str, str]:
             found[name] = figure.methods.get(name) or before or name
         elif mark not in ("cloud", "guide"):
             found[name] = before = figure.methods.get(name, name)
+    lines = [name for name in found if figure.marks.get(name) != "reference"]
+    counts = Counter(found[name] for name in lines)
+    if len(counts) == 1 or max(counts.values(), default=0) > len(_LINES):
+        seen: set[str] = set()
+        for name in lines:
+            method = found[name]
+            found[name] = name if method in seen else method
+            seen.add(method)
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -13,7 +12,6 @@ from typing import Literal
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.reporting.comparisons.row_labels import label_columns
 from trimbench.papers.reporting.figures.palette import N_SLOTS
-from trimbench.papers.reporting.figures.series import LINES
 from trimbench.papers.reporting.sweeps.columns import Measured, known_methods, measured_columns
 from trimbench.papers.reporting.sweeps.points import SweepPoint, experiments_of, in_words, swept_keys
 from trimbench.papers.reporting.tables import heading
@@ -237,16 +235,13 @@ def _figure(dots: Sequence[_Dot], part: _Line, title: str, key: str, is_known: C
 
 
 def _methods(names: Sequence[str], dots: Sequence[_Dot], is_known: Callable[[str], bool]) -> dict[str, str]:
-    """Return the method of each line, whose colour it has; of no line if that would not tell lines apart."""
+    """Return the method of each line, whose colour it has."""
     found = {}
     for name, dot in zip(names, dots, strict=True):
         method = dot.method or next(filter(is_known, dot.line), "")
         if method:
             found[name] = method
-    counts = Counter(found.values())
-    # Lines of one method differ in their dashes, of which there are a few.
-    told_apart = len(found) == 1 or (len(counts) > 1 and max(counts.values()) <= len(LINES))
-    return found if told_apart else {}
+    return found
 
 
 def _scale(values: set[float]) -> Literal["linear", "log"]:

@@ -57,6 +57,17 @@ def test_a_declaration_of_ones_own_in_the_place_of_the_projects_is_another_setti
     assert len({name for name in after if name.endswith(".md")}) == 3
 
 
+def test_an_experiment_of_ones_own_may_have_any_name(command: Command, tmp_path: Path) -> None:
+    own = tmp_path / "mine/experiment/own"
+    own.mkdir(parents=True)
+    shutil.copyfile(configuration_folder() / "experiment/trimming/table4.yaml", own / "my tâble.yaml")
+    words = ("--config-dir", "mine", "experiment='own/my tâble'", "executor=serial")
+    assert "## own/my tâble: complete, beyond the papers\n" in command(*words, code=0).out
+    assert (tmp_path / "results/quick/own/my tâble.csv").is_file()
+    command("-m", *words, "threshold=0.3,0.4", code=0)
+    assert [*(tmp_path / "results/quick/sweeps").rglob("my tâble.csv")]
+
+
 def test_git_does_not_see_a_run(command: Command, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     shutil.copyfile(configuration_folder().parent / ".gitignore", tmp_path / ".gitignore")

@@ -95,14 +95,16 @@ def _choices(override: Override, names: _Names) -> list[str]:
     """Return the settings of a group, several in a sweep, after checking that each choice exists."""
     group = override.key_or_group
     if not override.is_sweep_override():
-        values = [override.get_value_element_as_str()]
+        value = override.value()
+        # As text, Hydra would escape the spaces of a name in quotes.
+        values = [str(value) if isinstance(value, str) else override.get_value_element_as_str()]
     else:
         values = list(override.sweep_string_iterator()) if isinstance(override.value(), ChoiceSweep) else []
     values = [value.strip("'\"") for value in values]
     for value in values:
         if value not in names[group]:
             raise unknown(group, names[group], value)
-    return [f"{group}={value}" for value in values]
+    return [f"{group}='{value}'" for value in values]
 
 
 def _check_key(key: str, config: DictConfig) -> None:

@@ -163,7 +163,7 @@ def _point(
     shared = (*SHARED_KEYS, "experiment")
     altered = [key for key in text if key.startswith("profile.") or key.partition(".")[0] not in shared]
     return Point(
-        experiments={name: composer.compose([*rest, f"experiment={name}"]) for name in names},
+        experiments={name: composer.compose([*rest, f"experiment='{name}'"]) for name in names},
         altered=(*(f"{key}={text[key]}" for key in altered), *replaced),
         named=(*(f"{key}={text[key]}" for key in text if key in (*altered, "seed")), *replaced),
         swept={key: value_of(text[key]) for key in swept},

@@ -59,6 +59,6 @@ class Composer:
         """Return the file of an experiment that Hydra would only merge into the rest: one that includes no others."""
         if experiment is None:
             return None
-        path = self._catalogue.path("experiment", experiment.get_value_element_as_str().strip("'\""))
+        path = self._catalogue.path("experiment", str(experiment.value()))
         text = path.read_text(encoding="utf-8")
         return path if text.startswith("# @package _global_\n") and "defaults" not in self._read(path) else None

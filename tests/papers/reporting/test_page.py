@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,6 @@ REPORTED = [
     reported("g", "12.5", "at_most", subject="time"),
 ]
 VALUES = {"a": 0.3, "b": 8.0, "c": 100.0, "e": -0.25, "f": 0.25, "g": 3.0}
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 def literature() -> Literature:
@@ -158,19 +156,6 @@ def test_without_any_experiment_of_a_paper_nothing_is_compared(tmp_path: Path) -
     text = render_page([Entry("mine/x", "complete", "", (), None)], literature(), tmp_path, run="r", profile="quick")
     assert headings(text, 2) == ["All numbers, claims and times", "Beyond the papers"]
     assert "No number of the papers is compared with this run." in text
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if BROWSER is None:
-        pytest.skip("no Chromium on this machine")
-    from playwright.sync_api import sync_playwright
-
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
-    with sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=BROWSER, args=[*flags, "--disable-component-update"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(params=[(1280, "light"), (360, "dark")])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from trimbench.papers.study.tables import Table
 from ..stored_runs import REPORTED, TABLE, run
 from .builders import findings
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LONG = "unbroken" * 9
 
 
@@ -46,19 +44,6 @@ def sweep(folder: Path) -> None:
         for alpha in (1, 2)
     ]
     write_sweep(points, folder, FigureSettings())
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if BROWSER is None:
-        pytest.skip("no Chromium on this machine")
-    from playwright.sync_api import sync_playwright
-
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
-    with sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=BROWSER, args=[*flags, "--disable-component-update"])
-        yield opened
-        opened.close()
 
 
 @pytest.mark.parametrize("make", [comparison, sweep])

@@ -78,6 +78,7 @@ def digits() -> None:
         "smoothing": 1.0,
         "test_fraction": 0.2,
         "split_seed": 0,
+        "encoding": "medians",
     }
     sides: Sides = {"positive": ["3"], "negative": ["5"], "one_hot": []}
     found: Any = trim_many_features(learning, sides, budget=50, evaluation_limit=None)

@@ -12,6 +12,7 @@ from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.papers.data.availability import is_here
 from trimbench.papers.data.bundled_source import BundledSource
 from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.csv_source import CsvSource
 from trimbench.papers.data.declaration import DatasetDeclaration, declare_dataset
 from trimbench.papers.data.network_declaration import NetworkDeclaration, declare_network
 from trimbench.papers.data.networks import load_network
@@ -43,6 +44,7 @@ KNOWN = {
     "covertype": (1596, 581_012, 54, dict(zip("1234567", COVERS, strict=True)), 0),
     "adult": (1590, 48_842, 14, {"<=50K": 37_155, ">50K": 11_687}, 6465),
 }
+BESIDES = ("breast_cancer", "colon", "digits", "example_simulated", "heart_cleveland")
 CLASSIFIERS = ("bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis")
 CIRCUITS = ("s386", "c432")
 
@@ -61,7 +63,7 @@ def given_cache(given_folder: Path, tmp_path: Path) -> Cache:
 
 
 def test_all_are_there() -> None:
-    assert {path.stem for path in DATASETS} == {*KNOWN, "breast_cancer", "colon", "digits", "example_simulated"}
+    assert {path.stem for path in DATASETS} == {*KNOWN, *BESIDES}
     assert {path.stem for path in NETWORKS} == {*CLASSIFIERS, *CIRCUITS, "cpcs54", *(f"bn_{i}" for i in range(16))}
 
 
@@ -126,6 +128,22 @@ def test_colon_from_the_cache_and_from_an_r_file_is_what_was_declared(
     file = replace(declaration.source.file, url=loopback.url("/colon.rda"))
     moved = replace(declaration, source=replace(declaration.source, file=file))
     assert load_dataset(moved, cache).sha256 == declaration.facts.sha256
+
+
+def test_cleveland_is_downloaded_without_a_header_line(given_cache: Cache, cache: Cache, loopback: Loopback) -> None:
+    declaration = _dataset(CONF / "dataset" / "heart_cleveland.yaml")
+    if not is_here(declaration, given_cache):
+        pytest.skip("TRIMBENCH_CACHE does not hold the data set heart_cleveland")
+    dataset = load_dataset(declaration, given_cache)
+    missing = dataset.features.isna().sum()
+    assert missing[missing > 0].to_dict() == {"ca": 4, "thal": 2}
+    assert not given_cache.writable.exists()
+    assert isinstance(declaration.source, CsvSource)
+    assert declaration.source.file is not None
+    loopback.files["/cleveland"] = declaration.copies(given_cache)[0][0].read_bytes()
+    file = replace(declaration.source.file, url=loopback.url("/cleveland"))
+    moved = replace(declaration, source=replace(declaration.source, file=file))
+    assert load_dataset(moved, cache).sha256 == dataset.sha256
 
 
 @pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)

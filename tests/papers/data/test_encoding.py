@@ -45,6 +45,29 @@ def test_missing_values_are_a_category_of_every_frame() -> None:
     assert train["l"].tolist() == ["a", "b"]
 
 
+@given(NUMBERS, NUMBERS)
+def test_numbers_are_cut_at_the_mean_of_the_training_rows(train: list[float], other: list[float]) -> None:
+    frames = categorize(pd.DataFrame({"x": train}), pd.DataFrame({"x": other}), cut="mean")
+    mean = pd.Series(train).mean()
+    for frame, values in zip(frames, (train, other), strict=True):
+        assert frame["x"].tolist() == [
+            str(int(value > mean if max(train) > mean else value >= mean)) for value in values
+        ]
+
+
+def test_missing_values_can_stay_or_be_drawn_by_a_fair_coin() -> None:
+    table = pd.DataFrame({"n": [1.0, 5.0, *[np.nan] * 2000], "l": ["a", "b", *[None] * 2000]})
+    (kept,) = categorize(table, gaps="keep")
+    assert kept.isna().sum().tolist() == [2000, 2000]
+    (drawn,) = categorize(table, gaps="draw", rng=np.random.default_rng(0))
+    assert drawn.iloc[:2].to_numpy().tolist() == [["0", "a"], ["1", "b"]]
+    for name, value in (("n", "1"), ("l", "b")):
+        # Four standard deviations of 2,000 tosses.
+        assert abs((drawn[name].iloc[2:] == value).mean() - 0.5) < 4 * 0.5 / 2000**0.5
+    with pytest.raises(ValueError, match="`rng` must be a numpy Generator where gaps='draw', got None"):
+        categorize(table, gaps="draw")
+
+
 @pytest.mark.parametrize(
     ("train", "other", "message"),
     [

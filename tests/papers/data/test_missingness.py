@@ -100,3 +100,45 @@ def test_arguments(arguments: dict[str, Any], message: str) -> None:
 def test_fractions() -> None:
     with pytest.raises(ValueError, match=r"missing must be fractions between 0 and 1, got 20; 20 % is 0\.2"):
         Missingness().n_missing(10, 20)
+
+
+COLUMNS = ((0, 1, 2), (3,), (4, 5))
+
+
+def test_columns_go_missing_with_their_feature() -> None:
+    for how in (Missingness(), Missingness(displaced={"a": 0, "c": 4})):
+        mask = how.draw_columns(50, ["a", "b", "c"], COLUMNS, 1 / 3, np.random.default_rng(1))
+        by_feature = how.draw(50, ["a", "b", "c"], 1 / 3, np.random.default_rng(1))
+        assert (mask == by_feature[:, [0, 0, 0, 1, 2, 2]]).all()
+
+
+def test_single_columns_go_missing() -> None:
+    how = Missingness(unit="column")
+    assert how.by_column
+    mask = how.draw_columns(50, ["a", "b", "c"], COLUMNS, 0.5, np.random.default_rng(1))
+    assert mask.shape == (50, 6)
+    assert (mask.sum(axis=1) == 3).all()
+    assert len(np.unique(mask, axis=0)) > 10
+
+
+def test_displaced_features_hide_other_columns_than_their_own() -> None:
+    how = Missingness(displaced={"a": 2, "c": 0})
+    assert how.by_column
+    mask = how.draw_columns(60, ["a", "b", "c"], COLUMNS, 1 / 3, np.random.default_rng(2))
+    patterns = {tuple(np.flatnonzero(row).tolist()) for row in mask}
+    assert patterns == {(2, 3, 4), (3,), (0, 1)}
+    both = how.draw_columns(60, ["a", "b", "c"], COLUMNS, 2 / 3, np.random.default_rng(2))
+    assert {tuple(np.flatnonzero(row).tolist()) for row in both} == {(2, 3, 4), (0, 1, 2, 3, 4), (0, 1, 3)}
+
+
+@pytest.mark.parametrize(
+    ("displaced", "message"),
+    [
+        ({"d": 0}, "displaced must name features, got 'd'; they are"),
+        ({"a": 4}, "displaced must be columns from 0 to 3, got 4 for 'a', which has 3 of the 6 columns"),
+        ({"a": -1}, "displaced must be columns from 0 to 3, got -1"),
+    ],
+)
+def test_wrong_displaced_columns_are_explained(displaced: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Missingness(displaced=displaced).draw_columns(2, ["a", "b", "c"], COLUMNS, 0.5, np.random.default_rng(0))

@@ -40,6 +40,15 @@ def test_own_table_is_read(cache: Cache, tmp_path: Path, name: str, separator: s
     assert dataset.sha256 == same.sha256
 
 
+def test_columns_are_named_where_a_file_has_no_header_line(cache: Cache, tmp_path: Path) -> None:
+    _csv(tmp_path / "bare.csv", TABLE.split("\n", 1)[1])
+    names = {"columns": ["length", "hue", "fine", "kind"], "target": "kind"}
+    dataset = load_dataset(declare_dataset("mine", {"kind": "csv", "path": str(tmp_path / "bare.csv"), **names}), cache)
+    assert list(dataset.features.columns) == ["length", "hue", "fine"]
+    np.testing.assert_array_equal(dataset.features["length"], [1.0, 2.5, np.nan])
+    assert dataset.target.tolist() == ["1", "2", "2"]
+
+
 @pytest.mark.parametrize(
     ("text", "columns", "labels"),
     [

@@ -65,6 +65,13 @@ class EncodedRows:
         """The feature of each column."""
         return np.repeat(np.arange(len(self.columns)), [len(columns) for columns in self.columns])
 
+    @property
+    def by_column(self) -> EncodedRows:
+        """The same rows, with every column as a feature of its own."""
+        n_columns = self.train.shape[1]
+        names = tuple(str(column) for column in range(n_columns))
+        return dataclasses.replace(self, features=names, columns=tuple((column,) for column in range(n_columns)))
+
     def hide(self, rows: NDArray[np.uint8], missing: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return rows as numbers, with NaN in the columns of missing features."""
         values = rows.astype(np.float64)

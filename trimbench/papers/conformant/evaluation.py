@@ -94,11 +94,14 @@ def evaluate(
 
     `task` and `missingness` are the fields of a `Task` and of a `Missingness`.
     """
-    own = Task.of(task)
-    rows = encoded_rows(own)
-    predictors, reference = _ready(own)
-    rng = np.random.default_rng(mask_seed)
-    mask = validated(Missingness, missingness, "missingness").draw(len(rows.test), rows.features, missing, rng)
+    own, how = Task.of(task), validated(Missingness, missingness, "missingness")
+    rows, predictors, reference = _ready(own, how.by_column)
+    n_rows, rng = len(rows.test), np.random.default_rng(mask_seed)
+    if how.by_column:
+        whole = encoded_rows(own)
+        mask = how.draw_columns(n_rows, whole.features, whole.columns, missing, rng)
+    else:
+        mask = how.draw(n_rows, rows.features, missing, rng)
     result: dict[str, Json] = {"missing_percent": 100.0 * float(mask.mean())}
     logs = predict_all(list(predictors.values()), rows.test, mask, rows.owners)
     for name, log_proba in zip(predictors, logs, strict=True):
@@ -107,10 +110,10 @@ def evaluate(
 
 
 @lru_cache(maxsize=3)
-def _ready(task: Task) -> tuple[dict[str, AdditivePredictor], Matrix]:
-    """Return the methods, and the classifier's own probabilities of the test rows."""
-    rows = encoded_rows(task)
-    return _predictors(task, rows), fitted(task).probabilities(rows.test)
+def _ready(task: Task, by_column: bool) -> tuple[EncodedRows, dict[str, AdditivePredictor], Matrix]:
+    """Return the rows, the methods, and the classifier's own probabilities of the test rows."""
+    rows = encoded_rows(task).by_column if by_column else encoded_rows(task)
+    return rows, _predictors(task, rows), fitted(task).probabilities(rows.test)
 
 
 def _predictors(task: Task, rows: EncodedRows) -> dict[str, AdditivePredictor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
@@ -111,10 +111,11 @@ class Task:
         return cls(**{**fields, "protocol": protocol, "data": Input(**fields["data"])})
 
 
-def make_task(inputs: Inputs, name: str, encoding: Encoding, seed: int) -> Task:
+def make_task(inputs: Inputs, name: str, encoding: Encoding, seed: int, inverse_penalty: float | None = None) -> Task:
     """Return the task of a protocol, or of a data set without one (80:20, C = 1).
 
-    The seed is that of the random split, where the protocol does not fix it.
+    The seed is that of the random split, where the protocol does not fix it. An `inverse_penalty` takes the place of
+    the protocol's.
 
     Raises
     ------
@@ -125,6 +126,8 @@ def make_task(inputs: Inputs, name: str, encoding: Encoding, seed: int) -> Task:
     known = name in inputs.catalogue.names("protocol")
     values = inputs.catalogue.mapping("protocol", name) if known else {"dataset": name}
     protocol = validated(Protocol, values, f"protocol {name}")
+    if inverse_penalty is not None:
+        protocol = replace(protocol, inverse_penalty=inverse_penalty)
     data = inputs.dataset(protocol.dataset)
     if isinstance(data.declaration, DatasetDeclaration) and not data.declaration.facts.sha256:
         labels = [str(label) for label in inputs.loaded(data.name).target.cat.categories]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -25,12 +27,16 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 @settings
 class CsvSource(Source):
-    """A table in a text file with one header line: a file of the user's own (`path`) or one that is fetched."""
+    """A table in a text file: one of the user's own (`path`) or one that is fetched.
+
+    The file begins with a header line, unless `columns` names the columns.
+    """
 
     kind: Literal["csv"] = "csv"
     target: Text
     path: Text | None = None
     file: FileDeclaration | None = None
+    columns: list[Text] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check_one_of("path", self.path, "file", self.file)
@@ -38,21 +44,26 @@ class CsvSource(Source):
     def load(self, name: str, cache: Cache) -> Dataset:
         """Read the user's own file, or the declared one."""
         path = fetch_file(self.file, cache) if self.file else existing(f"data set {name!r}", str(self.path))
-        return build_dataset(name, self.facts, read_table(name, self.target, path), self.target)
+        return build_dataset(name, self.facts, read_table(name, self.target, path, self.columns), self.target)
 
     def copies(self, cache: Cache) -> list[list[Path]]:
         """Return where the one file may be."""
         return [cache.copies(self.file.path)] if self.file else [[Path(str(self.path))]]
 
 
-def read_table(name: str, target: str, path: Path) -> pd.DataFrame:
-    """Read the text table of a data set, whose class labels stay as they are written."""
+def read_table(name: str, target: str, path: Path, columns: Sequence[str] = ()) -> pd.DataFrame:
+    """Read the text table of a data set, whose class labels stay as they are written.
+
+    `columns` has the names of the columns where the file has no header line.
+    """
     import pandas as pd
 
     try:
         table = pd.read_csv(
             path,
             sep=_separator(path),
+            names=list(columns) or None,
+            header=None if columns else "infer",
             dtype={target: str},
             na_values=["?"],  # how many UCI files write a missing value
             skipinitialspace=True,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 Mechanism = Literal["mcar", "rates", "block"]
 Rounding = Literal["down", "nearest", "fifths"]
+Unit = Literal["feature", "column"]
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,18 @@ class Missingness:
         For ``"rates"``; the fraction holds for all other features.
     image : sequence of two ints, optional
         Height and width where the features are the pixels of an image.
+    unit : {"feature", "column"}
+        What goes missing by `draw_columns`: a feature with all its columns, or a single column of an encoded table.
+    displaced : mapping from feature to column
+        The first of the columns that go missing by `draw_columns` in place of the feature's own, as many as it has.
     """
 
     mechanism: Mechanism = "mcar"
     rounding: Rounding = "down"
     rates: Mapping[str, float] = field(default_factory=dict)
     image: Sequence[int] | None = None
+    unit: Unit = "feature"
+    displaced: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for feature, rate in self.rates.items():
@@ -78,6 +85,45 @@ class Missingness:
         if self.mechanism == "block":
             return self._blocks(n_rows, n_features, n_missing, rng)
         return exactly_missing(n_rows, n_features, n_missing, rng)
+
+    @property
+    def by_column(self) -> bool:
+        """Whether other columns may go missing than the whole of some features."""
+        return self.unit == "column" or bool(self.displaced)
+
+    def draw_columns(
+        self,
+        n_rows: int,
+        features: Sequence[str],
+        columns: Sequence[Sequence[int]],
+        fraction: float,
+        rng: np.random.Generator,
+    ) -> NDArray[np.bool_]:
+        """Draw which columns of an encoded table are missing: an array of shape (n_rows, n_columns), True where one is.
+
+        `columns` has those of each feature. Raises ValueError if `displaced` has another name than the features', or
+        columns that the table does not have.
+        """
+        n_columns = sum(map(len, columns))
+        if self.unit == "column":
+            return self.draw(n_rows, [str(column) for column in range(n_columns)], fraction, rng)
+        hidden = np.zeros((len(features), n_columns), dtype=np.uint8)
+        for place, (feature, own) in enumerate(zip(features, columns, strict=True)):
+            first = self.displaced.get(feature)
+            hidden[place, own if first is None else slice(first, first + len(own))] = 1
+        self._check_displaced(features, columns, n_columns)
+        return np.asarray(self.draw(n_rows, features, fraction, rng).astype(np.uint8) @ hidden > 0)
+
+    def _check_displaced(self, features: Sequence[str], columns: Sequence[Sequence[int]], n_columns: int) -> None:
+        widths = dict(zip(features, map(len, columns), strict=True))
+        for feature, first in self.displaced.items():
+            if feature not in widths:
+                raise ValueError(f"displaced must name features, got {feature!r}; they are {list(features)[:20]}")
+            if not 0 <= first <= n_columns - widths[feature]:
+                raise ValueError(
+                    f"displaced must be columns from 0 to {n_columns - widths[feature]}, got {first} for {feature!r}, "
+                    f"which has {widths[feature]} of the {n_columns} columns"
+                )
 
     def _rates(self, features: Sequence[str], fraction: float) -> NDArray[np.float64]:
         unknown = sorted(set(self.rates) - set(features))

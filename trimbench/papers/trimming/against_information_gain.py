@@ -73,7 +73,7 @@ def trim_tree_augmented(
     Numbers are cut at their median; missing values are left out of the counts.
     """
     loaded = dataset_of(dataset)
-    (rows,) = categorize(loaded.features, keep_missing=True)
+    (rows,) = categorize(loaded.features, gaps="keep")
     model = learn_tree_augmented(rows, loaded.target, smoothing=smoothing, missing="ignore")
     features = [str(label) for label in rows.columns]
     classifier = BayesianClassifier(model, str(loaded.target.name), positive=positive, features=features)

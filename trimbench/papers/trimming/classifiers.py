@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+import numpy as np
 
 from trimbench.networks.learning import learn_naive_bayes
 from trimbench.papers.data.encoding import categorize
@@ -20,6 +22,9 @@ from trimbench.trimming.classifier import BayesianClassifier, checked_threshold
 if TYPE_CHECKING:
     import pandas as pd
 
+# "medians": numbers are cut at their median in the training rows, and a missing value is a value of its own. "means":
+# numbers are cut at their mean over all rows, and a fair coin fills missing cells.
+Encoding = Literal["medians", "means"]
 # The source that decides what these classifiers are, for the mark of a job function that uses them.
 CODE = (
     "trimbench.papers.data",
@@ -63,7 +68,9 @@ class LearnedOnSplits:
         if not 0 <= self.smoothing < math.inf:
             raise ValueError(f"smoothing must be a number >= 0, got {self.smoothing}")
 
-    def learning(self, dataset: str, split: int, inputs: Inputs) -> Mapping[str, object]:
+    def learning(
+        self, dataset: str, split: int, inputs: Inputs, encoding: Encoding = "medians"
+    ) -> Mapping[str, object]:
         """Return the `Learning` of a data set for a job, with the data set as an input."""
         return {
             "dataset": inputs.dataset(dataset),
@@ -71,7 +78,16 @@ class LearnedOnSplits:
             "smoothing": self.smoothing,
             "test_fraction": self.test_fraction,
             "split_seed": seed_for(purpose="split", dataset=dataset, split=split, seed=self.seed),
+            "encoding": encoding,
         }
+
+
+def two_classes(target: pd.Series[Any], positive: str) -> pd.Series[Any]:
+    """Return the labels with all classes but the positive one as a single class, where there are several."""
+    if len(target.cat.categories) <= 2:
+        return target
+    rest = f"not {positive}"
+    return target.cat.add_categories(rest).where(target == positive, rest).cat.remove_unused_categories()
 
 
 class Learning(TypedDict):
@@ -82,6 +98,7 @@ class Learning(TypedDict):
     smoothing: float
     test_fraction: float
     split_seed: int
+    encoding: Encoding
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +112,15 @@ class Split:
 
     @classmethod
     def of(cls, features: pd.DataFrame, target: pd.Series, learning: Learning, *, stratified: bool = False) -> Split:
-        """Split rows at random; numbers are cut at their median in the training rows."""
+        """Encode the rows as the learning says, and split them at random."""
         labels = target.to_numpy() if stratified else None
         train, test = split_rows(len(features), learning["test_fraction"], learning["split_seed"], stratify=labels)
-        train_rows, test_rows = categorize(features.iloc[train], features.iloc[test])
+        if learning["encoding"] == "medians":
+            train_rows, test_rows = categorize(features.iloc[train], features.iloc[test])
+        else:
+            coins = np.random.default_rng(seed_for(purpose="coins", split=learning["split_seed"]))
+            (whole,) = categorize(features, cut="mean", gaps="draw", rng=coins)
+            train_rows, test_rows = whole.iloc[train], whole.iloc[test]
         return cls(train_rows, target.iloc[train], test_rows, target.iloc[test])
 
     def learned(self, positive: str, learning: Learning) -> BayesianClassifier:

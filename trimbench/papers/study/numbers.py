@@ -30,11 +30,34 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Explanation:
+    """What a number is under a set-up that is not the paper's in words, but was inferred from what it prints."""
+
+    setup: str
+    value: float
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True)
+class Probability:
+    """How probable a number at least as far out as the printed one is, to either side, under replications of ours.
+
+    `least` is the smallest probability that so many replications can give.
+    """
+
+    value: float
+    least: float
+
+
+@dataclass(frozen=True)
 class Number:
     """The reproduced counterpart of the number that is reported under `row` and `quantity`.
 
     The value is None if this run could not compute it, for a `reason` if the experiment knows one. `jobs` are the keys
     of the jobs behind it.
+
+    Three things may account for a difference from the printed number: an `explanation`; a `contradiction`, the proof in
+    words that what the paper states cannot all be true; and, where the printed number is a draw, its `probability`.
     """
 
     row: str
@@ -43,6 +66,9 @@ class Number:
     jobs: tuple[str, ...] = ()
     interval: Interval | None = None
     reason: str = ""
+    explanation: Explanation | None = None
+    contradiction: str = ""
+    probability: Probability | None = None
 
 
 def numbers_of(

@@ -16,7 +16,7 @@ from trimbench.papers.study.numbers import Number
 from trimbench.papers.validation import ConfigurationError, settings, unknown, validated
 
 # The kinds of statements that a paper makes.
-Subject = Literal["number", "claim", "time"]
+Subject = Literal["number", "identity", "claim", "curve", "time"]
 SUBJECTS: tuple[Subject, ...] = typing.get_args(Subject)
 
 _TIMEOUT = "timeout"
@@ -37,20 +37,27 @@ class Rule:
     tolerance : float
         For "within", in units of the number.
     subject : str
-        What is compared: a "number" that the paper prints, a "claim" that it makes in words or pictures and that a
-        number stands for here, or a "time" that it measured on its own machine, for which the rule must be "at_most".
+        What is compared: a "number" that the paper measured and prints; an "identity", a printed number that follows by
+        arithmetic; a "claim" that the paper makes in words or pictures and that a number stands for here; a "curve"
+        that its authors stored, whose largest distance to ours must be "within" a tolerance; or a "time" that it
+        measured on its own machine, for which the rule must be "at_most".
     reason : str
         Why a difference is to be expected, as far as it is known.
+    explained_percent : float
+        How far off, in percent of the printed number, the number of an inferred set-up may be to explain a difference.
+        It must also be at most half as far off as that of the paper's own words. By default it must meet this rule.
     """
 
     kind: Literal["exact", "within", "interval", "at_most", "at_least"]
     tolerance: float = 0.0
     subject: Subject = "number"
     reason: str = ""
+    explained_percent: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.subject == "time" and self.kind != "at_most":
-            raise ConfigurationError(f"the rule of a time must be of the kind 'at_most', got {self.kind!r}")
+        for subject, kind in (("time", "at_most"), ("curve", "within")):
+            if self.subject == subject and self.kind != kind:
+                raise ConfigurationError(f"the rule of a {subject} must be of the kind {kind!r}, got {self.kind!r}")
 
 
 @dataclass(frozen=True)

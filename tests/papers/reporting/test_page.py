@@ -226,7 +226,7 @@ def test_from_a_difference_to_its_reason_and_its_jobs_in_two_clicks(view: Any) -
     # From the list of all numbers by way of the reason.
     view.locator("#all-numbers a", has_text="differs").click()
     reason = view.locator("article.reason:target")
-    assert reason.locator("h3").inner_text() == f"2 {REASON}"
+    assert reason.locator("h3").inner_text() == f"2 unexplained: {REASON}"
     reason.locator("a[data-of]").first.click()
     assert column(view, "family-one-job-list", 2) == ["3", "4"]
 

@@ -17,12 +17,18 @@ from trimbench.conformant.metrics import accuracy, weighted_f1
 from trimbench.conformant.reduced_problem import Matrix, Vector
 from trimbench.papers.conformant.encoded_rows import CODE as ROWS_CODE
 from trimbench.papers.conformant.encoded_rows import EncodedRows, encoded_rows
-from trimbench.papers.conformant.protocol import Task
+from trimbench.papers.conformant.lbfgs import fit_lbfgs
+from trimbench.papers.conformant.protocol import Protocol, Task
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
 from trimbench.papers.execution.remembered_arrays import Arrays, remember
 
-CODE = ("trimbench.conformant", *ROWS_CODE, "trimbench.papers.conformant.classifier")
+CODE = (
+    "trimbench.conformant",
+    *ROWS_CODE,
+    "trimbench.papers.conformant.lbfgs",
+    "trimbench.papers.conformant.classifier",
+)
 # Weights of pixels that are nearly always black come last in L-BFGS, and where much is missing NaCL depends on them:
 # Newton's method with conjugate gradients takes over for the rest.
 _FIRST_ITERATIONS = 100
@@ -64,40 +70,53 @@ def fitted(task: Task) -> Fitted:
     """Return the logistic regression of a task."""
     import sklearn
 
-    rows, inverse_penalty = encoded_rows(task), task.protocol.inverse_penalty
+    rows, protocol = encoded_rows(task), task.protocol
     # A fit of the large data sets takes minutes: the key is all that it depends on, and no source text besides.
     digest = hashlib.sha256(np.packbits(rows.train, axis=1).tobytes())
     digest.update(rows.train_labels.astype("<i8").tobytes())
-    key = {
+    key: dict[str, Json] = {
         "rows": digest.hexdigest(),
         "shape": list(rows.train.shape),
-        "C": inverse_penalty,
+        "C": protocol.inverse_penalty,
         "iterations": [_FIRST_ITERATIONS, _MAX_ITERATIONS],
         "tolerance": _TOLERANCE,
         "sklearn": sklearn.__version__,
     }
-    arrays = remember("logistic", key, lambda: _fit(rows, inverse_penalty))
+    if protocol.solver == "lbfgs_2019":
+        key |= {"solver": protocol.solver, "iterations": protocol.max_iterations}
+    arrays = remember("logistic", key, lambda: _fit(rows, protocol))
     iterations, seconds = arrays["run"].tolist()
     return Fitted(arrays["weights"], arrays["biases"], int(iterations), seconds)
 
 
-def _fit(rows: EncodedRows, inverse_penalty: float) -> Arrays:
+def _fit(rows: EncodedRows, protocol: Protocol) -> Arrays:
+    start = time.perf_counter()
+    places, counts = distinct_rows(rows.train, rows.train_labels)
+    distinct, labels = rows.train[places], rows.train_labels[places]
+    if protocol.solver == "lbfgs_2019":
+        weights, biases, iterations = fit_lbfgs(
+            distinct, labels, counts, len(rows.classes), protocol.inverse_penalty, protocol.max_iterations
+        )
+    else:
+        weights, biases, iterations = _optimum(distinct, labels, counts, protocol.inverse_penalty)
+    return {"weights": weights, "biases": biases, "run": np.array([iterations, time.perf_counter() - start])}
+
+
+def _optimum(
+    rows: NDArray[np.uint8], labels: NDArray[np.int64], counts: NDArray[np.intp], inverse_penalty: float
+) -> tuple[Matrix, Vector, int]:
     from sklearn.linear_model import LogisticRegression
 
     classifier = LogisticRegression(C=inverse_penalty, max_iter=_FIRST_ITERATIONS, warm_start=True)
-    start = time.perf_counter()
-    places, counts = distinct_rows(rows.train, rows.train_labels)
-    features, labels = rows.train[places].astype(np.float64), rows.train_labels[places]
+    features = rows.astype(np.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an unfinished fit shows in the number of iterations
         classifier.fit(features, labels, sample_weight=counts.astype(np.float64))
         iterations = int(classifier.n_iter_.max())
         classifier.set_params(solver="newton-cg", max_iter=_MAX_ITERATIONS, tol=_TOLERANCE)
         classifier.fit(features, labels, sample_weight=counts.astype(np.float64))
-    iterations += int(classifier.n_iter_.max())
-    seconds = time.perf_counter() - start
     weights, biases, _ = linear_scores(classifier)
-    return {"weights": weights, "biases": biases, "run": np.array([iterations, seconds])}
+    return weights, biases, iterations + int(classifier.n_iter_.max())
 
 
 def distinct_rows(rows: NDArray[np.uint8], labels: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

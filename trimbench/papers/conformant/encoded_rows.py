@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.conformant.protocol import Protocol, Task
 from trimbench.papers.data.availability import is_here
 from trimbench.papers.data.binary import encode_binary
@@ -21,6 +23,7 @@ from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import code_version, job_function
 from trimbench.papers.execution.remembered_arrays import Arrays, remember
 from trimbench.papers.study.inputs import dataset_of
+from trimbench.papers.validation import ConfigurationError
 
 if TYPE_CHECKING:
     from trimbench.papers.data.dataset import Dataset
@@ -152,13 +155,25 @@ def _kept(loaded: Dataset, protocol: Protocol) -> NDArray[np.bool_]:
 def _split(
     n_rows: int, keep: NDArray[np.bool_], protocol: Protocol, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    if protocol.test_rows or protocol.last:
+    fixed = _listed_rows(protocol) if protocol.test_rows_file else protocol.test_rows
+    if fixed or protocol.last:
         is_test = np.zeros(n_rows, dtype=bool)
-        is_test[protocol.test_rows if protocol.test_rows else slice(n_rows - protocol.last, None)] = True
+        is_test[fixed if fixed else slice(n_rows - protocol.last, None)] = True
         return np.flatnonzero(keep & ~is_test), np.flatnonzero(keep & is_test)
     rows = np.flatnonzero(keep)
     train, test = split_rows(len(rows), protocol.test_fraction, seed)
     return rows[train], rows[test]
+
+
+def _listed_rows(protocol: Protocol) -> list[int]:
+    """Return the test rows of the protocol's file, which must be the declared one: jobs depend on what it says."""
+    content = (configuration_folder() / "protocol" / protocol.test_rows_file).read_bytes()
+    got = hashlib.sha256(content).hexdigest()
+    if got != protocol.test_rows_sha256:
+        raise ConfigurationError(
+            f"test_rows_sha256 must be that of {protocol.test_rows_file} ({got}), got {protocol.test_rows_sha256!r}"
+        )
+    return [int(line) for line in content.decode().split()[1:]]
 
 
 def _pack(rows: EncodedRows) -> Arrays:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from trimbench.papers.data.binary import BinaryEncoding, CutRule
 from trimbench.papers.data.declaration import DatasetDeclaration
@@ -15,6 +15,7 @@ from trimbench.papers.study.inputs import Input, Inputs
 from trimbench.papers.validation import ConfigurationError, settings, validated
 
 Encoding = Literal["paper", "authors"]
+Solver = Literal["optimum", "lbfgs_2019"]
 
 
 @settings
@@ -52,10 +53,20 @@ class Protocol:
         If positive, this many rows at the end of the whole data set are the test part.
     test_rows : list of int
         If given, the rows of the test part.
+    test_rows_file : str
+        If given, a CSV in the folder ``conf/protocol`` of trimbench whose column ``row`` has the rows of the test part,
+        where they are too many for a list.
+    test_rows_sha256 : str
+        Of that file.
     test_fraction : float
         Share of randomly chosen test rows where neither of the above is given.
     inverse_penalty : float
         C of the logistic regression.
+    solver : {"optimum", "lbfgs_2019"}
+        ``"optimum"``: the logistic regression is fitted to the end. ``"lbfgs_2019"``: it is fitted as scikit-learn did
+        when the paper was written, after `max_iterations` steps at the latest; see `trimbench.papers.conformant.lbfgs`.
+    max_iterations : int
+        For ``"lbfgs_2019"``.
     smoothing : float
         Pseudo-count of conformant learning and of naive Bayes.
     """
@@ -73,8 +84,12 @@ class Protocol:
     image: list[int] = field(default_factory=list)
     last: NonNegativeInt = 0
     test_rows: list[NonNegativeInt] = field(default_factory=list)
+    test_rows_file: str = ""
+    test_rows_sha256: str = ""
     test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
     inverse_penalty: PositiveFloat = 1.0
+    solver: Solver = "optimum"
+    max_iterations: PositiveInt = 1000
     smoothing: NonNegativeFloat = 1.0
 
     def encoding(self, name: Encoding) -> BinaryEncoding:
@@ -111,11 +126,11 @@ class Task:
         return cls(**{**fields, "protocol": protocol, "data": Input(**fields["data"])})
 
 
-def make_task(inputs: Inputs, name: str, encoding: Encoding, seed: int, inverse_penalty: float | None = None) -> Task:
+def make_task(inputs: Inputs, name: str, encoding: Encoding, seed: int, **changes: object) -> Task:
     """Return the task of a protocol, or of a data set without one (80:20, C = 1).
 
-    The seed is that of the random split, where the protocol does not fix it. An `inverse_penalty` takes the place of
-    the protocol's.
+    The seed is that of the random split, where the protocol does not fix it. The `changes` take the place of what the
+    protocol says, as in ``inverse_penalty=1.0``.
 
     Raises
     ------
@@ -125,9 +140,7 @@ def make_task(inputs: Inputs, name: str, encoding: Encoding, seed: int, inverse_
     """
     known = name in inputs.catalogue.names("protocol")
     values = inputs.catalogue.mapping("protocol", name) if known else {"dataset": name}
-    protocol = validated(Protocol, values, f"protocol {name}")
-    if inverse_penalty is not None:
-        protocol = replace(protocol, inverse_penalty=inverse_penalty)
+    protocol = validated(Protocol, {**values, **changes}, f"protocol {name}")
     data = inputs.dataset(protocol.dataset)
     if isinstance(data.declaration, DatasetDeclaration) and not data.declaration.facts.sha256:
         labels = [str(label) for label in inputs.loaded(data.name).target.cat.categories]

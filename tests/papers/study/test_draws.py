@@ -144,7 +144,7 @@ def test_too_few_replications_say_what_they_can_show() -> None:
     values = np.random.default_rng(5).standard_normal((11, 60))
     values[0] += 50
     draws = Draws(values[0], values[1:])
-    assert {one for one in draws.alone()} == {Probability(2 / 11, 2 / 11)}
+    assert set(draws.alone()) == {Probability(2 / 11, 2 / 11)}
     assert min(one.value for one in draws.together()) >= 1 / 11
     outside = draws.outside()
     assert (outside.count, outside.usual, outside.most) == (0, 0.0, 0)

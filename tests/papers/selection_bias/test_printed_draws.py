@@ -49,7 +49,7 @@ def scatter(n_replicates: int, sizes: list[list[int]], ks: list[int] = KS) -> Ou
 
 
 def bins_of(rng: np.random.Generator, shift: float) -> dict[str, Any]:
-    """Return the bins of one data set whose numbers are near the printed ones."""
+    """Return the bins of one data set; the predictions are up to 3 standard deviations from the printed ones."""
     printed, found = printed_numbers("selection_bias/calibration"), {}
     for correction in ("corrected", "uncorrected"):
         cases, predicted, actual = (
@@ -58,7 +58,9 @@ def bins_of(rng: np.random.Generator, shift: float) -> dict[str, Any]:
         )
         counts = rng.poisson(cases * shift)
         found[f"{correction}_counts"] = counts.tolist()
-        found[f"{correction}_predicted_sums"] = (counts * predicted * rng.normal(1, 0.01, 10)).tolist()
+        found[f"{correction}_predicted_sums"] = (
+            counts * predicted * rng.normal(np.linspace(0.97, 1.03, 10), 0.01)
+        ).tolist()
         found[f"{correction}_positives"] = rng.binomial(counts, actual).tolist()
     return found
 
@@ -71,7 +73,7 @@ def calibrated(n_replicates: int) -> tuple[Outcome, pd.DataFrame]:
     rng = np.random.default_rng(4)
     rows = [
         {"n0": n0, "n1": n0, "status": "ok", "replicate": replicate, "job": f"{n0} {replicate}"} | bins_of(rng, shift)
-        for n0, shift in ((100, 1.07), (50, 3.0))
+        for n0, shift in ((100, 1.0), (50, 3.0))
         for replicate in range(n_replicates)
     ]
     for row in rows[: n_replicates // 4]:
@@ -100,14 +102,14 @@ def test_each_number_of_the_calibration_has_its_probability_among_all() -> None:
     draws = Draws([printed[place].value for place in places], np.column_stack(columns), decimals)
     expected = dict(zip(places, draws.together(), strict=True))
     assert {(one.row, one.quantity): one.probability for one in outcome.numbers} == expected
-    assert len({one.value for one in expected.values()}) > 5
+    assert len({one.value for one in expected.values()}) > 5, "some are far out"
     table = table_called(outcome, "overall")
     assert table is not None
     first, second = table.frame.to_dict("records")
     assert (first["n0"], first["replicates"], first["numbers"]) == (100, 60, 60)
     overall = draws.outside()
     assert (first["outside"], first["usual"], first["most"]) == (overall.count, overall.usual, overall.most)
-    assert first["probability"] == overall.probability.value > 0.05
+    assert first["probability"] == overall.probability.value
     assert first["smallest, one number"] == min(one.value for one in draws.alone())
     assert first["smallest, all numbers"] == min(one.value for one in expected.values())
     assert second["n0"] == 50

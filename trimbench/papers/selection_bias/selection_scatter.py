@@ -48,7 +48,7 @@ _PROVEN = 1e-6
 _ON_UNRELATED_FEATURES = (
     "A printed cut-off for k features was rounded from one of at most 'below', so fewer than k features are beyond "
     "that. The last table has how many would be on average, and the probability of fewer than k, if no feature were "
-    "related to the response; with relations more would be. It is exact, and does not depend on alpha."
+    "related to the response; with relations more would be. It is exact for the model, whatever alpha is."
 )
 
 

@@ -28,15 +28,26 @@ def tails_by_counting(values: NDArray[np.float64]) -> list[list[float]]:
 
 def together_by_counting(values: NDArray[np.float64]) -> list[float]:
     """Return adjusted probabilities, one row at a time."""
-    scaled = []
+    columns = []
     for column in values.T:
         known = [value for value in column if not np.isnan(value)]
         middle = float(np.median(known)) if known else 0.0
         away = [0.0 if np.isnan(value) else abs(value - middle) for value in column]
-        unit = sum(away) / max(1, len(known))
-        scaled.append([value / unit if unit else 0.0 for value in away])
-    rows = list(zip(*scaled, strict=True))
-    return [sum(max(row) >= distance - 1e-9 for row in rows) / len(rows) for distance in rows[0]]
+        unit = (sum(away) / max(1, len(known))) or 1.0
+        places = [
+            len(column) if np.isnan(value) else min(sum(o <= value for o in known), sum(o >= value for o in known))
+            for value in column
+        ]
+        # First by place, then by distance.
+        columns.append([(-place, round(far / unit, 9)) for place, far in zip(places, away, strict=True)])
+    rows = list(zip(*columns, strict=True))
+    return [sum(max(row) >= key for row in rows) / len(rows) for key in rows[0]]
+
+
+def min_p_by_counting(values: NDArray[np.float64]) -> list[float]:
+    """Return the adjusted probabilities by ranks alone."""
+    tails = tails_by_counting(values)
+    return [sum(min(row) <= tail for row in tails) / len(tails) for tail in tails[0]]
 
 
 def some_values(kind: str, rng: np.random.Generator, n_rows: int, n_columns: int) -> NDArray[np.float64]:
@@ -111,6 +122,22 @@ def test_numbers_together_need_not_be_as_far_out_as_ranks_ask_for() -> None:
     assert far == Probability(1 / 201, 1 / 201)
     assert little.value > 0.5
     assert Draws(values[0], values[1:]).alone()[1].value < 0.05
+
+
+@pytest.mark.parametrize("kind", ["normal", "skewed", "tied", "rare"])
+def test_probabilities_together_are_never_larger_than_those_of_ranks(kind: str) -> None:
+    for seed in range(10):
+        values = some_values(kind, np.random.default_rng(seed), 50, 6)
+        found = [one.value for one in Draws(values[0], values[1:]).together()]
+        assert (np.array(found) <= np.array(min_p_by_counting(values)) + 1e-12).all()
+
+
+def test_few_levels_do_not_hide_a_number_that_is_far_out() -> None:
+    """Numbers that are printed with few digits have few levels; to be on the other of two is nothing special."""
+    replications = np.random.default_rng(0).choice([0.14, 0.15], (100, 4), p=[0.6, 0.4])
+    printed, common = Draws([0.13, 0.15, 0.14, 0.14], replications).together()[:2]
+    assert printed.value == pytest.approx(1 / 101)
+    assert common.value > 0.5
 
 
 def test_a_number_that_no_replication_has_is_as_improbable_as_they_can_show() -> None:

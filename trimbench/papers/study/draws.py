@@ -68,8 +68,10 @@ class Draws:
             raise ValueError("printed and replications must be finite, or NaN for no value, got an infinite number")
         if decimals is not None:
             values = _rounded(values, np.asarray(decimals))
-        self._values = values
-        self._tails = _two_sided_tails(values)
+        self._places = _places_from_the_ends(values)
+        self._known = (~np.isnan(values)).sum(axis=0)
+        self._tails = np.minimum(1.0, 2 * self._places / np.maximum(1, self._known))
+        self._distances = _distances(values)
 
     def alone(self) -> list[Probability]:
         """Return for each number the probability of one at least as far out, on either side.
@@ -77,27 +79,34 @@ class Draws:
         It is twice the share of the values, the printed one included, that are at least as far out on its side: at
         least 2 / (1 + n_replications). It holds for one number that was chosen before looking at the table.
         """
-        known = (~np.isnan(self._values)).sum(axis=0)
         return [
-            Probability(float(tail), min(1.0, 2 / max(1, int(count))))
-            for tail, count in zip(self._tails[0], known, strict=True)
+            Probability(float(tail), min(1.0, 2 / max(1, int(known))))
+            for tail, known in zip(self._tails[0], self._known, strict=True)
         ]
 
     def together(self) -> list[Probability]:
         """Return for each number the probability that any number of the table is at least as far out.
 
-        These are single-step max-T adjusted probabilities (Westfall and Young 1993): the dependence between the numbers
-        is that of the replications. The probability that the smallest of the table is a or less is at most a, so that
-        any number of the table may be picked. How far out a number is, is its distance from the median of all rows in
-        units of their mean distance. Ranks in place of distances (min-P) would need many more replications: among 200,
-        almost every second one has the largest or smallest value of one of 60 numbers.
+        The probability that the smallest of the table is a or less is at most a, so that any number of the table may be
+        picked. The dependence between the numbers is that of the replications, as in the single-step min-P
+        probabilities of Westfall and Young (1993): how far out a number is, is its place from the end of its column.
+        Among 200 replications, though, almost every second one has the largest or smallest value of one of 60 numbers.
+        Of equal places the one counts as further out, therefore, that is further from the median of its column, in
+        units of the mean distance. These probabilities are never larger than those of min-P where every number is
+        known, and can be as small as 1 / (1 + n_replications).
         """
-        distances = _distances(self._values)
-        outermost = distances.max(axis=1)
-        # No distance is larger than n units: that of a row which alone differs from all others.
-        n = len(outermost)
-        least = (1 + int((outermost[1:] >= n * _EQUAL).sum())) / n
-        return [Probability(float((outermost >= distance * _EQUAL).mean()), least) for distance in distances[0]]
+        # No distance is larger than as many units as there are values: that of one which alone differs from the others.
+        lone = (self._places[1:] == 1) & (self._distances[1:] >= self._known * _EQUAL)
+        least = (1 + int(lone.any(axis=1).sum())) / len(self._places)
+        return [
+            Probability(self._share_as_far_out(place, distance), least)
+            for place, distance in zip(self._places[0], self._distances[0], strict=True)
+        ]
+
+    def _share_as_far_out(self, place: np.int64, distance: np.float64) -> float:
+        """Return the share of rows, the printed one included, with any number at least as far out."""
+        as_far_out = (self._places < place) | ((self._places == place) & (self._distances >= distance * _EQUAL))
+        return float(as_far_out.any(axis=1).mean())
 
     def outside(self) -> Outside:
         """Return how many of the printed numbers are in their outer 5 %, beside the replications.
@@ -133,16 +142,16 @@ def _rounded(values: NDArray[np.float64], decimals: NDArray[np.int64]) -> NDArra
     return np.column_stack([np.round(column, int(n)) for column, n in zip(values.T, decimals, strict=True)])
 
 
-def _two_sided_tails(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return twice the share of known values that are at least as far out in a column, at most 1; 1 for NaN."""
-    tails = np.ones_like(values)
+def _places_from_the_ends(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return how many values of the column are at least as far out on the nearer side; all rows for NaN."""
+    places = np.full(values.shape, len(values))
     for place, column in enumerate(values.T):
         known = ~np.isnan(column)
         ordered = np.sort(column[known])
         below = np.searchsorted(ordered, column[known], side="right")
         above = len(ordered) - np.searchsorted(ordered, column[known], side="left")
-        tails[known, place] = np.minimum(1.0, 2 * np.minimum(below, above) / max(1, len(ordered)))
-    return tails
+        places[known, place] = np.minimum(below, above)
+    return places
 
 
 def _distances(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.study.numbers import Number
-from trimbench.papers.study.reported import Literature, Reported, Rule, check_numbers
+from trimbench.papers.study.reported import Literature, Reported, Rule, check_numbers, printed_numbers
 from trimbench.papers.validation import ConfigurationError
 
 REPORTED = [Reported("a paper", "vote", quantity, "0.5", Rule(kind="exact")) for quantity in ("error", "seconds")]
@@ -116,3 +116,20 @@ def test_claims_and_times_of_the_project_are_declared_as_such(name: str) -> None
             assert one.rule.subject == "time", one.label
         if one.printed == "0.000000":
             assert one.rule.subject == "claim", one.label
+
+
+@pytest.mark.parametrize(("printed", "decimals"), [("0.50", 2), ("774", 0), ("1.2e-3", 4), ("2e3", -3), ("-0.4", 1)])
+def test_the_digits_of_a_number_tell_how_it_was_rounded(printed: str, decimals: int) -> None:
+    assert Reported("a paper", "vote", "error", printed, Rule(kind="exact")).decimals == decimals
+
+
+def test_a_timeout_has_no_decimals() -> None:
+    with pytest.raises(ValueError, match="decimals are those of a number, but vote/seconds is a timeout"):
+        _ = Reported("a paper", "vote", "seconds", "timeout", Rule(kind="exact")).decimals
+
+
+def test_the_printed_numbers_of_an_experiment_are_found_by_row_and_quantity() -> None:
+    found = printed_numbers("selection_bias/correlation_table")
+    assert len(found) == 135
+    assert found["I1 = 14", "I0 = 1"].printed == "+0.90"
+    assert not printed_numbers("selection_bias/none")

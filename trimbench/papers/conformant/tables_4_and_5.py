@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import PositiveInt
 
-from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.conformant.evaluation import check_missing, evaluation_cells
 from trimbench.papers.conformant.mask_means import summarise
 from trimbench.papers.conformant.protocol import Encoding, make_task
@@ -19,7 +17,7 @@ from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.numbers import Number, numbers_of
 from trimbench.papers.study.outcome import Outcome, successes
-from trimbench.papers.study.reported import Literature
+from trimbench.papers.study.reported import printed_numbers
 from trimbench.papers.study.tables import Table
 from trimbench.papers.validation import settings
 
@@ -181,14 +179,13 @@ def _row(name: str, fraction: float) -> str:
     return f"{name} {round(100 * fraction)} %"
 
 
-@functools.cache
 def _printed(experiment: str) -> dict[str, dict[str, float]]:
     """Return the printed numbers of a table, by row and method."""
-    reported = Literature.of(Catalogue((configuration_folder(),))).experiments[experiment]
-    return {
-        row: {method: float(numbers[method]) for method in _METHODS.values()}
-        for row, numbers in reported.numbers.items()
-    }
+    found: dict[str, dict[str, float]] = {}
+    for (row, quantity), one in printed_numbers(experiment).items():
+        if quantity in _METHODS.values():
+            found.setdefault(row, {})[quantity] = one.value
+    return found
 
 
 _COLUMNS = {

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from trimbench.papers.selection_bias.overall import NOTE, OverallTest, overall_table, overall_test
 from trimbench.papers.selection_bias.settings import (
     CORRECTIONS,
     SimulatedCases,
@@ -21,6 +24,7 @@ from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.numbers import Number, prediction_interval
 from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.study.reported import Reported, printed_numbers
 from trimbench.papers.study.tables import Table
 from trimbench.papers.validation import settings
 
@@ -33,13 +37,16 @@ _FORMATS = {"category": ""} | {
     for correction in CORRECTIONS
     for quantity in ("cases", "predicted", "actual")
 }
+# Category and quantity, as in the printed table.
+_Place = tuple[str, str]
 
 
 @settings
 class Calibration(SimulatedCases):
     """How often y = 1 among test cases whose predicted probability is in each of ten classes, with k features selected.
 
-    The first of the class sizes is held against the printed table. The jobs are shared with `Simulation`.
+    The first of the class sizes is held against the printed table number by number, each of them against the table as a
+    whole. The jobs are shared with `Simulation`.
     """
 
     k: int = 1000
@@ -60,14 +67,21 @@ class Calibration(SimulatedCases):
         ]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
-        """Return a table and a figure for each size."""
+        """Return a table and a figure for each size, and the overall test of the printed table."""
         tables, figures, numbers = [], [], []
+        tests: list[OverallTest] = []
+        printed = printed_numbers("selection_bias/calibration")
         for sizes in self.class_sizes:
             ours, shown = successes(rows, **size_labels(sizes)), show_sizes(sizes)
-            found = list(_numbers(ours))
+            quantities = _quantities(ours)
+            found = [_number(place, quantity, tuple(ours["job"])) for place, quantity in quantities.items()]
+            replicated = {place: quantity.replicated for place, quantity in quantities.items()}
+            test = overall_test(sizes, printed, replicated)
+            tests += [test] if test is not None else []
             is_first = sizes == self.class_sizes[0]
             name = "" if is_first else file_stem(shown)
-            numbers += found if is_first else []
+            if is_first and test is not None:
+                numbers = [replace(n, probability=test.probabilities.get((n.row, n.quantity))) for n in found]
             title = f"Calibration: {self.k:,} of {self.n_features:,} features, {shown}"
             lines = [{"category": c} | {n.quantity: n.value for n in found if n.row == c} for c in _CATEGORIES]
             tables.append(Table.of(f"{title}, {len(ours)} replicates", lines, _FORMATS, name=name))
@@ -77,15 +91,26 @@ class Calibration(SimulatedCases):
             "Numbers of cases are means over replicates; predicted and actual are those of all replicates taken "
             "together. Bars and intervals are 95 % prediction intervals for one more data set (Student's, from the "
             "spread over replicates in which the category has cases). The slides show one data set.",
+            NOTE,
+            "The probability of a printed number is that of any of the table being as far out.",
+            _on_test_cases(printed),
         ]
-        return Outcome(tables, figures, numbers, notes)
+        return Outcome([*tables, *overall_table(tests)], figures, numbers, notes)
 
 
-def _numbers(ours: pd.DataFrame) -> Iterator[Number]:
-    """Give for each correction and category the number of cases, the mean prediction and the frequency of y = 1."""
-    if ours.empty:
-        return
-    jobs = tuple(ours["job"])
+class _Quantity(NamedTuple):
+    """A quantity over all replicates taken together, and in each of them; None and NaN where there are no cases."""
+
+    value: float | None
+    replicated: NDArray[np.float64]
+
+
+def _quantities(ours: pd.DataFrame) -> dict[_Place, _Quantity]:
+    """Return for each correction and category the number of cases, the mean prediction and the frequency of y = 1."""
+    return dict(_each_quantity(ours)) if len(ours) else {}
+
+
+def _each_quantity(ours: pd.DataFrame) -> Iterator[tuple[_Place, _Quantity]]:
     for correction in CORRECTIONS:
         tables = (ours[f"{correction}_{key}"].tolist() for key in ("counts", "predicted_sums", "positives"))
         # One row for each category, one column for each replicate.
@@ -93,16 +118,31 @@ def _numbers(ours: pd.DataFrame) -> Iterator[Number]:
         for category, counts, predicted, positives in zip(
             _CATEGORIES, all_counts, all_predicted, all_positives, strict=True
         ):
-            interval = prediction_interval(counts.tolist())
-            yield Number(category, f"{correction} cases", float(counts.mean()), jobs, interval)
-            filled = counts > 0
+            yield (category, f"{correction} cases"), _Quantity(float(counts.mean()), counts)
             for quantity, sums in (("predicted", predicted), ("actual", positives)):
-                place = (category, f"{correction} {quantity}")
-                if filled.any():
-                    interval = prediction_interval((sums[filled] / counts[filled]).tolist())
-                    yield Number(*place, float(sums.sum() / counts.sum()), jobs, interval)
-                else:
-                    yield Number(*place, None, jobs, reason="no prediction is in this category")
+                replicated = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+                value = float(sums.sum() / counts.sum()) if counts.any() else None
+                yield (category, f"{correction} {quantity}"), _Quantity(value, replicated)
+
+
+def _number(place: _Place, quantity: _Quantity, jobs: tuple[str, ...]) -> Number:
+    if quantity.value is None:
+        return Number(*place, None, jobs, reason="no prediction is in this category")
+    known = quantity.replicated[~np.isnan(quantity.replicated)]
+    return Number(*place, quantity.value, jobs, prediction_interval(known.tolist()))
+
+
+def _on_test_cases(printed: Mapping[_Place, Reported]) -> str:
+    """Return how many test cases of each class the printed table has."""
+    found = []
+    for correction in CORRECTIONS:
+        cases, actual = (
+            [printed[category, f"{correction} {quantity}"].value for category in _CATEGORIES]
+            for quantity in ("cases", "actual")
+        )
+        ones = sum(round(n * share) for n, share in zip(cases, actual, strict=True))
+        found.append(f"{ones:,} of {sum(cases):,.0f} ({correction})")
+    return f"By the printed cases and frequencies, y = 1 in {' and '.join(found)} test cases."
 
 
 def _figure(title: str, name: str, numbers: Sequence[Number]) -> LineFigure:

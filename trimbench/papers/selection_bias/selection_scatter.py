@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
-from trimbench.papers.selection_bias.settings import Replicated, file_stem, show_sizes, size_labels
+from trimbench.papers.selection_bias.overall import NOTE, OverallTest, overall_table, overall_test
+from trimbench.papers.selection_bias.settings import (
+    INFERRED_SIZES,
+    STATED_SIZES,
+    Replicated,
+    file_stem,
+    show_sizes,
+    size_labels,
+)
+from trimbench.papers.selection_bias.unrelated import probability_of_fewer, share_beyond
 from trimbench.papers.study.cells import Cell
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import Number, numbers_of, prediction_interval
+from trimbench.papers.study.numbers import Explanation, Interval, Number, prediction_interval
 from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.study.reported import Reported, printed_numbers
 from trimbench.papers.study.tables import Table
 from trimbench.papers.validation import settings
 from trimbench.selection_bias.selection import class_counts, correlation, select_features
@@ -24,6 +35,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _COLUMNS = ("n0", "n1", "k", "replicates", "cut-off", "low", "high", "mean sample", "mean true")
+_UNRELATED_COLUMNS = {
+    **dict.fromkeys(("n0", "n1", "k"), ""),
+    "printed": ".2f",
+    "below": ".3f",
+    "features beyond": ",.1f",
+    "probability": ".1e",
+}
+_SETUP = f"{sum(INFERRED_SIZES)} training cases instead of the stated {sum(STATED_SIZES)}"
+# A statement that has at most this probability is refuted.
+_PROVEN = 1e-6
+_ON_UNRELATED_FEATURES = (
+    "A printed cut-off for k features was rounded from one of at most 'below', so fewer than k features are beyond "
+    "that. The last table has how many would be on average, and the probability of fewer than k, if no feature were "
+    "related to the response; with relations more would be. It is exact for the model, whatever alpha is."
+)
 
 
 @settings
@@ -43,32 +69,107 @@ class SelectionScatter(Replicated):
         ]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
-        """Return the cut-offs and mean correlations, and a scatter plot for each size."""
-        lines: list[dict[str, object]] = []
-        figures: list[LineFigure] = []
+        """Return the cut-offs, what the printed ones tell of the sizes, and a scatter plot for each size."""
+        found = {(n0, n1): successes(rows, **size_labels((n0, n1))) for n0, n1 in self.class_sizes}
+        done = {sizes: ours for sizes, ours in found.items() if len(ours)}
+        printed = _printed_cut_offs()
+        tests: list[OverallTest] = []
         numbers: list[Number] = []
-        for sizes in self.class_sizes:
-            ours, shown = successes(rows, **size_labels(sizes)), show_sizes(sizes)
-            for place, k in enumerate(self.ks if len(ours) else ()):
-                cut_offs, sample, true = (
-                    [float(values[place]) for values in ours[column]]
-                    for column in ("gammas", "mean_sample", "mean_true")
-                )
-                cut_off, interval = float(np.mean(cut_offs)), prediction_interval(cut_offs)
-                line: dict[str, object] = {**size_labels(sizes), "k": k, "replicates": len(ours), "cut-off": cut_off}
-                line |= {"low": interval.low, "high": interval.high} if interval is not None else {}
-                lines.append(line | {"mean sample": float(np.mean(sample)), "mean true": float(np.mean(true))})
-                numbers += numbers_of(f"{shown}, k = {k}", {"cut-off": cut_off}, ours, {"cut-off": interval})
-            first = ours[ours["replicate"] == 0].to_dict("records")
-            figures += [self._scatter(shown, found["true"], found["sample"], found["gammas"]) for found in first]
+        for sizes, ours in done.items():
+            test = overall_test(sizes, printed, self._each(ours, "gammas"))
+            tests += [test] if test is not None else []
+            for k, number in self._numbers(sizes, ours).items():
+                probability = test.probabilities.get(k) if test is not None else None
+                numbers.append(replace(number, probability=probability))
+        unrelated = []
+        if STATED_SIZES in done:
+            numbers = self._accounted_for(numbers, printed, done)
+            unrelated = self._unrelated([sizes for sizes in done if sizes in (STATED_SIZES, INFERRED_SIZES)], printed)
         title = "Cut-offs, and mean absolute correlation of the selected features in the sample and in truth"
-        table = Table.of(title, lines, dict.fromkeys(_COLUMNS[:3], "") | dict.fromkeys(_COLUMNS[3:], ".3f"))
+        lines = [line for sizes, ours in done.items() for line in self._lines(sizes, ours)]
+        table = Table.of(title, lines, dict.fromkeys(_COLUMNS[:4], "") | dict.fromkeys(_COLUMNS[4:], ".3f"))
+        figures = [
+            self._scatter(show_sizes(sizes), first["true"], first["sample"], first["gammas"])
+            for sizes, ours in done.items()
+            for first in ours[ours["replicate"] == 0].to_dict("records")
+        ]
         notes = [
             *self.notes(),
             "Low and high are the ends of a 95 % prediction interval for one more data set (Student's, from the spread "
             "over replicates). The mean true correlation is taken in the direction that the sample shows.",
+            NOTE,
+            "The probability of a printed cut-off is that of any cut-off of the same size being as far out.",
+            *([_ON_UNRELATED_FEATURES] if unrelated else []),
         ]
-        return Outcome((table,), figures, numbers, notes)
+        return Outcome([table, *overall_table(tests), *unrelated], figures, numbers, notes)
+
+    def _each(self, ours: pd.DataFrame, column: str) -> dict[int, list[float]]:
+        """Return the values of all replicates for each k."""
+        return {k: [float(values[place]) for values in ours[column]] for place, k in enumerate(self.ks)}
+
+    def _lines(self, sizes: tuple[int, int], ours: pd.DataFrame) -> list[dict[str, object]]:
+        """Return the lines of the main table."""
+        cut_offs, sample, true = (self._each(ours, name) for name in ("gammas", "mean_sample", "mean_true"))
+        lines = []
+        for k in self.ks:
+            interval = prediction_interval(cut_offs[k])
+            line: dict[str, object] = {**size_labels(sizes), "k": k, "replicates": len(ours)}
+            line |= {"cut-off": float(np.mean(cut_offs[k]))}
+            line |= {"low": interval.low, "high": interval.high} if interval is not None else {}
+            lines.append(line | {"mean sample": float(np.mean(sample[k])), "mean true": float(np.mean(true[k]))})
+        return lines
+
+    def _numbers(self, sizes: tuple[int, int], ours: pd.DataFrame) -> dict[int, Number]:
+        """Return the mean cut-off for each k."""
+        jobs = tuple(ours["job"])
+        return {
+            k: Number(_row(sizes, k), "cut-off", float(np.mean(values)), jobs, prediction_interval(values))
+            for k, values in self._each(ours, "gammas").items()
+        }
+
+    def _accounted_for(
+        self, numbers: Sequence[Number], printed: Mapping[int, Reported], done: Mapping[tuple[int, int], pd.DataFrame]
+    ) -> list[Number]:
+        """Add to the cut-offs of the stated size those of the inferred one, and the proof that it is not the stated."""
+        inferred = self._numbers(INFERRED_SIZES, done[INFERRED_SIZES]) if INFERRED_SIZES in done else {}
+        places = {_row(STATED_SIZES, k): k for k in self.ks if k in printed}
+        found = []
+        for number in numbers:
+            k = places.get(number.row)
+            if k is not None and not _holds(number.interval, printed[k].value):
+                other = inferred.get(k)
+                explanation = Explanation(_SETUP, other.value, other.interval) if other and other.value else None
+                number = replace(number, explanation=explanation, contradiction=self._contradiction(k, printed[k]))
+            found.append(number)
+        return found
+
+    def _unrelated(self, all_sizes: Sequence[tuple[int, int]], printed: Mapping[int, Reported]) -> list[Table]:
+        """Return the table of what the printed cut-offs would be of features that are unrelated to the response."""
+        lines: list[dict[str, object]] = []
+        for n0, n1 in all_sizes:
+            for k in self.ks:
+                if k in printed:
+                    below = _end_of(printed[k])
+                    share = share_beyond(below, n0, n1, self.prior.theta0)
+                    line: dict[str, object] = {**size_labels((n0, n1)), "k": k, "printed": printed[k].value}
+                    line |= {"below": below, "features beyond": self.n_features * share}
+                    lines.append(line | {"probability": probability_of_fewer(k, self.n_features, share)})
+        title = "Features that would be beyond the printed cut-offs if none were related to the response"
+        return [Table.of(title, lines, _UNRELATED_COLUMNS, name="unrelated")] if lines else []
+
+    def _contradiction(self, k: int, printed: Reported) -> str:
+        """Return why a printed cut-off cannot be that of the stated size; empty if it can be."""
+        n, bound = sum(STATED_SIZES), _end_of(printed)
+        shares = [share_beyond(bound, n0, n - n0, self.prior.theta0) for n0 in range(1, n // 2 + 1)]
+        probability = max(probability_of_fewer(k, self.n_features, share) for share in shares)
+        if probability > _PROVEN:
+            return ""
+        return (
+            f"With {n} training cases, on average {self.n_features * min(shares):,.0f} of {self.n_features:,} features "
+            f"or more would have a correlation beyond {bound:g} even if none were related to the response, but by the "
+            f"printed cut-off fewer than {k:,} have. The probability of that is at most {probability:.0e}, however the "
+            "cases are divided into classes."
+        )
 
     def _scatter(self, shown: str, true: list[float], sample: list[float], gammas: list[float]) -> LineFigure:
         import pandas as pd
@@ -88,6 +189,25 @@ class SelectionScatter(Replicated):
             levels=levels,
             marks={"feature": "cloud", "sample = true": "guide"},
         )
+
+
+def _row(sizes: Sequence[int], k: int) -> str:
+    return f"{show_sizes(sizes)}, k = {k}"
+
+
+def _printed_cut_offs() -> dict[int, Reported]:
+    """Return the printed cut-offs by k; they are the same for each size."""
+    found = printed_numbers("selection_bias/selection_scatter")
+    return {int(row.rsplit(" ", 1)[1]): one for (row, _), one in found.items()}
+
+
+def _holds(interval: Interval | None, value: float) -> bool:
+    return interval is not None and interval.low <= value <= interval.high
+
+
+def _end_of(printed: Reported) -> float:
+    """Return the largest number that rounds to a printed one."""
+    return printed.value + 0.5 * 10.0**-printed.decimals
 
 
 @job_function(code=("trimbench.selection_bias",))

@@ -16,6 +16,8 @@ from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.simulation import ModelSettings
 
 CORRECTIONS = ("corrected", "uncorrected")
+# Training cases of each class, as the slides state and as their numbers tell.
+STATED_SIZES, INFERRED_SIZES = (50, 50), (100, 100)
 
 
 @settings
@@ -80,7 +82,7 @@ class SimulatedCases:
     def notes(self) -> list[str]:
         """Return what a reader must know of these sizes."""
         notes = []
-        if [100, 100] in self.class_sizes and [50, 50] in self.class_sizes:
+        if all(list(sizes) in self.class_sizes for sizes in (STATED_SIZES, INFERRED_SIZES)):
             notes.append(
                 "The slides say 100 training cases, but their cut-offs and calibration fit 200 (100 of each class); "
                 "both are run."

@@ -1,4 +1,11 @@
-"""Printed numbers that are one draw: how probable they are under replications, alone and together."""
+"""Printed numbers that are one draw: how probable they are under replications, alone and together.
+
+All probabilities here are those of permutation tests. If the set-up of the replications is that of the paper, the
+printed numbers and the replications are exchangeable: the printed ones are any of the rows, each with the same
+probability. A statistic that treats all rows alike, the printed one included, therefore gives probabilities p with
+P(p <= a) <= a for every a, whatever the numbers' distribution and dependence, for few replications, ties and numbers
+that some replications lack. Ties make them larger than need be, never smaller.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +18,15 @@ from numpy.typing import ArrayLike, NDArray
 from trimbench.papers.study.numbers import Probability
 
 _OUTSIDE = 0.05
+# Distances that differ by less are those of equal numbers, up to rounding.
+_EQUAL = 1 - 1e-9
 
 
 @dataclass(frozen=True)
 class Outside:
     """How many numbers of a table lie in their outer 5 %, and how often one draw of the table has as many.
 
-    `usual` is the mean number of them over the replications, and `most` its maximum.
+    Of `of` numbers it is `count`; `usual` is the mean count over the replications, and `most` their largest.
     """
 
     count: int
@@ -30,22 +39,23 @@ class Outside:
 class Draws:
     """Numbers that one run of the paper's size yields together: as printed, and in replications of ours.
 
-    If our set-up is that of the paper, the printed numbers and the replications are exchangeable, so the rank of the
-    printed ones among all has a known distribution, whatever that of the numbers is.
-
     Parameters
     ----------
     printed : array_like of shape (n_numbers,)
+        NaN where nothing is printed, which then is not far out.
     replications : array_like of shape (n_replications, n_numbers)
-        NaN where a replication has no value, which then counts for nothing.
+        NaN where a replication has no value, which then is not far out either. The number is compared with the others.
+    decimals : array_like of int of shape (n_numbers,), optional
+        To how many decimals the numbers are printed. The replications are rounded alike, without which a printed number
+        would not be one of them: 0.004 would be far out among values from 0.0041 to 0.0044.
 
     Raises
     ------
     ValueError
-        If the shapes do not fit, or there is no number or no replication.
+        If the shapes do not fit, there is no number or no replication, or a number is infinite.
     """
 
-    def __init__(self, printed: ArrayLike, replications: ArrayLike) -> None:
+    def __init__(self, printed: ArrayLike, replications: ArrayLike, decimals: ArrayLike | None = None) -> None:
         first, others = np.asarray(printed, dtype=float), np.asarray(replications, dtype=float)
         if first.ndim != 1 or others.ndim != 2 or others.shape[1] != len(first) or others.size == 0:
             raise ValueError(
@@ -53,45 +63,104 @@ class Draws:
                 f"got {first.shape} and {others.shape}"
             )
         # The first row is the printed one.
-        self._tails = _two_sided_tails(np.vstack([first, others]))
+        values = np.vstack([first, others])
+        if np.isinf(values).any():
+            raise ValueError("printed and replications must be finite, or NaN for no value, got an infinite number")
+        if decimals is not None:
+            values = _rounded(values, np.asarray(decimals))
+        self._places = _places_from_the_ends(values)
+        self._known = (~np.isnan(values)).sum(axis=0)
+        self._tails = np.minimum(1.0, 2 * self._places / np.maximum(1, self._known))
+        self._distances = _distances(values)
 
     def alone(self) -> list[Probability]:
-        """Return for each number the probability of one at least as far out, on either side."""
-        return [Probability(float(tail), 2 / len(self._tails)) for tail in self._tails[0]]
+        """Return for each number the probability of one at least as far out, on either side.
+
+        It is twice the share of the values, the printed one included, that are at least as far out on its side: at
+        least 2 / (1 + n_replications). It holds for one number that was chosen before looking at the table.
+        """
+        return [
+            Probability(float(tail), min(1.0, 2 / max(1, int(known))))
+            for tail, known in zip(self._tails[0], self._known, strict=True)
+        ]
 
     def together(self) -> list[Probability]:
         """Return for each number the probability that any number of the table is at least as far out.
 
-        These are the single-step min-P adjusted probabilities of Westfall and Young (1993): the dependence between the
-        numbers is that of the replications.
+        The probability that the smallest of the table is a or less is at most a, so that any number of the table may be
+        picked. The dependence between the numbers is that of the replications, as in the single-step min-P
+        probabilities of Westfall and Young (1993): how far out a number is, is its place from the end of its column.
+        Among 200 replications, though, almost every second one has the largest or smallest value of one of 60 numbers.
+        Of equal places the one counts as further out, therefore, that is further from the median of its column, in
+        units of the mean distance. These probabilities are never larger than those of min-P where every number is
+        known, and can be as small as 1 / (1 + n_replications).
         """
-        outermost = self._tails.min(axis=1)
+        # No distance is larger than as many units as there are values: that of one which alone differs from the others.
+        lone = (self._places[1:] == 1) & (self._distances[1:] >= self._known * _EQUAL)
+        least = (1 + int(lone.any(axis=1).sum())) / len(self._places)
         return [
-            Probability(float((outermost <= tail * (1 + 1e-12)).mean()), 1 / len(self._tails))
-            for tail in self._tails[0]
+            Probability(self._share_as_far_out(place, distance), least)
+            for place, distance in zip(self._places[0], self._distances[0], strict=True)
         ]
 
+    def _share_as_far_out(self, place: np.int64, distance: np.float64) -> float:
+        """Return the share of rows, the printed one included, with any number at least as far out."""
+        as_far_out = (self._places < place) | ((self._places == place) & (self._distances >= distance * _EQUAL))
+        return float(as_far_out.any(axis=1).mean())
+
     def outside(self) -> Outside:
-        """Return how many of the printed numbers are in their outer 5 %, beside the replications."""
+        """Return how many of the printed numbers are in their outer 5 %, beside the replications.
+
+        A number is there if its probability `alone` is 0.05 or less, which needs 39 replications. With fewer nothing
+        is, the probability is 1, and so is the least that can be shown.
+        """
         counts = (self._tails <= _OUTSIDE).sum(axis=1)
-        probability = Probability(float((counts >= counts[0]).mean()), 1 / len(counts))
-        return Outside(
-            int(counts[0]), self._tails.shape[1], float(counts[1:].mean()), int(counts[1:].max()), probability
+        of = self._tails.shape[1]
+        # If all of the printed numbers were outside, only those with as many would be as far out.
+        can_be_outside = 2 / len(counts) <= _OUTSIDE
+        least = (1 + int((counts[1:] == of).sum())) / len(counts) if can_be_outside else 1.0
+        probability = Probability(float((counts >= counts[0]).mean()), least)
+        return Outside(int(counts[0]), of, float(counts[1:].mean()), int(counts[1:].max()), probability)
+
+
+def tail_probability(printed: float, replications: Sequence[float], decimals: int | None = None) -> Probability:
+    """Return the probability of a number at least as far out as a printed one, on either side.
+
+    See `Draws.alone`; `decimals` are those of the printed number.
+    """
+    values = np.array(replications, dtype=float)[:, None]
+    return Draws([printed], values, None if decimals is None else [decimals]).alone()[0]
+
+
+def _rounded(values: NDArray[np.float64], decimals: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return values rounded column by column."""
+    if decimals.shape != values.shape[1:] or decimals.dtype.kind not in "iu":
+        raise ValueError(
+            f"decimals must be whole numbers, one for each of {values.shape[1]} numbers, got {decimals.tolist()}"
         )
+    # Each becomes the float that is nearest to its decimal form, as a printed number is.
+    return np.column_stack([np.round(column, int(n)) for column, n in zip(values.T, decimals, strict=True)])
 
 
-def tail_probability(printed: float, replications: Sequence[float]) -> Probability:
-    """Return the probability of a number at least as far out as a printed one, on either side."""
-    return Draws([printed], np.array(replications, dtype=float)[:, None]).alone()[0]
-
-
-def _two_sided_tails(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return twice the share of rows that are at least as far out in a column, at most 1; 1 for NaN."""
-    tails = np.ones_like(values)
+def _places_from_the_ends(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return how many values of the column are at least as far out on the nearer side; all rows for NaN."""
+    places = np.full(values.shape, len(values))
     for place, column in enumerate(values.T):
         known = ~np.isnan(column)
         ordered = np.sort(column[known])
         below = np.searchsorted(ordered, column[known], side="right")
         above = len(ordered) - np.searchsorted(ordered, column[known], side="left")
-        tails[known, place] = np.minimum(1.0, 2 * np.minimum(below, above) / max(1, len(ordered)))
-    return tails
+        places[known, place] = np.minimum(below, above)
+    return places
+
+
+def _distances(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return distances from the column's median, in units of their mean; 0 for NaN."""
+    distances = np.zeros_like(values)
+    for place, column in enumerate(values.T):
+        known = ~np.isnan(column)
+        if known.any():
+            found = np.abs(column[known] - np.median(column[known]))
+            # Where the mean is 0, so are all.
+            distances[known, place] = found / (found.mean() or 1.0)
+    return distances

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import typing
 from collections import Counter
@@ -11,7 +12,7 @@ from decimal import Context, Decimal, InvalidOperation
 from difflib import get_close_matches
 from typing import Literal
 
-from trimbench.papers.configuration import Catalogue
+from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.study.numbers import Number
 from trimbench.papers.validation import ConfigurationError, settings, unknown, validated
 
@@ -90,6 +91,13 @@ class Reported:
     def value(self) -> float:
         """The number; infinity for a run that timed out."""
         return math.inf if self.printed == _TIMEOUT else float(self.printed)
+
+    @property
+    def decimals(self) -> int:
+        """To how many decimals the number is printed; negative for one in whole thousands such as ``"2e3"``."""
+        if self.printed == _TIMEOUT:
+            raise ValueError(f"decimals are those of a number, but {self.label} is a {_TIMEOUT}")
+        return -int(Decimal(self.printed).as_tuple().exponent)
 
     def is_printed_form_of(self, value: float) -> bool:
         """Tell whether a number rounds to the printed digits (a half goes to the even digit)."""
@@ -208,6 +216,13 @@ class Literature:
     def reported(self, experiment: str) -> list[Reported]:
         """Return the printed numbers of an experiment; none where a paper has none."""
         return self.experiments[experiment].all() if experiment in self.experiments else []
+
+
+@functools.cache
+def printed_numbers(experiment: str) -> Mapping[tuple[str, str], Reported]:
+    """Return what the project declares as printed for an experiment, by row and quantity, for tables that need it."""
+    literature = Literature.of(Catalogue((configuration_folder(),)))
+    return {(one.row, one.quantity): one for one in literature.reported(experiment)}
 
 
 class NumbersError(ValueError):

@@ -19,6 +19,7 @@ _NAMES = {
     "fashion": "Fashion-MNIST",
     "fashion_mnist": "Fashion-MNIST",
     "heart": "Heart disease",
+    "heart_cleveland": "Heart disease, Cleveland",
     "heart_statlog": "Heart disease",
     "hepatitis": "Hepatitis",
     "ident": "Ident",

@@ -103,7 +103,10 @@ def test_another_cut_or_class_is_not_taken_for_the_recipe(tmp_path: Path, monkey
     ("change", "message"),
     [
         ({"missing": "none"}, "missing must be 'coin' for 'made': 3 of its cells are missing"),
-        ({"state_1": {"pain": "often"}}, r"state_1 must name one of two labels of column 'pain', got 'often' of \['no'"),
+        (
+            {"state_1": {"pain": "often"}},
+            r"state_1 must name one of two labels of column 'pain', got 'often' of \['no'",
+        ),
         ({"cut": "none"}, "cut must be 'mean' where a column holds numbers, as 'age' does, got 'none'"),
         ({"dataset": "example_simulated", "positive": "1"}, "one feature for each of the 10 columns .* got 2 features"),
     ],

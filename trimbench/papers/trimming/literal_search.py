@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.functions import job_function
+from trimbench.papers.trimming.classifiers import CODE, network_classifier
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines import EngineName, make_engine
 from trimbench.trimming.naive_bayes_search import AGREEMENT_TOLERANCE, SignedMeasure
@@ -67,6 +71,30 @@ def trim_literally(
     root = make_engine(classifier, engine).root
     search.visit(root, (), 0, budget, achieved=None, bound=None)
     return LiteralTrimming(search.best, search.agreement, search.n_evaluations, search.n_repeated)
+
+
+@job_function(code=(*CODE, __name__))
+def trim_by_algorithm_1(
+    network: Mapping[str, Json], threshold: float, budget_divisor: int, engine: EngineName
+) -> dict[str, Json]:
+    """Trim the classifier of a network input as the paper prints it, features in reverse order of the file."""
+    classifier = network_classifier(network, threshold)
+    budget = classifier.n_features // budget_divisor
+    order = range(classifier.n_features)[::-1]
+    start = time.perf_counter()
+    found = trim_literally(classifier, budget, order, engine=engine)
+    seconds = time.perf_counter() - start
+    all_ties = trim_literally(classifier, budget, order, prune_ties=False, engine=engine)
+    return {
+        "n_features": classifier.n_features,
+        "budget": budget,
+        "features": [classifier.features[i] for i in sorted(found.features)],
+        "agreement": found.agreement,
+        "n_evaluations": found.n_evaluations,
+        "n_evaluations_repeated": found.n_evaluations_repeated,
+        "n_evaluations_ties_searched": all_ties.n_evaluations,
+        "method_seconds": seconds,
+    }
 
 
 @dataclass

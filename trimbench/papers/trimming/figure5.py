@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from trimbench.papers.study.cells import Cell, check_axis
@@ -41,9 +41,9 @@ class Figure5(LearnedOnSplits):
     datasets: list[str]
     problems: dict[str, Problem]
     splits: int
-    inferred: dict[str, Problem]
     n_folds: int = 10
     budget_divisor: int = 2
+    inferred: dict[str, Problem] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()

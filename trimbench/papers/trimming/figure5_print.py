@@ -11,7 +11,13 @@ from trimbench.papers.study.draws import Draws
 from trimbench.papers.study.numbers import Number, Probability
 from trimbench.papers.study.reported import Reported
 from trimbench.papers.study.tables import Table
-from trimbench.papers.trimming.printed_shares import contradiction, is_share, possible_sizes, stated_sizes
+from trimbench.papers.trimming.printed_shares import (
+    contradiction,
+    interval_text,
+    is_share,
+    possible_sizes,
+    stated_sizes,
+)
 from trimbench.papers.trimming.split_averages import TESTED, Averages
 
 _Place = tuple[str, str]
@@ -108,7 +114,7 @@ class Print:
             "printed": ", ".join(one.printed for one in shares),
             "data set": data,
             "rows": n_rows,
-            "stated test rows": f"{stated[0]} to {stated[-1]}",
+            "stated test rows": interval_text(stated),
             "shares of these": sum(any(is_share(one, size) for size in stated) for one in shares),
         }
         if possible := possible_sizes(shares, n_rows):

@@ -34,6 +34,11 @@ def stated_sizes(n_rows: int, test_fraction: float) -> range:
     return range(low, max(math.ceil(exact), math.floor(exact + margin)) + 1)
 
 
+def interval_text(sizes: range) -> str:
+    """Return the first and the last of consecutive numbers in words."""
+    return f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
+
+
 def contradiction(printed: Reported, shares: Sequence[Reported], data: Mapping[str, int], test_fraction: float) -> str:
     """Return the proof that a printed number is no share of the stated test rows; empty if it may be one.
 
@@ -47,9 +52,10 @@ def contradiction(printed: Reported, shares: Sequence[Reported], data: Mapping[s
     for name, sizes in stated.items():
         nearest = min(sizes, key=lambda size: abs(nearest_share(printed, size) - printed.value))
         share = nearest_share(printed, nearest)
+        percent = f"{100 * test_fraction:g} % of {name}'s {data[name]} rows, to the whole percent"
         parts.append(
-            f"of the {sizes[0]} to {sizes[-1]} test rows that are {test_fraction:.0%} of {name}'s {data[name]} rows (to "
-            f"the whole percent) the nearest share is {round(share * nearest)}/{nearest} = {share:.{digits}f}"
+            f"of {interval_text(sizes)} test rows ({percent}) the nearest share is "
+            f"{round(share * nearest)}/{nearest} = {share:.{digits}f}"
         )
     largest = max(data.values())
     possible = possible_sizes(shares, largest)

@@ -91,7 +91,7 @@ def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> 
     listed = command("task=list", "offline=true", code=0)
     assert re.search(r"\| trimming/table4 +\| +1 \| +1 \| +0 \| +0 \| 0 s +\| none needed", listed.out)
     assert re.search(
-        r"\| trimming/table6 +\| +126 \| +0 \| +0 \| +126 \|.*\| 7 of 7 to be fetched \(trimbench task=fetch\): bupa,",
+        r"\| trimming/table6 +\| +189 \| +0 \| +0 \| +189 \|.*\| 7 of 7 to be fetched \(trimbench task=fetch\): bupa,",
         listed.out,
     )
     assert re.search(r"\| trimming/breast_cancer +\| +30 \| +0 \| +0 \| +30 \|.*\| here", listed.out)

@@ -33,7 +33,7 @@ def test_report_without_stored_results_leaves_files_alone(command: Command, tmp_
     before = results(tmp_path)
     assert "results/quick/trimming/table4.csv" in before
     shutil.rmtree(tmp_path / "results/jobs")
-    for name, n_jobs in ((T4, 1), (T6, 126), (CURVE, 30)):
+    for name, n_jobs in ((T4, 1), (T6, 189), (CURVE, 30)):
         answer = command("task=report", name, code=1)
         assert f": {n_jobs} of {n_jobs} jobs missing\n" in answer.out
         assert "No results are stored for this command, so nothing was written" in answer.out

@@ -16,7 +16,7 @@ from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.trimming.authors_networks import AuthorsNetworks
-from trimbench.papers.trimming.authors_parameters import Recipe, _blocks
+from trimbench.papers.trimming.authors_parameters import Recipe, _blocks, _written
 from trimbench.papers.validation import ConfigurationError, validated
 
 from ..command_line import PROJECT, Command, table_of, write
@@ -75,6 +75,7 @@ def test_a_network_that_was_learned_by_the_recipe_is_recognised(
     assert line["largest residual"] < 1e-12
     assert line["counts off"] < 1e-9
     assert line["of the better state, none filled"] > 0.01
+    assert [note.partition(",")[0] for note in outcome.notes[-2:]] == ["Of own", "Of own"]
     (gaps,) = outcome.tables[1].frame.to_dict("records")
     assert (gaps["missing cells"], gaps["in state 1"]) == (3, sum(filled))
     # Every outcome of three coins is at least as uneven as two to one.
@@ -94,7 +95,9 @@ def test_another_cut_or_class_is_not_taken_for_the_recipe(tmp_path: Path, monkey
     for change in ({"positive": "well"}, {"state_1": {}}, {"smoothing": 1.0}):
         settings = {"networks": ["own"], "recipes": {"own": RECIPE | change}}
         experiment = validated(AuthorsNetworks, settings, "experiment")
-        (line,) = experiment.outcome(rows_of(experiment, catalogue)).tables[0].frame.to_dict("records")
+        outcome = experiment.outcome(rows_of(experiment, catalogue))
+        (line,) = outcome.tables[0].frame.to_dict("records")
+        assert not any(note.startswith("Of own") for note in outcome.notes), change
         assert line["equal"] < 10, change
         assert line["largest residual"] > 1e-3, change
 
@@ -126,6 +129,20 @@ def test_a_network_without_a_list_of_parameters_is_refused() -> None:
     (cell,) = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
     with pytest.raises(ValueError, match="network 'cpcs54' must have the format 'ace', whose files list parameters"):
         _blocks(dict(cell.job.parameters)["network"])
+
+
+@pytest.mark.parametrize(
+    ("ratio", "weight", "digits", "expected"),
+    [
+        (0.4402985, 0.44029, "truncated", 0.44029),
+        (0.4402985, 0.44029, "rounded", 0.4403),
+        (0.4402985, 0.44029, "unknown", 0.4402985),
+        (0.5597015, 0.5597, "truncated", 0.5597),
+        (0.59479554, 0.5948, "rounded", 0.5948),
+    ],
+)
+def test_a_ratio_gets_the_digits_of_the_parameter(ratio: float, weight: float, digits: str, expected: float) -> None:
+    assert _written(ratio, weight, digits) == expected
 
 
 def test_wrong_settings_are_refused() -> None:

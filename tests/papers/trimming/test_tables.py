@@ -14,7 +14,9 @@ from trimbench.papers.trimming.table6 import Table6
 
 from ..command_line import Command
 from .every_subset import best, potential_agreements
+from .experiments import rows_of as rows_of_experiment
 from .experiments import values_of
+from .test_authors_networks import made
 
 N_FEATURES = {"bupa": 6, "pima": 8, "ident": 9, "anatomy": 12, "heart": 13, "voting": 16, "hepatitis": 19}
 THRESHOLDS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
@@ -161,6 +163,23 @@ def test_table_6_explains_evaluations_by_those_of_algorithm_1_at_one_threshold()
     fewer = experiment.outcome(pd.DataFrame(rows[:3]))
     assert not any(one.explanation for one in fewer.numbers)
     assert fewer.tables[1].frame.iloc[0, 3:].isna().all()
+
+
+def test_table_6_of_a_network_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogue, _, _ = made(tmp_path, monkeypatch)
+    experiment = Table6(networks=["own"], thresholds=[0.3, 0.5], budget_divisor=2)
+    rows = rows_of_experiment(experiment, catalogue)
+    outcome = experiment.outcome(rows)
+    literal = rows[rows["method"] == "algorithm_1"].set_index("threshold")
+    ours = rows[rows["method"] == "eca_trim"].set_index("threshold")
+    assert literal["agreement"].to_numpy() == pytest.approx(ours["agreement"].to_numpy(), abs=1e-12)
+    # Two features, one of them affordable: at most MAA of none and of each, and MPA of both and of the first.
+    assert literal["n_evaluations"].between(2, 5).all()
+    assert (literal["n_evaluations_repeated"] >= literal["n_evaluations"]).all()
+    (line,) = outcome.tables[1].frame.to_dict("records")
+    assert math.isnan(line["printed"]), "the paper prints nothing of it"
+    assert line["Algorithm 1 at T = 0.5"] == literal.loc[0.5, "n_evaluations"]
+    assert outcome.tables[2].frame["networks"].tolist() == ["all"] * 3
 
 
 @pytest.mark.parametrize("network", N_FEATURES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trimbench.papers.study.cells import Cell, check_axis
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Both sides are decimal numbers of few digits: what is left of their difference is rounding.
 _EQUAL = 1e-12
+# Parameters of eight digits imply whole counts to within this.
+_WHOLE = 1e-4
 
 
 @settings
@@ -56,7 +58,8 @@ class AuthorsNetworks:
         """Return how near each network comes, what became of missing cells, and every parameter."""
         import pandas as pd
 
-        lines, filled = [], []
+        lines: list[dict[str, Any]] = []
+        filled: list[dict[str, object]] = []
         whole: list[dict[str, object]] = []
         for name in self.networks:
             for result in successes(rows, network=name).to_dict("records"):
@@ -70,7 +73,7 @@ class AuthorsNetworks:
             Table.of(_FILLING_TITLE, filled, _FILLING, name="missing_cells"),
             Table.of(_PARAMETERS_TITLE, whole, _PARAMETERS, name="parameters", listed=False),
         )
-        return Outcome(tables, notes=_NOTES)
+        return Outcome(tables, notes=(*_NOTES, *_exact(lines)))
 
 
 def _recipe_columns(recipe: Recipe, result: Mapping[Any, Any]) -> dict[str, object]:
@@ -122,6 +125,19 @@ def _filling(found: pd.DataFrame) -> dict[str, object]:
     }
 
 
+def _exact(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return which networks are certain: their counts, or one parameter of each distribution digit for digit."""
+    certain = {
+        "one parameter of each distribution is equal digit for digit": [
+            line["network"] for line in lines if line["of the better state"] < _EQUAL
+        ],
+        "every count that a parameter implies is a whole number between the observed one and that plus missing cells": [
+            line["network"] for line in lines if line["counts off"] < _WHOLE
+        ],
+    }
+    return [f"Of {' and '.join(names)}, {what}." for what, names in certain.items() if names]
+
+
 _TITLE = "Parameters in the authors' files against smoothed ratios of counts of the data"
 _COLUMNS = {
     **dict.fromkeys(("network", "data set", "rows", "state 0", "cut", "pseudo-count", "digits"), ""),
@@ -149,11 +165,9 @@ _NOTES = (
     "Where cells are missing, k is the count nearest to what the parameter implies, between the observed count and "
     "that plus the missing cells; the column for none filled counts no missing cell in state 1. Where none is missing, "
     "k is counted and nothing is fitted.",
-    "The two states of a distribution have one free number. In bupa one of the two is always the truncated ratio, "
-    "digit for digit; the other is truncated too or what is left to 1, but for one that makes them sum to 1.00005.",
-    "Every count that voting's parameters imply is a whole number between the observed one and that plus the missing "
-    "cells, so the data and the rule are certain; that a coin filled the cells is the simplest explanation of the "
-    "share that is in state 1. For pima, heart and hepatitis the pseudo-count of 0.5 is an approximation.",
-    "This shows which data and cuts the authors used: all rows, numbers cut at the mean of their column (codes too), "
-    "and for heart the Cleveland data, with num = 0 as the positive class.",
+    "The two states of a distribution have one free number, so that one of two parameters that do not sum to 1 must be "
+    "wrong: hence the columns for the better state, of which the largest is shown.",
+    "A parameter that is a smoothed count of one cut of one column shows which data, which cut and which positive "
+    "class the authors used; a pseudo-count of 0.5 is an approximation where counts are off by a fraction. That a coin "
+    "filled missing cells is the simplest explanation of the share in state 1.",
 )

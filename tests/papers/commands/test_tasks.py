@@ -33,7 +33,7 @@ def test_report_without_stored_results_leaves_files_alone(command: Command, tmp_
     before = results(tmp_path)
     assert "results/quick/trimming/table4.csv" in before
     shutil.rmtree(tmp_path / "results/jobs")
-    for name, n_jobs in ((T4, 1), (T6, 126), (CURVE, 30)):
+    for name, n_jobs in ((T4, 1), (T6, 189), (CURVE, 30)):
         answer = command("task=report", name, code=1)
         assert f": {n_jobs} of {n_jobs} jobs missing\n" in answer.out
         assert "No results are stored for this command, so nothing was written" in answer.out
@@ -91,7 +91,7 @@ def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> 
     listed = command("task=list", "offline=true", code=0)
     assert re.search(r"\| trimming/table4 +\| +1 \| +1 \| +0 \| +0 \| 0 s +\| none needed", listed.out)
     assert re.search(
-        r"\| trimming/table6 +\| +126 \| +0 \| +0 \| +126 \|.*\| 7 of 7 to be fetched \(trimbench task=fetch\): bupa,",
+        r"\| trimming/table6 +\| +189 \| +0 \| +0 \| +189 \|.*\| 7 of 7 to be fetched \(trimbench task=fetch\): bupa,",
         listed.out,
     )
     assert re.search(r"\| trimming/breast_cancer +\| +30 \| +0 \| +0 \| +30 \|.*\| here", listed.out)

@@ -38,7 +38,7 @@ def test_an_experiment_without_its_data(command: Command) -> None:
     reasons = set(table_of("trimming/table6")["reason"])
     assert reasons == {"data not available: anatomy, bupa, heart, hepatitis, ident, pima, voting"}
     rows = table_of("trimming/table6_rows")
-    assert (len(rows), set(rows["status"])) == (126, {"data not available"})
+    assert (len(rows), set(rows["status"])) == (189, {"data not available"})
     assert rows["error"].str.endswith(WAY_OUT).all()
 
 

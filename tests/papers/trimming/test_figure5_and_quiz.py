@@ -13,16 +13,22 @@ from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.encoding import categorize
 from trimbench.papers.data.splits import split_rows
 from trimbench.papers.execution.seeds import seed_for
+from trimbench.papers.study.draws import Draws
 from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.reported import Literature, check_numbers
+from trimbench.papers.study.reported import Literature, check_numbers, printed_numbers
 from trimbench.papers.trimming import quiz_consistency
+from trimbench.papers.trimming.classifiers import two_classes
 from trimbench.papers.trimming.figure5 import Figure5
+from trimbench.papers.trimming.printed_shares import is_share, stated_sizes
 from trimbench.papers.trimming.quiz import Quiz
 from trimbench.papers.validation import validated
 
 from ..command_line import PROJECT
 from .experiments import TOY, rows_of, values_of
 from .test_settings import AGREEMENTS, QUIZ, THRESHOLDS
+
+# Answers to (Q1, Q3) and (Q2, Q3) that two trimmed classifiers pass.
+_PATTERNS = (frozenset({(1, 1), (1, 0)}), frozenset({(1, 1)}))
 
 
 def test_figure_5_is_what_its_definition_says() -> None:
@@ -91,10 +97,81 @@ def test_figure_5_gives_prediction_intervals_for_one_more_split() -> None:
 def test_figure_5_gives_the_numbers_that_are_reported() -> None:
     problems = dict.fromkeys(("pima", "heart"), TOY["toy"])
     experiment = Figure5(datasets=list(problems), problems=problems, splits=1, n_folds=2, budget_divisor=5)
-    outcome = experiment.outcome(rows_of(experiment))
+    rows = rows_of(experiment)
+    outcome = experiment.outcome(rows)
     reported = Literature.of(PROJECT).reported("trimming/figure5")
     check_numbers(reported, outcome.numbers, complete=True)
     assert len(outcome.numbers) == len(reported) == 17
+    # The toy data have other rows than the printed shares, each of which is then no share of the stated test rows.
+    shares = [one for one in outcome.numbers if one.quantity in ("agreement", "accuracy")]
+    assert len(shares) == 8
+    assert [bool(one.contradiction) for one in shares] == [
+        not any(is_share(printed, n) for n in stated_sizes(rows["n_rows"].iloc[0], 0.2))
+        for one in shares
+        for printed in reported
+        if (printed.row, printed.quantity) == (one.row, one.quantity)
+    ]
+
+
+def test_figure_5_holds_printed_numbers_against_single_splits_of_both_set_ups() -> None:
+    experiment = Figure5(
+        datasets=["pima"], problems={"pima": TOY["toy"]}, inferred={"pima": TOY["toy"]}, splits=40, n_folds=2,
+        budget_divisor=10,
+    )  # fmt: skip
+    rows = rows_of(experiment)
+    outcome = experiment.outcome(rows)
+    stated, inferred = (rows[rows["setup"] == setup] for setup in ("stated", "inferred"))
+    assert len(stated) == len(inferred) == 40
+    tables = {table.name: table.frame for table in outcome.tables}
+    assert tables[""]["set-up"].tolist() == ["stated"] * 3 + ["inferred"] * 3
+    columns = {
+        ("pima highest ECA", "agreement"): "optimal_eca_agreement",
+        ("pima highest ECA", "accuracy"): "optimal_eca_accuracy",
+        ("pima highest accuracy", "agreement"): "optimal_accuracy_agreement",
+        ("pima highest accuracy", "accuracy"): "optimal_accuracy_accuracy",
+        ("pima", "full_accuracy"): "full_accuracy",
+        ("pima", "better_than_full_percent"): "better_than_full_percent",
+    }
+    printed = printed_numbers("trimming/figure5")
+    found = {(one.row, one.quantity): one for one in outcome.numbers}
+    for place, column in columns.items():
+        one = found[place]
+        assert one.value == pytest.approx(stated[column].mean()), "verdicts are on the stated set-up"
+        assert one.explanation is not None
+        assert one.explanation.value == pytest.approx(inferred[column].mean())
+        assert one.explanation.interval is not None
+        assert one.explanation.setup.startswith("inferred from the authors' networks: data set example_simulated")
+        assert one.jobs == (*stated["job"], *inferred["job"])
+    draws = Draws(
+        [printed[place].value for place in columns],
+        stated[list(columns.values())].to_numpy(),
+        [printed[place].decimals for place in columns],
+    )
+    assert [found[place].probability for place in columns] == draws.together()
+    assert [found["pima", quantity].probability for quantity in ("agreement_lead", "accuracy_lead")] == [None, None]
+    overall = tables["overall"].set_index("set-up")
+    assert overall["splits"].tolist() == [40, 40]
+    assert overall.loc["stated", "outside"] == draws.outside().count
+    tails = tables["tails"]
+    assert tails["set-up"].value_counts().to_dict() == {"stated": 6, "inferred": 6}
+    alone = tails[tails["set-up"] == "stated"].set_index("number")["probability"]
+    for (row, quantity), probability in zip(columns, draws.alone(), strict=True):
+        assert alone[f"{row}/{quantity}"] == probability.value
+    sizes = tables["test_sizes"]
+    assert sizes["data set"].tolist() == ["example_simulated"], "one data set of both set-ups counts once"
+    assert [figure.name for figure in outcome.figures] == ["pima", "pima_inferred"]
+
+
+def test_figure_5_of_other_data_says_nothing_of_the_print() -> None:
+    experiment = Figure5(datasets=["toy"], problems=TOY, splits=1, n_folds=2, budget_divisor=10)
+    outcome = experiment.outcome(rows_of(experiment))
+    assert [len(table.frame) for table in outcome.tables] == [3, 1, 1, 0, 0, 0]
+    assert not any(one.probability or one.contradiction or one.explanation for one in outcome.numbers)
+
+
+def test_several_classes_but_the_positive_one_are_one_class() -> None:
+    data = pd.Series(["a", "b", "c", "a"], dtype="category")
+    assert two_classes(data, "b").tolist() == ["not b", "b", "not b", "not b"]
 
 
 def test_the_printed_numbers_of_the_quiz_contradict_each_other() -> None:
@@ -125,6 +202,31 @@ def test_posteriors_of_the_nearest_quiz_follow_from_its_tables() -> None:
     right, wrong = validated(Quiz, QUIZ, "experiment")._posteriors(0.2)
     assert right == pytest.approx(0.04 / (0.04 + 0.18))
     assert wrong == pytest.approx(0.06 / (0.06 + 0.72))
+
+
+@pytest.mark.parametrize(("deviation", "proven"), [(0.04, True), (0.0062, False), (0.004, False)])
+def test_the_quiz_is_contradictory_if_the_bound_holds_between_the_values_of_the_grid(
+    deviation: float, *, proven: bool
+) -> None:
+    experiment = validated(Quiz, QUIZ | {"n_grid": 5}, "experiment")
+    bound = {"guess_low": 0.1958, "guess_high": 0.2095, "deviation": deviation, "n_programs": 1280}
+    nearest = {"deviation": 0.035, "wrong_outcomes": 0, **AGREEMENTS, **dict.fromkeys(quiz_consistency.PARAMETERS, 0.3)}
+    rows = [{"question": "bound", "job": "b", **bound}, {"question": "nearest", "job": "n", **nearest}]
+    outcome = experiment.outcome(pd.DataFrame([{"status": "ok", **row} for row in rows]))
+    assert len(outcome.numbers) == 6
+    for one in outcome.numbers:
+        assert one.jobs == ("n", "b")
+        assert bool(one.contradiction) == proven
+    if proven:
+        # 4 points less 0.9 times half the distance of two values.
+        assert "off by at least 3.85 points" in outcome.numbers[0].contradiction
+        assert "[0.1958, 0.2095]" in outcome.numbers[0].contradiction
+
+
+def test_the_bound_moves_no_faster_than_the_proof_assumes() -> None:
+    low = [quiz_consistency._relaxed_deviation(0.1, 0.4, g, AGREEMENTS, *_PATTERNS) for g in (0.196, 0.2, 0.209)]
+    for (first, second), step in zip(itertools.pairwise(low), (0.004, 0.009), strict=True):
+        assert abs(first - second) <= 0.9 * step + 1e-9
 
 
 def test_the_quiz_without_results_says_nothing() -> None:

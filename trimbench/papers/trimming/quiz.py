@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trimbench.papers.execution.seeds import seed_for
@@ -24,6 +25,8 @@ _QUANTITIES = {
     "q1q3": "ECA of {Q1, Q3}",
     "q2q3": "ECA of {Q2, Q3}",
 }
+# Percentages are printed without decimals.
+_HALF_A_PERCENT = 0.005
 _POSTERIORS = {
     "posterior_right": "Pr(C = + | Q3 = +)",
     "posterior_wrong": "Pr(C = + | Q3 = -)",
@@ -81,7 +84,9 @@ class Quiz:
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the contradiction, and the printed numbers beside those of the nearest quiz."""
-        notes = [self._bound_note(bound) for bound in successes(rows, question="bound").to_dict("records")]
+        bounds = successes(rows, question="bound")
+        notes = [self._bound_note(bound) for bound in bounds.to_dict("records")]
+        proofs = [self._contradiction(bound) for bound in bounds.to_dict("records")]
         done = successes(rows, question="nearest")
         lines, numbers = [], []
         for nearest in done.to_dict("records"):
@@ -95,7 +100,9 @@ class Quiz:
                 for (name, posterior), (low, high) in zip(posteriors.items(), self.posteriors, strict=True)
             ]
             percentages = {name: 100 * float(nearest[name]) for name in _QUANTITIES}
-            numbers += numbers_of("quiz", {**percentages, **posteriors}, done)
+            found = numbers_of("quiz", {**percentages, **posteriors}, done)
+            jobs = (*done["job"], *bounds["job"])
+            numbers += [replace(one, contradiction=proof, jobs=jobs) for proof in proofs or [""] for one in found]
             notes.append(_nearest_note(nearest))
         table = Table.of("The quiz of section 2", lines, {"quantity": "", "given": ".2f", "nearest quiz": ".4f"})
         return Outcome((table,), (), numbers, notes)
@@ -105,6 +112,21 @@ class Quiz:
         right, wrong = self.knowing * self.hard, self.knowing * (1 - self.hard)
         others = 1 - self.knowing
         return right / (right + others * guessed), wrong / (wrong + others * (1 - guessed))
+
+    def _contradiction(self, bound: Mapping[Any, Any]) -> str:
+        """Return the proof that no quiz has the six printed numbers; empty if the bound does not show it."""
+        # Between two values of the grid no percentage changes faster than Pr(C = -) times Pr(Q3 = + | C = -).
+        half_step = (bound["guess_high"] - bound["guess_low"]) / (self.n_grid - 1) / 2
+        least = float(bound["deviation"]) - (1 - self.knowing) * half_step
+        if least <= _HALF_A_PERCENT:
+            return ""
+        return (
+            f"The two posteriors, with Pr(C = +) = {self.knowing:g} and Pr(Q3 = + | C = +) = {self.hard:g}, require "
+            f"Pr(Q3 = + | C = -) in [{bound['guess_low']:.4f}, {bound['guess_high']:.4f}]; in all of that range one of "
+            f"the four percentages is then off by at least {100 * least:.2f} points, more than rounding, whatever the "
+            f"other parameters are ({bound['n_programs']:.0f} linear programs). So the six printed numbers cannot all "
+            "be true."
+        )
 
     def _bound_note(self, bound: Mapping[Any, Any]) -> str:
         return (

@@ -1,0 +1,143 @@
+"""Algorithm 1 against a transcription that computes every probability from scratch, in fractions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import trimbench as tb
+from trimbench.papers.trimming.literal_search import trim_literally
+
+Instance = tuple[int, ...]
+Joint = dict[Instance, tuple[Fraction, Fraction]]
+
+
+class Transcription:
+    """Algorithm 1 line by line; costs are 1."""
+
+    def __init__(self, joint: Joint, threshold: Fraction, order: Sequence[int]) -> None:
+        self.joint, self.threshold, self.order = joint, threshold, order
+        self.positive = {f: p / (p + n) >= threshold for f, (p, n) in joint.items()}
+        self.best: frozenset[int] | None = None
+        self.agreement = Fraction(-1)
+        self.maa_of: dict[frozenset[int], Fraction] = {}
+        self.mpa_of: dict[frozenset[int], Fraction] = {}
+        self.calls = 0
+
+    def groups(self, kept: frozenset[int]) -> dict[Instance, list[Instance]]:
+        found: dict[Instance, list[Instance]] = {}
+        for f in self.joint:
+            found.setdefault(tuple(f[i] for i in sorted(kept)), []).append(f)
+        return found
+
+    def maa(self, kept: frozenset[int]) -> Fraction:
+        """The highest agreement over all thresholds that differ in what they accept."""
+        groups = self.groups(kept)
+        posterior = {}
+        for part, members in groups.items():
+            p, n = (sum(self.joint[f][c] for f in members) for c in (0, 1))
+            posterior[part] = p / (p + n)
+        levels = [*posterior.values(), Fraction(2)]
+        return max(
+            sum(
+                (
+                    sum(self.joint[f])
+                    for part, members in groups.items()
+                    for f in members
+                    if self.positive[f] == (posterior[part] >= level)
+                ),
+                Fraction(0),
+            )
+            for level in levels
+        )
+
+    def mpa(self, kept: frozenset[int]) -> Fraction:
+        total = Fraction(0)
+        for members in self.groups(kept).values():
+            masses = [sum((sum(self.joint[f]) for f in members if self.positive[f] == c), Fraction(0)) for c in (0, 1)]
+            total += max(masses)
+        return total
+
+    def trim(self, included: frozenset[int], excluded: frozenset[int], budget: int) -> None:
+        features = frozenset(self.order)
+        if budget >= 0:
+            self.calls += 1
+            m = self.maa_of.setdefault(included, self.maa(included))
+            if m > self.agreement:
+                self.agreement, self.best = m, included
+        undecided = [f for f in self.order if f not in included | excluded]
+        if undecided and budget >= 1:
+            self.calls += 1
+            m = self.mpa_of.setdefault(features - excluded, self.mpa(features - excluded))
+            if m <= self.agreement:
+                return
+            feature = undecided[0]
+            self.trim(included | {feature}, excluded, budget - 1)
+            self.trim(included, excluded | {feature}, budget)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[Fraction, list[list[list[Fraction]]], int, list[int], Fraction]:
+    def distribution(size: int) -> list[Fraction]:
+        parts = draw(st.lists(st.integers(1, 9), min_size=size, max_size=size))
+        return [Fraction(part, sum(parts)) for part in parts]
+
+    n = draw(st.integers(1, 4))
+    tables = []
+    for _ in range(n):
+        size = draw(st.integers(2, 3))
+        tables.append([distribution(size), distribution(size)])
+    prior = distribution(2)[0]
+    threshold = Fraction(draw(st.sampled_from([1, 3, 5, 7, 9])), 10)
+    return prior, tables, draw(st.integers(0, n)), draw(st.permutations(range(n))), threshold
+
+
+@given(problem=problems())
+@settings(max_examples=60, deadline=None)
+def test_the_search_is_the_printed_one(
+    problem: tuple[Fraction, list[list[list[Fraction]]], int, list[int], Fraction],
+) -> None:
+    prior, tables, budget, order, threshold = problem
+    joint: Joint = {}
+    for f in itertools.product(*(range(len(table[0])) for table in tables)):
+        masses = [prior, 1 - prior]
+        for value, table in zip(f, tables, strict=True):
+            masses = [mass * column[value] for mass, column in zip(masses, table, strict=True)]
+        joint[f] = (masses[0], masses[1])
+    # On the threshold itself, rounding decides.
+    assume(all(p != threshold * (p + n) for p, n in joint.values()))
+    expected = Transcription(joint, threshold, order)
+    expected.trim(frozenset(), frozenset(), budget)
+    floats = [[[float(p) for p in column] for column in table] for table in tables]
+    model = tb.NaiveBayes([float(prior), float(1 - prior)], floats)
+    classifier = tb.BayesianClassifier(model, positive=model.class_names[0], threshold=float(threshold))
+    found = trim_literally(classifier, budget, order)
+    assert found.agreement == pytest.approx(float(expected.agreement), abs=1e-12)
+    assert frozenset(found.features) == expected.best
+    # Each set of included features appears once after an inclusion, each of remaining ones once after an exclusion.
+    assert found.n_evaluations == len(expected.maa_of) + len(expected.mpa_of)
+    assert found.n_evaluations_repeated == expected.calls
+    whole = trim_literally(classifier, budget, order, prune_ties=False)
+    assert whole.agreement == pytest.approx(found.agreement, abs=1e-12)
+    assert whole.n_evaluations >= found.n_evaluations
+    assert found.agreement == pytest.approx(tb.trim(classifier, budget).agreement, abs=1e-12)
+
+
+def test_what_the_search_refuses() -> None:
+    model = tb.NaiveBayes([0.5, 0.5], [[[0.9, 0.1], [0.2, 0.8]]] * 2)
+    classifier = tb.BayesianClassifier(model, positive=model.class_names[0], threshold=0.5)
+    with pytest.raises(ValueError, match=r"order must have each of the features 0\.\.1 once, got \[0, 0\]"):
+        trim_literally(classifier, 1, [0, 0])
+    network = tb.BayesianNetwork(
+        {"c": ["0", "1"], "x": ["0", "1"], "y": ["0", "1"]},
+        {"x": ["c"], "y": ["c", "x"]},
+        {"c": [0.5, 0.5], "x": [[0.9, 0.1], [0.2, 0.8]], "y": [[[0.9, 0.1], [0.2, 0.8]]] * 2},
+    )
+    general = tb.BayesianClassifier(network, "c", positive="0", features=["x", "y"], threshold=0.5)
+    with pytest.raises(ValueError, match=r"classifier must be naive Bayes, .* got a general network"):
+        trim_literally(general, 1, [0, 1])

@@ -41,7 +41,7 @@ def test_a_complete_experiment(overview: Overview, tmp_path: Path, capsys: pytes
     out = capsys.readouterr().out
     told = "1 of 2 numbers reproduced, 1 differs"
     assert out.startswith(f"\n## family/one: {told}\n\nMain table\n\n| row   |   value |\n")
-    assert "Of the paper: 1 of 2 numbers reproduced (1 exact), 1 differs.\n" in out
+    assert "Of the paper: 1 of 2 numbers reproduced (1 exact), 1 differs (unexplained).\n" in out
     assert f"  {tmp_path / 'results/family/one.csv'}\n" in out
     assert not (tmp_path / "results/summary.csv").exists()
     assert overview.close(summary=True) == 0

@@ -107,7 +107,7 @@ def test_tables_are_in_the_papers_order_with_counts_in_their_headings(text: str)
         "Beyond the papers",
     ]
     assert headings(text, 3) == [
-        "2 another &lt;machine&gt;",
+        "2 unexplained: another &lt;machine&gt;",
         "Scope",
         "Figure 9: 1 number not attempted family/zeta",
         "Table 1: 2 of 4 numbers reproduced, 1 differs, 1 not attempted; 1 of 2 claims hold, 1 fails; "
@@ -196,7 +196,9 @@ def test_sorting_and_filtering(view: Any) -> None:
     assert shown.inner_text() == "2 of 8 rows"
     words.fill("one")
     view.locator("#numbers input[data-verdict=differs]").uncheck()
-    assert column(view, "all-numbers", 6) == ["exact", "within", "not attempted", "fails", "holds", "faster"]
+    assert column(view, "all-numbers", 6) == [
+        *("exact", "within", "not attempted", "fails unexplained", "holds", "faster")
+    ]
 
 
 def test_from_a_difference_to_its_reason_and_its_jobs_in_two_clicks(view: Any) -> None:
@@ -224,7 +226,7 @@ def test_from_a_difference_to_its_reason_and_its_jobs_in_two_clicks(view: Any) -
     # From the list of all numbers by way of the reason.
     view.locator("#all-numbers a", has_text="differs").click()
     reason = view.locator("article.reason:target")
-    assert reason.locator("h3").inner_text() == f"2 {REASON}"
+    assert reason.locator("h3").inner_text() == f"2 unexplained: {REASON}"
     reason.locator("a[data-of]").first.click()
     assert column(view, "family-one-job-list", 2) == ["3", "4"]
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from trimbench.papers.reporting.latex import latex
 from trimbench.papers.reporting.tables import asked, comparison, differences, markdown, printable, side_by_side
 from trimbench.papers.reporting.verdicts import compare
+from trimbench.papers.study.numbers import Explanation, Number, Probability
 from trimbench.papers.study.tables import Table
 
 from .builders import judged, reported
@@ -82,14 +83,23 @@ def test_comparison() -> None:
     assert compared["reason"].tolist()[1:3] == ["no reason is known", "not computed in this run"]
     assert compared["subject"].tolist() == ["number", "number", "number", "time"]
     assert compared["reported"].tolist() == ["0.50", "0.50", "0.50", "timeout"], "digits as printed"
-    assert list(comparison([]).frame) == [*("source", "cell", "subject", "reported", "reproduced", "verdict", "reason")]
+    assert list(comparison([]).frame) == [
+        *("source", "cell", "subject", "reported", "reproduced", "verdict", "reason"),
+        *("cause", "explained_by", "explained_value", "probability"),
+    ]
+    assert compared["cause"].tolist() == ["", "unexplained", "", ""]
     assert comparison(compare(NUMBERS[:1], (), "no data")).frame["reason"].tolist() == ["no data"]
 
 
 def test_differences_are_listed_with_their_reasons() -> None:
-    assert differences(JUDGEMENTS).frame.to_dict("records") == [
-        {"cell": "b/value", "reported": "0.50", "reproduced": 0.7, "reason": "no reason is known"}
+    found = differences(JUDGEMENTS).frame
+    assert found.drop(columns=["explained_value", "probability"]).to_dict("records") == [
+        {
+            **{"cell": "b/value", "reported": "0.50", "reproduced": 0.7},
+            **{"cause": "unexplained", "reason": "no reason is known"},
+        }
     ]
+    assert found[["explained_value", "probability"]].isna().all(axis=None)
     assert differences([]).frame.empty
 
 
@@ -103,7 +113,12 @@ def test_side_by_side_has_the_shape_of_the_papers_table() -> None:
     beside = side_by_side(JUDGEMENTS)
     assert list(beside.frame) == ["row", "value"]
     assert beside.frame["row"].tolist() == ["a", "b", "c", "d"]
-    assert beside.frame["value"].tolist() == ["0.50 → 0.5", "0.50 → 0.7 (differs)", "0.50 → –", "timeout → 12"]
+    assert beside.frame["value"].tolist() == [
+        "0.50 → 0.5",
+        "0.50 → 0.7 (differs, unexplained)",
+        "0.50 → –",
+        "timeout → 12",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -123,3 +138,12 @@ def test_a_claim_in_words_is_not_shown_as_a_printed_number(printed: str, rule: d
     (cell,) = side_by_side(judged([number], {"a": 0.75})).frame["value"]
     assert cell.split(" → ")[0] == shown
     assert latex(side_by_side(judged([number], {"a": 0.75})), "tab:x").isascii()
+
+
+def test_inferred_values_and_probabilities_are_columns() -> None:
+    number = Number("a", "value", 9.0, explanation=Explanation("twice", 1.04), probability=Probability(0.25, 0.01))
+    (line,) = comparison(compare([reported("a", "1.0")], [number])).frame.to_dict("records")
+    assert (line["verdict"], line["cause"], line["explained_by"]) == ("differs", "explained", "twice")
+    assert (line["explained_value"], line["probability"], line["reproduced"]) == (1.04, 0.25, 9.0)
+    (difference,) = differences(compare([reported("a", "1.0")], [number])).frame.to_dict("records")
+    assert difference["reason"] == "inferred set-up: twice"

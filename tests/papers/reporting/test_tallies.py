@@ -1,11 +1,14 @@
-"""Counts of verdicts, by kind of statement."""
+"""Counts of verdicts and causes, by kind of statement."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from trimbench.papers.reporting.tallies import COLUMNS, in_words, tally
-from trimbench.papers.reporting.verdicts import Judgement
+from trimbench.papers.reporting.tallies import COLUMNS, causes_in_words, in_words, tally
+from trimbench.papers.reporting.verdicts import Judgement, compare
+from trimbench.papers.study.numbers import Explanation, Number, Probability
 
 from .builders import judged, reported
 
@@ -21,7 +24,7 @@ def test_kinds_are_counted_apart() -> None:
     assert [*counted] == COLUMNS
     assert {name: n for name, n in counted.items() if n} == {
         **{"numbers": 4, "exact": 1, "within": 1, "differs": 1, "claims": 3, "holds": 2, "fails": 1},
-        **{"times": 2, "faster": 1, "slower": 1, "not attempted": 1},
+        **{"times": 2, "faster": 1, "slower": 1, "unexplained": 2, "not attempted": 1},
     }
     assert set(tally([]).values()) == {0}
 
@@ -50,6 +53,34 @@ def test_what_came_out_in_words(judgements: list[Judgement], words: str) -> None
 
 def test_the_ways_in_which_numbers_were_reproduced() -> None:
     assert in_words(JUDGED[:5], detailed=True) == (
-        "2 of 4 numbers reproduced (1 exact, 1 within), 1 differs, 1 not attempted; 1 of 1 claim holds"
+        "2 of 4 numbers reproduced (1 exact, 1 within), 1 differs (unexplained), 1 not attempted; 1 of 1 claim holds"
     )
-    assert in_words(JUDGED[2:3], detailed=True) == "0 of 1 number reproduced, 1 differs"
+    assert in_words(JUDGED[2:3], detailed=True) == "0 of 1 number reproduced, 1 differs (unexplained)"
+
+
+def test_curves_and_identities_are_counted_apart_from_measured_numbers() -> None:
+    curves = [reported(row, "0.00", "within", tolerance=0.02, subject="curve") for row in "ab"]
+    identities = [reported(row, "2", subject="identity") for row in "cd"]
+    found = judged([*curves, *identities], {"a": 0.001, "b": 0.1, "c": 2.0, "d": 2.0})
+    assert {name: n for name, n in tally(found).items() if n} == {
+        **{"identities": 2, "identities exact": 2},
+        **{"curves": 2, "curves within": 1, "curves differs": 1, "unexplained": 1},
+    }
+    assert in_words(found) == "2 of 2 identities hold; 1 of 2 curves followed, 1 differs"
+
+
+def test_causes_are_counted_over_all_differences() -> None:
+    evidence: list[dict[str, Any]] = [
+        *({"explanation": Explanation("twice", 1.0)}, {"contradiction": "Both cannot be."}),
+        *({"probability": Probability(0.5, 0.001)}, {}, {}),
+    ]
+    numbers = [Number(row, "value", 9.0, **own) for row, own in zip("abcde", evidence, strict=True)]
+    found = compare([reported(row, "1") for row in "abcde"], numbers)
+    assert causes_in_words(found) == "1 explained, 1 contradicted by the paper itself, 1 by chance, 2 unexplained"
+    assert causes_in_words(found[3:]) == "all unexplained"
+    assert causes_in_words(found[2:3]) == "by chance"
+    assert causes_in_words([]) == ""
+    assert in_words(found[:4], detailed=True) == (
+        "0 of 4 numbers reproduced, 4 differ (1 explained, 1 contradicted by the paper itself, 1 by chance, "
+        "1 unexplained)"
+    )

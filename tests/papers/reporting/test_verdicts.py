@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from trimbench.papers.reporting.verdicts import DIFFERENCES, VERDICTS, VERDICTS_ON, Verdict, compare, judge
 from trimbench.papers.study.numbers import Interval, IntervalKind, Number
+from trimbench.papers.study.reported import SUBJECTS
 
 from .builders import reported
 
@@ -84,8 +85,14 @@ def test_a_claim_holds_or_fails(printed: str, kind: str, ours: float | None, ver
 @pytest.mark.parametrize(
     ("printed", "ours", "verdict", "reason"),
     [
-        ("12.5", 12.5, "faster", "less time than printed, on another machine"),
-        ("12.5", 0.5, "faster", "less time than printed, on another machine"),
+        ("12.5", 12.5, "faster", "the printed time, of another machine, is 1 times ours"),
+        ("12.5", 0.5, "faster", "the printed time, of another machine, is 25 times ours"),
+        (
+            "12.5",
+            0.0,
+            "faster",
+            "the printed time, of another machine, is longer than ours, which is too short to measure",
+        ),
         ("12.5", 12.51, "slower", "known"),
         ("timeout", 3600.0, "faster", "finished where the printed run did not"),
         ("timeout", None, "not attempted", "not computed in this run"),
@@ -98,8 +105,9 @@ def test_a_time_is_faster_or_slower(printed: str, ours: float | None, verdict: V
 
 
 def test_each_kind_of_statement_has_its_own_verdicts() -> None:
-    own = [verdict for verdicts in VERDICTS_ON.values() for verdict in verdicts]
+    own = dict.fromkeys(verdict for verdicts in VERDICTS_ON.values() for verdict in verdicts)
     assert [*own, "not attempted"] == [*VERDICTS]
+    assert list(VERDICTS_ON) == list(SUBJECTS)
     assert {"differs", "fails", "slower"} == DIFFERENCES
 
 

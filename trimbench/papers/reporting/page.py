@@ -13,8 +13,8 @@ from trimbench.papers.reporting.figures.files import points_name
 from trimbench.papers.reporting.html import anchor, facts_of, render, table_part
 from trimbench.papers.reporting.job_list import as_ranges, job_list, rows_behind
 from trimbench.papers.reporting.tables import asked, shown
-from trimbench.papers.reporting.tallies import PLURALS, in_words, tally
-from trimbench.papers.reporting.verdicts import VERDICTS, VERDICTS_ON, Judgement
+from trimbench.papers.reporting.tallies import COLUMNS, PLURALS, causes_in_words, column_of, in_words, tally
+from trimbench.papers.reporting.verdicts import CAUSES, VERDICTS, VERDICTS_ON, Judgement
 from trimbench.papers.reporting.whole_files import beside
 from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.reported import Literature, Paper
@@ -47,8 +47,8 @@ def render_page(entries: Sequence[Entry], literature: Literature, folder: Path, 
     by_name = {entry.name: entry for entry in entries}
     ordered = [by_name[name] for name in literature.in_order(by_name)]
     judged = [(entry, one) for entry in ordered if not entry.altered for one in entry.judgements]
-    reasons = list(dict.fromkeys(one.reason for _, one in judged if one.differs))
-    numbers = [_number(place, entry, one, literature, reasons) for place, (entry, one) in enumerate(judged)]
+    accounts = list(dict.fromkeys((one.cause or "", one.account) for _, one in judged if one.differs))
+    numbers = [_number(place, entry, one, literature, accounts) for place, (entry, one) in enumerate(judged)]
     families = {entry.name.split("/")[0]: list[_Part]() for entry in ordered}
     beyond: list[_Part] = []
     for entry in ordered:
@@ -57,19 +57,27 @@ def render_page(entries: Sequence[Entry], literature: Literature, folder: Path, 
     return render(
         "run.html",
         facts=facts_of(f"run {run}", f"profile {profile}"),
-        kinds=[(PLURALS[subject], verdicts) for subject, verdicts in VERDICTS_ON.items()],
+        kinds=[
+            (PLURALS[subject], [(verdict, column_of(subject, verdict)) for verdict in verdicts])
+            for subject, verdicts in VERDICTS_ON.items()
+        ],
+        causes=CAUSES,
+        columns=len(COLUMNS) - len(PLURALS),
         verdicts=VERDICTS,
         outcome=in_words([one for _, one in judged]),
+        because=causes_in_words([one for _, one in judged]),
         papers=[_paper(family, literature, parts, judged) for family, parts in families.items() if parts],
         beyond=beyond,
         numbers=numbers,
-        reasons=_by_reason(reasons, numbers),
+        reasons=_by_account(accounts, numbers),
     )
 
 
-def _number(place: int, entry: Entry, one: Judgement, literature: Literature, reasons: Sequence[str]) -> _Part:
-    """Return one reported number, claim or time with its verdict, reason and jobs."""
-    found, number = entry.findings, one.number
+def _number(
+    place: int, entry: Entry, one: Judgement, literature: Literature, accounts: Sequence[tuple[str, str]]
+) -> _Part:
+    """Return one reported number, claim, curve or time with its verdict, cause, reason and jobs."""
+    found, number, inferred = entry.findings, one.number, one.explanation
     known = found is not None and number is not None and one.verdict != "not attempted"
     places = rows_behind(found, number.jobs) if known and found and number else []
     return {
@@ -84,20 +92,23 @@ def _number(place: int, entry: Entry, one: Judgement, literature: Literature, re
         "source": one.reported.source,
         "ours": shown(one),
         "verdict": one.verdict,
-        "reason": one.reason,
-        "why": f"why-{reasons.index(one.reason)}" if one.differs else "",
+        "cause": one.cause or "",
+        "reason": one.account if one.differs else one.reason,
+        "inferred": f"{inferred.value:.4g}" if inferred and one.differs else "",
+        "probability": f"{number.probability.value:.2g}" if number and number.probability else "",
+        "why": f"why-{accounts.index((one.cause or '', one.account))}" if one.differs else "",
         "n_jobs": len(places),
         "jobs": as_ranges(places),
     }
 
 
-def _by_reason(reasons: Sequence[str], numbers: Sequence[_Part]) -> list[_Part]:
-    """Return the reasons for differences, each with the numbers that it explains, the most frequent first."""
+def _by_account(accounts: Sequence[tuple[str, str]], numbers: Sequence[_Part]) -> list[_Part]:
+    """Return what accounts for differences, each with its numbers: unexplained ones first, then the most frequent."""
     groups: list[dict[str, object]] = []
-    for place, reason in enumerate(reasons):
+    for place, (cause, account) in enumerate(accounts):
         ours = [number for number in numbers if number["why"] == f"why-{place}"]
-        groups.append({"id": f"why-{place}", "reason": reason, "numbers": ours, "count": len(ours)})
-    return sorted(groups, key=lambda group: -int(str(group["count"])))
+        groups.append({"id": f"why-{place}", "cause": cause, "reason": account, "numbers": ours, "count": len(ours)})
+    return sorted(groups, key=lambda group: (group["cause"] != "unexplained", -int(str(group["count"]))))
 
 
 def _paper(

@@ -72,19 +72,23 @@ def _markdown_cell(text: object) -> str:
 
 _COMPARISON = {
     **{"source": "", "cell": "", "subject": "", "reported": "", "reproduced": ".6g"},
-    **{"verdict": "", "reason": ""},
+    **{"verdict": "", "reason": "", "cause": "", "explained_by": "", "explained_value": ".6g", "probability": ".3g"},
 }
-_DIFFERENCES = ("cell", "reported", "reproduced", "reason")
+_DIFFERENCES = ("cell", "reported", "reproduced", "cause", "explained_value", "probability", "reason")
 
 
 def comparison(judgements: Sequence[Judgement]) -> Table:
-    """Return reported beside reproduced numbers, claims and times, one row each, with verdict and reason."""
+    """Return reported beside reproduced numbers, claims, curves and times, one row each.
+
+    A row has the verdict with its reason and, where it is a difference, the cause; the number under an inferred set-up;
+    and, where the printed number is a draw, its probability.
+    """
     return Table.of("Reported beside reproduced", map(_line, judgements), _COMPARISON)
 
 
 def differences(judgements: Sequence[Judgement]) -> Table:
-    """Return the numbers that differ, the claims that fail and the times that are longer, with the reasons."""
-    lines = [_line(one) for one in judgements if one.differs]
+    """Return the numbers that differ, the claims that fail and the times that are longer, with what accounts for it."""
+    lines = [{**_line(one), "reason": one.account} for one in judgements if one.differs]
     columns = {column: _COMPARISON[column] for column in _DIFFERENCES}
     chosen = [{column: line[column] for column in columns} for line in lines]
     return Table.of("What differs, and why", chosen, columns, name="differences")
@@ -94,14 +98,24 @@ def _line(one: Judgement) -> dict[str, object]:
     reported = one.reported
     about = {"source": reported.source, "cell": reported.label, "subject": reported.rule.subject}
     found = {"reported": reported.printed, "reproduced": one.value}
-    return {**about, **found, "verdict": one.verdict, "reason": one.reason}
+    inferred, draw = one.explanation, one.number.probability if one.number else None
+    return {
+        **about,
+        **found,
+        "verdict": one.verdict,
+        "reason": one.reason,
+        "cause": one.cause or "",
+        "explained_by": inferred.setup if inferred else "",
+        "explained_value": inferred.value if inferred else math.nan,
+        "probability": draw.value if draw else math.nan,
+    }
 
 
 def side_by_side(judgements: Sequence[Judgement]) -> Table:
     """Return a comparison in the shape of the paper's table: a line for each row, a column for each quantity."""
     cells: dict[str, dict[str, str]] = {}
     for one in judgements:
-        remark = f" ({one.verdict})" if one.differs else ""
+        remark = f" ({', '.join(filter(None, (one.verdict, one.cause)))})" if one.differs else ""
         text = f"{asked(one.reported)} → {shown(one)}{remark}"
         cells.setdefault(one.reported.row, {})[one.reported.quantity] = text
     columns = list(dict.fromkeys(one.reported.quantity for one in judgements))

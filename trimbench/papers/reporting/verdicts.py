@@ -1,14 +1,14 @@
-"""Reported numbers beside reproduced ones, with a verdict that follows from a declared rule."""
+"""Reported numbers beside reproduced ones: verdicts by declared rules, and the causes of differences."""
 
 from __future__ import annotations
 
 import math
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from trimbench.papers.study.numbers import Number
+from trimbench.papers.study.numbers import Explanation, Number
 from trimbench.papers.study.reported import Reported, Subject
 
 Verdict = Literal["exact", "within", "trend", "differs", "holds", "fails", "faster", "slower", "not attempted"]
@@ -17,23 +17,52 @@ VERDICTS: tuple[Verdict, ...] = typing.get_args(Verdict)
 # The verdicts on each kind of statement besides "not attempted"; the last one is that on a difference.
 VERDICTS_ON: Mapping[Subject, tuple[Verdict, ...]] = {
     "number": ("exact", "within", "trend", "differs"),
+    "identity": ("exact", "within", "differs"),
     "claim": ("holds", "fails"),
+    "curve": ("within", "differs"),
     "time": ("faster", "slower"),
 }
 DIFFERENCES = frozenset(verdicts[-1] for verdicts in VERDICTS_ON.values())
+
+# What accounts for a difference: an inferred set-up that gives the printed number; statements of the paper that cannot
+# all be true; that the printed number is one draw, not too far out among ours; or nothing that is known.
+Cause = Literal["explained", "contradicts itself", "chance", "unexplained"]
+CAUSES: tuple[Cause, ...] = typing.get_args(Cause)
+# A draw less probable than this is no chance.
+_CHANCE = 0.01
+_AS_GOOD_AS_PRINTED = frozenset({"exact", "within", "holds"})
 
 
 @dataclass(frozen=True)
 class Judgement:
     """A reported number, its reproduced counterpart, and the verdict on them.
 
-    The counterpart is None where the experiment could not run, or ran with settings that are not the paper's.
+    The counterpart is None where the experiment could not run, or ran with settings that are not the paper's. The
+    reason says how a number meets its rule, or why it may not; a time that is longer has no cause besides the machine.
     """
 
     reported: Reported
     number: Number | None
     verdict: Verdict
     reason: str
+    cause: Cause | None = None
+
+    @property
+    def explanation(self) -> Explanation | None:
+        """The number under an inferred set-up, if there is one, whether or not it explains a difference."""
+        return None if self.number is None else self.number.explanation
+
+    @property
+    def account(self) -> str:
+        """What accounts for a difference, in words: the set-up, the proof, the probability, or what is known."""
+        number = self.number
+        if self.cause == "explained" and self.explanation:
+            return f"inferred set-up: {self.explanation.setup}"
+        if self.cause == "contradicts itself" and number:
+            return number.contradiction
+        if self.cause == "chance":
+            return f"one draw: in more than {_CHANCE:.0%} of the replications a number is at least as far out"
+        return self.reason
 
     @property
     def value(self) -> float | None:
@@ -63,7 +92,8 @@ def judge(reported: Reported, number: Number | None, absent: str = "") -> Judgem
     found = _time(reported, number.value) if reported.rule.subject == "time" else _met(reported, number, number.value)
     if found is None:
         verdict = VERDICTS_ON[reported.rule.subject][-1]
-        return Judgement(reported, number, verdict, reported.rule.reason or "no reason is known")
+        cause = None if reported.rule.subject == "time" else _cause(reported, number, number.value)
+        return Judgement(reported, number, verdict, reported.rule.reason or "no reason is known", cause)
     if reported.rule.subject == "claim":
         return Judgement(reported, number, "holds", _CLAIMED[found[0]])
     return Judgement(reported, number, *found)
@@ -79,11 +109,12 @@ _CLAIMED: Mapping[Verdict, str] = {
 def _time(reported: Reported, ours: float) -> tuple[Verdict, str] | None:
     if ours > reported.value:
         return None
-    printed = math.isfinite(reported.value)
-    return (
-        "faster",
-        "less time than printed, on another machine" if printed else "finished where the printed run did not",
+    if not math.isfinite(reported.value):
+        return "faster", "finished where the printed run did not"
+    ratio = (
+        f"{reported.value / ours:,.3g} times ours" if ours > 0 else "longer than ours, which is too short to measure"
     )
+    return "faster", f"the printed time, of another machine, is {ratio}"
 
 
 def _met(reported: Reported, number: Number, ours: float) -> tuple[Verdict, str] | None:
@@ -92,14 +123,40 @@ def _met(reported: Reported, number: Number, ours: float) -> tuple[Verdict, str]
     interval = number.interval if rule.kind == "interval" else None
     if interval is not None and interval.kind != "prediction":
         raise ValueError(f"the interval of {reported.label} must be a prediction interval, got {interval.kind!r}")
-    if reported.is_printed_form_of(ours):
+    # The distance between two curves is no printed number that it could round to.
+    if rule.subject != "curve" and reported.is_printed_form_of(ours):
         return "exact", "rounds to the printed digits"
     if interval is not None and interval.low <= value <= interval.high:
         return "within", f"inside the interval {interval.low:.4g} to {interval.high:.4g} over the repetitions"
     if rule.kind == "within" and abs(ours - value) <= rule.tolerance:
-        return "within", f"within {rule.tolerance:g} of the printed number"
+        other = "stored curve" if rule.subject == "curve" else "printed number"
+        return "within", f"within {rule.tolerance:g} of the {other}"
     if rule.kind == "at_most" and ours <= value:
         return "trend", "below the printed number" if math.isfinite(value) else "finished where the printed run did not"
     if rule.kind == "at_least" and ours >= value:
         return "trend", "above the printed number"
     return None
+
+
+def _cause(reported: Reported, number: Number, ours: float) -> Cause:
+    """Return what accounts for a number that does not meet its rule; the strongest evidence counts."""
+    if number.explanation is not None and _explains(reported, number, ours, number.explanation):
+        return "explained"
+    if number.contradiction:
+        return "contradicts itself"
+    found = number.probability
+    # Few replications cannot show that a number is improbable, so they cannot show the contrary either.
+    if found is not None and found.least <= _CHANCE < found.value:
+        return "chance"
+    return "unexplained"
+
+
+def _explains(reported: Reported, number: Number, ours: float, explanation: Explanation) -> bool:
+    """Tell whether an inferred set-up gives the printed number: by its rule, or much more closely than the words do."""
+    inferred = replace(number, value=explanation.value, interval=explanation.interval)
+    met = _met(reported, inferred, explanation.value)
+    if met is not None and (met[0] in _AS_GOOD_AS_PRINTED or reported.rule.subject == "claim"):
+        return True
+    distance = abs(explanation.value - reported.value)
+    allowed = reported.rule.explained_percent / 100 * abs(reported.value)
+    return distance <= allowed and distance <= abs(ours - reported.value) / 2

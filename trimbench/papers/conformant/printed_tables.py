@@ -22,12 +22,19 @@ def row_of(name: str, fraction: float) -> str:
 
 
 @functools.cache
-def printed(experiment: str) -> dict[str, dict[str, float]]:
-    """Return the printed numbers of a table, by row and method."""
-    reported = Literature.of(Catalogue((configuration_folder(),))).experiments[experiment]
+def reported_numbers(experiment: str) -> dict[str, dict[str, float]]:
+    """Return what the paper reports for an experiment, by row and quantity."""
+    found = Literature.of(Catalogue((configuration_folder(),))).experiments[experiment]
     return {
-        row: {method: float(numbers[method]) for method in METHODS.values()}
-        for row, numbers in reported.numbers.items()
+        row: {quantity: float(text) for quantity, text in numbers.items()} for row, numbers in found.numbers.items()
+    }
+
+
+def printed(experiment: str) -> dict[str, dict[str, float]]:
+    """Return the printed numbers of Table 4 or 5, by row and method."""
+    return {
+        row: {method: numbers[method] for method in METHODS.values()}
+        for row, numbers in reported_numbers(experiment).items()
     }
 
 

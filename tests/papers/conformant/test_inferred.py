@@ -20,6 +20,7 @@ from trimbench.papers.conformant.encoded_rows import encoded_rows, rows_at_hand
 from trimbench.papers.conformant.figure3 import stored_contradiction
 from trimbench.papers.conformant.inferred import Setup, how_well, means_of
 from trimbench.papers.conformant.lbfgs import fit_lbfgs
+from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing
 from trimbench.papers.conformant.printed_tables import (
     METHODS,
     contradiction,
@@ -33,6 +34,7 @@ from trimbench.papers.conformant.stored_curves import stored_curves
 from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.numbers import Explanation
 from trimbench.papers.validation import ConfigurationError, validated
 
 from ..command_line import PROJECT
@@ -186,3 +188,76 @@ def test_adult_has_the_authors_test_rows(
     protocol = dataclasses.replace(task.protocol, test_rows_sha256="0")
     with pytest.raises(ConfigurationError, match=r"test_rows_sha256 must be that of adult_test_rows\.csv"):
         encoded_rows(dataclasses.replace(task, protocol=protocol))
+
+
+def rows_of_naive_bayes(name: str, encoding: str, measure: str, lasts_to: float) -> list[dict[str, object]]:
+    """Two curves that cross at half of a share."""
+    common = {"dataset": name, "title": name, "status": "ok", "encoding": encoding}
+    return [
+        {
+            **common,
+            "job": f"{encoding} {percent}",
+            "missing": percent / 100,
+            "missing_percent": percent,
+            f"nacl/{measure}": ours,
+            f"naive_bayes/{measure}": 0.5,
+        }
+        for percent, ours in ((0.0, 0.75), (lasts_to, 0.25))
+    ]
+
+
+def test_another_encoding_explains_where_naive_bayes_passes() -> None:
+    rows = [
+        *rows_of_naive_bayes("covtype", "paper", "f1_weighted", 50),
+        *rows_of_naive_bayes("covtype", "authors", "f1_weighted", 90),
+    ]
+    experiment = NaiveBayesCrossing(
+        datasets=["covtype"], missing=[0.0, 0.5, 0.9], measure="f1_weighted", besides={"covtype": "authors"}
+    )
+    found = experiment.outcome(pd.DataFrame(rows))
+    (crossing,) = [number for number in found.numbers if number.quantity == "crossing_percent"]
+    assert crossing.value == pytest.approx(25)
+    assert crossing.explanation is not None
+    assert crossing.explanation.setup == "the encoding of the authors' code"
+    assert crossing.explanation.value == pytest.approx(45)
+    assert crossing.contradiction == "", "the stored curves cross later than the paper says"
+    assert len(found.figures) == 1
+    assert found.tables[0].frame["encoding"].tolist() == ["paper", "authors"]
+
+
+def test_stored_curves_that_cross_early_contradict_the_paper() -> None:
+    experiment = NaiveBayesCrossing(datasets=["fashion"], missing=[0.0, 0.5])
+    found = experiment.outcome(pd.DataFrame(rows_of_naive_bayes("fashion", "paper", "accuracy", 50)))
+    (crossing,) = [number for number in found.numbers if number.quantity == "crossing_percent"]
+    assert crossing.contradiction.endswith("naive Bayes passes NaCL before 40 %, at 37.9 % missing.")
+    assert crossing.explanation is None
+
+
+def test_numbers_carry_the_inferred_setup() -> None:
+    common: dict[str, object] = {"dataset": "splice", "status": "ok", "encoding": "paper", "rounding": "fifths"}
+    common |= {"missing": 0.8, "missing_percent": 80.0, "repetition": 0}
+    keys = ("nacl", "min@test", "max@test", "mean@test", "median@test", "median")
+    rows = [
+        {**common, "as_run": place == 0, "setup": setup, "job": f"job {place}"}
+        | {f"{key}/cross_entropy": (place + 1) * 0.1 for key in keys}
+        for place, setup in enumerate(("", "first", "second", "complete", "complete, inferred"))
+    ]
+    setups = [Setup(title="first", median_of="train"), Setup(title="second")]
+    experiment = Tables4And5(
+        measure="cross_entropy", datasets=["splice"], missing=[0.8], repetitions=1, inferred={"splice": setups}
+    )
+    found = experiment.outcome(pd.DataFrame(rows))
+    by_quantity = {number.quantity: number for number in found.numbers}
+    assert set(by_quantity) == {*METHODS.values(), "outperformed"}
+    for method in METHODS.values():
+        assert by_quantity[method].value == pytest.approx(10)
+        explanation = by_quantity[method].explanation
+        assert explanation is not None
+        assert (explanation.setup, explanation.value) == ("first", pytest.approx(20))
+        assert by_quantity[method].contradiction == ""
+    assert by_quantity["outperformed"].explanation == Explanation("first", 0.0)
+    assert "Table 4 itself prints" in by_quantity["outperformed"].contradiction
+    tables = {table.name: table.frame for table in found.tables}
+    assert tables["fits"]["inferred"].tolist() == ["", "yes", ""]
+    assert tables["inferred"]["NaCL"].tolist() == pytest.approx([20])
+    assert tables["begin"]["entropy"].tolist() == pytest.approx([40, 50])

@@ -253,7 +253,8 @@ def test_numbers_carry_the_inferred_setup() -> None:
         assert by_quantity[method].value == pytest.approx(10)
         explanation = by_quantity[method].explanation
         assert explanation is not None
-        assert (explanation.setup, explanation.value) == ("first", pytest.approx(20))
+        assert explanation.setup == "first"
+        assert explanation.value == pytest.approx(20)
         assert by_quantity[method].contradiction == ""
     assert by_quantity["outperformed"].explanation == Explanation("first", 0.0)
     assert "Table 4 itself prints" in by_quantity["outperformed"].contradiction

@@ -206,25 +206,6 @@ def rows_of_naive_bayes(name: str, encoding: str, measure: str, lasts_to: float)
     ]
 
 
-def test_another_encoding_explains_where_naive_bayes_passes() -> None:
-    rows = [
-        *rows_of_naive_bayes("covtype", "paper", "f1_weighted", 50),
-        *rows_of_naive_bayes("covtype", "authors", "f1_weighted", 90),
-    ]
-    experiment = NaiveBayesCrossing(
-        datasets=["covtype"], missing=[0.0, 0.5, 0.9], measure="f1_weighted", besides={"covtype": "authors"}
-    )
-    found = experiment.outcome(pd.DataFrame(rows))
-    (crossing,) = [number for number in found.numbers if number.quantity == "crossing_percent"]
-    assert crossing.value == pytest.approx(25)
-    assert crossing.explanation is not None
-    assert crossing.explanation.setup == "the encoding of the authors' code"
-    assert crossing.explanation.value == pytest.approx(45)
-    assert crossing.contradiction == "", "the stored curves cross later than the paper says"
-    assert len(found.figures) == 1
-    assert found.tables[0].frame["encoding"].tolist() == ["paper", "authors"]
-
-
 def test_stored_curves_that_cross_early_contradict_the_paper() -> None:
     experiment = NaiveBayesCrossing(datasets=["fashion"], missing=[0.0, 0.5])
     found = experiment.outcome(pd.DataFrame(rows_of_naive_bayes("fashion", "paper", "accuracy", 50)))

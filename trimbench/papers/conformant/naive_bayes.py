@@ -15,7 +15,7 @@ from trimbench.papers.conformant.stored_curves import stored_curves
 from trimbench.papers.data.missingness import Missingness
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import Explanation, Number, numbers_of
+from trimbench.papers.study.numbers import Number, numbers_of
 from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
 from trimbench.papers.validation import settings
@@ -27,7 +27,6 @@ Measure = Literal["accuracy", "f1_weighted"]
 
 _BOTH = ("nacl", "naive_bayes")
 _NEVER = 100.0
-_ENCODINGS = {"authors": "the encoding of the authors' code", "paper": "the encoding of the paper's text"}
 _MEASURES: dict[str, str] = {"accuracy": "accuracy", "f1_weighted": "weighted F1"}
 # The paper finds naive Bayes ahead from the start here, and NaCL ahead up to 40 % everywhere else.
 _NAIVE_BAYES_LEADS = ("splice",)
@@ -38,8 +37,7 @@ class NaiveBayesCrossing:
     """Accuracy or weighted F1 of NaCL and of maximum-likelihood naive Bayes over the whole range of missingness (Q3).
 
     `repetitions` counts the random masks for each fraction of missing features. Single data sets may have another
-    number and another measure: the paper has weighted F1 where classes are unbalanced. Data sets in `besides` are also
-    run with another encoding, to see whether it explains where the curves cross.
+    number and another measure: the paper has weighted F1 where classes are unbalanced.
     """
 
     datasets: list[str]
@@ -49,7 +47,6 @@ class NaiveBayesCrossing:
     measure: Measure = "accuracy"
     measure_of: dict[str, Measure] = field(default_factory=dict)
     encoding: Encoding = "paper"
-    besides: dict[str, Encoding] = field(default_factory=dict)
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -61,15 +58,9 @@ class NaiveBayesCrossing:
         cells = []
         for name in self.datasets:
             repetitions = self.repetitions_of.get(name, self.repetitions)
-            for encoding in self._encodings(name):
-                task, labels = make_task(inputs, name, encoding, self.seed), {"encoding": encoding}
-                cells += evaluation_cells(task, self.missing, repetitions, Missingness(), self.seed, labels)
+            task = make_task(inputs, name, self.encoding, self.seed)
+            cells += evaluation_cells(task, self.missing, repetitions, Missingness(), self.seed)
         return cells
-
-    def _encodings(self, name: str) -> list[Encoding]:
-        """Return the encoding of the experiment, and the other one for some data sets."""
-        other = self.besides.get(name, self.encoding)
-        return [self.encoding, *([other] if other != self.encoding else [])]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the crossing points, and both curves for each data set."""
@@ -77,47 +68,34 @@ class NaiveBayesCrossing:
         numbers: list[Number] = []
         for name in self.datasets:
             measure = self.measure_of.get(name, self.measure)
-            for encoding in self._encodings(name):
-                done = successes(rows, dataset=name, encoding=encoding)
-                summary = summarise(done, measure, _BOTH)
-                if summary.empty:
-                    continue
-                kind, theirs = _stored(name, measure)
-                complete = {method: _complete(summary, method) for method in _BOTH}
-                passed, stored = crossing(_pairs(summary)), crossing(_pairs(theirs)) if _pairs(theirs) else None
-                lines.append(
-                    {
-                        "data": name,
-                        "encoding": encoding,
-                        "measure": _MEASURES[measure],
-                        "masks": int(summary["n"].max()),
-                        **{f"{METHODS[method]} complete": value for method, value in complete.items()},
-                        "crossing (%)": passed,
-                        "crossing of stored curves (%)": stored,
-                        "measure stored": _MEASURES.get(kind),
-                    }
-                )
-                claims = _claims(name, complete["nacl"], complete["naive_bayes"], passed)
-                if encoding != self.encoding:
-                    numbers = [_explained(number, name, encoding, claims) for number in numbers]
-                    continue
-                proof = _contradiction(name, stored) if kind == measure else ""
-                for number in numbers_of(name, claims, done):
-                    crosses = number.quantity == "crossing_percent"
-                    numbers.append(replace(number, contradiction=proof if crosses else ""))
-                heading = f"NaCL and naive Bayes: {title_of(rows, name)}"
-                reference = theirs if kind == measure else None
-                figures.append(curves(name, heading, measure, _MEASURES[measure], summary, reference))
+            done = successes(rows, dataset=name)
+            summary = summarise(done, measure, _BOTH)
+            if summary.empty:
+                continue
+            kind, theirs = _stored(name, measure)
+            complete = {method: _complete(summary, method) for method in _BOTH}
+            passed, stored = crossing(_pairs(summary)), crossing(_pairs(theirs)) if _pairs(theirs) else None
+            lines.append(
+                {
+                    "data": name,
+                    "measure": _MEASURES[measure],
+                    "masks": int(summary["n"].max()),
+                    **{f"{METHODS[method]} complete": value for method, value in complete.items()},
+                    "crossing (%)": passed,
+                    "crossing of stored curves (%)": stored,
+                    "measure stored": _MEASURES.get(kind),
+                }
+            )
+            proof = _contradiction(name, stored) if kind == measure else ""
+            claims = _claims(name, complete["nacl"], complete["naive_bayes"], passed)
+            for number in numbers_of(name, claims, done):
+                crosses = number.quantity == "crossing_percent"
+                numbers.append(replace(number, contradiction=proof if crosses else ""))
+            heading = f"NaCL and naive Bayes: {title_of(rows, name)}"
+            reference = theirs if kind == measure else None
+            figures.append(curves(name, heading, measure, _MEASURES[measure], summary, reference))
         title = "Accuracy or weighted F1 with all features, and where naive Bayes passes NaCL"
         return Outcome((Table.of(title, lines, _COLUMNS),), figures, numbers, _NOTES)
-
-
-def _explained(number: Number, name: str, encoding: Encoding, claims: dict[str, float | None]) -> Number:
-    """Add what a number of this data set is with another encoding."""
-    value = claims.get(number.quantity)
-    if number.row != name or value is None:
-        return number
-    return replace(number, explanation=Explanation(_ENCODINGS[encoding], value))
 
 
 def _contradiction(name: str, stored: float | None) -> str:
@@ -150,7 +128,7 @@ _NOTES = (
     "from that of the paper's text. For Adult they stored a micro-averaged F1, which is the accuracy.",
 )
 _COLUMNS = {
-    **dict.fromkeys(["data", "encoding", "measure", "masks"], ""),
+    **dict.fromkeys(["data", "measure", "masks"], ""),
     **dict.fromkeys(["NaCL complete", "naive Bayes complete"], ".4f"),
     **dict.fromkeys(["crossing (%)", "crossing of stored curves (%)"], ".1f"),
     "measure stored": "",

@@ -262,6 +262,8 @@ def test_outperformed_imputations_are_counted() -> None:
     assert number_of(found, "adult 20 %/outperformed").value == 2
     assert all(number.interval is None for number in found.numbers)
     assert found.tables[0].frame["NaCL ±"].isna().all(), "one mask has no interval"
+    (labels,) = [table.frame for table in found.tables if table.name == "labels"]
+    assert labels["label is possible"].tolist() == ["no"], "20 % of 13 features is no whole number"
 
 
 def test_conformity_of_a_geometric_program_is_that_of_its_own_probabilities() -> None:

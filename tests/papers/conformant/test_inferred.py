@@ -243,3 +243,4 @@ def test_numbers_carry_the_inferred_setup() -> None:
     assert tables["fits"]["inferred"].tolist() == ["", "yes", ""]
     assert tables["inferred"]["NaCL"].tolist() == pytest.approx([20])
     assert tables["begin"]["entropy"].tolist() == pytest.approx([40, 50])
+    assert tables["labels"].to_numpy().tolist() == [["splice", 80, 80, 80, "yes"]]

@@ -27,6 +27,7 @@ from trimbench.papers.conformant.tables_4_and_5_texts import (
     BESIDES,
     COLUMNS,
     INFERRED_COLUMNS,
+    LABEL_COLUMNS,
     NOTES,
     NOTES_4,
     NOTES_5,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 # The authors took constants from the complete test rows.
 _AS_RUN_METHODS = {**{f"{fill}@test": title for fill, title in FILLS.items()}, "nacl": "NaCL"}
 _WORDS = "the paper's, with the authors' encoding"
+_SAME_PERCENT = 0.01
 # Runs with all features, under the paper's set-up and under the inferred one.
 _COMPLETE, _COMPLETE_INFERRED = "complete", "complete, inferred"
 
@@ -164,6 +166,7 @@ class Tables4And5:
             Table.of(f"Constants of the training rows, both encodings ({unit})", train, COLUMNS, name="train"),
             Table.of(f"The authors' stored results ({unit})", self._stored(rows), STORED_COLUMNS, name="stored"),
             Table.of("Order of the methods, best first", orders, ORDER_COLUMNS, name="order"),
+            Table.of("What the labels of shares stand for", self._labels(rows), LABEL_COLUMNS, name="labels"),
             Table.of(
                 f"Set-ups inferred from the printed numbers ({unit})",
                 self._inferred_lines(rows),
@@ -188,6 +191,19 @@ class Tables4And5:
         values = means | {"outperformed": float(outperformed(means, self._sign))}
         title = setups[0].title
         return [replace(one, explanation=Explanation(title, values[one.quantity])) for one in found]
+
+    def _labels(self, rows: pd.DataFrame) -> list[dict[str, object]]:
+        """Return the true share of missing features behind each label, and the possible one that is nearest to it."""
+        own = rows[(rows["setup"] == "") & (rows["status"] == "ok")]
+        lines = []
+        for (name, share), group in own.groupby(["dataset", "missing"], sort=False):
+            percent = group.groupby("rounding")["missing_percent"].mean()
+            label = 100 * float(str(share))
+            closest = min((float(value) for value in percent), key=lambda value: abs(value - label))
+            counted = float(percent[AS_RUN_ROUNDING]) if AS_RUN_ROUNDING in percent else None
+            possible = "yes" if abs(closest - label) < _SAME_PERCENT else "no"
+            lines.append(dict(zip(LABEL_COLUMNS, (name, label, counted, closest, possible), strict=True)))
+        return lines
 
     def _inferred_lines(self, rows: pd.DataFrame) -> list[dict[str, object]]:
         return [

@@ -17,6 +17,13 @@ COLUMNS = {
 STORED_COLUMNS = {name: COLUMNS[name] for name in ("data", "label (%)", "missing (%)", *METHODS.values())}
 INFERRED_COLUMNS = {"data": "", "set-up": "", "label (%)": ".0f", **dict.fromkeys(METHODS.values(), ".1f")}
 BEGIN_COLUMNS = {"data": "", "set-up": "", **dict.fromkeys(["entropy", "Min", "Mean", "Median", "NaCL"], ".1f")}
+LABEL_COLUMNS = {
+    "data": "",
+    "label (%)": ".0f",
+    "as the authors count (%)": ".1f",
+    "nearest that we hide (%)": ".1f",
+    "label is possible": "",
+}
 ORDER_COLUMNS = ("data", "label (%)", "printed", "ours", "pairs in the printed order")
 NOTES = (
     "'label' is the share that the paper prints, 'missing' the true one: whole features go missing, and the authors "

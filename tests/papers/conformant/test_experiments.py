@@ -215,6 +215,7 @@ def test_em_and_mice_are_compared_with_the_text() -> None:
 )
 def test_weighted_f1_where_classes_are_unbalanced(dataset: str, claims: dict[str, float]) -> None:
     common = {"dataset": dataset, "title": dataset, "status": "ok", "missing": 0.0, "missing_percent": 0.0}
+    common |= {"encoding": "paper"}
     both = {"nacl/accuracy": 0.9, "naive_bayes/accuracy": 0.8, "nacl/f1_weighted": 0.7, "naive_bayes/f1_weighted": 0.65}
     experiment = NaiveBayesCrossing(datasets=[dataset], missing=[0.0], measure_of={dataset: "f1_weighted"})
     found = experiment.outcome(pd.DataFrame([common | both | {"job": "one"}]))
@@ -244,7 +245,15 @@ def test_table_2_says_which_data_sets_are_balanced(dataset: str, claim: str) -> 
 
 
 def test_outperformed_imputations_are_counted() -> None:
-    common = {"dataset": "adult", "status": "ok", "encoding": "authors", "rounding": "fifths", "as_run": True}
+    common = {
+        "dataset": "adult",
+        "status": "ok",
+        "encoding": "authors",
+        "rounding": "fifths",
+        "as_run": True,
+        "setup": "",
+    }
+    common |= {"repetition": 0}
     values = {"nacl": 0.7, "min@test": 0.6, "max@test": 0.8, "mean@test": 0.65, "median@test": 0.7}
     common |= {"missing": 0.2, "missing_percent": 15.4, "job": "one"}
     row = {**common, **{f"{k}/f1_weighted": v for k, v in values.items()}}
@@ -253,6 +262,8 @@ def test_outperformed_imputations_are_counted() -> None:
     assert number_of(found, "adult 20 %/outperformed").value == 2
     assert all(number.interval is None for number in found.numbers)
     assert found.tables[0].frame["NaCL ±"].isna().all(), "one mask has no interval"
+    (labels,) = [table.frame for table in found.tables if table.name == "labels"]
+    assert labels["label is possible"].tolist() == ["no"], "20 % of 13 features is no whole number"
 
 
 def test_conformity_of_a_geometric_program_is_that_of_its_own_probabilities() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import PositiveInt
@@ -19,6 +19,7 @@ from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.numbers import Number, numbers_of
 from trimbench.papers.study.outcome import Outcome, successes
+from trimbench.papers.study.reported import printed_numbers
 from trimbench.papers.study.tables import Table
 from trimbench.papers.validation import settings
 
@@ -84,7 +85,10 @@ class Figure3:
             stored = stored_curves(name, measure)
             found = list(_distances(name, measure, done, stored))
             distances += found
-            numbers += numbers_of(f"{name} {measure}", _claims(measure, summary, found), done)
+            numbers += [
+                replace(number, contradiction=stored_contradiction(name, measure, number.quantity, stored))
+                for number in numbers_of(f"{name} {measure}", _claims(measure, summary, found), done)
+            ]
             figures.append(_figure(stem, measure, title_of(rows, name), summary, stored))
         lines = [dict(zip(_COLUMNS, distance, strict=True)) for distance in distances]
         main = Table.of("Largest distance to the authors' stored curves, over all fractions", lines, _COLUMNS)
@@ -148,6 +152,27 @@ def _dismissed(summary: pd.DataFrame) -> float | None:
     if table.empty or "max" not in table:
         return None
     return float((table["max"] / table[_PRINTED["cross_entropy"]].max(axis=1)).max())
+
+
+def stored_contradiction(name: str, measure: str, quantity: str, stored: pd.DataFrame) -> str:
+    """Return the proof that the authors' own stored curves contradict a claim; empty where they do not."""
+    found = {
+        "outperformed": lambda: _outperformed(measure, stored),
+        "max by worst of the rest": lambda: _dismissed(stored),
+    }
+    claim = printed_numbers("conformant/figure3").get((f"{name} {measure}", quantity))
+    value = found[quantity]() if quantity in found and claim is not None and len(stored) else None
+    if value is None or claim is None or value >= claim.value:
+        return ""
+    if quantity == "outperformed":
+        return (
+            f"In the curves that the authors stored, too, NaCL outperforms only {value:.0f} of the {claim.value:.0f} "
+            "imputations at one share of missing pixels or more."
+        )
+    return (
+        "In the curves that the authors stored, too, the cross entropy of max imputation is at most "
+        f"{value:.1f} times that of the worst of the rest, not orders of magnitude."
+    )
 
 
 def _distances(name: str, measure: str, done: pd.DataFrame, stored: pd.DataFrame) -> Iterator[_Distance]:

@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import field
+from collections.abc import Mapping
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import PositiveInt
 
 from trimbench.papers.conformant.evaluation import check_missing, evaluation_cells
+from trimbench.papers.conformant.inferred import AS_RUN_ROUNDING, FIT_COLUMNS, Setup, how_well, means_of
 from trimbench.papers.conformant.mask_means import summarise
+from trimbench.papers.conformant.printed_tables import (
+    FILLS,
+    METHODS,
+    contradiction,
+    extrapolated,
+    outperformed,
+    printed,
+    row_of,
+)
 from trimbench.papers.conformant.protocol import Encoding, make_task
 from trimbench.papers.conformant.stored_curves import interpolated, stored_curves
+from trimbench.papers.conformant.tables_4_and_5_texts import (
+    BEGIN_COLUMNS,
+    BESIDES,
+    COLUMNS,
+    INFERRED_COLUMNS,
+    LABEL_COLUMNS,
+    NOTES,
+    NOTES_4,
+    NOTES_5,
+    ORDER_COLUMNS,
+    STORED_COLUMNS,
+)
 from trimbench.papers.data.missingness import Missingness, Rounding
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import Number, numbers_of
+from trimbench.papers.study.numbers import Explanation, Number, numbers_of
 from trimbench.papers.study.outcome import Outcome, successes
-from trimbench.papers.study.reported import printed_numbers
 from trimbench.papers.study.tables import Table
 from trimbench.papers.validation import settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_FILLS = {"min": "Min", "max": "Max", "mean": "Mean", "median": "Median"}
-_METHODS = {**_FILLS, "nacl": "NaCL"}
 # The authors took constants from the complete test rows.
-_AS_RUN_METHODS = {**{f"{fill}@test": title for fill, title in _FILLS.items()}, "nacl": "NaCL"}
-_BESIDES = {"nacl_groups": "NaCL, categorical", "naive_bayes": "naive Bayes"}
-# How the authors count: in steps of a fifth of the features, rounded down.
-_AS_RUN: Rounding = "fifths"
+_AS_RUN_METHODS = {**{f"{fill}@test": title for fill, title in FILLS.items()}, "nacl": "NaCL"}
+_WORDS = "the paper's, with the authors' encoding"
+_SAME_PERCENT = 0.01
+# Runs with all features, under the paper's set-up and under the inferred one.
+_COMPLETE, _COMPLETE_INFERRED = "complete", "complete, inferred"
 
 
 @settings
@@ -39,6 +59,9 @@ class Tables4And5:
 
     Shares are the paper's labels; the roundings are ``fifths``, as the authors count, and ``nearest``, which comes
     closer to the label. Encodings that are the same for a data set are computed once.
+
+    `inferred` has set-ups by data set: the first is the one that was inferred from the printed numbers, the others are
+    its neighbours, which show how sure that is. Neighbours are run on at most `neighbour_repetitions` masks.
     """
 
     measure: Literal["cross_entropy", "f1_weighted"]
@@ -47,14 +70,18 @@ class Tables4And5:
     repetitions: PositiveInt = 3
     repetitions_of: dict[str, PositiveInt] = field(default_factory=dict)
     encodings: list[Encoding] = field(default_factory=lambda: ["paper", "authors"])
-    roundings: list[Rounding] = field(default_factory=lambda: [_AS_RUN, "nearest"])
+    roundings: list[Rounding] = field(default_factory=lambda: [AS_RUN_ROUNDING, "nearest"])
+    inferred: dict[str, list[Setup]] = field(default_factory=dict)
+    neighbour_repetitions: PositiveInt = 3
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_axis("datasets", self.datasets)
         check_axis("encodings", self.encodings)
         check_axis("roundings", self.roundings)
-        for rounding in self.roundings:
+        for setups in self.inferred.values():
+            check_axis("titles of inferred", [setup.title for setup in setups])
+        for rounding in (*self.roundings, *([AS_RUN_ROUNDING] if self.inferred else [])):
             check_missing(self.missing, Missingness(rounding=rounding))
 
     @property
@@ -62,32 +89,54 @@ class Tables4And5:
         return 4 if self.measure == "cross_entropy" else 5
 
     @property
+    def _experiment(self) -> str:
+        return f"conformant/table{self._number}"
+
+    @property
     def _sign(self) -> int:
         """1 where a low value is good, as a cross entropy, else -1."""
         return 1 if self.measure == "cross_entropy" else -1
 
     def cells(self, inputs: Inputs) -> list[Cell]:
-        """Return one job for each data set, encoding, way of rounding, share and repetition."""
+        """Return one job for each data set, set-up, share and repetition."""
         cells = []
         for name in self.datasets:
+            cells += self._cells_in_words(inputs, name)
             repetitions = self.repetitions_of.get(name, self.repetitions)
-            seen = []
-            for encoding in self.encodings:
-                task = make_task(inputs, name, encoding, self.seed)
-                own = task.protocol.encoding(encoding)
-                if own in seen:
-                    continue
-                seen.append(own)
-                is_theirs = own == task.protocol.encoding("authors")
-                for rounding in self.roundings:
-                    as_run = is_theirs and rounding == _AS_RUN
-                    labels = {"encoding": encoding, "rounding": rounding, "as_run": as_run}
-                    missingness = Missingness(rounding=rounding)
-                    cells += evaluation_cells(task, self.missing, repetitions, missingness, self.seed, labels)
+            for place, setup in enumerate(self.inferred.get(name, [])):
+                masks = min(repetitions, self.neighbour_repetitions) if place else repetitions
+                cells += setup.cells(inputs, name, self.missing, masks, self.seed)
+            if self.measure == "cross_entropy":
+                cells += self._complete_cells(inputs, name)
+        return cells
+
+    def _cells_in_words(self, inputs: Inputs, name: str) -> list[Cell]:
+        """Return the jobs of the paper's own set-up, with each encoding and way of rounding."""
+        repetitions = self.repetitions_of.get(name, self.repetitions)
+        cells, seen = [], []
+        for encoding in self.encodings:
+            task = make_task(inputs, name, encoding, self.seed)
+            own = task.protocol.encoding(encoding)
+            if own in seen:
+                continue
+            seen.append(own)
+            is_theirs = own == task.protocol.encoding("authors")
+            for rounding in self.roundings:
+                as_run = is_theirs and rounding == AS_RUN_ROUNDING
+                labels = {"encoding": encoding, "rounding": rounding, "as_run": as_run, "setup": ""}
+                missingness = Missingness(rounding=rounding)
+                cells += evaluation_cells(task, self.missing, repetitions, missingness, self.seed, labels)
+        return cells
+
+    def _complete_cells(self, inputs: Inputs, name: str) -> list[Cell]:
+        """Return the jobs that show the entropy with all features, where the curves of all methods begin."""
+        cells = Setup(title=_COMPLETE).cells(inputs, name, [0.0], 1, self.seed)
+        for first in self.inferred.get(name, [])[:1]:
+            cells += replace(first, title=_COMPLETE_INFERRED).cells(inputs, name, [0.0], 1, self.seed)
         return cells
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
-        """Return the table as the authors ran it, the other ways to run it, and the order of the methods."""
+        """Return the table as the authors ran it, the other ways to run it, and how inferred set-ups fit."""
         import pandas as pd
 
         as_run: list[dict[str, object]] = []
@@ -95,31 +144,110 @@ class Tables4And5:
         orders: list[dict[str, object]] = []
         numbers: list[Number] = []
         for name in self.datasets:
-            for encoding in rows.loc[rows["dataset"] == name, "encoding"].unique():
+            own = rows[(rows["dataset"] == name) & (rows["setup"] == "")]
+            for encoding in own["encoding"].unique():
                 for rounding in self.roundings:
-                    done = successes(rows, dataset=name, encoding=encoding, rounding=rounding)
-                    otherwise += self._lines(name, encoding, done, _FILLS)
-                done = successes(rows, dataset=name, encoding=encoding, as_run=True)
+                    done = successes(own, encoding=encoding, rounding=rounding)
+                    otherwise += self._lines(name, encoding, done, FILLS)
+                done = successes(own, encoding=encoding, as_run=True)
                 as_run += self._lines(name, encoding, done, _AS_RUN_METHODS)
-                for share, means in self._means(done):
-                    row = _row(name, share)
-                    numbers += numbers_of(row, means | self._outperformed(means), successes(done, missing=share))
+                for share, means in means_of(done, self.measure, _AS_RUN_METHODS):
+                    row = row_of(name, share)
+                    values = means | {"outperformed": float(outperformed(means, self._sign))}
+                    found = numbers_of(row, values, successes(done, missing=share))
+                    numbers += self._accounted(found, rows, name, share)
                     orders.append({"data": name, "label (%)": round(100 * share), **self._order(row, means)})
         # Where the ways of rounding agree, their lines do.
         train = pd.DataFrame(otherwise).drop_duplicates().to_dict("records")
         unit = "cross entropy, 100 nats" if self.measure == "cross_entropy" else "weighted F1, %"
         title = f"Table {self._number} as the authors ran it ({unit}): means over random masks"
-        tables = (
-            Table.of(title, as_run, _COLUMNS),
-            Table.of(f"Constants of the training rows, both encodings ({unit})", train, _COLUMNS, name="train"),
-            Table.of(f"The authors' stored results ({unit})", self._stored(rows), _STORED_COLUMNS, name="stored"),
-            Table.of("Order of the methods, best first", orders, _ORDER_COLUMNS, name="order"),
-        )
-        return Outcome(tables, (), numbers, _NOTES)
+        tables = [
+            Table.of(title, as_run, COLUMNS),
+            Table.of(f"Constants of the training rows, both encodings ({unit})", train, COLUMNS, name="train"),
+            Table.of(f"The authors' stored results ({unit})", self._stored(rows), STORED_COLUMNS, name="stored"),
+            Table.of("Order of the methods, best first", orders, ORDER_COLUMNS, name="order"),
+            Table.of("What the labels of shares stand for", self._labels(rows), LABEL_COLUMNS, name="labels"),
+            Table.of(
+                f"Set-ups inferred from the printed numbers ({unit})",
+                self._inferred_lines(rows),
+                INFERRED_COLUMNS,
+                name="inferred",
+            ),
+            Table.of("How well other set-ups fit the printed numbers", self._fits(rows), FIT_COLUMNS, name="fits"),
+        ]
+        if self.measure == "cross_entropy":
+            begins = "Entropy with all features, and where the printed columns begin (100 nats)"
+            tables.append(Table.of(begins, self._beginnings(rows), BEGIN_COLUMNS, name="begin"))
+        return Outcome(tables, (), numbers, (*NOTES, *(NOTES_4 if self._number == 4 else NOTES_5)))
+
+    def _accounted(self, found: list[Number], rows: pd.DataFrame, name: str, share: float) -> list[Number]:
+        """Add what accounts for differences from the printed numbers of a row."""
+        proof = contradiction(self._number, row_of(name, share), self._sign)
+        found = [replace(one, contradiction=proof if one.quantity == "outperformed" else "") for one in found]
+        setups = self.inferred.get(name, [])
+        means = setups[0].means(rows, name, self.measure).get(share) if setups else None
+        if means is None:
+            return found
+        values = means | {"outperformed": float(outperformed(means, self._sign))}
+        title = setups[0].title
+        return [replace(one, explanation=Explanation(title, values[one.quantity])) for one in found]
+
+    def _labels(self, rows: pd.DataFrame) -> list[dict[str, object]]:
+        """Return the true share of missing features behind each label, and the possible one that is nearest to it."""
+        own = rows[(rows["setup"] == "") & (rows["status"] == "ok")]
+        lines = []
+        for (name, share), group in own.groupby(["dataset", "missing"], sort=False):
+            percent = group.groupby("rounding")["missing_percent"].mean()
+            label = 100 * float(str(share))
+            closest = min((float(value) for value in percent), key=lambda value: abs(value - label))
+            counted = float(percent[AS_RUN_ROUNDING]) if AS_RUN_ROUNDING in percent else None
+            possible = "yes" if abs(closest - label) < _SAME_PERCENT else "no"
+            lines.append(dict(zip(LABEL_COLUMNS, (name, label, counted, closest, possible), strict=True)))
+        return lines
+
+    def _inferred_lines(self, rows: pd.DataFrame) -> list[dict[str, object]]:
+        return [
+            {"data": name, "set-up": setups[0].title, "label (%)": 100 * share, **means}
+            for name, setups in self._setups()
+            if setups
+            for share, means in setups[0].means(rows, name, self.measure).items()
+        ]
+
+    def _fits(self, rows: pd.DataFrame) -> list[dict[str, object]]:
+        """Return a line for the paper's own set-up, the inferred one and each of its neighbours."""
+        lines = []
+        for name, setups in self._setups():
+            done = successes(rows, dataset=name, as_run=True)
+            in_words = dict(means_of(done, self.measure, _AS_RUN_METHODS))
+            every = [(_WORDS, "", done, in_words)]
+            for place, setup in enumerate(setups):
+                own = successes(rows, dataset=name, setup=setup.title)
+                means = setup.means(rows, name, self.measure)
+                every.append((setup.title, "" if place else "yes", own, means))
+            for title, mark, own, means in every:
+                if fit := how_well(self._experiment, name, means):
+                    masks = int(own["repetition"].nunique())
+                    lines.append({"data": name, "set-up": title, "inferred": mark, "masks": masks, **fit})
+        return lines
+
+    def _beginnings(self, rows: pd.DataFrame) -> list[dict[str, object]]:
+        lines = []
+        for name in self.datasets:
+            begin = extrapolated(self._number, name)
+            titles = [_WORDS, *(setup.title for setup in self.inferred.get(name, [])[:1])]
+            for key, title in zip((_COMPLETE, _COMPLETE_INFERRED), titles, strict=False):
+                done = successes(rows, dataset=name, setup=key)
+                if begin and len(done):
+                    entropy = 100 * float(done["nacl/cross_entropy"].iloc[0])
+                    lines.append({"data": name, "set-up": title, "entropy": entropy, **begin})
+        return lines
+
+    def _setups(self) -> list[tuple[str, list[Setup]]]:
+        return [(name, self.inferred.get(name, [])) for name in self.datasets]
 
     def _lines(self, name: str, encoding: str, done: pd.DataFrame, methods: dict[str, str]) -> list[dict[str, object]]:
         """Return the means of each share; `methods` are the titles of methods by their keys in the results."""
-        titles = {**methods, "nacl": "NaCL", **_BESIDES}
+        titles = {**methods, "nacl": "NaCL", **BESIDES}
         lines = []
         for fraction, group in summarise(done, self.measure, titles).groupby("missing"):
             own = group[group["method"] == "nacl"].iloc[0]
@@ -134,28 +262,18 @@ class Tables4And5:
             lines.append(line | {titles[m]: 100 * v for m, v in zip(group["method"], group["mean"], strict=True)})
         return lines
 
-    def _means(self, done: pd.DataFrame) -> Iterator[tuple[float, dict[str, float]]]:
-        """Give the means of the methods at each share, with constants as in the authors' runs."""
-        for fraction, group in summarise(done, self.measure, _AS_RUN_METHODS).groupby("missing"):
-            titles = group["method"].map(_AS_RUN_METHODS)
-            yield float(str(fraction)), dict(zip(titles, 100 * group["mean"], strict=True))
-
-    def _outperformed(self, means: Mapping[str, float]) -> dict[str, float]:
-        ours = self._sign * means["NaCL"]
-        return {"outperformed": float(sum(self._sign * mean > ours for mean in means.values()))}
-
     def _stored(self, rows: pd.DataFrame) -> list[dict[str, object]]:
         lines = []
         for name in self.datasets:
             curves = stored_curves(name, self.measure)
-            for fraction, group in successes(rows, dataset=name, rounding=_AS_RUN).groupby("missing"):
+            for fraction, group in successes(rows, dataset=name, setup="", rounding=AS_RUN_ROUNDING).groupby("missing"):
                 percent = float(group["missing_percent"].mean())
                 line: dict[str, object] = {
                     "data": name,
                     "label (%)": 100 * float(str(fraction)),
                     "missing (%)": percent,
                 }
-                for method, title in _METHODS.items():
+                for method, title in METHODS.items():
                     value = interpolated(curves[curves["method"] == method], percent)
                     line[title] = 100 * value if value is not None else None
                 lines.append(line)
@@ -163,8 +281,8 @@ class Tables4And5:
 
     def _order(self, row: str, means: Mapping[str, float]) -> dict[str, object]:
         """Return the order of the methods in a row, and how many pairs of them are in the printed order."""
-        printed = _printed(f"conformant/table{self._number}").get(row, {})
-        theirs, ours = ({method: self._sign * value for method, value in of.items()} for of in (printed, means))
+        reported = printed(self._experiment).get(row, {})
+        theirs, ours = ({method: self._sign * value for method, value in of.items()} for of in (reported, means))
         pairs = [(a, b) for a in theirs for b in theirs if theirs[a] < theirs[b]]
         kept = sum(ours[a] < ours[b] for a, b in pairs)
         return {
@@ -172,46 +290,3 @@ class Tables4And5:
             "ours": ", ".join(sorted(ours, key=ours.__getitem__)),
             "pairs in the printed order": f"{kept} of {len(pairs)}",
         }
-
-
-def _row(name: str, fraction: float) -> str:
-    """Return the row of the printed table for a data set and a share."""
-    return f"{name} {round(100 * fraction)} %"
-
-
-def _printed(experiment: str) -> dict[str, dict[str, float]]:
-    """Return the printed numbers of a table, by row and method."""
-    found: dict[str, dict[str, float]] = {}
-    for (row, quantity), one in printed_numbers(experiment).items():
-        if quantity in _METHODS.values():
-            found.setdefault(row, {})[quantity] = one.value
-    return found
-
-
-_COLUMNS = {
-    **dict.fromkeys(["data", "encoding"], ""),
-    "label (%)": ".0f",
-    "missing (%)": ".1f",
-    "masks": "",
-    **dict.fromkeys(_METHODS.values(), ".1f"),
-    "NaCL ±": ".2f",
-    **dict.fromkeys(_BESIDES.values(), ".1f"),
-}
-_STORED_COLUMNS = {name: _COLUMNS[name] for name in ("data", "label (%)", "missing (%)", *_METHODS.values())}
-_ORDER_COLUMNS = ("data", "label (%)", "printed", "ours", "pairs in the printed order")
-_NOTES = (
-    "'label' is the share that the paper prints, 'missing' the true one: whole features go missing, and the authors "
-    "count in steps of a fifth, rounded down, so that 20 % of Adult's 13 features are 2 (15.4 %), and 80 % are 8 "
-    "(61.5 %). The second table also has the number of features that is nearest to the label.",
-    "The first table, which is held against the printed numbers, has the encoding of the authors' code, and constants "
-    "for imputation from the complete test rows, as there. The second has constants of the training rows, and also the "
-    "encoding of the paper's text (numbers cut at the mean plus 0.05 standard deviations). NaCL takes nothing from the "
-    "test rows.",
-    "'NaCL ±' is half the 95 % confidence interval over the masks; one mask has none. 'NaCL, categorical' has one "
-    "variable for the columns of a one-hot feature, which the paper takes for independent.",
-    "The authors' thresholds for numbers are not published: those of Adult are read off their encoded test rows, and "
-    "CovType has six bins with equally many rows. Their splits of Adult and CovType are not published either; that of "
-    "Splice is theirs.",
-    "The authors' code masks columns of CovType in steps of 10 where a feature has 6 columns, and so hides other "
-    "columns than it means to. This fault is not repeated here.",
-)

@@ -1,0 +1,246 @@
+"""Set-ups inferred from printed numbers, the fit of 2019, and what the printed tables say by themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+from trimbench.papers.configuration import configuration_folder
+from trimbench.papers.conformant.classifier import distinct_rows
+from trimbench.papers.conformant.encoded_rows import encoded_rows, rows_at_hand
+from trimbench.papers.conformant.figure3 import stored_contradiction
+from trimbench.papers.conformant.inferred import Setup, how_well, means_of
+from trimbench.papers.conformant.lbfgs import fit_lbfgs
+from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing
+from trimbench.papers.conformant.printed_tables import (
+    METHODS,
+    contradiction,
+    extrapolated,
+    outperformed,
+    printed,
+)
+from trimbench.papers.conformant.protocol import make_task
+from trimbench.papers.conformant.stored_curves import stored_curves
+from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.numbers import Explanation
+from trimbench.papers.study.reported import printed_numbers
+from trimbench.papers.validation import ConfigurationError, validated
+
+from ..command_line import PROJECT
+
+SHARES = (0.2, 0.4, 0.6, 0.8)
+
+
+def some_rows(n_classes: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Rows of which the first columns add up to one, and labels that depend on them."""
+    rng = np.random.default_rng(seed)
+    rows = np.hstack(
+        [np.eye(4, dtype=np.uint8)[rng.integers(0, 4, 600)], rng.integers(0, 2, (600, 3)).astype(np.uint8)]
+    )
+    scores = rows @ rng.normal(size=(7, n_classes)) + rng.gumbel(size=(600, n_classes))
+    return rows, scores.argmax(axis=1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("inverse_penalty", [0.1, 1.0])
+def test_the_fit_of_2019_comes_close_to_the_optimum(n_classes: int, inverse_penalty: float) -> None:
+    rows, labels = some_rows(n_classes, seed=n_classes)
+    places, counts = distinct_rows(rows, labels)
+    weights, biases, iterations = fit_lbfgs(
+        rows[places], labels[places], counts, n_classes, inverse_penalty, max_iterations=1000
+    )
+    assert 0 < iterations < 1000
+    optimum = LogisticRegression(C=inverse_penalty, solver="newton-cg", tol=1e-8).fit(rows, labels)
+    scores = rows @ weights + biases
+    ours = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(ours, optimum.predict_proba(rows), atol=2e-3)
+    if n_classes == 2:
+        assert not weights[:, 0].any()
+        assert biases[0] == 0
+
+
+def test_the_fit_of_2019_stops_where_it_is_told_to() -> None:
+    rows, labels = some_rows(3, seed=0)
+    *_, iterations = fit_lbfgs(rows, labels, np.ones(len(rows), dtype=np.intp), 3, 1.0, max_iterations=4)
+    assert iterations == 4
+
+
+def test_the_printed_tables_contradict_the_text_where_they_do() -> None:
+    assert contradiction(4, "splice 20 %", 1) == ""
+    assert "prints 94.0 for NaCL and Mean 92.3, Median 92.0 (splice 80 %)" in contradiction(4, "splice 80 %", 1)
+    assert contradiction(5, "adult 80 %", -1) == "", "the text names this exception"
+    assert contradiction(4, "digits 20 %", 1) == ""
+    for number, sign in ((4, 1), (5, -1)):
+        for row, values in printed(f"conformant/table{number}").items():
+            claimed = printed_numbers(f"conformant/table{number}")[row, "outperformed"].value
+            assert bool(contradiction(number, row, sign)) == (outperformed(values, sign) < claimed)
+
+
+def test_printed_columns_begin_at_one_entropy() -> None:
+    """With nothing missing all methods are the classifier: columns of one set-up must begin at the same number."""
+    assert extrapolated(4, "digits") == {}
+    for name in ("adult", "splice", "covtype"):
+        begin = extrapolated(4, name)
+        assert np.ptp(list(begin.values())) < 1, name
+    assert extrapolated(4, "adult")["NaCL"] == pytest.approx(4 * 33.6 - 6 * 37.0 + 4 * 41.2 - 46.6)
+
+
+def test_errors_of_the_printed_numbers_themselves_are_none() -> None:
+    reported = printed("conformant/table4")
+    means = {share: dict(reported[f"adult {round(100 * share)} %"]) for share in SHARES}
+    fit = how_well("conformant/table4", "adult", means)
+    assert (fit["mean error"], fit["within 2 %"], fit["largest error (%)"]) == (0, "20 of 20", 0)
+    means[0.2]["Min"] *= 1.05
+    fit = how_well("conformant/table4", "adult", means)
+    assert fit["within 2 %"] == "19 of 20"
+    assert fit["largest error (%)"] == pytest.approx(5)
+    assert how_well("conformant/table4", "digits", means) == {}
+
+
+def test_means_of_a_setup_leave_out_complete_rows() -> None:
+    rows = pd.DataFrame(
+        {"missing": [0.0, 0.2, 0.2], "missing_percent": [0.0, 15.4, 15.4], "nacl/accuracy": [1, 0.5, 0.7]}
+    )
+    assert dict(means_of(rows, "accuracy", {"nacl": "NaCL"})) == {0.2: {"NaCL": pytest.approx(60)}}
+
+
+def test_the_median_of_a_setup() -> None:
+    assert set(Setup(title="a").methods.values()) == set(METHODS.values())
+    assert "median@test" in Setup(title="a").methods
+    assert Setup(title="a", median_of="train").methods["median"] == "Median"
+    assert set(Setup(title="a", median_of="train").methods.values()) == set(METHODS.values())
+
+
+@pytest.mark.parametrize("number", [4, 5])
+def test_declared_setups_differ_from_their_neighbours(number: int) -> None:
+    path = configuration_folder() / f"experiment/conformant/table{number}.yaml"
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for name, setups in content["inferred"].items():
+        found = [validated(Setup, setup, "inferred") for setup in setups]
+        alike = [{**dataclasses.asdict(setup), "title": ""} for setup in found]
+        assert all(alike.count(one) == 1 for one in alike), name
+        inputs = Inputs(PROJECT, Cache.from_environment(offline=True))
+        for setup in found:
+            assert len(setup.cells(inputs, name, SHARES, 2, 0)) == 8
+
+
+def test_titles_of_setups_must_differ() -> None:
+    with pytest.raises(ConfigurationError, match="titles of inferred"):
+        validated(
+            Tables4And5,
+            {
+                "measure": "cross_entropy",
+                "datasets": ["adult"],
+                "missing": [0.2],
+                "inferred": {"adult": [{"title": "a"}, {"title": "a"}]},
+            },
+            "table4",
+        )
+
+
+def test_a_change_of_a_protocol_must_be_one_of_its_entries() -> None:
+    inputs = Inputs(PROJECT, Cache.from_environment(offline=True))
+    assert make_task(inputs, "splice", "authors", 0, inverse_penalty=2.0).protocol.inverse_penalty == 2.0
+    with pytest.raises(ConfigurationError, match="solver"):
+        make_task(inputs, "splice", "authors", 0, solver="saga")
+
+
+def test_the_stored_curves_contradict_claims_where_they_do() -> None:
+    accuracy, entropy = (stored_curves("mnist", measure) for measure in ("accuracy", "cross_entropy"))
+    assert "only 2 of the 4" in stored_contradiction("mnist", "accuracy", "outperformed", accuracy)
+    assert stored_contradiction("mnist", "cross_entropy", "outperformed", entropy) == ""
+    assert stored_contradiction("mnist", "cross_entropy", "max by worst of the rest", entropy) == ""
+    assert stored_contradiction("mnist", "accuracy", "NaCL", accuracy) == ""
+    assert stored_contradiction("digits", "accuracy", "outperformed", accuracy) == ""
+    fashion = stored_curves("fashion", "cross_entropy")
+    proof = stored_contradiction("fashion", "cross_entropy", "max by worst of the rest", fashion)
+    assert re.search(r"at most 5\.3 times", proof)
+
+
+def test_adult_has_the_authors_test_rows(
+    given_folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = given_folder / "files/nacl/adult_income/test-adult-samples.txt.gz"
+    if not path.is_file():
+        pytest.skip("TRIMBENCH_CACHE does not hold files/nacl/adult_income")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "conformant"))
+    task = make_task(Inputs(PROJECT, Cache.from_environment(offline=True)), "adult", "authors", 0)
+    if rows_at_hand(task) is None:
+        pytest.skip("TRIMBENCH_CACHE does not hold adult")
+    rows = encoded_rows(task)
+    with gzip.open(path, "rt") as stream:
+        theirs = np.loadtxt(stream, delimiter=",")[1:]
+    # Their columns of a feature are in another order: columns are matched by how often they are one.
+    for columns in rows.columns:
+        ours, authors = (np.sort(part[:, list(columns)].sum(axis=0)) for part in (rows.test, theirs))
+        assert np.abs(ours - authors).max() <= 20, "46 of 9768 rows are matched with the nearest one"
+    protocol = dataclasses.replace(task.protocol, test_rows_sha256="0")
+    with pytest.raises(ConfigurationError, match=r"test_rows_sha256 must be that of adult_test_rows\.csv"):
+        encoded_rows(dataclasses.replace(task, protocol=protocol))
+
+
+def rows_of_naive_bayes(name: str, encoding: str, measure: str, lasts_to: float) -> list[dict[str, object]]:
+    """Two curves that cross at half of a share."""
+    common = {"dataset": name, "title": name, "status": "ok", "encoding": encoding}
+    return [
+        {
+            **common,
+            "job": f"{encoding} {percent}",
+            "missing": percent / 100,
+            "missing_percent": percent,
+            f"nacl/{measure}": ours,
+            f"naive_bayes/{measure}": 0.5,
+        }
+        for percent, ours in ((0.0, 0.75), (lasts_to, 0.25))
+    ]
+
+
+def test_stored_curves_that_cross_early_contradict_the_paper() -> None:
+    experiment = NaiveBayesCrossing(datasets=["fashion"], missing=[0.0, 0.5])
+    found = experiment.outcome(pd.DataFrame(rows_of_naive_bayes("fashion", "paper", "accuracy", 50)))
+    (crossing,) = [number for number in found.numbers if number.quantity == "crossing_percent"]
+    assert crossing.contradiction.endswith("naive Bayes passes NaCL before 40 %, at 37.9 % missing.")
+    assert crossing.explanation is None
+
+
+def test_numbers_carry_the_inferred_setup() -> None:
+    common: dict[str, object] = {"dataset": "splice", "status": "ok", "encoding": "paper", "rounding": "fifths"}
+    common |= {"missing": 0.8, "missing_percent": 80.0, "repetition": 0}
+    keys = ("nacl", "min@test", "max@test", "mean@test", "median@test", "median")
+    rows = [
+        {**common, "as_run": place == 0, "setup": setup, "job": f"job {place}"}
+        | {f"{key}/cross_entropy": (place + 1) * 0.1 for key in keys}
+        for place, setup in enumerate(("", "first", "second", "complete", "complete, inferred"))
+    ]
+    setups = [Setup(title="first", median_of="train"), Setup(title="second")]
+    experiment = Tables4And5(
+        measure="cross_entropy", datasets=["splice"], missing=[0.8], repetitions=1, inferred={"splice": setups}
+    )
+    found = experiment.outcome(pd.DataFrame(rows))
+    by_quantity = {number.quantity: number for number in found.numbers}
+    assert set(by_quantity) == {*METHODS.values(), "outperformed"}
+    for method in METHODS.values():
+        assert by_quantity[method].value == pytest.approx(10)
+        explanation = by_quantity[method].explanation
+        assert explanation is not None
+        assert explanation.setup == "first"
+        assert explanation.value == pytest.approx(20)
+        assert by_quantity[method].contradiction == ""
+    assert by_quantity["outperformed"].explanation == Explanation("first", 0.0)
+    assert "Table 4 itself prints" in by_quantity["outperformed"].contradiction
+    tables = {table.name: table.frame for table in found.tables}
+    assert tables["fits"]["inferred"].tolist() == ["", "yes", ""]
+    assert tables["inferred"]["NaCL"].tolist() == pytest.approx([20])
+    assert tables["begin"]["entropy"].tolist() == pytest.approx([40, 50])
+    assert tables["labels"].to_numpy().tolist() == [["splice", 80, 80, 80, "yes"]]

@@ -25,6 +25,7 @@ from trimbench.papers.conformant.printed_tables import (
     METHODS,
     contradiction,
     extrapolated,
+    label_contradiction,
     outperformed,
     printed,
 )
@@ -85,6 +86,18 @@ def test_the_printed_tables_contradict_the_text_where_they_do() -> None:
         for row, values in printed(f"conformant/table{number}").items():
             claimed = printed_numbers(f"conformant/table{number}")[row, "outperformed"].value
             assert bool(contradiction(number, row, sign)) == (outperformed(values, sign) < claimed)
+
+
+def test_labels_are_contradicted_where_no_number_of_features_has_their_share() -> None:
+    assert label_contradiction(20, 20.0, 20.0) == ""
+    assert label_contradiction(20, 100 / 6, 20.0) == "", "possible, though not what the authors hide"
+    assert "it is 15.4 % as the authors count, and 23.1 % at the nearest" in label_contradiction(20, 15.3846, 23.0769)
+
+
+@pytest.mark.parametrize("title", ["", "complete", "complete, inferred"])
+def test_a_set_up_has_a_title_of_its_own(title: str) -> None:
+    with pytest.raises(ValueError, match=r"inferred\.adult: title must say what the set-up is, got"):
+        Tables4And5("cross_entropy", ["adult"], [0.2], inferred={"adult": [Setup(title)]})
 
 
 def test_printed_columns_begin_at_one_entropy() -> None:

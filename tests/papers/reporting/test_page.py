@@ -102,7 +102,7 @@ def test_everything_is_on_the_page_and_escaped(text: str) -> None:
 def test_tables_are_in_the_papers_order_with_counts_in_their_headings(text: str) -> None:
     assert headings(text, 2) == [
         "What differs, and why",
-        "All numbers, claims and times",
+        "All numbers, claims, curves and times",
         "Author (2000): A paper",
         "Beyond the papers",
     ]
@@ -154,7 +154,7 @@ def test_a_picture_is_shown_in_a_format_that_browsers_know(tmp_path: Path, forma
 
 def test_without_any_experiment_of_a_paper_nothing_is_compared(tmp_path: Path) -> None:
     text = render_page([Entry("mine/x", "complete", "", (), None)], literature(), tmp_path, run="r", profile="quick")
-    assert headings(text, 2) == ["All numbers, claims and times", "Beyond the papers"]
+    assert headings(text, 2) == ["All numbers, claims, curves and times", "Beyond the papers"]
     assert "No number of the papers is compared with this run." in text
 
 

@@ -11,6 +11,7 @@ from trimbench.papers.study.reported import printed_numbers
 
 FILLS = {"min": "Min", "max": "Max", "mean": "Mean", "median": "Median"}
 METHODS = {**FILLS, "nacl": "NaCL"}
+_SAME_PERCENT = 0.01
 # Columns that rise steadily, so that a cubic through four shares tells where they begin.
 _STEADY = ("Min", "Mean", "Median", "NaCL")
 
@@ -51,6 +52,25 @@ def contradiction(number: int, row: str, sign: int) -> str:
     return (
         f"The text says that NaCL outperforms all four imputations; Table {number} itself prints {values['NaCL']} for "
         f"NaCL and {', '.join(better)} ({row})."
+    )
+
+
+def is_same_share(one: float, other: float) -> bool:
+    """Tell whether two percentages of missing features are equal, up to rounding."""
+    return abs(one - other) < _SAME_PERCENT
+
+
+def label_contradiction(label: float, counted: float, closest: float) -> str:
+    """Return the proof that the features have no such share as a label states; empty if they have.
+
+    All are percentages: that of the label, of the features that the authors hide, and the possible one nearest to the
+    label.
+    """
+    if is_same_share(closest, label):
+        return ""
+    return (
+        f"The label states {label:.0f} %, but no whole number of features is that share of them: it is {counted:.1f} % "
+        f"as the authors count, and {closest:.1f} % at the nearest."
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 
 from trimbench.papers.conformant.evaluation import check_missing, evaluation_cells
 from trimbench.papers.conformant.inferred import AS_RUN_ROUNDING, FIT_COLUMNS, Setup, how_well, means_of
@@ -17,6 +17,8 @@ from trimbench.papers.conformant.printed_tables import (
     contradiction,
     extrapolated,
     outperformed,
+    is_same_share,
+    label_contradiction,
     printed,
     row_of,
 )
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
 # The authors took constants from the complete test rows.
 _AS_RUN_METHODS = {**{f"{fill}@test": title for fill, title in FILLS.items()}, "nacl": "NaCL"}
 _WORDS = "the paper's, with the authors' encoding"
-_SAME_PERCENT = 0.01
 # Runs with all features, under the paper's set-up and under the inferred one.
 _COMPLETE, _COMPLETE_INFERRED = "complete", "complete, inferred"
 
@@ -72,15 +73,18 @@ class Tables4And5:
     encodings: list[Encoding] = field(default_factory=lambda: ["paper", "authors"])
     roundings: list[Rounding] = field(default_factory=lambda: [AS_RUN_ROUNDING, "nearest"])
     inferred: dict[str, list[Setup]] = field(default_factory=dict)
-    neighbour_repetitions: PositiveInt = 3
+    neighbour_repetitions: NonNegativeInt = 3
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_axis("datasets", self.datasets)
         check_axis("encodings", self.encodings)
         check_axis("roundings", self.roundings)
-        for setups in self.inferred.values():
-            check_axis("titles of inferred", [setup.title for setup in setups])
+        for name, setups in self.inferred.items():
+            check_axis(f"titles of inferred.{name}", [setup.title for setup in setups])
+            for setup in setups:
+                if setup.title in ("", _COMPLETE, _COMPLETE_INFERRED):
+                    raise ValueError(f"inferred.{name}: title must say what the set-up is, got {setup.title!r}")
         for rounding in (*self.roundings, *([AS_RUN_ROUNDING] if self.inferred else [])):
             check_missing(self.missing, Missingness(rounding=rounding))
 
@@ -154,8 +158,9 @@ class Tables4And5:
                 for share, means in means_of(done, self.measure, _AS_RUN_METHODS):
                     row = row_of(name, share)
                     values = means | {"outperformed": float(outperformed(means, self._sign))}
-                    found = numbers_of(row, values, successes(done, missing=share))
-                    numbers += self._accounted(found, rows, name, share)
+                    ours = successes(done, missing=share)
+                    numbers += self._accounted(numbers_of(row, values, ours), rows, name, share)
+                    numbers += self._label_of(row, share, ours, own)
                     orders.append({"data": name, "label (%)": round(100 * share), **self._order(row, means)})
         # Where the ways of rounding agree, their lines do.
         train = pd.DataFrame(otherwise).drop_duplicates().to_dict("records")
@@ -192,6 +197,19 @@ class Tables4And5:
         title = setups[0].title
         return [replace(one, explanation=Explanation(title, values[one.quantity])) for one in found]
 
+    def _label_of(self, row: str, share: float, ours: pd.DataFrame, own: pd.DataFrame) -> list[Number]:
+        """Return the true share behind a label, with the proof if it cannot be what the label states.
+
+        Both tables have the same labels, so those of Table 4 stand for both.
+        """
+        if self._number != 4:
+            return []
+        label, counted = 100 * share, float(ours["missing_percent"].mean())
+        all_ways = successes(own, missing=share).groupby("rounding")["missing_percent"].mean()
+        closest = min((float(value) for value in all_ways), key=lambda value: abs(value - label))
+        proof = label_contradiction(label, counted, closest)
+        return [replace(one, contradiction=proof) for one in numbers_of(row, {"missing_percent": counted}, ours)]
+
     def _labels(self, rows: pd.DataFrame) -> list[dict[str, object]]:
         """Return the true share of missing features behind each label, and the possible one that is nearest to it."""
         own = rows[(rows["setup"] == "") & (rows["status"] == "ok")]
@@ -201,7 +219,7 @@ class Tables4And5:
             label = 100 * float(str(share))
             closest = min((float(value) for value in percent), key=lambda value: abs(value - label))
             counted = float(percent[AS_RUN_ROUNDING]) if AS_RUN_ROUNDING in percent else None
-            possible = "yes" if abs(closest - label) < _SAME_PERCENT else "no"
+            possible = "yes" if is_same_share(closest, label) else "no"
             lines.append(dict(zip(LABEL_COLUMNS, (name, label, counted, closest, possible), strict=True)))
         return lines
 

@@ -61,6 +61,7 @@ def render_page(entries: Sequence[Entry], literature: Literature, folder: Path, 
             (PLURALS[subject], [(verdict, column_of(subject, verdict)) for verdict in verdicts])
             for subject, verdicts in VERDICTS_ON.items()
         ],
+        subjects={plural: subject for subject, plural in PLURALS.items()},
         causes=CAUSES,
         columns=len(COLUMNS) - len(PLURALS),
         verdicts=VERDICTS,

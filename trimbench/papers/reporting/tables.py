@@ -124,8 +124,10 @@ def side_by_side(judgements: Sequence[Judgement]) -> Table:
 
 
 def asked(reported: Reported) -> str:
-    """Return what a paper reports: the printed digits of a number or a time, or what a claim asks of a number."""
+    """Return what a paper reports: the printed digits of a number or a time, or what is asked of a claim or a curve."""
     rule = reported.rule
+    if rule.subject == "curve":
+        return f"≤ {rule.tolerance:g}"
     if rule.subject != "claim" or rule.kind in ("exact", "interval"):
         return reported.printed
     if rule.kind == "within":

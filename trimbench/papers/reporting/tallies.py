@@ -92,10 +92,12 @@ def _of_subject(subject: Subject, judgements: Sequence[Judgement], detailed: boo
     if missing == len(ours):
         return f"{missing} {noun} {NOT_ATTEMPTED}" if ours else ""
     different = sum(verdict in DIFFERENCES for verdict in verdicts)
-    ways = [f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS_ON[subject][:-1] if verdict in verdicts]
+    ways = [f"{verdicts.count(verdict)} {verdict}" for verdict in ("exact", "within") if verdict in verdicts]
     how = f" ({', '.join(ways)})" if detailed and subject == "number" and ways else ""
     causes = causes_in_words(ours) if detailed else ""
-    parts = [f"{len(ours) - missing - different} of {len(ours)} {noun} {_CAME_OUT[subject][several]}{how}"]
+    better = verdicts.count("trend")
+    parts = [f"{len(ours) - missing - different - better} of {len(ours)} {noun} {_CAME_OUT[subject][several]}{how}"]
+    parts += [f"{better} on the better side"] if better else []
     if different:
         parts.append(f"{different} {_DID_NOT[subject][different > 1]}{f' ({causes})' if causes else ''}")
     parts += [f"{missing} {NOT_ATTEMPTED}"] if missing else []

@@ -61,7 +61,7 @@ class Judgement:
         if self.cause == "contradicts itself" and number:
             return number.contradiction
         if self.cause == "chance":
-            return f"one draw: in more than {_CHANCE:.0%} of the replications a number is at least as far out"
+            return "one draw: in more than 1 % of the replications some number of the table is at least as far out"
         return self.reason
 
     @property
@@ -145,8 +145,9 @@ def _cause(reported: Reported, number: Number, ours: float) -> Cause:
     if number.contradiction:
         return "contradicts itself"
     found = number.probability
-    # Few replications cannot show that a number is improbable, so they cannot show the contrary either.
-    if found is not None and found.least <= _CHANCE < found.value:
+    # Few replications cannot show that a number is improbable, so they cannot show the contrary either. Nor is a number
+    # chance in a table of which too many are far out.
+    if found is not None and found.least <= _CHANCE < min(found.value, found.overall):
         return "chance"
     return "unexplained"
 

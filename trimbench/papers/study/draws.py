@@ -98,8 +98,9 @@ class Draws:
         # No distance is larger than as many units as there are values: that of one which alone differs from the others.
         lone = (self._places[1:] == 1) & (self._distances[1:] >= self._known * _EQUAL)
         least = (1 + int(lone.any(axis=1).sum())) / len(self._places)
+        overall = self.outside().probability.value
         return [
-            Probability(self._share_as_far_out(place, distance), least)
+            Probability(self._share_as_far_out(place, distance), least, overall)
             for place, distance in zip(self._places[0], self._distances[0], strict=True)
         ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from trimbench.papers.data.declaration import DatasetDeclaration
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.outcome import Outcome, successes
@@ -42,7 +43,15 @@ class AuthorsNetworks:
                 )
 
     def cells(self, inputs: Inputs) -> list[Cell]:
-        """Return one job for each network."""
+        """Return one job for each network; raise ValueError if the positive class is not one of the data set."""
+        for name in self.networks:
+            recipe = self.recipes[name]
+            declaration = inputs.dataset(recipe.dataset).declaration
+            classes = list(declaration.facts.classes) if isinstance(declaration, DatasetDeclaration) else []
+            if classes and recipe.positive not in classes:
+                raise ValueError(
+                    f"recipes.{name}.positive must be a class of {recipe.dataset}, {classes}, got {recipe.positive!r}"
+                )
         return [
             Cell.of(
                 {"network": name},

@@ -49,6 +49,11 @@ class Figure5(LearnedOnSplits):
         super().__post_init__()
         check_axis("datasets", self.datasets)
         check_problems("datasets", self.datasets, self.problems)
+        for name in self.inferred:
+            if name not in self.problems:
+                raise ValueError(
+                    f"inferred must have names of problems, {list(self.problems)}, got {name!r}; remove inferred.{name}"
+                )
         check_counts(splits=self.splits, budget_divisor=self.budget_divisor)
         check_shares(threshold=self.threshold)
 
@@ -109,7 +114,7 @@ class Figure5(LearnedOnSplits):
             return list(numbers)
         problem = self.inferred[name]
         setup = (
-            f"inferred from the authors' networks: data set {problem.dataset}, positive class {problem.positive}, "
+            f"data set {problem.dataset}, positive class {problem.positive}, "
             "numbers cut at the mean of all rows, missing cells filled by a fair coin"
         )
         others = {(one.row, one.quantity): one for one in inferred.numbers}

@@ -63,4 +63,5 @@ def contradiction(printed: Reported, shares: Sequence[Reported], data: Mapping[s
         f" All {len(shares)} printed shares together are possible with {', '.join(map(str, possible))} of up to "
         f"{largest} rows only."
     )
-    return f"{printed.printed} is not a share of the stated test rows: {'; '.join(parts)}.{ending if possible else ''}"
+    beginning = f"{printed.printed} is not a share of the stated test rows, if all rows are used"
+    return f"{beginning}: {'; '.join(parts)}.{ending if possible else ''}"

@@ -123,9 +123,9 @@ class Quiz:
         return (
             f"The two posteriors, with Pr(C = +) = {self.knowing:g} and Pr(Q3 = + | C = +) = {self.hard:g}, require "
             f"Pr(Q3 = + | C = -) in [{bound['guess_low']:.4f}, {bound['guess_high']:.4f}]; in all of that range one of "
-            f"the four percentages is then off by at least {100 * least:.2f} points, more than rounding, whatever the "
-            f"other parameters are ({bound['n_programs']:.0f} linear programs). So the six printed numbers cannot all "
-            "be true."
+            f"the four percentages is then off by at least {100 * least:.2f} points, more than rounding, if the three "
+            "stated outcomes and no others pass, whatever the other parameters are "
+            f"({bound['n_programs']:.0f} linear programs). So the six printed numbers cannot all be true."
         )
 
     def _bound_note(self, bound: Mapping[Any, Any]) -> str:

@@ -40,16 +40,19 @@ const makeSortable = (head) => {
 };
 // Lists of jobs that show only the rows behind one number.
 const chosen = new Map();
+// Tables of numbers that show one kind of statement only.
+const subjects = new Map();
 const filter = (name) => {
   const controls = controlsOf(name);
   const words = controls.filter((c) => c.type === "search").flatMap((c) => c.value.toLowerCase().split(/\s+/).filter(Boolean));
+  const subject = subjects.get(name);
   const hidden = new Set(controls.filter((c) => c.type === "checkbox" && !c.checked).map((c) => c.dataset.verdict));
   const only = chosen.get(name);
   const rows = [...document.getElementById(name).tBodies[0].rows];
   let shown = 0;
   for (const row of rows) {
     const text = row.textContent.toLowerCase();
-    const wanted = !only || only.has(Number(row.dataset.place));
+    const wanted = (!only || only.has(Number(row.dataset.place))) && (!subject || row.dataset.subject === subject);
     row.hidden = !wanted || hidden.has(row.dataset.verdict) || !words.every((word) => text.includes(word));
     shown += !row.hidden;
   }
@@ -108,8 +111,9 @@ const ranges = (text) =>
     }),
   );
 const controlsOf = (name) => [...document.querySelectorAll("input[data-filters]")].filter((c) => c.dataset.filters === name);
-// Show the numbers of one experiment with one verdict; all numbers without arguments.
-const select = (experiment = "", verdict = null) => {
+// Show the statements of one experiment and kind with one verdict; all of them without arguments.
+const select = (experiment = "", verdict = null, subject = null) => {
+  subjects.set("all-numbers", subject);
   for (const control of controlsOf("all-numbers")) {
     if (control.type === "search") control.value = experiment;
     else control.checked = !verdict || control.dataset.verdict === verdict;
@@ -119,7 +123,10 @@ const select = (experiment = "", verdict = null) => {
 document.querySelectorAll(".sortable th").forEach(makeSortable);
 document.querySelectorAll(".cards").forEach(label);
 for (const control of document.querySelectorAll("input[data-filters]")) {
-  control.addEventListener("input", () => filter(control.dataset.filters));
+  control.addEventListener("input", () => {
+    subjects.delete(control.dataset.filters);
+    filter(control.dataset.filters);
+  });
 }
 for (const count of document.querySelectorAll("[data-counts]")) filter(count.dataset.counts);
 for (const details of document.querySelectorAll("details.jobs")) {
@@ -127,7 +134,7 @@ for (const details of document.querySelectorAll("details.jobs")) {
   details.querySelector("button").addEventListener("click", () => choose(details, null, ""));
 }
 for (const link of document.querySelectorAll("a[data-experiment]")) {
-  link.addEventListener("click", () => select(link.dataset.experiment, link.dataset.verdict));
+  link.addEventListener("click", () => select(link.dataset.experiment, link.dataset.verdict, link.dataset.subject));
 }
 for (const link of document.querySelectorAll("a[data-jobs], a[data-of]")) {
   link.addEventListener("click", () => {

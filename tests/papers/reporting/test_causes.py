@@ -91,6 +91,8 @@ def test_a_contradiction_is_told() -> None:
         (RARE, "unexplained"),
         (Probability(0.01, 0.001), "unexplained"),
         (Probability(0.5, 0.02), "unexplained"),  # 100 replications cannot show less than 1 %
+        (Probability(0.5, 0.001, overall=0.02), "chance"),
+        (Probability(0.5, 0.001, overall=0.01), "unexplained"),  # too many of the table are far out
     ],
 )
 def test_chance_needs_enough_replications(probability: Probability, cause: str) -> None:

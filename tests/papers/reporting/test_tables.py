@@ -128,6 +128,7 @@ def test_side_by_side_has_the_shape_of_the_papers_table() -> None:
         ("12.66", {"kind": "at_most", "subject": "time"}, "12.66"),
         ("0.000000", {"kind": "at_least", "subject": "claim"}, "≥ 0"),
         ("1.000", {"kind": "at_most", "subject": "claim"}, "≤ 1"),
+        ("0.00", {"kind": "within", "tolerance": 0.02, "subject": "curve"}, "≤ 0.02"),
         ("0.00", {"kind": "within", "tolerance": 0.02, "subject": "claim"}, "0 ± 0.02"),
         ("4", {"kind": "exact", "subject": "claim"}, "4"),
     ],

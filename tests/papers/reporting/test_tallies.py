@@ -84,3 +84,11 @@ def test_causes_are_counted_over_all_differences() -> None:
         "0 of 4 numbers reproduced, 4 differ (1 explained, 1 contradicted by the paper itself, 1 by chance, "
         "1 unexplained)"
     )
+
+
+def test_a_number_on_the_better_side_does_not_count_as_reproduced() -> None:
+    found = judged([reported(row, "9", "at_most") for row in "abc"], {"a": 9.0, "b": 2.0, "c": 10.0})
+    assert in_words(found) == "1 of 3 numbers reproduced, 1 on the better side, 1 differs"
+    assert in_words(found, detailed=True) == (
+        "1 of 3 numbers reproduced (1 exact), 1 on the better side, 1 differs (unexplained)"
+    )

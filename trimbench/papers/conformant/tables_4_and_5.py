@@ -16,9 +16,9 @@ from trimbench.papers.conformant.printed_tables import (
     METHODS,
     contradiction,
     extrapolated,
-    outperformed,
     is_same_share,
     label_contradiction,
+    outperformed,
     printed,
     row_of,
 )

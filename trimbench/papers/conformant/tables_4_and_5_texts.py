@@ -68,7 +68,7 @@ NOTES_4 = (
 )
 NOTES_5 = (
     _LBFGS,
-    "CovType: with the fault of the masks, and L-BFGS stopped after 400 steps, as in the authors' notebook. What is left "
-    "may be due to their cuts and their split, which are not published: with 100 steps, scikit-learn's default, the "
-    "error is smaller.",
+    "CovType: with the fault of the masks, and L-BFGS stopped after 400 steps, as in the authors' notebook. With 100 "
+    "steps, scikit-learn's default, the error is smaller. What is left may be due to their cuts and their split, which "
+    "are not published.",
 )

@@ -97,7 +97,9 @@ def test_labels_are_contradicted_where_no_number_of_features_has_their_share() -
 @pytest.mark.parametrize("title", ["", "complete", "complete, inferred"])
 def test_a_set_up_has_a_title_of_its_own(title: str) -> None:
     with pytest.raises(ValueError, match=r"inferred\.adult: title must say what the set-up is, got"):
-        Tables4And5("cross_entropy", ["adult"], [0.2], inferred={"adult": [Setup(title)]})
+        Tables4And5(
+            measure="cross_entropy", datasets=["adult"], missing=[0.2], inferred={"adult": [Setup(title=title)]}
+        )
 
 
 def test_printed_columns_begin_at_one_entropy() -> None:
@@ -242,7 +244,7 @@ def test_numbers_carry_the_inferred_setup() -> None:
     )
     found = experiment.outcome(pd.DataFrame(rows))
     by_quantity = {number.quantity: number for number in found.numbers}
-    assert set(by_quantity) == {*METHODS.values(), "outperformed"}
+    assert set(by_quantity) == {*METHODS.values(), "outperformed", "missing_percent"}
     for method in METHODS.values():
         assert by_quantity[method].value == pytest.approx(10)
         explanation = by_quantity[method].explanation

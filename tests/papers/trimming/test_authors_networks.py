@@ -124,7 +124,10 @@ def test_data_that_do_not_fit_the_network_are_refused(
 
 
 def test_a_network_without_a_list_of_parameters_is_refused() -> None:
-    settings = {"networks": ["cpcs54"], "recipes": {"cpcs54": RECIPE | {"dataset": "example_simulated"}}}
+    settings = {
+        "networks": ["cpcs54"],
+        "recipes": {"cpcs54": RECIPE | {"dataset": "example_simulated", "positive": "1"}},
+    }
     experiment = validated(AuthorsNetworks, settings, "experiment")
     (cell,) = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
     with pytest.raises(ValueError, match="network 'cpcs54' must have the format 'ace', whose files list parameters"):
@@ -143,6 +146,14 @@ def test_a_network_without_a_list_of_parameters_is_refused() -> None:
 )
 def test_a_ratio_gets_the_digits_of_the_parameter(ratio: float, weight: float, digits: str, expected: float) -> None:
     assert _written(ratio, weight, digits) == expected
+
+
+def test_a_positive_class_that_the_data_does_not_have_is_refused() -> None:
+    recipe = RECIPE | {"dataset": "example_simulated", "positive": "banana"}
+    experiment = validated(AuthorsNetworks, {"networks": ["bupa"], "recipes": {"bupa": recipe}}, "experiment")
+    message = r"recipes\.bupa\.positive must be a class of example_simulated, \['0', '1'\], got 'banana'"
+    with pytest.raises(ValueError, match=message):
+        experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
 
 
 def test_wrong_settings_are_refused() -> None:

@@ -140,7 +140,7 @@ def test_figure_5_holds_printed_numbers_against_single_splits_of_both_set_ups() 
         assert one.explanation is not None
         assert one.explanation.value == pytest.approx(inferred[column].mean())
         assert one.explanation.interval is not None
-        assert one.explanation.setup.startswith("inferred from the authors' networks: data set example_simulated")
+        assert one.explanation.setup.startswith("data set example_simulated, ")
         assert one.jobs == (*stated["job"], *inferred["job"])
     draws = Draws(
         [printed[place].value for place in columns],

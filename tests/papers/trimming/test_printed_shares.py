@@ -59,7 +59,9 @@ def test_each_of_pimas_shares_contradicts_the_stated_split() -> None:
     for one in shares:
         assert not any(is_share(one, n) for n in range(150, 158))
         proof = contradiction(one, shares, {"diabetes": 768}, 0.2)
-        assert proof.startswith(f"{one.printed} is not a share of the stated test rows: of 150 to 157 test rows (20 %")
+        assert proof.startswith(
+            f"{one.printed} is not a share of the stated test rows, if all rows are used: of 150 to 157 "
+        )
         assert proof.endswith("possible with 73, 146, 219, 292, 365, 438, 511, 584, 657, 730 of up to 768 rows only.")
     assert "the nearest share is 148/150 = 0.986667" in contradiction(shown("0.9863"), shares, {"diabetes": 768}, 0.2)
 

@@ -48,11 +48,6 @@ class Table6:
     def __post_init__(self) -> None:
         check_axis("networks", self.networks)
         check_thresholds(self.thresholds)
-        if self.counted_threshold not in self.thresholds:
-            raise ValueError(
-                f"counted_threshold must be one of the thresholds, {self.thresholds}, got {self.counted_threshold}; "
-                "add it to thresholds or choose another one"
-            )
         check_counts(budget_divisor=self.budget_divisor)
         checked_threshold(self.counted_threshold)
 
@@ -120,10 +115,12 @@ class Table6:
             means = {
                 title: float(literal[entry].mean()) if whole else math.nan for title, entry in _LITERAL_MEANS.items()
             }
-            at = {self._at: self._literal_count(literal)}
+            counted = self.counted_threshold in self.thresholds
+            at = {self._at: self._literal_count(literal)} if counted else {}
             shown = {"printed": math.nan if found is None else found.value, "ours, mean": line[_TRIM_EVALUATIONS]}
             lines.append({"network": name, **shown, **at, **means})
-        columns = {"network": "", "printed": ".0f", "ours, mean": ".1f", self._at: ".0f"}
+        columns = {"network": "", "printed": ".0f", "ours, mean": ".1f"}
+        columns |= {self._at: ".0f"} if self.counted_threshold in self.thresholds else {}
         columns |= dict.fromkeys(_LITERAL_MEANS, ".1f")
         return Table.of(_EVALUATIONS_TITLE, lines, columns, name="evaluations")
 

@@ -22,6 +22,9 @@ from trimbench.papers.study.tables import Table
 if TYPE_CHECKING:
     import pandas as pd
 
+# Enough of a job's key to find its record in the store; the rows have all of it.
+SHORT_KEY = 12
+
 
 def write_findings(
     findings: Findings, judgements: Sequence[Judgement], folder: Path, figure: FigureSettings, *, drawn: bool = True
@@ -102,7 +105,7 @@ def provenance_of(findings: Findings) -> dict[str, Json]:
         "configuration": dict(findings.settings),
         "data": dict(sorted(entry for record in jobs.values() for entry in record.job.data)),
         "missing": dict(findings.missing),
-        "jobs": {key: record.status for key, record in sorted(jobs.items())},
+        "jobs": {key[:SHORT_KEY]: record.status for key, record in sorted(jobs.items())},
         "computed_with": computed_with(findings),
         "written_with": provenance(),
     }

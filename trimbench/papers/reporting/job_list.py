@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from typing import Any, TypedDict
 
 from trimbench.papers.execution.canonical import Json
-from trimbench.papers.reporting.files import computed_with
+from trimbench.papers.reporting.files import SHORT_KEY, computed_with
 from trimbench.papers.study.findings import Findings
 
-# Enough of a key to find its record in the store, and of seconds to compare them.
-_KEY_LENGTH = 12
+# Enough of seconds to compare them.
 _DIGITS = 3
 
 
@@ -50,7 +49,7 @@ def job_list(found: Findings) -> JobList:
             *(_column(label, rows[label].tolist()) for label in found.labels),
             _column("seconds", [_rounded(value) for value in seconds]),
             _column("computed with", [number_of.get(key) for key in jobs]),
-            _column("key", [key[:_KEY_LENGTH] for key in jobs]),
+            _column("key", [key[:SHORT_KEY] for key in jobs]),
         ],
     }
 

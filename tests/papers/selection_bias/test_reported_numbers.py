@@ -47,7 +47,7 @@ def test_all_reported_numbers_are_tried() -> None:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_an_experiment_gives_what_is_reported(name: str, tmp_path: Path) -> None:
     config = OmegaConf.load(configuration_folder() / f"experiment/selection_bias/{name}.yaml")
-    config = OmegaConf.merge({"profile": {"replicates": 2}}, config)
+    config = OmegaConf.merge({"profile": {"replicates": 2, "simulation_replicates": 2}}, config)
     values: Any = OmegaConf.to_container(config, resolve=True)
     experiment = make_experiment(name, values, ("profile",))
     n_reported, result = EXPECTED[name]

@@ -29,8 +29,9 @@ REPORTED = [
     reported("e", "0.000000", "at_least", subject="claim", reason=REASON),
     reported("f", "0.000000", "at_least", subject="claim"),
     reported("g", "12.5", "at_most", subject="time"),
+    reported("h", "2", subject="identity"),
 ]
-VALUES = {"a": 0.3, "b": 8.0, "c": 100.0, "e": -0.25, "f": 0.25, "g": 3.0}
+VALUES = {"a": 0.3, "b": 8.0, "c": 100.0, "e": -0.25, "f": 0.25, "g": 3.0, "h": 2.0}
 
 
 def literature() -> Literature:
@@ -110,7 +111,7 @@ def test_tables_are_in_the_papers_order_with_counts_in_their_headings(text: str)
         "2 unexplained: another &lt;machine&gt;",
         "Scope",
         "Figure 9: 1 number not attempted family/zeta",
-        "Table 1: 2 of 4 numbers reproduced, 1 differs, 1 not attempted; 1 of 2 claims hold, 1 fails; "
+        "Table 1: 2 of 4 numbers reproduced, 1 differs, 1 not attempted; 1 of 1 identity holds; 1 of 2 claims hold, 1 fails; "
         "1 of 1 time faster family/one",
         "Table 2 family/changed",
         "family/of_mine beyond the papers",
@@ -190,15 +191,23 @@ def test_sorting_and_filtering(view: Any) -> None:
     assert column(view, "family-one-table-1", 1) == sorted("zyxwvutsrqp")
     # By words and by verdict.
     words, shown = view.locator("#numbers input[type=search]"), view.locator("[data-counts=all-numbers]")
-    assert shown.inner_text() == "8 of 8 rows"
+    assert shown.inner_text() == "9 of 9 rows"
     words.fill("Another <machine")
     assert column(view, "all-numbers", 2) == ["c/value", "e/value"]
-    assert shown.inner_text() == "2 of 8 rows"
+    assert shown.inner_text() == "2 of 9 rows"
     words.fill("one")
     view.locator("#numbers input[data-verdict=differs]").uncheck()
     assert column(view, "all-numbers", 6) == [
-        *("exact", "within", "not attempted", "fails unexplained", "holds", "faster")
+        *("exact", "within", "not attempted", "fails unexplained", "holds", "faster", "exact")
     ]
+
+
+def test_a_count_shows_the_statements_of_its_kind_alone(view: Any) -> None:
+    exact = view.locator("#overview a.chip.exact")
+    for place, (cell, kind) in enumerate((("a/value", "number"), ("h/value", "identity"))):
+        assert exact.nth(place).inner_text() == "1"
+        exact.nth(place).click()
+        assert (column(view, "all-numbers", 2), column(view, "all-numbers", 3)) == ([cell], [kind])
 
 
 def test_from_a_difference_to_its_reason_and_its_jobs_in_two_clicks(view: Any) -> None:
@@ -234,7 +243,7 @@ def test_from_a_difference_to_its_reason_and_its_jobs_in_two_clicks(view: Any) -
 def test_lists_of_jobs(view: Any) -> None:
     jobs = view.locator("#family-one-jobs")
     links = view.locator("#all-numbers a[data-jobs]")
-    assert links.all_inner_texts() == ["3", "1", "2", "5", "5", "5"]
+    assert links.all_inner_texts() == ["3", "1", "2", "5", "5", "5", "5"]
     links.nth(0).click()
     assert column(view, "family-one-job-list", 2) == ["1", "2", "4"]
     jobs.locator("button").click()

@@ -18,6 +18,7 @@ import yaml
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.cost import GROUP, function_name, measured
 from trimbench.papers.execution.store import Record
+from trimbench.papers.reporting.files import SHORT_KEY
 
 HEAD = "# Mean processor seconds of a job by experiment and function, as `scripts/bench/run cost` found them.\n"
 Costs = dict[str, dict[str, float]]
@@ -44,9 +45,9 @@ def main() -> None:
 
 
 def stored(jobs: Path) -> dict[str, tuple[str, float]]:
-    """Return function and seconds of the successes in a store, by key."""
+    """Return function and seconds of the successes in a store, by the key as a run's provenance has it."""
     records = (Record.from_json(path.read_bytes()) for path in jobs.glob("*/*.json"))
-    return {record.job.key: (function_name(record.job), record.seconds) for record in records if record.ok}
+    return {record.job.key[:SHORT_KEY]: (function_name(record.job), record.seconds) for record in records if record.ok}
 
 
 def costs_of(run: Path, records: dict[str, tuple[str, float]]) -> dict[str, Costs]:

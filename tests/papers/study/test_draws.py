@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from trimbench.papers.study.draws import Draws, tail_probability
+from trimbench.papers.study.draws import Draws
 from trimbench.papers.study.numbers import Probability
 
 NAN = float("nan")
 LEVELS = (0.01, 0.05, 0.1, 0.2, 0.5)
+
+
+def tail_probability(printed: float, replications: list[float], decimals: int | None = None) -> Probability:
+    """Return the probability of a number that stands alone."""
+    values = np.array(replications, dtype=float)[:, None]
+    return Draws([printed], values, None if decimals is None else [decimals]).alone()[0]
 
 
 def tails_by_counting(values: NDArray[np.float64]) -> list[list[float]]:

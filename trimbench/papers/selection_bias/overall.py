@@ -55,13 +55,9 @@ def overall_test(
         return None
     chosen = [printed[key] for key in keys]
     draws = Draws([one.value for one in chosen], values, [one.decimals for one in chosen])
-    together, outside = draws.together(), draws.outside()
+    together = draws.together()
     single, adjusted = (min(found, key=lambda one: one.value) for found in (draws.alone(), together))
-    line: dict[str, object] = {**size_labels(sizes), "replicates": len(values), "numbers": outside.of}
-    # With so few replicates that nothing can be outside there is nothing to count.
-    if outside.probability.least < 1:
-        line |= {"outside": outside.count, "usual": outside.usual, "most": outside.most}
-        line |= {"probability": outside.probability.value}
+    line: dict[str, object] = {**size_labels(sizes), "replicates": len(values), **draws.outside().columns}
     line |= {"smallest, one number": single.value, "least, one number": single.least}
     line |= {"smallest, all numbers": adjusted.value, "least, all numbers": adjusted.least}
     return OverallTest(dict(zip(keys, together, strict=True)), line)

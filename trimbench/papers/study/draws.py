@@ -9,7 +9,6 @@ that some replications lack. Ties make them larger than need be, never smaller.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +33,15 @@ class Outside:
     usual: float
     most: int
     probability: Probability
+
+    @property
+    def columns(self) -> dict[str, object]:
+        """What a table shows: `of` as numbers, and the rest where there are enough replications to count any."""
+        found: dict[str, object] = {"numbers": self.of}
+        if self.probability.least < 1:
+            found |= {"outside": self.count, "usual": self.usual, "most": self.most}
+            found |= {"probability": self.probability.value}
+        return found
 
 
 class Draws:
@@ -122,15 +130,6 @@ class Draws:
         least = (1 + int((counts[1:] == of).sum())) / len(counts) if can_be_outside else 1.0
         probability = Probability(float((counts >= counts[0]).mean()), least)
         return Outside(int(counts[0]), of, float(counts[1:].mean()), int(counts[1:].max()), probability)
-
-
-def tail_probability(printed: float, replications: Sequence[float], decimals: int | None = None) -> Probability:
-    """Return the probability of a number at least as far out as a printed one, on either side.
-
-    See `Draws.alone`; `decimals` are those of the printed number.
-    """
-    values = np.array(replications, dtype=float)[:, None]
-    return Draws([printed], values, None if decimals is None else [decimals]).alone()[0]
 
 
 def _rounded(values: NDArray[np.float64], decimals: NDArray[np.int64]) -> NDArray[np.float64]:

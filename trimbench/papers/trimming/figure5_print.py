@@ -61,12 +61,9 @@ class Print:
         printed = [self._printed[place] for place in places]
         values = np.array([averages.draws[place] for place in places], dtype=float).T
         draws = Draws([one.value for one in printed], values, [one.decimals for one in printed])
-        alone, together, outside = draws.alone(), draws.together(), draws.outside()
+        alone, together = draws.alone(), draws.together()
         self._probabilities[name, setup] = dict(zip(places, together, strict=True))
-        line: dict[str, object] = {"data": name, "set-up": setup, "splits": len(values), "numbers": outside.of}
-        if outside.probability.least < 1:
-            line |= {"outside": outside.count, "usual": outside.usual, "most": outside.most}
-            line |= {"probability": outside.probability.value}
+        line: dict[str, object] = {"data": name, "set-up": setup, "splits": len(values), **draws.outside().columns}
         self._overall.append(line | {"smallest, any": min(one.value for one in together)})
         self._tails += [
             {

@@ -106,6 +106,7 @@ class Table6:
     def _evaluations(self, main: Table, done: pd.DataFrame) -> Table:
         """Return the printed evaluations beside ours and those of Algorithm 1."""
         printed = printed_numbers("trimming/table6")
+        counted = self.counted_threshold in self.thresholds
         lines = []
         for line in main.frame.to_dict("records"):
             name = line["network"]
@@ -115,12 +116,11 @@ class Table6:
             means = {
                 title: float(literal[entry].mean()) if whole else math.nan for title, entry in _LITERAL_MEANS.items()
             }
-            counted = self.counted_threshold in self.thresholds
             at = {self._at: self._literal_count(literal)} if counted else {}
             shown = {"printed": math.nan if found is None else found.value, "ours, mean": line[_TRIM_EVALUATIONS]}
             lines.append({"network": name, **shown, **at, **means})
         columns = {"network": "", "printed": ".0f", "ours, mean": ".1f"}
-        columns |= {self._at: ".0f"} if self.counted_threshold in self.thresholds else {}
+        columns |= {self._at: ".0f"} if counted else {}
         columns |= dict.fromkeys(_LITERAL_MEANS, ".1f")
         return Table.of(_EVALUATIONS_TITLE, lines, columns, name="evaluations")
 

@@ -17,9 +17,9 @@ from trimbench import __main__ as command
 from trimbench._extras import MissingExtraError, is_installed, required
 from trimbench.estimators import NaiveConformantClassifier
 from trimbench.networks.contraction import ContractionTooLarge
-from trimbench.trimming import engines
-from trimbench.trimming.dense import DenseEngine
-from trimbench.trimming.sdd_engine import SddEngine
+from trimbench.trimming.circuits.engine import SddEngine
+from trimbench.trimming.engines import choice as engines
+from trimbench.trimming.engines.dense import DenseEngine
 
 RAIN = tb.BayesianNetwork(
     {"rain": ["yes", "no"], "wet": ["yes", "no"], "slip": ["yes", "no"]},

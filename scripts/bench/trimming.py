@@ -25,7 +25,7 @@ from trimbench.papers.data.encoding import categorize
 from trimbench.papers.study.inputs import Inputs, network_of
 from trimbench.papers.trimming.classifiers import Learning
 from trimbench.papers.trimming.many_features import Sides, select_many_features, trim_many_features
-from trimbench.trimming.engines import make_engine
+from trimbench.trimming.engines.choice import make_engine
 
 
 def classifier(name: str, threshold: float) -> tb.BayesianClassifier:

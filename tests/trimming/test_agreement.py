@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.trimming import brute_force
-from trimbench.trimming.engines import EngineName, make_engine
+from trimbench.trimming.engines.choice import EngineName, make_engine
 from trimbench.trimming.thresholds import Instances, best_cut
 
 
@@ -163,7 +163,7 @@ def test_large_subsets_are_not_written_out(seed: int, monkeypatch: pytest.Monkey
     chosen = list(classifier.features[: 4 + seed % 3])
     exact, _ = tb.maximum_achievable_agreement(classifier, chosen, engine="dense")
     at_threshold = [tb.expected_agreement(classifier, chosen, t, engine="dense") for t in (0.0, 0.3, 0.4, 1.0)]
-    monkeypatch.setattr("trimbench.trimming.log_odds.MAX_INSTANCES", 4)
+    monkeypatch.setattr("trimbench.trimming.engines.log_odds.MAX_INSTANCES", 4)
     value, (low, high) = tb.maximum_achievable_agreement(classifier, chosen, engine="log_odds")
     assert value == pytest.approx(exact, abs=1e-11)
     assert low < high

@@ -8,10 +8,10 @@ import pytest
 import trimbench as tb
 from tests.extras import needs_pysdd
 from tests.trimming import brute_force
-from trimbench.trimming.dense import DenseEngine
-from trimbench.trimming.engines import EngineName, make_engine
-from trimbench.trimming.sdd_compiler import CircuitError
-from trimbench.trimming.sdd_engine import SddEngine
+from trimbench.trimming.circuits.compiler import CircuitError
+from trimbench.trimming.circuits.engine import SddEngine
+from trimbench.trimming.engines.choice import EngineName, make_engine
+from trimbench.trimming.engines.dense import DenseEngine
 
 
 def case(seed: int, n_features: int = 4) -> tb.BayesianClassifier:
@@ -38,7 +38,7 @@ def test_the_sdd_engine_gives_the_same_trimming(seed: int) -> None:
 def test_a_network_without_a_table_is_given_to_the_sdd_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = case(1)
     expected = tb.trim(classifier, 2).agreement
-    monkeypatch.setattr("trimbench.trimming.dense.MAX_ENTRIES", 4)
+    monkeypatch.setattr("trimbench.trimming.engines.dense.MAX_ENTRIES", 4)
     assert tb.trim(classifier, 2).agreement == pytest.approx(expected, abs=1e-9)
 
 
@@ -140,14 +140,14 @@ def test_an_engine_of_log_odds_with_another_threshold() -> None:
 def test_deterministic_networks_are_compiled_and_others_contracted(monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = case(2)
     assert isinstance(make_engine(classifier), DenseEngine)
-    monkeypatch.setattr("trimbench.trimming.engines._MANY_NODES", 1)
-    monkeypatch.setattr("trimbench.trimming.engines._MOSTLY_DETERMINISTIC", 0.0)
+    monkeypatch.setattr("trimbench.trimming.engines.choice._MANY_NODES", 1)
+    monkeypatch.setattr("trimbench.trimming.engines.choice._MOSTLY_DETERMINISTIC", 0.0)
     assert isinstance(make_engine(classifier), SddEngine)
 
     def fails(_: object) -> SddEngine:
         raise CircuitError("too large")
 
-    monkeypatch.setattr("trimbench.trimming.engines.SddEngine.of", fails)
+    monkeypatch.setattr("trimbench.trimming.engines.choice.SddEngine.of", fails)
     assert isinstance(make_engine(classifier), DenseEngine), "where the circuit is too large, the table is tried"
 
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import trimbench as tb
-from trimbench.trimming import sdd_compiler
-from trimbench.trimming.sdd_compiler import CircuitError, compile_network
-from trimbench.trimming.sdd_encoding import Encoding, Fork, Group, encode, relevant_nodes
-from trimbench.trimming.sdd_engine import SddEngine
+from trimbench.trimming.circuits import compiler as sdd_compiler
+from trimbench.trimming.circuits.compiler import CircuitError, compile_network
+from trimbench.trimming.circuits.encoding import Encoding, Fork, Group, encode, relevant_nodes
+from trimbench.trimming.circuits.engine import SddEngine
 
 from ..extras import needs_pysdd
 from ..networks.random_models import distributions

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import trimbench as tb
-from trimbench.trimming.naive_bayes_search import search
-from trimbench.trimming.sdd_compiler import Compilation
-from trimbench.trimming.sdd_encoding import Encoding, encode
-from trimbench.trimming.sdd_engine import SddEngine, SddMeasure
+from trimbench.trimming.circuits.compiler import Compilation
+from trimbench.trimming.circuits.encoding import Encoding, encode
+from trimbench.trimming.circuits.engine import SddEngine, SddMeasure
+from trimbench.trimming.search.naive_bayes import search
 
 from ..extras import needs_pysdd
 from ..networks.random_models import distributions
@@ -25,7 +25,7 @@ pytestmark = needs_pysdd
 
 COMPILE_ALL = """
 import pickle, sys
-from trimbench.trimming.sdd_child import compile_encoding
+from trimbench.trimming.circuits.child import compile_encoding
 answers = [compile_encoding(encoding) for encoding in pickle.load(sys.stdin.buffer)]
 sys.stdout.buffer.write(pickle.dumps(answers))
 """

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.trimming import brute_force
-from trimbench.trimming.engines import EngineName
+from trimbench.trimming.engines.choice import EngineName
 
 
 @st.composite
@@ -68,7 +68,7 @@ def test_same_decision_selection_is_exhaustive_and_moving_the_threshold_never_lo
 def test_a_split_lattice_gives_the_same_selection(monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = brute_force.random_classifier(np.random.default_rng(3), [2, 3, 2, 2, 3, 2, 2, 2], 0.5)
     whole = tb.select_by_same_decision(classifier, 3)
-    monkeypatch.setattr("trimbench.trimming.subset_batches._MAX_LEVEL_ENTRIES", 64)
+    monkeypatch.setattr("trimbench.trimming.search.subset_batches._MAX_LEVEL_ENTRIES", 64)
     assert tb.select_by_same_decision(classifier, 3) == whole
     assert whole.n_evaluations == 8 + math.comb(8, 2) + math.comb(8, 3)
 
@@ -132,13 +132,16 @@ def test_the_trimmed_classifier_predicts_from_its_features_alone() -> None:
         ({"budget": 1, "costs": [1, -2]}, r"costs must be finite numbers >= 0, got -2 for 'x1'"),
         (
             {"budget": 1, "costs": [1, math.inf]},
-            r"costs must be finite numbers >= 0, got inf for 'x1'.*above the budget",
+            r"costs must be finite numbers >= 0, got inf for 'x1'.*named in forbidden",
         ),
         ({"budget": 1, "costs": [1]}, r"costs must have 2 entries, one for each feature, got 1"),
         ({"budget": 1, "costs": {"x0": 1}}, r"costs must have an entry for every feature, got none for 'x1'"),
-        ({"budget": 1, "costs": {"x0": 1, "y": 1}}, r"costs must be given for features among \['x0', 'x1'\], got 'y'"),
+        ({"budget": 1, "costs": {"x0": 1, "y": 1}}, r"costs must be given for names among \['x0', 'x1'\], got 'y'"),
         ({"budget": "3"}, r"budget must be a number >= 0, got '3'"),
-        ({"budget": 1, "costs": 5}, r"costs must be a mapping from feature to cost or a sequence of costs, got 5"),
+        (
+            {"budget": 1, "costs": 5},
+            r"costs must be a mapping or a Series from feature to cost, or a sequence of costs, got 5",
+        ),
         ({"budget": 1, "costs": ["1", 2]}, r"costs must be finite numbers >= 0, got '1' for 'x0'"),
         (
             {"budget": 1, "evaluation_limit": 2.5},
@@ -194,7 +197,7 @@ def test_both_orders_of_the_search_prove_the_same_optimum(seed: int) -> None:
 def test_forgetting_tables_of_sums_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = brute_force.random_classifier(np.random.default_rng(12), [2, 3] * 5, 0.4)
     whole = tb.trim(classifier, 4, engine="log_odds")
-    monkeypatch.setattr("trimbench.trimming.weight_sums._CACHE_BYTES", 1000)
+    monkeypatch.setattr("trimbench.trimming.engines.weight_sums._CACHE_BYTES", 1000)
     again = tb.trim(classifier, 4, engine="log_odds")
     assert (again.features, again.n_evaluations) == (whole.features, whole.n_evaluations)
     assert again.agreement == whole.agreement

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trimbench.trimming.certified import DEFAULT_POINTS, CertifiedEngine
 from trimbench.trimming.classifier import BayesianClassifier, checked_threshold, feature_indices
-from trimbench.trimming.engines import EngineName, make_engine
+from trimbench.trimming.engines.certified import DEFAULT_POINTS, CertifiedEngine
+from trimbench.trimming.engines.choice import EngineName, make_engine
 
 
 def expected_agreement(

@@ -243,16 +243,19 @@ def _outer(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return reduce(lambda left, right: np.multiply.outer(left, right).reshape(-1), rows, start)
 
 
-def feature_indices(known: Sequence[str], chosen: Sequence[str]) -> tuple[int, ...]:
-    """Return the position of each chosen feature name; raise ValueError if a name is unknown or occurs twice."""
+def feature_indices(known: Sequence[str], chosen: Sequence[str], *, what: str = "features") -> tuple[int, ...]:
+    """Return the position of each chosen feature name; raise ValueError if a name is unknown or occurs twice.
+
+    `what` is what messages call the chosen names.
+    """
     if isinstance(chosen, str):
-        raise ValueError(f"features must be a sequence of names, got the string {chosen!r}; write [{chosen!r}]")
+        raise ValueError(f"{what} must be a sequence of names, got the string {chosen!r}; write [{chosen!r}]")
     position = {name: index for index, name in enumerate(known)}
     for name in chosen:
         if name not in position:
-            raise ValueError(f"features must be among {list(known)}, got {name!r}")
+            raise ValueError(f"{what} must be among {list(known)}, got {name!r}")
     if len(set(chosen)) != len(chosen):
-        raise ValueError(f"features must be distinct, got {list(chosen)}")
+        raise ValueError(f"{what} must be distinct, got {list(chosen)}")
     return tuple(position[name] for name in chosen)
 
 

@@ -1,13 +1,19 @@
-"""Costs of features, and the budget for their sum."""
+"""What features cost, which are bought together, and the budget for what is bought."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.classifier import feature_indices
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Costs and budgets are decimal fractions to their users: 0.1 + 0.2 fits into 0.3.
 _TOLERANCE = 1e-9
@@ -23,38 +29,183 @@ def highest_cost(budget: float) -> float:
     return budget * (1 + _TOLERANCE)
 
 
+@dataclass(frozen=True)
+class Choice:
+    """Which feature subsets are allowed: units that are bought whole, their costs, and the budget.
+
+    Attributes
+    ----------
+    units : tuple of tuples of int
+        Positions of the features of each unit. Each feature that is not forbidden is in exactly one unit.
+    costs : tuple of float
+        Cost of each unit, 0 or more.
+    budget : float
+        Largest sum of costs.
+    required : frozenset of int
+        Positions of the features that every allowed subset has.
+    forbidden : tuple of int
+        Positions of the features that no allowed subset has.
+    """
+
+    units: tuple[tuple[int, ...], ...]
+    costs: tuple[float, ...]
+    budget: float
+    required: frozenset[int] = frozenset()
+    forbidden: tuple[int, ...] = ()
+
+    @cached_property
+    def unit_of(self) -> dict[int, int]:
+        """Position of the unit of each feature that is not forbidden."""
+        return {feature: place for place, unit in enumerate(self.units) for feature in unit}
+
+    @property
+    def required_units(self) -> frozenset[int]:
+        """Positions of the units that are bought in any case."""
+        return frozenset(self.unit_of[feature] for feature in self.required)
+
+    def cost(self, features: Iterable[int]) -> float:
+        """Return the cost of a feature subset: that of every unit of which it has a feature."""
+        return math.fsum(self.costs[unit] for unit in {self.unit_of[feature] for feature in features})
+
+    def is_affordable(self, features: Iterable[int]) -> bool:
+        """Return whether a feature subset is within the budget."""
+        return self.cost(features) <= highest_cost(self.budget)
+
+    def features(self, units: Iterable[int]) -> tuple[int, ...]:
+        """Return the features of some units, in the order of the classifier."""
+        return tuple(sorted(feature for unit in units for feature in self.units[unit]))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every feature is a unit of its own, and none is required or forbidden."""
+        return not self.required and not self.forbidden and all(len(unit) == 1 for unit in self.units)
+
+
+def checked_choice(
+    features: Sequence[str],
+    budget: float,
+    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
+    *,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    required: Sequence[str] | None = None,
+    forbidden: Sequence[str] | None = None,
+) -> Choice:
+    """Return which subsets of the features are allowed.
+
+    Parameters
+    ----------
+    features : sequence of str
+        All features of the classifier.
+    budget, costs, groups, required, forbidden
+        As in `trim`.
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range, a feature or group is unknown, or what is required is not affordable.
+    """
+    grouped = _checked_groups(features, groups)
+    barred = feature_indices(features, () if forbidden is None else forbidden, what="forbidden")
+    wanted = feature_indices(features, () if required is None else required, what="required")
+    for place in wanted:
+        if place in barred:
+            raise ValueError(f"required and forbidden must not share a feature, got {features[place]!r} in both")
+    in_group = {place for members in grouped.values() for place in members}
+    names = [*grouped, *(name for place, name in enumerate(features) if place not in in_group)]
+    members = [*grouped.values(), *((place,) for place in range(len(features)) if place not in in_group)]
+    price = checked_costs(names, costs, grouped=bool(grouped))
+    # A group whose features are all forbidden is never bought.
+    units = [tuple(place for place in unit if place not in barred) for unit in members]
+    kept = [i for i, unit in enumerate(units) if unit]
+    choice = Choice(
+        tuple(units[i] for i in kept),
+        tuple(price[i] for i in kept),
+        checked_budget(budget),
+        frozenset(wanted),
+        barred,
+    )
+    if not choice.is_affordable(wanted):
+        raise ValueError(
+            f"budget must be at least the cost of what is required, {choice.cost(wanted):g}, got {budget!r}; "
+            "raise the budget or require fewer features"
+        )
+    return choice
+
+
 def checked_budget(budget: float) -> float:
     """Return `budget` as a float; raise ValueError if it is negative or not a number."""
-    if not isinstance(budget, int | float | np.number) or math.isnan(budget) or budget < 0:
+    if isinstance(budget, bool) or not isinstance(budget, int | float | np.number) or math.isnan(budget) or budget < 0:
         raise ValueError(f"budget must be a number >= 0, got {budget!r}; 0 keeps only features that cost nothing")
     return float(budget) if budget < 1e308 else math.inf
 
 
-def checked_costs(
-    classifier: BayesianClassifier, costs: Mapping[str, float] | Sequence[float] | None
-) -> tuple[float, ...]:
-    """Return the cost of each feature, 1 by default.
+def _checked_groups(features: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[int, ...]]:
+    if groups is None:
+        return {}
+    if not isinstance(groups, Mapping):
+        raise ValueError(
+            "groups must be a mapping from the name of a group to the names of its features, got "
+            f"{type(groups).__name__}; for example groups={{'blood': ['urea', 'iron']}}"
+        )
+    found: dict[str, tuple[int, ...]] = {}
+    group_of: dict[int, str] = {}
+    for name, members in groups.items():
+        places = feature_indices(features, members, what=f"groups[{name!r}]")
+        if not places:
+            raise ValueError(f"groups[{name!r}] must hold at least one feature, got none; leave the group out")
+        if name in features and features.index(name) not in places:
+            raise ValueError(f"groups must not be named after a feature outside of it, got {name!r}; rename the group")
+        for place in places:
+            if place in group_of:
+                raise ValueError(
+                    f"groups must not share features, got {features[place]!r} in {group_of[place]!r} and {name!r}"
+                )
+            group_of[place] = name
+        found[str(name)] = places
+    return found
 
-    Raises ValueError if a feature is unknown or has no cost, or a cost is negative or not finite.
+
+def checked_costs(
+    names: Sequence[str],
+    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None,
+    *,
+    grouped: bool = False,
+) -> tuple[float, ...]:
+    """Return the cost of each feature, or of each group and feature outside of groups; 1 by default.
+
+    Raises ValueError if a name is unknown or has no cost, or a cost is negative or not finite.
     """
+    what = "group, and every feature outside of groups" if grouped else "feature"
     if costs is None:
-        return (1.0,) * classifier.n_features
+        return (1.0,) * len(names)
+    if not isinstance(costs, Mapping) and hasattr(costs, "to_dict"):  # a pandas Series, by name
+        if not cast("pd.Series[Any]", costs).index.is_unique:
+            raise ValueError("costs must have each name once, got an index with duplicates")
+        costs = {str(name): cost for name, cost in costs.to_dict().items()}
     if isinstance(costs, Mapping):
         for name in costs:
-            if name not in classifier.features:
-                raise ValueError(f"costs must be given for features among {list(classifier.features)}, got {name!r}")
-        absent = [name for name in classifier.features if name not in costs]
+            if name not in names:
+                raise ValueError(f"costs must be given for names among {_listed(names)}, got {name!r}")
+        absent = [name for name in names if name not in costs]
         if absent:
-            raise ValueError(f"costs must have an entry for every feature, got none for {absent[0]!r}")
-        costs = [costs[name] for name in classifier.features]
+            raise ValueError(f"costs must have an entry for every {what}, got none for {absent[0]!r}")
+        costs = [costs[name] for name in names]
+    elif grouped:
+        raise ValueError("costs must be a mapping by name, or None, where there are groups, got a sequence")
     if isinstance(costs, str) or not isinstance(costs, Sequence | np.ndarray):
-        raise ValueError(f"costs must be a mapping from feature to cost or a sequence of costs, got {costs!r}")
-    if len(costs) != classifier.n_features:
-        raise ValueError(f"costs must have {classifier.n_features} entries, one for each feature, got {len(costs)}")
-    for name, cost in zip(classifier.features, costs, strict=True):
-        if not isinstance(cost, int | float | np.number) or not math.isfinite(cost) or cost < 0:
+        raise ValueError(
+            f"costs must be a mapping or a Series from feature to cost, or a sequence of costs, got {costs!r}"
+        )
+    if len(costs) != len(names):
+        raise ValueError(f"costs must have {len(names)} entries, one for each feature, got {len(costs)}")
+    for name, cost in zip(names, costs, strict=True):
+        if isinstance(cost, bool) or not isinstance(cost, int | float | np.number) or not 0 <= cost < math.inf:
             raise ValueError(
-                f"costs must be finite numbers >= 0, got {cost!r} for {name!r}; give a feature that must not be used "
-                "a cost above the budget"
+                f"costs must be finite numbers >= 0, got {cost!r} for {name!r}; a feature that must not be used is "
+                "named in forbidden"
             )
     return tuple(float(cost) for cost in costs)
+
+
+def _listed(names: Sequence[str], most: int = 20) -> str:
+    return f"{list(names)}" if len(names) <= most else f"{list(names[:most])[:-1]} and {len(names) - most + 1} more"

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from trimbench.trimming.classifier import BayesianClassifier, checked_threshold
 from trimbench.trimming.costs import checked_budget, checked_costs, highest_cost
-from trimbench.trimming.dense import MAX_ENTRIES, DenseEngine
-from trimbench.trimming.engines import Engine, EngineName, make_engine
-from trimbench.trimming.naive_bayes_search import AGREEMENT_TOLERANCE
-from trimbench.trimming.subset_batches import subset_batches
+from trimbench.trimming.engines.choice import Engine, EngineName, make_engine
+from trimbench.trimming.engines.dense import MAX_ENTRIES, DenseEngine
+from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
+from trimbench.trimming.search.subset_batches import subset_batches
 from trimbench.trimming.thresholds import Cut, Instances, best_cut
 from trimbench.trimming.trim import Trimming, exact_trimming, trim
 
@@ -48,7 +48,7 @@ def trimming_curve(
     ValueError
         When an argument is out of range or there are too many features for the dense engine.
     """
-    price = checked_costs(classifier, costs)
+    price = checked_costs(classifier.features, costs)
     limits = [highest_cost(checked_budget(budget)) for budget in budgets]
     if not limits:
         raise ValueError("budgets must be a sequence of at least one number, got none")
@@ -138,7 +138,7 @@ def potential_agreements(
     agreements : ndarray of shape (n_subsets,)
         For naive Bayes the maximum achievable agreement, too (Proposition 3).
     """
-    price = checked_costs(classifier, costs)
+    price = checked_costs(classifier.features, costs)
     found = list(_sweep(classifier, DenseEngine.build(classifier), price, checked_budget(budget)))
     return [kept for kept, _, _ in found], np.array([value for _, _, value in found])
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trimbench.trimming.certified import CertifiedEngine
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import checked_budget, checked_costs, is_affordable
-from trimbench.trimming.dense import separation
-from trimbench.trimming.engines import Engine, EngineName, check_engine, make_engine
-from trimbench.trimming.forward_selection import select_forward
-from trimbench.trimming.log_odds import MAX_ENTRIES, LogOddsEngine
-from trimbench.trimming.naive_bayes_search import AGREEMENT_TOLERANCE, search, within_limits
-from trimbench.trimming.network_search import search_included
+from trimbench.trimming.engines.certified import CertifiedEngine
+from trimbench.trimming.engines.choice import Engine, EngineName, check_engine, make_engine
+from trimbench.trimming.engines.dense import separation
+from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
+from trimbench.trimming.search.forward_selection import select_forward
+from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE, search, within_limits
+from trimbench.trimming.search.network import search_included
 from trimbench.trimming.thresholds import Cut
 
 
@@ -114,7 +114,7 @@ def trim(
     ----------
     Choi and Van den Broeck (2018), Algorithm 1 and Proposition 3.
     """
-    price = checked_costs(classifier, costs)
+    price = checked_costs(classifier.features, costs)
     limit = checked_budget(budget)
     _check_limits(time_limit, evaluation_limit)
     if isinstance(engine, str):

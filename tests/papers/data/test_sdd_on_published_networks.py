@@ -10,8 +10,8 @@ import pytest
 
 import trimbench as tb
 from trimbench.networks.contraction import joint_distribution
-from trimbench.trimming.dense import DenseEngine
-from trimbench.trimming.sdd_engine import SddEngine, SddMeasure
+from trimbench.trimming.circuits.engine import SddEngine, SddMeasure
+from trimbench.trimming.engines.dense import DenseEngine
 from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 
 

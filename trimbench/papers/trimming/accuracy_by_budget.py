@@ -17,7 +17,7 @@ from trimbench.papers.study.tables import Table
 from trimbench.papers.trimming.checks import check_counts
 from trimbench.papers.trimming.classifiers import CODE, LearnedOnSplits, Learning, Split
 from trimbench.papers.validation import settings
-from trimbench.trimming.engines import EngineName
+from trimbench.trimming.engines.choice import EngineName
 from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:

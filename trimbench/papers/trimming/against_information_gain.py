@@ -14,10 +14,10 @@ from trimbench.papers.data.encoding import categorize
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
 from trimbench.papers.study.inputs import dataset_of, network_of
+from trimbench.trimming.baselines.information_gain import select_by_information_gain
+from trimbench.trimming.circuits.compiler import CircuitError
 from trimbench.trimming.classifier import BayesianClassifier, feature_indices
-from trimbench.trimming.engines import Engine, EngineName, make_engine
-from trimbench.trimming.information_gain import select_by_information_gain
-from trimbench.trimming.sdd_compiler import CircuitError
+from trimbench.trimming.engines.choice import Engine, EngineName, make_engine
 from trimbench.trimming.trim import trim
 
 _CODE = (

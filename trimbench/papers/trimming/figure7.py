@@ -19,7 +19,7 @@ from trimbench.papers.trimming.against_information_gain import SELECTIONS, trim_
 from trimbench.papers.trimming.checks import check_counts, check_thresholds
 from trimbench.papers.trimming.problems import Problem, check_problems
 from trimbench.papers.validation import settings
-from trimbench.trimming.engines import EngineName
+from trimbench.trimming.engines.choice import EngineName
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,9 @@ from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
 from trimbench.papers.trimming.classifiers import CODE, network_classifier
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.engines import EngineName, make_engine
-from trimbench.trimming.naive_bayes_search import AGREEMENT_TOLERANCE, SignedMeasure
+from trimbench.trimming.engines.choice import EngineName, make_engine
+from trimbench.trimming.engines.measure import SignedMeasure
+from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
 
 
 @dataclass(frozen=True)

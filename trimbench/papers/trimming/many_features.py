@@ -15,11 +15,11 @@ from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
 from trimbench.papers.study.inputs import dataset_of
 from trimbench.papers.trimming.classifiers import CODE, Learning, Split
-from trimbench.trimming.accuracy import select_by_accuracy
-from trimbench.trimming.certified import CertifiedEngine
+from trimbench.trimming.baselines.accuracy import select_by_accuracy
+from trimbench.trimming.baselines.information_gain import select_by_information_gain
 from trimbench.trimming.classifier import BayesianClassifier, feature_indices
-from trimbench.trimming.information_gain import select_by_information_gain
-from trimbench.trimming.log_odds import MAX_ENTRIES, LogOddsEngine
+from trimbench.trimming.engines.certified import CertifiedEngine
+from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
 from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
 from trimbench.papers.study.inputs import dataset_of
 from trimbench.papers.trimming.classifiers import CODE, Learning, Split, two_classes
-from trimbench.trimming.accuracy import cross_validated_accuracy
+from trimbench.trimming.baselines.accuracy import cross_validated_accuracy
+from trimbench.trimming.baselines.information_gain import select_by_information_gain
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.curve import potential_agreements
-from trimbench.trimming.engines import make_engine
-from trimbench.trimming.information_gain import select_by_information_gain
+from trimbench.trimming.engines.choice import make_engine
 from trimbench.trimming.thresholds import best_cut
 
 

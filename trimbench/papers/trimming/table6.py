@@ -22,9 +22,9 @@ from trimbench.papers.trimming.classifiers import CODE, network_classifier
 from trimbench.papers.trimming.literal_search import trim_by_algorithm_1
 from trimbench.papers.validation import settings
 from trimbench.trimming.agreement import maximum_achievable_agreement
+from trimbench.trimming.baselines.same_decision import select_by_same_decision
 from trimbench.trimming.classifier import checked_threshold
-from trimbench.trimming.engines import EngineName
-from trimbench.trimming.same_decision import select_by_same_decision
+from trimbench.trimming.engines.choice import EngineName
 from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:

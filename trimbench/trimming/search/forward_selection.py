@@ -17,8 +17,8 @@ from scipy.special import ndtr
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import is_affordable
-from trimbench.trimming.dense import separation
-from trimbench.trimming.weight_sums import FloatArray
+from trimbench.trimming.engines.dense import separation
+from trimbench.trimming.engines.weight_sums import FloatArray
 
 _COARSE, _FINE = 2**10, 2**13
 # How many of the candidates for an exchange are evaluated on the fine grid.

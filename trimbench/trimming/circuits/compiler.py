@@ -1,7 +1,7 @@
 """Compilation of a network in a separate process, and its result.
 
 The SDD library terminates the process on bad input and when memory runs out, and its objects cannot be passed on. So a
-new interpreter compiles each network (`sdd_child`) and returns plain arrays.
+new interpreter compiles each network (`child`) and returns plain arrays.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trimbench.trimming.sdd_diagram import Diagram
-from trimbench.trimming.sdd_encoding import Encoding
+from trimbench.trimming.circuits.diagram import Diagram
+from trimbench.trimming.circuits.encoding import Encoding
 
 GIB = 2**30
 DEFAULT_MEMORY = 8 * GIB
@@ -71,7 +71,7 @@ def compile_network(encoding: Encoding, *, timeout: float | None = None, memory:
         raise ValueError(f"memory must be a positive number of bytes, got {memory!r}")
     try:
         child = subprocess.run(
-            [sys.executable, "-m", "trimbench.trimming.sdd_child", str(os.getpid()), str(int(memory))],
+            [sys.executable, "-m", "trimbench.trimming.circuits.child", str(os.getpid()), str(int(memory))],
             input=pickle.dumps(encoding),
             capture_output=True,
             timeout=timeout,
@@ -99,6 +99,6 @@ def compile_network(encoding: Encoding, *, timeout: float | None = None, memory:
 
 def _child_environment() -> Mapping[str, str]:
     """Return an environment in which the child finds this package where the parent did."""
-    package = str(Path(__file__).resolve().parents[2])
+    package = str(Path(__file__).resolve().parents[3])
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return {**os.environ, **threads, "PYTHONPATH": os.pathsep.join([package, *filter(None, sys.path)])}

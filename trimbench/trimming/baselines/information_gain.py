@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import checked_budget, checked_costs, is_affordable
-from trimbench.trimming.engines import Engine
+from trimbench.trimming.engines.choice import Engine
 
 # Gains closer than this are equal; the feature that comes first is then taken.
 _TIE = 1e-13
@@ -71,7 +71,7 @@ def select_by_information_gain(
     ValueError
         When an argument is out of range or a feature is unknown.
     """
-    price = checked_costs(classifier, costs)
+    price = checked_costs(classifier.features, costs)
     limit = checked_budget(budget)
     chosen: list[int] = []
     gains = information_gains(classifier, engine=engine)

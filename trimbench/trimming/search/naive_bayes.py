@@ -18,31 +18,14 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
 
 from trimbench.trimming.costs import is_affordable
+from trimbench.trimming.engines.measure import SignedMeasure
 
 # Agreements closer than this count as equal: they are sums of probabilities with errors of about 1e-14.
 AGREEMENT_TOLERANCE = 1e-12
 # Up to this many subsets are enumerated where bounds are expensive: a search would hardly prove more in that time.
 _FEW_SUBSETS = 5000
-
-
-class SignedMeasure(Protocol):
-    """What the search needs from a feature subset."""
-
-    @property
-    def features(self) -> tuple[int, ...]:
-        """Which features are left."""
-
-    def without(self, feature: int) -> Self:
-        """Return the measure with one feature removed."""
-
-    def potential_agreement(self) -> float:
-        """Return the maximum potential agreement."""
-
-    def potential_agreement_without(self, feature: int) -> float:
-        """Return the maximum potential agreement after removing one feature."""
 
 
 @dataclass(frozen=True)

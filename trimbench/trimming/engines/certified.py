@@ -16,9 +16,9 @@ import numpy as np
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import highest_cost
-from trimbench.trimming.rounded_sums import FAILURE, RoundedSums, rounded_sums
+from trimbench.trimming.engines.rounded_sums import FAILURE, RoundedSums, rounded_sums
+from trimbench.trimming.engines.weight_sums import FloatArray, WeightSums
 from trimbench.trimming.thresholds import TIE_TOLERANCE
-from trimbench.trimming.weight_sums import FloatArray, WeightSums
 
 DEFAULT_POINTS = 2**20
 # Sums over a subset with at most this many instances are enumerated instead of rounded.

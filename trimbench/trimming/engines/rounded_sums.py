@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.weight_sums import FloatArray
+from trimbench.trimming.engines.weight_sums import FloatArray
 
 # Probability, for each group and class, of rounding errors beyond the slack; part of every certified bound.
 FAILURE = 1e-13

@@ -11,11 +11,11 @@ import numpy as np
 from trimbench._extras import check_installed, is_installed
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.contraction import ContractionTooLarge
-from trimbench.trimming import dense, log_odds
+from trimbench.trimming.circuits.compiler import CircuitError
+from trimbench.trimming.circuits.engine import SddEngine
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.naive_bayes_search import SignedMeasure
-from trimbench.trimming.sdd_compiler import CircuitError
-from trimbench.trimming.sdd_engine import SddEngine
+from trimbench.trimming.engines import dense, log_odds
+from trimbench.trimming.engines.measure import SignedMeasure
 from trimbench.trimming.thresholds import Cut, Instances
 
 EngineName = Literal["auto", "dense", "log_odds", "sdd"]

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import checked_budget, checked_costs
-from trimbench.trimming.dense import DenseEngine
-from trimbench.trimming.naive_bayes_search import AGREEMENT_TOLERANCE
-from trimbench.trimming.subset_batches import SubsetBatch, subset_batches
+from trimbench.trimming.engines.dense import DenseEngine
+from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
+from trimbench.trimming.search.subset_batches import SubsetBatch, subset_batches
 from trimbench.trimming.thresholds import is_positive
 
 
@@ -68,7 +68,7 @@ def select_by_same_decision(
     ValueError
         When an argument is out of range or there are too many features for the dense engine.
     """
-    price = checked_costs(classifier, costs)
+    price = checked_costs(classifier.features, costs)
     root = DenseEngine.build(classifier).root
     n_evaluations, highest = 0, 0.0
     leaders: list[tuple[float, tuple[int, ...]]] = []

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from trimbench._extras import check_installed
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.trimming.circuits.compiler import DEFAULT_MEMORY, Compilation, compile_network
+from trimbench.trimming.circuits.diagram import Diagram
+from trimbench.trimming.circuits.encoding import encode
 from trimbench.trimming.classifier import BayesianClassifier, checked_threshold, feature_indices
-from trimbench.trimming.sdd_compiler import DEFAULT_MEMORY, Compilation, compile_network
-from trimbench.trimming.sdd_diagram import Diagram
-from trimbench.trimming.sdd_encoding import encode
 from trimbench.trimming.thresholds import Cut, Instances, best_cut, is_positive
 
 

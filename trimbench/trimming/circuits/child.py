@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.sdd_circuit import Decisions, Leaf, evaluate, joint_diagram
-from trimbench.trimming.sdd_compiler import OUT_OF_MEMORY, Compilation
-from trimbench.trimming.sdd_encoding import Encoding, Fork, Group, Step
+from trimbench.trimming.circuits.circuit import Decisions, Leaf, evaluate, joint_diagram
+from trimbench.trimming.circuits.compiler import OUT_OF_MEMORY, Compilation
+from trimbench.trimming.circuits.encoding import Encoding, Fork, Group, Step
 
 # Unused nodes are collected once there are more of them than this, and more than used ones.
 _GARBAGE = 500_000

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from trimbench.trimming.costs import is_affordable
-from trimbench.trimming.naive_bayes_search import AGREEMENT_TOLERANCE, SignedMeasure, within_limits
+from trimbench.trimming.engines.measure import SignedMeasure
+from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE, within_limits
 from trimbench.trimming.thresholds import Cut, Instances, best_cut
 
 

@@ -16,9 +16,9 @@ from functools import cached_property
 import numpy as np
 
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.dense import separation
+from trimbench.trimming.engines.dense import separation
+from trimbench.trimming.engines.weight_sums import FloatArray, WeightSums, reached
 from trimbench.trimming.thresholds import TIE_TOLERANCE, Cut, Instances, agreement_of, best_cut
-from trimbench.trimming.weight_sums import FloatArray, WeightSums, reached
 
 MAX_ENTRIES = 2**44
 # Instances of the subset that is asked about; their number is bounded by memory.

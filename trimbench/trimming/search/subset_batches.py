@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import highest_cost
-from trimbench.trimming.dense import DenseMeasure
+from trimbench.trimming.engines.dense import DenseMeasure
 
 # A level of the lattice with more entries than this is split and finished part by part.
 _MAX_LEVEL_ENTRIES = 2**24

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.sdd_diagram import Diagram, distinct_rows
+from trimbench.trimming.circuits.diagram import Diagram, distinct_rows
 
 # Products are summed in blocks of about this many numbers, which stay near the processor.
 _BLOCK = 2**20

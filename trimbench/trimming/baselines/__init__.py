@@ -1,0 +1,1 @@
+"""Selections of features that trimming is compared with."""

@@ -1,0 +1,1 @@
+"""Engines: how the agreement of a feature subset with the original is computed."""

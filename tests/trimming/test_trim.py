@@ -142,6 +142,9 @@ def test_the_trimmed_classifier_predicts_from_its_features_alone() -> None:
             {"budget": 1, "costs": 5},
             r"costs must be a mapping or a Series from feature to cost, or a sequence of costs, got 5",
         ),
+            {"budget": 1, "costs": 5},
+            r"costs must be a mapping or a Series from feature to cost, or a sequence of costs, got 5",
+        ),
         ({"budget": 1, "costs": ["1", 2]}, r"costs must be finite numbers >= 0, got '1' for 'x0'"),
         (
             {"budget": 1, "evaluation_limit": 2.5},

@@ -138,13 +138,7 @@ def test_the_trimmed_classifier_predicts_from_its_features_alone() -> None:
         ({"budget": 1, "costs": {"x0": 1}}, r"costs must have an entry for every feature, got none for 'x1'"),
         ({"budget": 1, "costs": {"x0": 1, "y": 1}}, r"costs must be given for names among \['x0', 'x1'\], got 'y'"),
         ({"budget": "3"}, r"budget must be a number >= 0, got '3'"),
-        (
-            {"budget": 1, "costs": 5},
-            r"costs must be a mapping or a Series from feature to cost, or a sequence of costs, got 5",
-        ),
-            {"budget": 1, "costs": 5},
-            r"costs must be a mapping or a Series from feature to cost, or a sequence of costs, got 5",
-        ),
+        ({"budget": 1, "costs": 5}, r"costs must be a mapping or a Series .*, or a sequence of costs, got 5"),
         ({"budget": 1, "costs": ["1", 2]}, r"costs must be finite numbers >= 0, got '1' for 'x0'"),
         (
             {"budget": 1, "evaluation_limit": 2.5},

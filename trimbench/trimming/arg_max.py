@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from trimbench.trimming.model_input import (
     feature_indices,
     understood_model,
 )
+from trimbench.trimming.saving import SavedClassifier
 from trimbench.trimming.thresholds import TIE_TOLERANCE
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class ArgMaxClassifier:
+class ArgMaxClassifier(SavedClassifier):
     """The classifier that gives the class c with the highest Pr(c | f), or Pr(c | f, e) given evidence e.
 
     Of several most probable classes it gives the first in the order of the model. Probabilities that are equal up to
@@ -62,6 +63,8 @@ class ArgMaxClassifier:
     >>> classifier.class_names, classifier.features
     (('a', 'b', 'c'), ('x0',))
     """
+
+    _format: ClassVar[str] = "trimbench.ArgMaxClassifier/1"
 
     model: Model
     target: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -60,6 +61,10 @@ class Trimming:
     def classifier(self) -> BayesianClassifier:
         """The trimmed classifier, ready to predict from `features` alone."""
         return self.original.with_features(self.features, self.threshold)
+
+    def save(self, path: str | Path) -> None:
+        """Write the trimmed classifier as JSON; `BayesianClassifier.load` reads it."""
+        self.classifier.save(path)
 
 
 def trim(

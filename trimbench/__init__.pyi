@@ -5,6 +5,7 @@ from .networks.ace import AceProblem as AceProblem
 from .networks.ace import read_ace as read_ace
 from .networks.ace import read_ace_problem as read_ace_problem
 from .networks.bayesian_network import BayesianNetwork as BayesianNetwork
+from .networks.evidence import read_evidence as read_evidence
 from .networks.learning import learn_naive_bayes as learn_naive_bayes
 from .networks.naive_bayes import NaiveBayes as NaiveBayes
 from .networks.naive_bayes_mixture import NaiveBayesMixture as NaiveBayesMixture

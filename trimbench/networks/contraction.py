@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.elimination_order import Plan, plan_slices, plan_whole
+from trimbench.networks.evidence import checked_evidence, shown
 from trimbench.networks.probability_tables import checked_names
 
 GIB = 2**30
@@ -41,14 +42,16 @@ def joint_distribution(
     network: BayesianNetwork,
     variables: Sequence[str],
     *,
+    evidence: Mapping[str, str] | None = None,
     max_entries: int = 2**26,
     max_bytes: int = 2**32,
     max_operations: int = 2**37,
 ) -> NDArray[np.float64]:
-    """Return P(variables), exactly.
+    """Return P(variables), or P(variables | evidence), exactly.
 
-    Nodes that are not ancestors of `variables` are left out; the others are summed out one by one in an order found by
-    a bounded, deterministic search. Where a table would become too large, some variables are fixed at one value after
+    Observed nodes are fixed at their state before anything else. Nodes that are not ancestors of `variables` or of
+    observed nodes are left out; the others are summed out one by one in an order found by a bounded, deterministic
+    search. Where a table would become too large, some variables are fixed at one value after
     another, which takes less memory and more operations.
 
     Parameters
@@ -56,6 +59,8 @@ def joint_distribution(
     network : BayesianNetwork
     variables : sequence of str
         Distinct nodes.
+    evidence : mapping from node name to state name, optional
+        The observed nodes, none of them among `variables`, and their states.
     max_entries : int
         Largest number of entries of a table, the result included (2**26 entries are 0.5 GiB).
     max_bytes : int
@@ -72,7 +77,8 @@ def joint_distribution(
     ContractionTooLarge
         Before any work is done, when a limit cannot be met.
     ValueError
-        When a variable is unknown or given twice.
+        When a variable is unknown or given twice, or the evidence is unknown, is among the variables or has
+        probability zero.
 
     Examples
     --------
@@ -83,17 +89,24 @@ def joint_distribution(
     ... )
     >>> joint_distribution(network, ["wet"]).round(6).tolist()
     [0.42, 0.58]
+    >>> joint_distribution(network, ["rain"], evidence={"wet": "yes"}).round(6).tolist()
+    [0.428571, 0.571429]
     """
     names = checked_names(variables, "variables")
     for name in names:
         if name not in network.nodes:
-            raise ValueError(f"variables must be among {list(network.nodes)}, got {name!r}")
+            raise ValueError(f"variables must be among {shown(network.nodes)}, got {name!r}")
+    observed = checked_evidence(network, evidence or {}, without=names)
     shape = tuple(network.cardinality(name) for name in names)
     if len(shape) > NUMPY_AXES:
         raise ContractionTooLarge(f"variables must be at most {NUMPY_AXES} (a table's axes), got {len(shape)}")
-    relevant = _ancestors(network, names)
+    relevant = _ancestors(network, [*names, *observed])
     # Variables with one state carry no information. Without them no table has more axes than numpy allows.
-    many = [node for node in network.nodes if node in relevant and network.cardinality(node) > 1]
+    many = [
+        node
+        for node in network.nodes
+        if node in relevant and node not in observed and network.cardinality(node) > 1
+    ]
     number = {node: i for i, node in enumerate(many)}
     sizes = [network.cardinality(node) for node in many]
     kept = [number[name] for name in names if name in number]
@@ -104,12 +117,17 @@ def joint_distribution(
     ]
     plan = _affordable_plan(scopes, kept, sizes, len(names), max_entries, max_bytes, max_operations)
     rank = {variable: i for i, variable in enumerate((*plan.order, *kept))}
-    factors = [_factor(network, node, number, rank) for node in network.nodes if node in relevant]
+    factors = [_factor(network, node, observed, number, rank) for node in network.nodes if node in relevant]
     result = np.zeros([sizes[variable] for variable in kept])
     for values in itertools.product(*(range(sizes[variable]) for variable in plan.fixed)):
         at = dict(zip(plan.fixed, values, strict=True))
         part = _sum_out([_restricted(factor, at) for factor in factors], plan, rank)
         result[tuple(at.get(variable, slice(None)) for variable in kept)] += _spread(part, kept, at)
+    if observed:
+        total = float(result.sum())
+        if not total > 0.0:
+            raise ValueError(f"evidence must have a positive probability, got {shown(observed.items())} of probability 0")
+        result /= total
     return result.reshape(shape)
 
 
@@ -171,9 +189,12 @@ def _size(entries: int) -> str:
     return f"{count} entries ({8 * entries / GIB:.3g} GiB)"
 
 
-def _factor(network: BayesianNetwork, node: str, number: Mapping[str, int], rank: Mapping[int, int]) -> _Factor:
-    table = network.table(node)
-    axes = [number[v] for v in (*network.parents(node), node) if v in number]
+def _factor(
+    network: BayesianNetwork, node: str, observed: Mapping[str, int], number: Mapping[str, int], rank: Mapping[int, int]
+) -> _Factor:
+    scope = (*network.parents(node), node)
+    table = network.table(node)[tuple(observed.get(v, slice(None)) for v in scope)]
+    axes = [number[v] for v in scope if v in number]
     table = table.reshape([size for size in table.shape if size > 1])
     by_rank = sorted(range(len(axes)), key=lambda axis: rank[axes[axis]])
     return _Factor(tuple(axes[axis] for axis in by_rank), np.array(table.transpose(by_rank), order="C"))

@@ -14,6 +14,7 @@ from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
 from trimbench.networks.row_inference import RowInference
+from trimbench.networks.sampling import RowSampler
 from trimbench.networks.value_codes import IntegerArray, encode_compactly
 from trimbench.trimming.model_input import (
     Components,
@@ -318,7 +319,10 @@ class BayesianClassifier(SavedClassifier):
 
     def weights(self, codes: IntegerArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return Pr(c, f) and Pr(not c, f) of each row of value indices, up to a factor of the row."""
-        logs = self.rows.log_joint(codes)
+        return self.weights_of(self.rows.log_joint(codes))
+
+    def weights_of(self, logs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the probabilities of both classes from the logarithms that `rows` gives, relative to the largest."""
         top = logs.max(axis=1, keepdims=True)
         scaled = np.exp(logs - np.where(np.isfinite(top), top, 0.0))
         positive, negative = (
@@ -332,6 +336,32 @@ class BayesianClassifier(SavedClassifier):
         if self._components is None:
             return RowInference.of_network(as_network(self.model), self.target, self.features, self.evidence)
         return RowInference.of_naive_bayes(self._components.prior, self._likelihoods)
+
+    @cached_property
+    def whole_rows(self) -> RowInference:
+        """As `rows`, with the factors that do not change the posterior: it gives log Pr(C, f, e) itself."""
+        if self._components is None:
+            network = as_network(self.model)
+            return RowInference.of_network(network, self.target, self.features, self.evidence, whole=True)
+        return self.rows
+
+    def draw(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
+        """Return value indices of the features of rows drawn given the evidence, shape (n_rows, n_features).
+
+        Raises
+        ------
+        ContractionTooLarge
+            When the evidence makes too many variables of a network depend on each other; a ValueError.
+        """
+        return self._sampler.draw(n_rows, rng)
+
+    @cached_property
+    def _sampler(self) -> RowSampler:
+        if self._components is None:
+            return RowSampler.of(as_network(self.model), self.features, self.evidence)
+        free = self._components
+        parts = NaiveBayes(free.prior, self._likelihoods, feature_names=self.features, class_variable=self.target)
+        return RowSampler.of(parts.to_network(), self.features)
 
 
 def _outer(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.classifier import BayesianClassifier, feature_indices
 from trimbench.trimming.costs import checked_budget, checked_choice, checked_costs, is_affordable
 from trimbench.trimming.engines.certified import CertifiedEngine
 from trimbench.trimming.engines.choice import Engine, EngineName, check_engine, exact_engine, make_engine
 from trimbench.trimming.engines.dense import separation
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
+from trimbench.trimming.rows.agreement import RowsAgreement
+from trimbench.trimming.rows.trim_rows import Prefer, RowsWeight, check_rows_settings, trim_on_rows
 from trimbench.trimming.sampled import EXACT_SECONDS, SampledTrimming, trim_by_sampling
 from trimbench.trimming.search.forward_selection import select_forward
 from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE, search, within_limits
 from trimbench.trimming.search.network import search_included
 from trimbench.trimming.thresholds import Cut
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,9 @@ class Trimming:
         Number of evaluations of the criterion that the search took.
     confidence : float
         Of `agreement_interval` and of `upper_bound`: 1 where they are proven, less where they come from drawn rows.
+    rows_agreement : RowsAgreement or None
+        Agreement on the rows that `trim` was given. `threshold_interval` is then where the blend of rows and model is
+        best, and `agreement` still is the model's, at `threshold`.
     """
 
     original: BayesianClassifier
@@ -59,11 +70,21 @@ class Trimming:
     optimal: bool
     n_evaluations: int
     confidence: float = 1.0
+    rows_agreement: RowsAgreement | None = None
 
     @property
     def classifier(self) -> BayesianClassifier:
         """The trimmed classifier, ready to predict from `features` alone."""
         return self.original.with_features(self.features, self.threshold)
+
+    def save(self, path: str | Path) -> None:
+        """Write the trimmed classifier as JSON; `BayesianClassifier.load` reads it."""
+        self.classifier.save(path)
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Positions of `features` in the original."""
+        return feature_indices(self.original.features, self.features)
 
 
 def trim(
@@ -73,6 +94,9 @@ def trim(
     engine: EngineName | Engine = "auto",
     time_limit: float | None = None,
     *,
+    rows: pd.DataFrame | None = None,
+    rows_weight: RowsWeight = "auto",
+    prefer: Prefer = "best",
     evaluation_limit: int | None = None,
 ) -> Trimming:
     """Find the trimming within a budget that agrees with the classifier as often as possible.
@@ -93,8 +117,17 @@ def trim(
     time_limit : float, optional
         Seconds after which the search stops, checked between evaluations; the result is then the best trimming found,
         with an upper bound. Certified bounds (see `engine`) take some seconds more.
+    rows : DataFrame with (at least) one column for each feature, optional
+        Rows on which the trimming should agree with the original too; labels are not needed. Agreement is then a blend
+        of the model's and the share of the rows, maximised over all subsets where they are few, else by greedy
+        selection and exchanges.
+    rows_weight : float in [0, 1] or "auto"
+        Weight of the rows in the blend: 0 model only, 1 rows only. ``"auto"`` takes 0, 0.25, 0.5, 0.75 or 1: the lowest
+        within one standard error of the one with the best cross-validated agreement on the rows.
+    prefer : {"best", "cheapest"}
+        The best subset, or the cheapest within one standard error of the best cross-validated agreement on the rows.
     evaluation_limit : int, optional
-        Evaluations of the criterion after which the search stops. The result is the same on every machine.
+        Evaluations of the criterion after which the search by the model stops. The result is the same on every machine.
 
     Returns
     -------
@@ -124,6 +157,12 @@ def trim(
     _check_limits(time_limit, evaluation_limit)
     if isinstance(engine, str):
         check_engine(engine)
+    check_rows_settings(rows_weight, prefer)
+    if rows is not None:
+        by_rows = _ByRows(rows, rows_weight, prefer)
+        return _trim_with_rows(classifier, limit, price, engine, time_limit, evaluation_limit, by_rows)
+    if prefer == "cheapest":
+        raise ValueError("prefer must be 'best' without rows, got 'cheapest'; give rows to judge subsets by")
     if is_affordable(price, limit):
         return _nothing_removed(classifier)
     if not classifier.is_naive_bayes:
@@ -146,6 +185,81 @@ def trim(
     kept = sorted(found.features)
     cut = computed.best_cut(kept)
     return exact_trimming(classifier, kept, cut, found.upper_bound, found.n_evaluations)
+
+
+@dataclass(frozen=True)
+class _ByRows:
+    rows: pd.DataFrame
+    weight: RowsWeight
+    prefer: Prefer
+
+
+def _trim_with_rows(
+    classifier: BayesianClassifier,
+    budget: float,
+    costs: Sequence[float],
+    engine: EngineName | Engine,
+    time_limit: float | None,
+    evaluation_limit: int | None,
+    by_rows: _ByRows,
+) -> Trimming:
+    """Trim by rows, or by a blend of model and rows; the model's own trimming is one of those that may be taken."""
+    start = time.monotonic()
+    by_model = None
+    if by_rows.weight in ("auto", 0) and by_rows.prefer == "best":
+        half = None if time_limit is None else 0.5 * time_limit
+        by_model = trim(classifier, budget, costs, engine, half, evaluation_limit=evaluation_limit)
+    found = trim_on_rows(
+        classifier,
+        checked_choice(classifier.features, budget, costs),
+        by_rows.rows,
+        rows_weight=by_rows.weight,
+        prefer=by_rows.prefer,
+        by_model=None if by_model is None else (by_model.kept, Cut(by_model.agreement, *by_model.threshold_interval)),
+        time_limit=None if time_limit is None else max(0.0, time_limit - (time.monotonic() - start)),
+    )
+    if by_model is not None and found.rows_agreement.weight == 0:
+        n_evaluations = by_model.n_evaluations + found.n_evaluations
+        return replace(by_model, rows_agreement=found.rows_agreement, n_evaluations=n_evaluations)
+    if found.cut is None or found.threshold is None:
+        raise TypeError("a classifier of two classes is trimmed with a threshold")
+    threshold, (low, high) = _agreement_at(classifier, found.features, found.threshold, engine)
+    upper_bound = 1.0 if by_model is None else max(by_model.upper_bound, high)
+    return Trimming(
+        original=classifier,
+        features=tuple(classifier.features[i] for i in found.features),
+        threshold=threshold,
+        threshold_interval=(found.cut.low, found.cut.high),
+        agreement=0.5 * (low + high),
+        agreement_interval=(low, high),
+        upper_bound=upper_bound,
+        optimal=upper_bound <= low + AGREEMENT_TOLERANCE,
+        n_evaluations=found.n_evaluations + (0 if by_model is None else by_model.n_evaluations),
+        rows_agreement=found.rows_agreement,
+    )
+
+
+def _agreement_at(
+    classifier: BayesianClassifier, kept: Sequence[int], threshold: float, engine: EngineName | Engine
+) -> tuple[float, tuple[float, float]]:
+    """Return a threshold and the model's agreement there: exactly, or bounds where the classifier is too large."""
+    certified = (
+        classifier.is_naive_bayes
+        and engine in ("auto", "log_odds")
+        and math.prod(classifier.cardinalities) > MAX_ENTRIES
+    )
+    if not certified:
+        computed = make_engine(classifier, engine) if isinstance(engine, str) else engine
+        value = computed.agreement(kept, threshold)
+        return threshold, (value, value)
+    if classifier.threshold == 0 or not classifier.prior.all():  # the original gives all instances the same class
+        return threshold, (1.0, 1.0) if not kept and threshold == classifier.threshold else (0.0, 1.0)
+    if threshold == 0:  # all instances are positive, as without features at the lowest threshold
+        found = CertifiedEngine(classifier).agreement((), math.ulp(0.0))
+        return threshold, (found.low, found.high)
+    threshold = min(threshold, math.nextafter(1.0, 0.0))
+    found = CertifiedEngine(classifier).agreement(kept, threshold)
+    return threshold, (found.low, found.high)
 
 
 def _trim_general(

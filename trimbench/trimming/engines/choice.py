@@ -27,6 +27,7 @@ _MANY_NODES, _MOSTLY_DETERMINISTIC = 100, 0.75
 # Instances of more features make a diagram too large even so.
 _MOST_CIRCUIT_FEATURES = 64
 _CIRCUIT_SECONDS = 120.0
+_MOMENT = 0.1
 # What a table takes: entries to make and to search, and products to contract it.
 _ENTRIES_PER_SECOND, _OPERATIONS_PER_SECOND = 2**20, 2**29
 
@@ -94,6 +95,8 @@ def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | Non
 
     The engine of circuits is chosen where zeros make them small; it is skipped where PySDD is not installed.
     """
+    # What takes less than a moment is done in any case.
+    seconds = max(seconds, _MOMENT)
     if is_installed("pysdd") and _has_small_circuit(classifier):
         try:
             return SddEngine.of(classifier, timeout=0.5 * seconds)

@@ -153,13 +153,13 @@ def test_predict_says_what_it_takes() -> None:
         ValueError, match=r"must be a DataFrame .* got ndarray; .*pd\.DataFrame\(array, columns=\['x', "
     ):
         classifier.predict(np.zeros((3, 2)))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="column 'x' must hold values among .* cut into intervals first"):
+    with pytest.raises(ValueError, match=r"column 'x' must hold values among .* cut into intervals first"):
         classifier.predict(pd.DataFrame({"x": np.linspace(0, 1, 50), "y": 0}))
 
 
 def test_a_column_of_many_numbers_is_not_learned() -> None:
     rows = pd.DataFrame({"x": np.linspace(0, 1, 40)})
-    with pytest.raises(ValueError, match="feature 'x' must hold categories, .* cut it into intervals first"):
+    with pytest.raises(ValueError, match=r"feature 'x' must hold categories, .* cut it into intervals first"):
         tb.learn_naive_bayes(rows, pd.Series(["a", "b"] * 20))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -110,7 +111,7 @@ class _Indicators:
         for column, start in zip(codes, ends[:-1], strict=True):
             rows = np.flatnonzero(column >= 0)
             table[rows, start + column[rows]] = 1.0
-        return cls(table, tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)))
+        return cls(table, tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends)))
 
     def of_rows(self, rows: NDArray[np.bool_]) -> _Indicators:
         return _Indicators(self.table[rows], self.columns)

@@ -51,7 +51,6 @@ def columns_of(
             f"{type(model).__name__}; to learn a model from a table, use fit"
         )
     rules = [
-        ColumnRule(name, values, cuts)
-        for name, values in zip(classifier.features, classifier.value_names, strict=True)
+        ColumnRule(name, values, cuts) for name, values in zip(classifier.features, classifier.value_names, strict=True)
     ]
     return classifier, Discretizer(tuple(rules)), labels

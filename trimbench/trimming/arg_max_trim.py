@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from trimbench.trimming.arg_max import ArgMaxClassifier
 from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.arg_max import ClassMeasures
+from trimbench.trimming.limits import Limits
 from trimbench.trimming.search.arg_max import search_arg_max
-from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE, within_limits
+from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
 
 if TYPE_CHECKING:
     from typing import Any
@@ -74,7 +75,7 @@ def trim_arg_max(
     ValueError
         When the class and the features have too many combinations of values for a table.
     """
-    may_go_on = within_limits(time_limit, evaluation_limit)
+    may_go_on = Limits(time_limit, evaluation_limit).may_go_on
     allowed = [place for unit in choice.units for place in unit]
     if len(allowed) == classifier.n_features and choice.is_affordable(allowed):
         return _trimming(classifier, tuple(range(classifier.n_features)), 1.0, 1.0, 0)

@@ -89,7 +89,9 @@ def encoded_rows(rows: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDA
             "give it the columns of the features by name"
         )
     if len(rows) < 2:
-        raise ValueError(f"rows must have at least two rows, got {len(rows)}; leave rows out to trim by the model alone")
+        raise ValueError(
+            f"rows must have at least two rows, got {len(rows)}; leave rows out to trim by the model alone"
+        )
     columns = [str(label) for label in rows.columns]
     counts = {name: columns.count(name) for name in values}
     if wrong := [name for name, count in counts.items() if count != 1]:

@@ -264,7 +264,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row, from the columns that are kept."""
-        found = self.classifier_.predict(self._coded(X)) if hasattr(self, "classifier_") else self._coded(X)
+        coded = self._coded(X)
+        found = self.classifier_.predict(coded)
         place = {str(name): code for code, name in enumerate(self.classes_.tolist())}
         labels: NDArray[Any] = self.classes_[[place[name] for name in found.tolist()]]
         return labels

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trimbench.trimming.arg_max import ArgMaxClassifier
@@ -52,6 +53,10 @@ class ArgMaxTrimming:
     def classifier(self) -> ArgMaxClassifier:
         """The trimmed classifier, ready to predict from `features` alone."""
         return self.original.with_features(self.features)
+
+    def save(self, path: str | Path) -> None:
+        """Write the trimmed classifier as JSON; `ArgMaxClassifier.load` reads it."""
+        self.classifier.save(path)
 
 
 def trim_arg_max(

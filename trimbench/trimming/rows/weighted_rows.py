@@ -48,8 +48,13 @@ class WeightedRows:
         table = np.column_stack([self.codes, self.decisions]).astype(self.codes.dtype, copy=False)
         packed = np.ascontiguousarray(table).view(np.dtype((np.void, table.dtype.itemsize * table.shape[1])))
         _, first, place = np.unique(packed.reshape(-1), return_index=True, return_inverse=True)
-        weights = np.bincount(place.reshape(-1), weights=self.weights, minlength=len(first))
+        weights = masses(place.reshape(-1), self.weights, len(first))
         return WeightedRows(self.codes[first], self.decisions[first], weights)
+
+
+def masses(places: NDArray[np.int64], weights: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return the sum of the weights at each of `size` places."""
+    return np.asarray(np.bincount(places, weights=weights, minlength=size), dtype=np.float64)
 
 
 def small_codes(codes: NDArray[np.int64], cardinalities: Sequence[int]) -> Codes:

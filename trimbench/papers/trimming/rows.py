@@ -164,8 +164,9 @@ def _line(group: Sequence[Mapping[Any, Any]], method: str, column: str) -> dict[
         "selected by": _TITLES[method],
         "splits": len(values),
         "mean": mean,
-        "low": low,
-        "high": high,
+        # The interval does not know that shares end at 0 and 1.
+        "low": float(np.maximum(low, 0.0)),
+        "high": float(np.minimum(high, 1.0)),
     }
     if method != "model":
         wins, losses = sum(value > 0 for value in leads), sum(value < 0 for value in leads)

@@ -21,6 +21,7 @@ from trimbench.estimators.raw_columns import (
     groups_by_name,
 )
 from trimbench.networks.discretize import CutRule, Discretizer
+from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
 from trimbench.networks.learning import learn_naive_bayes
 from trimbench.networks.tree_augmented import learn_tree_augmented
 from trimbench.trimming.arg_max import ArgMaxClassifier

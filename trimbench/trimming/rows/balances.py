@@ -26,7 +26,7 @@ TIE = 1e-11
 # Smaller masses are what rounding leaves of parts without rows.
 _NO_MASS = 1e-14
 # Below this many cells of a table of rows by candidates, NumPy is as quick as a compiled kernel.
-_SMALL = 100_000
+_SMALL = 20_000
 
 
 @dataclass(frozen=True, eq=False)

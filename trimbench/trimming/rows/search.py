@@ -14,7 +14,7 @@ from trimbench.trimming.rows.objective import Objective
 # Agreements closer than this are equal; the cheaper subset, or the one found first, is then kept.
 TOLERANCE = 1e-12
 # Up to so many subsets, and so many pairs of a subset and a distinct row, every subset is tried.
-MAX_SUBSETS, _MAX_WORK = 20_000, 2e7
+MAX_SUBSETS, _MAX_WORK = 20_000, 5e6
 # The first pass of exchanges brings nearly all of the gain.
 _PASSES = 2
 
@@ -134,7 +134,7 @@ class _Search:
             gains = values - value
             if per_cost and gains.max() > TOLERANCE:
                 gains /= np.maximum([self._choice.costs[unit] for unit in additions], TOLERANCE)
-            place = int(np.argmax(gains))
+            place = int(np.flatnonzero(gains >= gains.max() - TOLERANCE)[0])
             chosen, value = chosen | {additions[place]}, float(values[place])
 
     def exchange(self) -> bool:

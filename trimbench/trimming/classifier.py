@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.contraction import joint_distribution
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
 from trimbench.networks.row_inference import RowInference
@@ -22,7 +23,6 @@ from trimbench.trimming.model_input import (
     checked_evidence,
     class_states,
     components_of,
-    conditional_table,
     default_features,
     split_states,
     understood_model,
@@ -177,7 +177,7 @@ class BayesianClassifier(SavedClassifier):
     def prior(self) -> NDArray[np.float64]:
         """Pr(positive), Pr(negative), given the evidence; shape (2,)."""
         if self._components is None:
-            states = conditional_table(as_network(self.model), [self.target], self.evidence)
+            states = joint_distribution(as_network(self.model), [self.target], evidence=self.evidence)
         else:
             states = self._components.prior
         return np.array([states[rows].sum() for rows in self._sides])
@@ -247,8 +247,24 @@ class BayesianClassifier(SavedClassifier):
     @cached_property
     def _network_table(self) -> NDArray[np.float64]:
         """Pr(C, f) of a general network, shape (2, *cardinalities), the positive class first."""
-        table = conditional_table(as_network(self.model), [self.target, *self.features], self.evidence)
+        return self._contracted()
+
+    def _contracted(self, **limits: int) -> NDArray[np.float64]:
+        table = joint_distribution(
+            as_network(self.model), [self.target, *self.features], evidence=self.evidence, **limits
+        )
         return np.stack([table[rows[0]] if len(rows) == 1 else table[rows].sum(axis=0) for rows in self._sides])
+
+    def prepare_table(self, *, max_operations: int) -> None:
+        """Contract a general network for `joint`, with at most so many products of two numbers.
+
+        Raises
+        ------
+        ContractionTooLarge
+            When that is not possible; a ValueError.
+        """
+        if self._components is None and "_network_table" not in vars(self):
+            vars(self)["_network_table"] = self._contracted(max_operations=max_operations)
 
     def with_features(self, features: Sequence[str], threshold: float) -> BayesianClassifier:
         """Return the classifier of the same distribution with other features and another threshold."""

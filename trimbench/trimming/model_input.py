@@ -187,14 +187,4 @@ def conditional_table(
     network: BayesianNetwork, variables: Sequence[str], evidence: Mapping[str, str]
 ) -> NDArray[np.float64]:
     """Return P(variables | evidence)."""
-    if not evidence:
-        return joint_distribution(network, variables)
-    table = joint_distribution(network, [*variables, *evidence])
-    codes = tuple(network.states(name).index(state) for name, state in evidence.items())
-    table = table.reshape(*table.shape[: len(variables)], -1)
-    place = np.ravel_multi_index(codes, [network.cardinality(name) for name in evidence])
-    table = table[..., place]
-    total = table.sum()
-    if total == 0:
-        raise ValueError("evidence must have a probability above 0, got probability 0")
-    return np.asarray(table / total)
+    return joint_distribution(network, variables, evidence=evidence)

@@ -24,6 +24,8 @@ from trimbench.trimming.left_out import upper_bound
 from trimbench.trimming.search.row_search import RowSearch, search_rows
 from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 
+# A network is sampled if no exact engine is likely to be ready within this time.
+EXACT_SECONDS = 30.0
 CONFIDENCE = 0.99
 WIDTH = 0.01
 _SEARCH_ROWS, _BOUND_ROWS, _RANKING_ROWS, _FEWEST_ROWS = 20_000, 8_000, 1_000, 500

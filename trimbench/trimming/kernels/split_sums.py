@@ -308,8 +308,8 @@ def signed_norm(
     for i in range(kept_mass.shape[0]):
         signed = np.zeros(kept.size)
         for j in range(mass.shape[0]):
-            signed[places[j]] += kept_mass[i, 0] * mass[j, 0] * (2.0 * reached[i, j, 0] - 1.0) + kept_mass[
-                i, 1
-            ] * mass[j, 1] * (2.0 * reached[i, j, 1] - 1.0)
+            signed[places[j]] += kept_mass[i, 0] * mass[j, 0] * (2.0 * reached[i, j, 0] - 1.0) + kept_mass[i, 1] * mass[
+                j, 1
+            ] * (2.0 * reached[i, j, 1] - 1.0)
         total += np.abs(signed).sum()
     return total

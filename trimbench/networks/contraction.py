@@ -1,16 +1,12 @@
-"""Exact joint distributions of some variables of a network: variable elimination on dense tables.
-
-Every table keeps its axes in the order in which they are summed out, those that are kept last. The variable that is
-summed out next is then always the first axis of the tables that have it: a sum over contiguous blocks, without a
-transposed copy.
-"""
+"""Exact joint distributions of some variables of a network: variable elimination on dense tables, in slices."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +15,17 @@ from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.elimination_order import Plan, plan_slices, plan_whole
 from trimbench.networks.evidence import checked_evidence, shown
 from trimbench.networks.probability_tables import checked_names
+from trimbench.networks.table_products import Factor, Scaled, joined, restricted, sum_out
+from trimbench.networks.table_program import compiled
 
 GIB = 2**30
-# numpy multiplies a broadcast table in runs of the axes that both have; runs shorter than this are slow.
-SHORTEST_RUN = 64
+# From this many operations on, starting the compiler pays off.
+COMPILED_OPERATIONS = 2**29
 NUMPY_AXES = 64
 
 
 class ContractionTooLarge(ValueError):  # noqa: N818 - the name says what went wrong
     """The joint distribution cannot be computed within the limits on memory and work."""
-
-
-@dataclass(frozen=True)
-class _Factor:
-    """A table with its variables, one for each axis, in the order of elimination."""
-
-    variables: tuple[int, ...]
-    table: NDArray[np.float64]
 
 
 def joint_distribution(
@@ -46,6 +36,7 @@ def joint_distribution(
     max_entries: int = 2**26,
     max_bytes: int = 2**32,
     max_operations: int = 2**37,
+    n_threads: int = 1,
 ) -> NDArray[np.float64]:
     """Return P(variables), or P(variables | evidence), exactly.
 
@@ -66,7 +57,9 @@ def joint_distribution(
     max_bytes : int
         Limit on all tables that exist at the same time.
     max_operations : int
-        Limit on the work, in products of two numbers; 2**30 of them take about two seconds.
+        Limit on the work, in products of two numbers; 2**30 of them take about two seconds at most.
+    n_threads : int
+        Slices that are computed at the same time; the result is the same for any number.
 
     Returns
     -------
@@ -117,18 +110,75 @@ def joint_distribution(
     ]
     plan = _affordable_plan(scopes, kept, sizes, len(names), max_entries, max_bytes, max_operations)
     rank = {variable: i for i, variable in enumerate((*plan.order, *kept))}
-    factors = [_factor(network, node, observed, number, rank) for node in network.nodes if node in relevant]
-    result = np.zeros([sizes[variable] for variable in kept])
-    for values in itertools.product(*(range(sizes[variable]) for variable in plan.fixed)):
-        at = dict(zip(plan.fixed, values, strict=True))
-        part = _sum_out([_restricted(factor, at) for factor in factors], plan, rank)
-        result[tuple(at.get(variable, slice(None)) for variable in kept)] += _spread(part, kept, at)
+    factors = joined(
+        (_factor(network, node, observed, number, rank) for node in network.nodes if node in relevant),
+        scaled=bool(observed),
+    )
+    result = _sum_of_slices(factors, plan, kept, sizes, rank, n_threads, scaled=bool(observed))
     if observed:
         total = float(result.sum())
         if not total > 0.0:
-            raise ValueError(f"evidence must have a positive probability, got {shown(observed.items())} of probability 0")
+            raise ValueError(f"evidence must have a positive probability, got {shown(evidence or {})} of probability 0")
         result /= total
     return result.reshape(shape)
+
+
+def _sum_of_slices(
+    factors: Sequence[Factor],
+    plan: Plan,
+    kept: Sequence[int],
+    sizes: Sequence[int],
+    rank: Mapping[int, int],
+    n_threads: int,
+    *,
+    scaled: bool,
+) -> NDArray[np.float64]:
+    """Return the product of `factors` summed over the variables of the plan, up to a power of two if `scaled`."""
+    slices = list(itertools.product(*(range(sizes[variable]) for variable in plan.fixed)))
+    left = [variable for variable in kept if variable not in plan.fixed]
+    if plan.operations >= COMPILED_OPERATIONS:
+        program = compiled(factors, plan.order, plan.fixed, sizes, rank, scaled=scaled)
+        local = threading.local()
+
+        def part(values: tuple[int, ...]) -> Scaled:
+            if not hasattr(local, "work"):
+                local.work = program.workspace()
+            return program.run(local.work, values)
+    else:
+
+        def part(values: tuple[int, ...]) -> Scaled:
+            at = dict(zip(plan.fixed, values, strict=True))
+            return sum_out([restricted(factor, at) for factor in factors], plan.order, rank, scaled=scaled)
+
+    result = Scaled(np.zeros([sizes[variable] for variable in kept]))
+    for values, found in zip(slices, _in_order(part, slices, n_threads), strict=True):
+        # All parts get the larger exponent: what is lost then is smaller than the rounding of the result.
+        exponent = max(found.exponent, result.exponent) if result.table.any() else found.exponent
+        table = result.at(exponent)
+        at = dict(zip(plan.fixed, values, strict=True))
+        place = tuple(at.get(variable, slice(None)) for variable in kept)
+        table[place] += found.at(exponent).reshape([sizes[variable] for variable in left])
+        result = Scaled(table, exponent)
+    return result.table
+
+
+def _in_order(
+    part: Callable[[tuple[int, ...]], Scaled], slices: Sequence[tuple[int, ...]], n_threads: int
+) -> Iterator[Scaled]:
+    """Yield the part of each slice in their order, so that the sum is the same for any number of threads."""
+    if n_threads == 1 or len(slices) == 1:
+        yield from map(part, slices)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        # A few parts ahead, not all: each is as large as the result.
+        ahead = deque(pool.submit(part, values) for values in slices[: 2 * n_threads])
+        for values in [*slices[2 * n_threads :], None]:
+            if values is None:
+                break
+            yield ahead.popleft().result()
+            ahead.append(pool.submit(part, values))
+        while ahead:
+            yield ahead.popleft().result()
 
 
 def _ancestors(network: BayesianNetwork, names: Sequence[str]) -> set[str]:
@@ -191,86 +241,12 @@ def _size(entries: int) -> str:
 
 def _factor(
     network: BayesianNetwork, node: str, observed: Mapping[str, int], number: Mapping[str, int], rank: Mapping[int, int]
-) -> _Factor:
+) -> Factor:
     scope = (*network.parents(node), node)
     table = network.table(node)[tuple(observed.get(v, slice(None)) for v in scope)]
     axes = [number[v] for v in scope if v in number]
     table = table.reshape([size for size in table.shape if size > 1])
     by_rank = sorted(range(len(axes)), key=lambda axis: rank[axes[axis]])
-    return _Factor(tuple(axes[axis] for axis in by_rank), np.array(table.transpose(by_rank), order="C"))
+    return Factor(tuple(axes[axis] for axis in by_rank), np.array(table.transpose(by_rank), order="C"))
 
 
-def _restricted(factor: _Factor, at: Mapping[int, int]) -> _Factor:
-    if not at.keys() & set(factor.variables):
-        return factor
-    index = tuple(at.get(variable, slice(None)) for variable in factor.variables)
-    rest = tuple(variable for variable in factor.variables if variable not in at)
-    return _Factor(rest, np.array(factor.table[index], order="C"))
-
-
-def _sum_out(factors: Sequence[_Factor], plan: Plan, rank: Mapping[int, int]) -> _Factor:
-    """Return the product of `factors`, summed over the variables of the plan that are not fixed."""
-    # A factor waits for the first of its variables, which stands on its first axis.
-    waiting: dict[int | None, list[_Factor]] = {}
-    for factor in factors:
-        waiting.setdefault(factor.variables[0] if factor.variables else None, []).append(factor)
-    for variable in plan.order:
-        inputs = waiting.pop(variable, None)
-        if inputs is None:  # it is fixed
-            continue
-        result = _summed_product(inputs, rank)
-        waiting.setdefault(result.variables[0] if result.variables else None, []).append(result)
-    return _product(list(itertools.chain.from_iterable(waiting.values())), rank)
-
-
-def _summed_product(factors: Sequence[_Factor], rank: Mapping[int, int]) -> _Factor:
-    """Return the product of `factors`, summed over the first axis that they all have."""
-    if len(factors) == 1:
-        return _Factor(factors[0].variables[1:], np.asarray(factors[0].table.sum(axis=0)))
-    blocks = (
-        _product([_Factor(factor.variables[1:], np.asarray(factor.table[value])) for factor in factors], rank)
-        for value in range(len(factors[0].table))
-    )
-    total = next(blocks)
-    table = total.table
-    for block in blocks:
-        table = np.add(table, block.table, out=table if table.ndim else None)
-    return _Factor(total.variables, np.asarray(table))
-
-
-def _product(factors: Sequence[_Factor], rank: Mapping[int, int]) -> _Factor:
-    """Return the product of `factors`, small ones first, so that only the last step is as large as the result."""
-    by_size = sorted(factors, key=lambda factor: factor.table.size)
-    return reduce(lambda one, other: _times(one, other, rank), by_size, _Factor((), np.ones(())))
-
-
-def _times(one: _Factor, other: _Factor, rank: Mapping[int, int]) -> _Factor:
-    sizes = dict(zip((*one.variables, *other.variables), (*one.table.shape, *other.table.shape), strict=True))
-    variables = tuple(sorted(sizes, key=rank.__getitem__))
-    run: list[int] = []
-    length = 1
-    for variable in reversed(variables):
-        if length >= SHORTEST_RUN:
-            break
-        run.append(variable)
-        length *= sizes[variable]
-    tables = (_aligned(factor, variables, {v: sizes[v] for v in run}) for factor in (one, other))
-    return _Factor(variables, np.asarray(np.multiply(*tables)))
-
-
-def _aligned(factor: _Factor, variables: Sequence[int], widened: Mapping[int, int]) -> NDArray[np.float64]:
-    """Return the factor's table with an axis for each of `variables`; those of `widened` get their size."""
-    has = dict(zip(factor.variables, factor.table.shape, strict=True))
-    table = factor.table.reshape([has.get(variable, 1) for variable in variables])
-    if not has:
-        return table
-    for axis, variable in enumerate(variables):
-        if variable in widened and variable not in has:
-            table = np.repeat(table, widened[variable], axis=axis)
-    return table
-
-
-def _spread(part: _Factor, kept: Sequence[int], at: Mapping[int, int]) -> NDArray[np.float64]:
-    """Return the table of a slice, its axes those of `kept` that are not fixed."""
-    has = dict(zip(part.variables, part.table.shape, strict=True))
-    return part.table.reshape([has.get(variable, 1) for variable in kept if variable not in at])

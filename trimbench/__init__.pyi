@@ -8,6 +8,7 @@ from .networks.bayesian_network import BayesianNetwork as BayesianNetwork
 from .networks.evidence import read_evidence as read_evidence
 from .networks.learning import learn_naive_bayes as learn_naive_bayes
 from .networks.naive_bayes import NaiveBayes as NaiveBayes
+from .networks.naive_bayes_mixture import NaiveBayesMixture as NaiveBayesMixture
 from .networks.tree_augmented import learn_tree_augmented as learn_tree_augmented
 from .selection_bias.cross_validation import cross_validate_selection as cross_validate_selection
 from .selection_bias.discrete import DiscreteSelectionCorrectedModel as DiscreteSelectionCorrectedModel

@@ -72,14 +72,17 @@ def test_general_classifiers_predict() -> None:
     assert classifier.with_features([], 0.0).predict(rows).tolist() == ["1"] * 40
 
 
-def test_features_default_to_the_leaves() -> None:
+def test_features_default_to_all_variables_but_the_class() -> None:
     network = tb.BayesianNetwork(
         {"c": ["a", "b"], "h": ["0", "1"], "x": ["0", "1"]},
         {"h": ["c"], "x": ["h"]},
         {"c": [0.4, 0.6], "h": [[0.9, 0.1], [0.2, 0.8]], "x": [[0.7, 0.3], [0.1, 0.9]]},
     )
     classifier = tb.BayesianClassifier(network, "c", positive="a")
-    assert (classifier.features, classifier.negative) == (("x",), "b")
+    assert (classifier.features, classifier.negative) == (("h", "x"), "b")
+    given = tb.BayesianClassifier(network, "c", positive="a", evidence={"h": "1"})
+    assert given.features == ("x",)
+    assert given.prior.tolist() == pytest.approx([0.04 / 0.52, 0.48 / 0.52])
     assert classifier.prior.tolist() == pytest.approx([0.4, 0.6])
     with pytest.raises(ValueError, match=r"must be naive Bayes for the log-odds engine.*use engine 'auto'"):
         tb.trim(classifier, 0.5, engine="log_odds")

@@ -155,10 +155,12 @@ def test_bad_arguments_are_named(arguments: dict[str, object], message: str) -> 
         tb.trim(classifier, **arguments)
 
 
-def test_classifiers_need_a_binary_class_and_known_names() -> None:
+def test_classifiers_need_two_sides_and_known_names() -> None:
     three = tb.NaiveBayes([0.2, 0.3, 0.5], [np.full((3, 2), 0.5)])
-    with pytest.raises(ValueError, match=r"target 'class' must be binary, got 3 classes"):
-        tb.BayesianClassifier(three, positive="0")
+    with pytest.raises(
+        ValueError, match=r"target 'class' must have states on both sides.*got positive=\['0', '1', '2'\]"
+    ):
+        tb.BayesianClassifier(three, positive=["0", "1", "2"])
     two = tb.NaiveBayes([0.2, 0.8], [np.full((2, 2), 0.5)])
     with pytest.raises(ValueError, match=r"positive must be one of \['0', '1'\], got 'yes'"):
         tb.BayesianClassifier(two, positive="yes")

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.elimination_order import Plan, plan_slices, plan_whole
+from trimbench.networks.elimination_order import COMPILED_OPERATIONS, Plan, plan_better, plan_slices, plan_whole
 from trimbench.networks.evidence import checked_evidence, shown
 from trimbench.networks.probability_tables import checked_names
-from trimbench.networks.table_products import Factor, Scaled, joined, restricted, sum_out
-from trimbench.networks.table_program import compiled
+from trimbench.networks.sliced_sums import SlicedSum
+from trimbench.networks.table_products import Factor, joined
 
 GIB = 2**30
-# From this many operations on, starting the compiler pays off.
-COMPILED_OPERATIONS = 2**29
 NUMPY_AXES = 64
 
 
@@ -114,71 +108,14 @@ def joint_distribution(
         (_factor(network, node, observed, number, rank) for node in network.nodes if node in relevant),
         scaled=bool(observed),
     )
-    result = _sum_of_slices(factors, plan, kept, sizes, rank, n_threads, scaled=bool(observed))
+    slices = SlicedSum(factors, plan, tuple(kept), tuple(sizes), scaled=bool(observed))
+    result = slices.total(n_threads, max_bytes=max_bytes)
     if observed:
         total = float(result.sum())
         if not total > 0.0:
             raise ValueError(f"evidence must have a positive probability, got {shown(evidence or {})} of probability 0")
         result /= total
     return result.reshape(shape)
-
-
-def _sum_of_slices(
-    factors: Sequence[Factor],
-    plan: Plan,
-    kept: Sequence[int],
-    sizes: Sequence[int],
-    rank: Mapping[int, int],
-    n_threads: int,
-    *,
-    scaled: bool,
-) -> NDArray[np.float64]:
-    """Return the product of `factors` summed over the variables of the plan, up to a power of two if `scaled`."""
-    slices = list(itertools.product(*(range(sizes[variable]) for variable in plan.fixed)))
-    left = [variable for variable in kept if variable not in plan.fixed]
-    if plan.operations >= COMPILED_OPERATIONS:
-        program = compiled(factors, plan.order, plan.fixed, sizes, rank, scaled=scaled)
-        local = threading.local()
-
-        def part(values: tuple[int, ...]) -> Scaled:
-            if not hasattr(local, "work"):
-                local.work = program.workspace()
-            return program.run(local.work, values)
-    else:
-
-        def part(values: tuple[int, ...]) -> Scaled:
-            at = dict(zip(plan.fixed, values, strict=True))
-            return sum_out([restricted(factor, at) for factor in factors], plan.order, rank, scaled=scaled)
-
-    result = Scaled(np.zeros([sizes[variable] for variable in kept]))
-    for values, found in zip(slices, _in_order(part, slices, n_threads), strict=True):
-        # All parts get the larger exponent: what is lost then is smaller than the rounding of the result.
-        exponent = max(found.exponent, result.exponent) if result.table.any() else found.exponent
-        table = result.at(exponent)
-        at = dict(zip(plan.fixed, values, strict=True))
-        place = tuple(at.get(variable, slice(None)) for variable in kept)
-        table[place] += found.at(exponent).reshape([sizes[variable] for variable in left])
-        result = Scaled(table, exponent)
-    return result.table
-
-
-def _in_order(
-    part: Callable[[tuple[int, ...]], Scaled], slices: Sequence[tuple[int, ...]], n_threads: int
-) -> Iterator[Scaled]:
-    """Yield the part of each slice in their order, so that the sum is the same for any number of threads."""
-    if n_threads == 1 or len(slices) == 1:
-        yield from map(part, slices)
-        return
-    with ThreadPoolExecutor(n_threads) as pool:
-        # A few parts ahead, not all: each is as large as the result.
-        ahead = deque(pool.submit(part, values) for values in slices[: 2 * n_threads])
-        for values in [*slices[2 * n_threads :], None]:
-            if values is None:
-                break
-            yield ahead.popleft().result()
-            ahead.append(pool.submit(part, values))
-        while ahead:
-            yield ahead.popleft().result()
 
 
 def _ancestors(network: BayesianNetwork, names: Sequence[str]) -> set[str]:
@@ -214,15 +151,19 @@ def _affordable_plan(
             f"the joint distribution of {n_variables} variables has {_size(result_entries)}, more than "
             f"max_entries = {_size(max_entries)} or max_bytes = {max_bytes / GIB:.3g} GiB; {way_out}"
         )
+    limits = {
+        "max_entries": max_entries,
+        "max_held": max_bytes // 8 - result_entries,
+        "max_operations": max_operations,
+    }
     whole = plan_whole(scopes, sum(1 << variable for variable in kept), sizes)
-    plan = plan_slices(
-        whole,
-        scopes,
-        sizes,
-        max_entries=max_entries,
-        max_held=max_bytes // 8 - result_entries,
-        max_operations=max_operations,
-    )
+    if whole.operations >= COMPILED_OPERATIONS:
+        whole = plan_better(whole, scopes, sizes)
+    plan = plan_slices(whole, scopes, sizes, **limits)
+    if plan is not None and plan.fixed and plan.operations >= COMPILED_OPERATIONS:
+        # With some variables fixed another order may be better, and its slices other ones.
+        again = plan_slices(plan_better(plan, scopes, sizes), scopes, sizes, **limits)
+        plan = plan if again is None or again.operations >= plan.operations else again
     if plan is None:
         raise ContractionTooLarge(
             f"the joint distribution of {n_variables} variables needs a table of {_size(whole.largest)} and "

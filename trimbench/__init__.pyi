@@ -21,6 +21,7 @@ from .trimming.agreement import expected_agreement as expected_agreement
 from .trimming.agreement import expected_agreement_interval as expected_agreement_interval
 from .trimming.agreement import maximum_achievable_agreement as maximum_achievable_agreement
 from .trimming.agreement import maximum_potential_agreement as maximum_potential_agreement
+from .trimming.arg_max import ArgMaxClassifier as ArgMaxClassifier
 from .trimming.baselines.accuracy import select_by_accuracy as select_by_accuracy
 from .trimming.baselines.information_gain import select_by_information_gain as select_by_information_gain
 from .trimming.baselines.same_decision import SameDecisionSelection as SameDecisionSelection

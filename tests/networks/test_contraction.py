@@ -252,8 +252,8 @@ def test_evidence_makes_a_wide_network_narrow() -> None:
     one, other = (joint_distribution(network, [end], evidence=evidence) for end in ends)
     np.testing.assert_allclose(table, np.multiply.outer(one, other), rtol=1e-12)
     with pytest.raises(ContractionTooLarge):
-        joint_distribution(network, ends, max_entries=2**7)
-    joint_distribution(network, ends, evidence=evidence, max_entries=2**7)
+        joint_distribution(network, ends, max_entries=2**6, max_operations=2**22)
+    joint_distribution(network, ends, evidence=evidence, max_entries=2**6, max_operations=2**22)
 
 
 def test_a_child_of_an_observed_node_alone_is_left_out() -> None:

@@ -86,7 +86,7 @@ def random_classifier(rng: np.random.Generator) -> tb.BayesianClassifier:
 def test_fifty_random_networks_equal_full_enumeration() -> None:
     rng = np.random.default_rng(20)
     classifiers = [random_classifier(rng) for _ in range(50)]
-    compilations = compile_all([encode(brute_force.network_of(c), c.target, "s0", c.features) for c in classifiers])
+    compilations = compile_all([encode(brute_force.network_of(c), c.target, ("s0",), c.features) for c in classifiers])
     seen_zero = seen_multi = 0
     for classifier, compilation in zip(classifiers, compilations, strict=True):
         engine = SddEngine.from_compilation(compilation, classifier.threshold)

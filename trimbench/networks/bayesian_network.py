@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench.networks.forward_sampling import draw_forwards
 from trimbench.networks.json_files import read_json, write_json
 from trimbench.networks.probability_tables import checked_distribution, checked_names
 from trimbench.networks.readers import read_parts
@@ -106,6 +107,11 @@ class BayesianNetwork:
         self._check(node)
         return tuple(name for name in self.nodes if node in self._parents[name])
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The nodes, parents before their children."""
+        return self._order
+
     def states(self, node: str) -> tuple[str, ...]:
         """Return the state names of `node`."""
         return self._states[self._check(node)]
@@ -138,14 +144,7 @@ class BayesianNetwork:
 
         if n_rows < 0:
             raise ValueError(f"n_rows must be 0 or more, got {n_rows!r}")
-        codes: dict[str, NDArray[np.int64]] = {}
-        for node in self._order:
-            rows = self._tables[node][tuple(codes[parent] for parent in self._parents[node])]
-            cumulative = np.cumsum(rows, axis=-1)
-            # Rounding can leave the last value just below 1: without the division, a draw from the gap between them
-            # would give the last state even if its probability is zero.
-            cumulative /= cumulative[..., -1:]
-            codes[node] = (rng.random((n_rows, 1)) >= cumulative).sum(axis=1)
+        codes = draw_forwards({node: self._parents[node] for node in self._order}, self._tables, n_rows, rng)
         return pd.DataFrame(
             {
                 node: pd.Categorical.from_codes(codes[node], categories=pd.Index(self._states[node], dtype=str))

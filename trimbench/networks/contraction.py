@@ -90,9 +90,7 @@ def joint_distribution(
     relevant = _ancestors(network, [*names, *observed])
     # Variables with one state carry no information. Without them no table has more axes than numpy allows.
     many = [
-        node
-        for node in network.nodes
-        if node in relevant and node not in observed and network.cardinality(node) > 1
+        node for node in network.nodes if node in relevant and node not in observed and network.cardinality(node) > 1
     ]
     number = {node: i for i, node in enumerate(many)}
     sizes = [network.cardinality(node) for node in many]
@@ -113,7 +111,7 @@ def joint_distribution(
     if observed:
         total = float(result.sum())
         if not total > 0.0:
-            raise ValueError(f"evidence must have a positive probability, got {shown(evidence or {})} of probability 0")
+            raise ValueError(f"evidence must have a positive probability, got {shown(observed)} with probability 0")
         result /= total
     return result.reshape(shape)
 

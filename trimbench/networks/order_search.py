@@ -7,8 +7,9 @@ function whose last digit depends on the machine: the same network gives the sam
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from trimbench.networks.compiling import compiled_loop
 
 # A variable is moved by at most this many places.
 LONGEST_MOVE = 16
@@ -25,7 +26,7 @@ def room_for(n_tables: int, n_variables: int) -> NDArray[np.int64]:
     return np.zeros((n_variables + n_lists, width), dtype=np.int64)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled_loop
 def operations(
     order: NDArray[np.int64],
     members: NDArray[np.int64],
@@ -100,7 +101,7 @@ def operations(
     return total
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled_loop
 def _shift(order: NDArray[np.int64], source: int, target: int) -> None:
     """Move one entry to another place."""
     variable = order[source]
@@ -110,7 +111,7 @@ def _shift(order: NDArray[np.int64], source: int, target: int) -> None:
     order[target] = variable
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled_loop
 def improve(
     order: NDArray[np.int64],
     members: NDArray[np.int64],

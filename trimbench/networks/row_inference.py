@@ -24,7 +24,7 @@ TARGET = -1
 
 
 @dataclass(frozen=True, eq=False)
-class _Lookup:
+class Lookup:
     """Log-probabilities that the observed values of a row select, for each state of the target or for all of them.
 
     Attributes
@@ -41,7 +41,8 @@ class _Lookup:
     logs: NDArray[np.float64]
 
     @classmethod
-    def of(cls, factor: ProbabilityTable, *, only_zeros: bool) -> _Lookup:
+    def of(cls, factor: ProbabilityTable, *, only_zeros: bool) -> Lookup:
+        """Return a factor without hidden variables; `only_zeros` leaves of its logarithms only where it is zero."""
         table = factor.table
         columns = tuple(v for v in factor.variables if v != TARGET)
         if TARGET in factor.variables:
@@ -86,12 +87,16 @@ class RowInference:
         Of the target.
     relevant : frozenset of int
         Positions of the observed variables that can change the ratios between the states of the target.
+    lookups : tuple of Lookup
+        Factors without hidden variables.
+    sums : tuple of HiddenSum
+        Sums over hidden variables.
     """
 
     n_states: int
     relevant: frozenset[int]
-    _lookups: tuple[_Lookup, ...]
-    _sums: tuple[HiddenSum, ...]
+    lookups: tuple[Lookup, ...]
+    sums: tuple[HiddenSum, ...]
 
     @classmethod
     def of_network(
@@ -153,10 +158,15 @@ class RowInference:
             elif not whole and all((factor.table > 0).all() for factor in part):
                 continue
             if all(v < n_observed for factor in part for v in factor.variables):
-                lookups += [_Lookup.of(factor, only_zeros=not whole) for factor in part]
+                lookups += [Lookup.of(factor, only_zeros=not whole) for factor in part]
             else:
                 sums.append(HiddenSum.of(part, TARGET, n_states, n_observed, only_zeros=not (whole or has_target)))
         return cls(n_states, frozenset(relevant), tuple(lookups), tuple(sums))
+
+    @property
+    def operations(self) -> int:
+        """How many products of two numbers a row takes, about."""
+        return len(self.lookups) * self.n_states + sum(hidden.operations for hidden in self.sums)
 
     def log_joint(self, codes: IntegerArray) -> NDArray[np.float64]:
         """Return log Pr(target, row) of each row, up to a constant of the row.
@@ -175,13 +185,13 @@ class RowInference:
             block, part = codes[start : start + _BLOCK], total[:, start : start + _BLOCK]
             if len(codes) > _BLOCK:
                 work = np.zeros(part.shape)
-                for lookup in self._lookups:
+                for lookup in self.lookups:
                     lookup.add_to(work, block)
                 part[:] = work
             else:
-                for lookup in self._lookups:
+                for lookup in self.lookups:
                     lookup.add_to(part, block)
-        for hidden in self._sums:
+        for hidden in self.sums:
             total += hidden.logs(codes)
         return total.T
 

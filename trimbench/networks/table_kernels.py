@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from trimbench.networks.compiling import compiled_loop
 
 # How an input depends on the run of entries that are computed together: not at all, entry by entry, or in part.
 CONSTANT, CONTIGUOUS, GATHERED = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@compiled_loop
 def run_steps(
     work: NDArray[np.float64],
     steps: NDArray[np.int64],

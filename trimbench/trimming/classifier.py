@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.contraction import joint_distribution
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
 from trimbench.networks.row_inference import RowInference
+from trimbench.networks.sampling import RowSampler
 from trimbench.networks.value_codes import IntegerArray, encode_compactly
 from trimbench.trimming.model_input import (
     Components,
@@ -21,7 +23,6 @@ from trimbench.trimming.model_input import (
     checked_evidence,
     class_states,
     components_of,
-    conditional_table,
     default_features,
     split_states,
     understood_model,
@@ -172,7 +173,7 @@ class BayesianClassifier:
     def prior(self) -> NDArray[np.float64]:
         """Pr(positive), Pr(negative), given the evidence; shape (2,)."""
         if self._components is None:
-            states = conditional_table(as_network(self.model), [self.target], self.evidence)
+            states = joint_distribution(as_network(self.model), [self.target], evidence=self.evidence)
         else:
             states = self._components.prior
         return np.array([states[rows].sum() for rows in self._sides])
@@ -242,8 +243,24 @@ class BayesianClassifier:
     @cached_property
     def _network_table(self) -> NDArray[np.float64]:
         """Pr(C, f) of a general network, shape (2, *cardinalities), the positive class first."""
-        table = conditional_table(as_network(self.model), [self.target, *self.features], self.evidence)
+        return self._contracted()
+
+    def _contracted(self, **limits: int) -> NDArray[np.float64]:
+        table = joint_distribution(
+            as_network(self.model), [self.target, *self.features], evidence=self.evidence, **limits
+        )
         return np.stack([table[rows[0]] if len(rows) == 1 else table[rows].sum(axis=0) for rows in self._sides])
+
+    def prepare_table(self, *, max_operations: int) -> None:
+        """Contract a general network for `joint`, with at most so many products of two numbers.
+
+        Raises
+        ------
+        ContractionTooLarge
+            When that is not possible; a ValueError.
+        """
+        if self._components is None and "_network_table" not in vars(self):
+            vars(self)["_network_table"] = self._contracted(max_operations=max_operations)
 
     def with_features(self, features: Sequence[str], threshold: float) -> BayesianClassifier:
         """Return the classifier of the same distribution with other features and another threshold."""
@@ -314,7 +331,10 @@ class BayesianClassifier:
 
     def weights(self, codes: IntegerArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return Pr(c, f) and Pr(not c, f) of each row of value indices, up to a factor of the row."""
-        logs = self.rows.log_joint(codes)
+        return self.weights_of(self.rows.log_joint(codes))
+
+    def weights_of(self, logs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the probabilities of both classes from the logarithms that `rows` gives, relative to the largest."""
         top = logs.max(axis=1, keepdims=True)
         scaled = np.exp(logs - np.where(np.isfinite(top), top, 0.0))
         positive, negative = (
@@ -328,6 +348,32 @@ class BayesianClassifier:
         if self._components is None:
             return RowInference.of_network(as_network(self.model), self.target, self.features, self.evidence)
         return RowInference.of_naive_bayes(self._components.prior, self._likelihoods)
+
+    @cached_property
+    def whole_rows(self) -> RowInference:
+        """As `rows`, with the factors that do not change the posterior: it gives log Pr(C, f, e) itself."""
+        if self._components is None:
+            network = as_network(self.model)
+            return RowInference.of_network(network, self.target, self.features, self.evidence, whole=True)
+        return self.rows
+
+    def draw(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
+        """Return value indices of the features of rows drawn given the evidence, shape (n_rows, n_features).
+
+        Raises
+        ------
+        ContractionTooLarge
+            When the evidence makes too many variables of a network depend on each other; a ValueError.
+        """
+        return self._sampler.draw(n_rows, rng)
+
+    @cached_property
+    def _sampler(self) -> RowSampler:
+        if self._components is None:
+            return RowSampler.of(as_network(self.model), self.features, self.evidence)
+        free = self._components
+        parts = NaiveBayes(free.prior, self._likelihoods, feature_names=self.features, class_variable=self.target)
+        return RowSampler.of(parts.to_network(), self.features)
 
 
 def _outer(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.contraction import joint_distribution
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
 from trimbench.networks.value_codes import listed
@@ -181,20 +180,3 @@ def checked_threshold(threshold: float) -> float:
     if not isinstance(threshold, int | float | np.number) or not 0.0 <= threshold <= 1.0:
         raise ValueError(f"threshold must be a probability in [0, 1], got {threshold!r}")
     return float(threshold)
-
-
-def conditional_table(
-    network: BayesianNetwork, variables: Sequence[str], evidence: Mapping[str, str]
-) -> NDArray[np.float64]:
-    """Return P(variables | evidence)."""
-    if not evidence:
-        return joint_distribution(network, variables)
-    table = joint_distribution(network, [*variables, *evidence])
-    codes = tuple(network.states(name).index(state) for name, state in evidence.items())
-    table = table.reshape(*table.shape[: len(variables)], -1)
-    place = np.ravel_multi_index(codes, [network.cardinality(name) for name in evidence])
-    table = table[..., place]
-    total = table.sum()
-    if total == 0:
-        raise ValueError("evidence must have a probability above 0, got probability 0")
-    return np.asarray(table / total)

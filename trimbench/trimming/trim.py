@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.costs import checked_budget, checked_costs, is_affordable
+from trimbench.trimming.costs import checked_budget, checked_choice, checked_costs, is_affordable
 from trimbench.trimming.engines.certified import CertifiedEngine
-from trimbench.trimming.engines.choice import Engine, EngineName, check_engine, make_engine
+from trimbench.trimming.engines.choice import Engine, EngineName, check_engine, exact_engine, make_engine
 from trimbench.trimming.engines.dense import separation
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
+from trimbench.trimming.sampled import EXACT_SECONDS, SampledTrimming, trim_by_sampling
 from trimbench.trimming.search.forward_selection import select_forward
 from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE, search, within_limits
 from trimbench.trimming.search.network import search_included
@@ -37,13 +38,15 @@ class Trimming:
     agreement : float
         Expected classification agreement with the original; the middle of `agreement_interval`.
     agreement_interval : tuple of float
-        A certified lower and upper value of the agreement; equal where the engine is exact.
+        A lower and an upper value of the agreement, certified or with some confidence; equal where the engine is exact.
     upper_bound : float
         No trimming within the budget has a higher agreement.
     optimal : bool
         Whether the agreement is proven to reach `upper_bound` (within 1e-12).
     n_evaluations : int
         Number of evaluations of the criterion that the search took.
+    confidence : float
+        Of `agreement_interval` and of `upper_bound`: 1 where they are proven, less where they come from drawn rows.
     """
 
     original: BayesianClassifier
@@ -55,6 +58,7 @@ class Trimming:
     upper_bound: float
     optimal: bool
     n_evaluations: int
+    confidence: float = 1.0
 
     @property
     def classifier(self) -> BayesianClassifier:
@@ -84,7 +88,8 @@ def trim(
         How agreements are computed; ``"auto"`` depends on the size of the model. An engine that `make_engine` built for
         this classifier is used as it is. The log-odds engine (naive Bayes) is exact up to 2^44 instances; beyond, it
         selects forward and certifies what it selected. The SDD engine compiles the network to a circuit, which may be
-        small where a table is impossible.
+        small where a table is impossible. A network for which neither is likely to be ready within half a minute is
+        trimmed by drawing rows from it (see `Trimming.confidence`).
     time_limit : float, optional
         Seconds after which the search stops, checked between evaluations; the result is then the best trimming found,
         with an upper bound. Certified bounds (see `engine`) take some seconds more.
@@ -152,7 +157,16 @@ def _trim_general(
     evaluation_limit: int | None,
 ) -> Trimming:
     """Trim a classifier whose features depend on each other given the class."""
-    computed = make_engine(classifier, engine) if isinstance(engine, str) else engine
+    computed: Engine | None
+    if engine == "auto":
+        seconds = EXACT_SECONDS if time_limit is None else min(EXACT_SECONDS, 0.5 * time_limit)
+        computed = exact_engine(classifier, seconds)
+    else:
+        computed = make_engine(classifier, engine) if isinstance(engine, str) else engine
+    if computed is None:
+        choice = checked_choice(classifier.features, budget, costs)
+        sampled = trim_by_sampling(classifier, choice, time_limit=time_limit, evaluation_limit=evaluation_limit)
+        return sampled_trimming(classifier, sampled)
     found = search_included(
         computed.root,
         computed.instances,
@@ -179,6 +193,22 @@ def exact_trimming(
         upper_bound=max(upper_bound, cut.agreement),
         optimal=upper_bound <= cut.agreement + AGREEMENT_TOLERANCE,
         n_evaluations=n_evaluations,
+    )
+
+
+def sampled_trimming(classifier: BayesianClassifier, sampled: SampledTrimming) -> Trimming:
+    """Return a trimming whose agreement was estimated on drawn rows."""
+    return Trimming(
+        original=classifier,
+        features=tuple(classifier.features[i] for i in sampled.features),
+        threshold=sampled.threshold,
+        threshold_interval=(math.nextafter(sampled.threshold, 0.0), sampled.threshold),
+        agreement=sampled.agreement,
+        agreement_interval=sampled.interval,
+        upper_bound=sampled.upper_bound,
+        optimal=sampled.confidence == 1.0,
+        n_evaluations=sampled.n_evaluations,
+        confidence=sampled.confidence,
     )
 
 

@@ -111,8 +111,8 @@ class DenseEngine:
             raise ValueError(
                 f"engine 'dense' must have at most 2^{math.log2(MAX_ENTRIES):.0f} instances of the features, got "
                 f"2^{math.log2(entries):.1f} for {classifier.n_features} features ({entries * 8 / 2**30:.1f} GiB); "
-                f"use engine={'log_odds' if classifier.is_naive_bayes else 'sdd'!r} (or 'auto'), or give the "
-                "classifier fewer features"
+                f"use engine={'log_odds' if classifier.is_naive_bayes else 'auto'!r}, or give the classifier fewer "
+                "features"
             )
         order = tuple(range(classifier.n_features))
         if classifier.is_naive_bayes:

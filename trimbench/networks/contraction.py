@@ -156,11 +156,11 @@ def _affordable_plan(
     }
     whole = plan_whole(scopes, sum(1 << variable for variable in kept), sizes)
     if whole.operations >= COMPILED_OPERATIONS:
-        whole = plan_better(whole, scopes, sizes)
+        whole = plan_better(whole, scopes, sizes, max_operations)
     plan = plan_slices(whole, scopes, sizes, **limits)
     if plan is not None and plan.fixed and plan.operations >= COMPILED_OPERATIONS:
         # With some variables fixed another order may be better, and its slices other ones.
-        again = plan_slices(plan_better(plan, scopes, sizes), scopes, sizes, **limits)
+        again = plan_slices(plan_better(plan, scopes, sizes, max_operations), scopes, sizes, **limits)
         plan = plan if again is None or again.operations >= plan.operations else again
     if plan is None:
         raise ContractionTooLarge(
@@ -187,5 +187,3 @@ def _factor(
     table = table.reshape([size for size in table.shape if size > 1])
     by_rank = sorted(range(len(axes)), key=lambda axis: rank[axes[axis]])
     return Factor(tuple(axes[axis] for axis in by_rank), np.array(table.transpose(by_rank), order="C"))
-
-

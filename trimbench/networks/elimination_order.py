@@ -27,12 +27,14 @@ QUICK_OPERATIONS = 2**22
 PREFERRED_ENTRIES, PREFERENCE = 2**22, 1.05
 PREFERRED_ENTRIES_COMPILED, PREFERENCE_COMPILED = 2**20, 1.25
 # From this many operations on, the compiler is worth starting, and a better order worth searching for. Each round of
-# the search is so many moves; there are more of them, the more operations are at stake (so that the search takes less
-# than a fifth of the time), within limits.
+# the search is so many moves; the more operations are at stake and allowed, the more rounds, within limits. The search
+# then takes less than a third of the time.
 COMPILED_OPERATIONS = 2**30
 MOVES = 100_000
 OPERATIONS_A_ROUND = 2**32
-ROUNDS = (1, 30)
+MOST_ROUNDS = 30
+# A first round that leaves this many times the operations that are allowed is the last: there is little hope.
+HOPELESS = 2**10
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,11 @@ def plan_whole(scopes: Sequence[int], kept: int, sizes: Sequence[int]) -> Plan:
     return min(plans, key=lambda plan: (plan.operations, plan.largest))
 
 
-def plan_better(plan: Plan, scopes: Sequence[int], sizes: Sequence[int]) -> Plan:
-    """Return a plan with fewer operations and the same variables fixed, or `plan`, from a compiled local search."""
+def plan_better(plan: Plan, scopes: Sequence[int], sizes: Sequence[int], max_operations: int) -> Plan:
+    """Return a plan with fewer operations and the same variables fixed, or `plan`, from a compiled local search.
+
+    The arguments are those of `plan_slices`.
+    """
     from trimbench.networks.order_search import improve, room_for
 
     fixed = sum(1 << variable for variable in plan.fixed)
@@ -113,13 +118,15 @@ def plan_better(plan: Plan, scopes: Sequence[int], sizes: Sequence[int]) -> Plan
     room = room_for(len(lists), len(sizes))
     best, fewest = order, math.inf
     rounds = 0
-    while rounds < ROUNDS[0] or (rounds < ROUNDS[1] and rounds * OPERATIONS_A_ROUND < fewest):
+    while rounds < MOST_ROUNDS and rounds * OPERATIONS_A_ROUND < min(fewest, max_operations / 4):
         # Rounds start at the given order or, every other one, at the best so far.
         found = (best if rounds % 2 else order).copy()
         cost = improve(found, *problem, rounds, room)
         if cost < fewest:
             best, fewest = found, cost
         rounds += 1
+        if fewest > HOPELESS * max_operations:
+            break
     better = measure(scopes, [*best.tolist(), *(v for v in plan.order if fixed >> v & 1)], plan.fixed, sizes)
     return min(plan, better, key=lambda plan: (plan.operations, plan.largest))
 

@@ -76,9 +76,7 @@ class SlicedSum:
 
     def _compiled_part(self) -> tuple[Callable[[tuple[int, ...]], Scaled], int]:
         """Return the compiled counterpart of `_part`, and how many bytes each thread needs for it."""
-        program = compiled(
-            self.factors, self.plan.order, self.plan.fixed, self.sizes, self.rank, scaled=self.scaled
-        )
+        program = compiled(self.factors, self.plan.order, self.plan.fixed, self.sizes, self.rank, scaled=self.scaled)
         local = threading.local()
 
         def part(values: tuple[int, ...]) -> Scaled:

@@ -109,11 +109,13 @@ class RemovalSearch:
                 self._offer(self._start.kept, value)
                 return SearchResult(frozenset(self._root.features), value, value, 0)
             self._push(self._start)
+            if not self._best_first:
+                self._enumerate_few(math.comb(len(self._start.free), 2))
         if self._best_first and not self._climbed:
             # The bound of the root first: whatever happens then, something is known.
             self._expand_next()
             self._climbed = not self._frontier or self._frontier[0][2].unit is not None
-            if self._climbed and not self._enumerate_few():
+            if self._climbed and not self._enumerate_few(_FEW_SUBSETS):
                 self._climb()
         while self._frontier:
             bound = self._frontier[0 if self._best_first else -1][2].bound
@@ -230,15 +232,18 @@ class RemovalSearch:
     def _by_features(self, values: Iterable[tuple[float, int]]) -> list[tuple[float, tuple[int, ...]]]:
         return [(value, self._choice.units[unit]) for value, unit in values]
 
-    def _enumerate_few(self) -> bool:
-        """Evaluate all subsets of the one size that matters, if they are few and all cost the same."""
+    def _enumerate_few(self, most: int) -> bool:
+        """Evaluate all subsets of the one size that matters, if they are at most so many and all units cost the same.
+
+        Returns whether that was all there is to search.
+        """
         free = self._start.free
         if len({self._choice.costs[unit] for unit in free}) > 1:
             return False
         always = self._start.kept - set(free)
         size = next(n for n in range(len(free), -1, -1) if self._affordable(always | set(free[:n])))
         n_subsets = math.comb(len(free), size)
-        if n_subsets > _FEW_SUBSETS or not self._limits.allows(self._n_evaluations + n_subsets):
+        if n_subsets > most or not self._limits.allows(self._n_evaluations + n_subsets):
             return False
         for chosen in itertools.combinations(free, size):
             if not self._limits.may_go_on(self._n_evaluations):

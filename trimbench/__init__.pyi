@@ -23,6 +23,7 @@ from .trimming.agreement import expected_agreement_interval as expected_agreemen
 from .trimming.agreement import maximum_achievable_agreement as maximum_achievable_agreement
 from .trimming.agreement import maximum_potential_agreement as maximum_potential_agreement
 from .trimming.arg_max import ArgMaxClassifier as ArgMaxClassifier
+from .trimming.arg_max_trim import ArgMaxTrimming as ArgMaxTrimming
 from .trimming.baselines.accuracy import select_by_accuracy as select_by_accuracy
 from .trimming.baselines.information_gain import select_by_information_gain as select_by_information_gain
 from .trimming.baselines.same_decision import SameDecisionSelection as SameDecisionSelection
@@ -30,5 +31,6 @@ from .trimming.baselines.same_decision import select_by_same_decision as select_
 from .trimming.classifier import BayesianClassifier as BayesianClassifier
 from .trimming.curve import trim_at_thresholds as trim_at_thresholds
 from .trimming.curve import trimming_curve as trimming_curve
-from .trimming.trim import Trimming as Trimming
+from .trimming.limits import Progress as Progress
+from .trimming.result import Trimming as Trimming
 from .trimming.trim import trim as trim

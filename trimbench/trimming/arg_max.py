@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.row_inference import RowInference
+from trimbench.networks.sampling import RowSampler
 from trimbench.networks.value_codes import IntegerArray, encode_compactly
 from trimbench.trimming.model_input import (
     Components,
@@ -258,6 +260,24 @@ class ArgMaxClassifier(SavedClassifier):
     def predict(self, frame: pd.DataFrame) -> NDArray[np.str_]:
         """Return the name of the most probable class of each row; the first of equally probable ones."""
         return np.array(self.class_names)[self.decide(self.encode(frame))]
+
+    def draw(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
+        """Return value indices of the features of rows drawn given the evidence, shape (n_rows, n_features).
+
+        Raises
+        ------
+        ContractionTooLarge
+            When the evidence makes too many variables of a network depend on each other; a ValueError.
+        """
+        return self._sampler.draw(n_rows, rng)
+
+    @cached_property
+    def _sampler(self) -> RowSampler:
+        if self._components is None:
+            return RowSampler.of(as_network(self.model), self.features, self.evidence)
+        prior, tables = self._components.prior, self._component_tables
+        parts = NaiveBayes(prior, tables, feature_names=self.features, class_variable=self.target)
+        return RowSampler.of(parts.to_network(), self.features)
 
 
 def _product(weight: float, tables: Sequence[NDArray[np.float64]], row: int) -> NDArray[np.float64]:

@@ -47,7 +47,8 @@ def summed(left: FloatArray, right: FloatArray) -> FloatArray:
     Evidence that is impossible under both classes counts as positive, as in `BayesianClassifier.predict`.
     """
     with np.errstate(invalid="ignore"):
-        return np.nan_to_num(left + right, nan=math.inf, posinf=math.inf, neginf=-math.inf)
+        total = left + right
+    return np.where(np.isnan(total), math.inf, total)
 
 
 def capped(log_odds: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from trimbench.trimming.rows.objective import Objective
 # Agreements closer than this are equal; the cheaper subset, or the one found first, is then kept.
 TOLERANCE = 1e-12
 # Up to so many subsets, and so many pairs of a subset and a distinct row, every subset is tried.
-MAX_SUBSETS, _MAX_WORK = 20_000, 2e7
+MAX_SUBSETS, _MAX_WORK = 20_000, 5e6
 # The first pass of exchanges brings nearly all of the gain.
 _PASSES = 2
 
@@ -58,8 +58,11 @@ def select_exhaustively(objective: Objective, choice: Choice, may_go_on: Callabl
     stack: list[tuple[frozenset[int], int]] = [(choice.required_units, 0)]
     while stack:
         units, start = stack.pop()
+        spent = search.cost(units)
         additions = [
-            (place, unit) for place, unit in enumerate(open_) if place >= start and search.fits({*units, unit})
+            (place, open_[place])
+            for place in range(start, len(open_))
+            if spent + choice.costs[open_[place]] <= highest_cost(choice.budget)
         ]
         if not additions:
             continue
@@ -110,8 +113,8 @@ class _Search:
     def selection(self) -> Selection:
         return Selection(self._best, self._value, self._n_evaluations, self.finished)
 
-    def fits(self, units: Iterable[int]) -> bool:
-        return self._cost(units) <= highest_cost(self._choice.budget)
+    def cost(self, units: Iterable[int]) -> float:
+        return math.fsum(self._choice.costs[unit] for unit in units)
 
     def values_with(self, units: Collection[int], additions: list[int]) -> np.ndarray:
         """Return the agreement with each unit added, and note the best."""
@@ -134,7 +137,7 @@ class _Search:
             gains = values - value
             if per_cost and gains.max() > TOLERANCE:
                 gains /= np.maximum([self._choice.costs[unit] for unit in additions], TOLERANCE)
-            place = int(np.argmax(gains))
+            place = int(np.flatnonzero(gains >= gains.max() - TOLERANCE)[0])
             chosen, value = chosen | {additions[place]}, float(values[place])
 
     def exchange(self) -> bool:
@@ -159,15 +162,12 @@ class _Search:
         return self.finished
 
     def _additions(self, units: Collection[int]) -> list[int]:
-        spent = self._cost(units)
+        spent = self.cost(units)
         limit = highest_cost(self._choice.budget)
         return [unit for unit, cost in enumerate(self._choice.costs) if unit not in units and spent + cost <= limit]
 
-    def _cost(self, units: Iterable[int]) -> float:
-        return math.fsum(self._choice.costs[unit] for unit in units)
-
     def _note(self, units: Collection[int], value: float) -> None:
         gain = value - self._value
-        cheaper = self._cost(units) < self._cost(self._best) - TOLERANCE
+        cheaper = self.cost(units) < self.cost(self._best) - TOLERANCE
         if gain > TOLERANCE or (gain >= -TOLERANCE and cheaper):
             self._best, self._value = frozenset(units), value

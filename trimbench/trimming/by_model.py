@@ -107,7 +107,7 @@ def _trim_by_sampling(classifier: BayesianClassifier, choice: Choice, limits: Li
     sampled = trim_by_sampling(
         classifier, choice, time_limit=limits.seconds_left(), evaluation_limit=limits.evaluation_limit
     )
-    limits.report(sampled.agreement, sampled.upper_bound, sampled.n_evaluations, last=True)
+    limits.report(sampled.agreement, lambda: sampled.upper_bound, sampled.n_evaluations, last=True)
     return Trimming(
         original=classifier,
         features=tuple(classifier.features[i] for i in sampled.features),
@@ -135,7 +135,7 @@ def _trim_certified(classifier: BayesianClassifier, choice: Choice, limits: Limi
             upper_bound = max(_loose_bound(classifier, choice), certified.high)
     else:  # there is no other subset
         upper_bound = engine.highest_agreement(kept)
-    limits.report(certified.low, upper_bound, selection.n_evaluations, last=True)
+    limits.report(certified.low, lambda: upper_bound, selection.n_evaluations, last=True)
     return Trimming(
         original=classifier,
         features=tuple(classifier.features[i] for i in kept),

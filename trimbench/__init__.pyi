@@ -26,5 +26,6 @@ from .trimming.baselines.same_decision import select_by_same_decision as select_
 from .trimming.classifier import BayesianClassifier as BayesianClassifier
 from .trimming.curve import trim_at_thresholds as trim_at_thresholds
 from .trimming.curve import trimming_curve as trimming_curve
+from .trimming.rows.agreement import RowsAgreement as RowsAgreement
 from .trimming.trim import Trimming as Trimming
 from .trimming.trim import trim as trim

@@ -96,7 +96,7 @@ def test_auto_names_the_extra_where_a_table_is_impossible(hide: Callable[..., No
     )
     hide("pysdd")
     with pytest.raises(MissingExtraError, match=missing(ONLY_SDD.format(30), "pysdd", extra="sdd")):
-        tb.trim(tb.BayesianClassifier(network, "c", positive="1", features=wires), 3)
+        engines.make_engine(tb.BayesianClassifier(network, "c", positive="1", features=wires))
 
 
 @pytest.mark.parametrize(("solver", "packages"), [("gpkit", ("gpkit", "cvxopt")), ("cvxpy", ("cvxpy",))])

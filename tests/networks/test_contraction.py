@@ -216,3 +216,80 @@ def test_a_refusal_names_the_sizes_the_limits_and_the_way_out() -> None:
 def test_variables_that_make_no_sense_are_refused(variables: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         joint_distribution(lawn(), variables)
+
+
+def enumerated_given(network: tb.BayesianNetwork, variables: list[str], evidence: dict[str, str]) -> np.ndarray:
+    """P(variables, evidence): the entries of the whole table at the observed states."""
+    table = enumerated(network, [*variables, *evidence])
+    at = tuple(network.states(node).index(state) for node, state in evidence.items())
+    return np.asarray(table[(..., *at)])
+
+
+@given(network=networks(), data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_given_evidence_the_table_is_that_of_enumeration(network: tb.BayesianNetwork, data: st.DataObject) -> None:
+    nodes = data.draw(st.permutations(network.nodes))
+    cut = data.draw(st.integers(0, len(nodes)))
+    variables = data.draw(st.permutations(nodes[:cut]))[: data.draw(st.integers(0, cut))]
+    evidence = {node: data.draw(st.sampled_from(network.states(node))) for node in nodes[cut:]}
+    expected = enumerated_given(network, variables, evidence)
+    probability = float(expected.sum())
+    if probability == 0:
+        with pytest.raises(ValueError, match="evidence must have a positive probability, got "):
+            joint_distribution(network, variables, evidence=evidence)
+        return
+    for limit in (2**26, expected.size):
+        table = joint_distribution(network, variables, evidence=evidence, max_entries=limit)
+        np.testing.assert_allclose(table, expected / probability, rtol=1e-11, atol=1e-14)
+
+
+def test_evidence_makes_a_wide_network_narrow() -> None:
+    """Given the middle row of a grid its halves are independent, and the tables of both are small."""
+    network = grid(11)
+    evidence = {f"5,{j}": "1" for j in range(11)}
+    ends = ["0,0", "10,10"]
+    table = joint_distribution(network, ends, evidence=evidence)
+    one, other = (joint_distribution(network, [end], evidence=evidence) for end in ends)
+    np.testing.assert_allclose(table, np.multiply.outer(one, other), rtol=1e-12)
+    with pytest.raises(ContractionTooLarge):
+        joint_distribution(network, ends, max_entries=2**6, max_operations=2**22)
+    joint_distribution(network, ends, evidence=evidence, max_entries=2**6, max_operations=2**22)
+
+
+def test_a_child_of_an_observed_node_alone_is_left_out() -> None:
+    network = chain(5)
+    for evidence in ({"v2": "b"}, {"v2": "b", "v1": "a"}):
+        table = joint_distribution(network, ["v4"], evidence=evidence)
+        np.testing.assert_allclose(table, network.table("v3")[1] @ network.table("v4"), rtol=1e-13)
+
+
+def test_much_evidence_does_not_underflow() -> None:
+    """Thousands of observations, each of a small probability: their product is far below the smallest float."""
+    count = 3000
+    names = [f"f{i}" for i in range(count)]
+    network = tb.BayesianNetwork(
+        {"c": ["+", "-"]} | {name: ["a", "b", "c"] for name in names},
+        {name: ["c"] for name in names},
+        {"c": [0.3, 0.7]} | {name: [[0.01, 0.09, 0.9], [0.01, 0.19, 0.8]] for name in names},
+    )
+    table = joint_distribution(network, ["c"], evidence=dict.fromkeys(names, "a"))
+    np.testing.assert_allclose(table, [0.3, 0.7], rtol=1e-9)
+    long = chain(3000)
+    table = joint_distribution(long, ["v0"], evidence={f"v{i}": "abc"[i % 3] for i in range(1, 3000)})
+    expected = long.table("v0") * long.table("v1")[:, 1]
+    np.testing.assert_allclose(table, expected / expected.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "kind", "message"),
+    [
+        ({"snow": "yes"}, ValueError, "evidence must be on nodes among ['rain', 'sprinkler', 'grass'], got 'snow'"),
+        ({"rain": "some"}, ValueError, "evidence on 'rain' must be one of its states ['yes', 'no'], got 'some'"),
+        ({"grass": "wet"}, ValueError, "must leave the target, the features and all other asked variables free, got "),
+        (["rain"], TypeError, "evidence must be a mapping from node names to state names, got list"),
+    ],
+)
+def test_evidence_that_makes_no_sense_is_refused(evidence: dict[str, str], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=re.escape(message)) as caught:
+        joint_distribution(lawn(), ["grass"], evidence=evidence)
+    assert len(str(caught.value)) < 500

@@ -39,6 +39,7 @@ def test_a_network_without_a_table_is_given_to_the_sdd_engine(monkeypatch: pytes
     classifier = case(1)
     expected = tb.trim(classifier, 2).agreement
     monkeypatch.setattr("trimbench.trimming.engines.dense.MAX_ENTRIES", 4)
+    monkeypatch.setattr("trimbench.trimming.engines.choice._MOSTLY_DETERMINISTIC", 0.0)
     assert tb.trim(classifier, 2).agreement == pytest.approx(expected, abs=1e-9)
 
 
@@ -72,14 +73,17 @@ def test_general_classifiers_predict() -> None:
     assert classifier.with_features([], 0.0).predict(rows).tolist() == ["1"] * 40
 
 
-def test_features_default_to_the_leaves() -> None:
+def test_features_default_to_all_variables_but_the_class() -> None:
     network = tb.BayesianNetwork(
         {"c": ["a", "b"], "h": ["0", "1"], "x": ["0", "1"]},
         {"h": ["c"], "x": ["h"]},
         {"c": [0.4, 0.6], "h": [[0.9, 0.1], [0.2, 0.8]], "x": [[0.7, 0.3], [0.1, 0.9]]},
     )
     classifier = tb.BayesianClassifier(network, "c", positive="a")
-    assert (classifier.features, classifier.negative) == (("x",), "b")
+    assert (classifier.features, classifier.negative) == (("h", "x"), "b")
+    given = tb.BayesianClassifier(network, "c", positive="a", evidence={"h": "1"})
+    assert given.features == ("x",)
+    assert given.prior.tolist() == pytest.approx([0.04 / 0.52, 0.48 / 0.52])
     assert classifier.prior.tolist() == pytest.approx([0.4, 0.6])
     with pytest.raises(ValueError, match=r"must be naive Bayes for the log-odds engine.*use engine 'auto'"):
         tb.trim(classifier, 0.5, engine="log_odds")
@@ -144,7 +148,7 @@ def test_deterministic_networks_are_compiled_and_others_contracted(monkeypatch: 
     monkeypatch.setattr("trimbench.trimming.engines.choice._MOSTLY_DETERMINISTIC", 0.0)
     assert isinstance(make_engine(classifier), SddEngine)
 
-    def fails(_: object) -> SddEngine:
+    def fails(_: object, *, timeout: float) -> SddEngine:
         raise CircuitError("too large")
 
     monkeypatch.setattr("trimbench.trimming.engines.choice.SddEngine.of", fails)

@@ -93,7 +93,7 @@ def test_every_variable_stands_once_in_the_vtree() -> None:
 @needs_pysdd
 def test_a_timeout_is_an_error_and_no_hang(wide: Encoding) -> None:
     started = time.perf_counter()
-    with pytest.raises(CircuitError, match=r"not compiled after timeout=2 seconds; allow more, use engine='dense'"):
+    with pytest.raises(CircuitError, match=r"not compiled after timeout=2 seconds; allow more, use engine='auto'"):
         compile_network(wide, timeout=2.0)
     assert time.perf_counter() - started < 15.0
 
@@ -110,7 +110,7 @@ def test_a_poisoned_job_is_an_error() -> None:
     encoding = encode(RAIN, "rain", "yes", ("slip",))
     poisoned = dataclasses.replace(encoding, vtree=(Group((2**40,), ((True,),), np.ones((1, 1))),))
     with pytest.raises(
-        CircuitError, match=r"process that compiles the network ended with exit code .*use engine='dense'"
+        CircuitError, match=r"process that compiles the network ended with exit code .*use engine='auto'"
     ):
         compile_network(poisoned, timeout=30.0)
 
@@ -146,7 +146,6 @@ def test_pysdd_is_imported_in_the_child_only() -> None:
     ("change", "text"),
     [
         ({"target": "sun"}, r"target must be among \['rain', 'wet', 'slip'\], got 'sun'"),
-        ({"target": "slip"}, r"target 'slip' must be binary, got 3 states .*; merge its states into two"),
         ({"positive": "maybe"}, r"positive must be one of \['yes', 'no'\], got 'maybe'"),
         ({"features": ["rain"]}, r"features must be among \['wet', 'slip'\], got 'rain'"),
         ({"features": ["wet", "wet"]}, r"features must be distinct, got \['wet', 'wet'\]"),

@@ -15,6 +15,7 @@ import trimbench as tb
 from trimbench.trimming.circuits.compiler import Compilation
 from trimbench.trimming.circuits.encoding import Encoding, encode
 from trimbench.trimming.circuits.engine import SddEngine, SddMeasure
+from trimbench.trimming.limits import Limits
 from trimbench.trimming.search.naive_bayes import search
 
 from ..extras import needs_pysdd
@@ -25,6 +26,7 @@ pytestmark = needs_pysdd
 
 COMPILE_ALL = """
 import pickle, sys
+from trimbench.trimming.limits import Limits
 from trimbench.trimming.circuits.child import compile_encoding
 answers = [compile_encoding(encoding) for encoding in pickle.load(sys.stdin.buffer)]
 sys.stdout.buffer.write(pickle.dumps(answers))
@@ -59,7 +61,11 @@ def without_all(engine: SddEngine, removed: Sequence[int]) -> float:
     for feature in removed[:-1]:
         measure = measure.without(feature)
         assert feature not in measure.features
-    return measure.potential_agreement_without(removed[-1]) if removed else measure.potential_agreement()
+    return (
+        measure.potential_agreements_without([(removed[-1],)], Limits())[0]
+        if removed
+        else measure.potential_agreement()
+    )
 
 
 def random_classifier(rng: np.random.Generator) -> tb.BayesianClassifier:
@@ -86,7 +92,7 @@ def random_classifier(rng: np.random.Generator) -> tb.BayesianClassifier:
 def test_fifty_random_networks_equal_full_enumeration() -> None:
     rng = np.random.default_rng(20)
     classifiers = [random_classifier(rng) for _ in range(50)]
-    compilations = compile_all([encode(brute_force.network_of(c), c.target, "s0", c.features) for c in classifiers])
+    compilations = compile_all([encode(brute_force.network_of(c), c.target, ("s0",), c.features) for c in classifiers])
     seen_zero = seen_multi = 0
     for classifier, compilation in zip(classifiers, compilations, strict=True):
         engine = SddEngine.from_compilation(compilation, classifier.threshold)

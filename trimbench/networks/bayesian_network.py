@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench.networks.forward_sampling import draw_forwards
 from trimbench.networks.json_files import read_json, write_json
 from trimbench.networks.probability_tables import checked_distribution, checked_names
 from trimbench.networks.readers import read_parts
@@ -106,6 +107,11 @@ class BayesianNetwork:
         self._check(node)
         return tuple(name for name in self.nodes if node in self._parents[name])
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The nodes, parents before their children."""
+        return self._order
+
     def states(self, node: str) -> tuple[str, ...]:
         """Return the state names of `node`."""
         return self._states[self._check(node)]
@@ -138,14 +144,7 @@ class BayesianNetwork:
 
         if n_rows < 0:
             raise ValueError(f"n_rows must be 0 or more, got {n_rows!r}")
-        codes: dict[str, NDArray[np.int64]] = {}
-        for node in self._order:
-            rows = self._tables[node][tuple(codes[parent] for parent in self._parents[node])]
-            cumulative = np.cumsum(rows, axis=-1)
-            # Rounding can leave the last value just below 1: without the division, a draw from the gap between them
-            # would give the last state even if its probability is zero.
-            cumulative /= cumulative[..., -1:]
-            codes[node] = (rng.random((n_rows, 1)) >= cumulative).sum(axis=1)
+        codes = draw_forwards({node: self._parents[node] for node in self._order}, self._tables, n_rows, rng)
         return pd.DataFrame(
             {
                 node: pd.Categorical.from_codes(codes[node], categories=pd.Index(self._states[node], dtype=str))
@@ -153,23 +152,34 @@ class BayesianNetwork:
             }
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the network as nested lists, numbers and strings; `from_dict` reads it."""
+        return {
+            "nodes": [
+                {
+                    "name": node,
+                    "states": list(self._states[node]),
+                    "parents": list(self._parents[node]),
+                    "table": self._tables[node].tolist(),
+                }
+                for node in self.nodes
+            ]
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> BayesianNetwork:
+        """Return the network that `to_dict` described."""
+        entries = content["nodes"]
+        checked_names([entry["name"] for entry in entries], "nodes")
+        return cls(
+            {entry["name"]: entry["states"] for entry in entries},
+            {entry["name"]: entry["parents"] for entry in entries},
+            {entry["name"]: entry["table"] for entry in entries},
+        )
+
     def save(self, path: str | Path) -> None:
         """Write the network as JSON; floats keep every digit."""
-        write_json(
-            path,
-            {
-                "format": FORMAT,
-                "nodes": [
-                    {
-                        "name": node,
-                        "states": list(self._states[node]),
-                        "parents": list(self._parents[node]),
-                        "table": self._tables[node].tolist(),
-                    }
-                    for node in self.nodes
-                ],
-            },
-        )
+        write_json(path, {"format": FORMAT, **self.to_dict()})
 
     @classmethod
     def read(cls, path: str | Path) -> BayesianNetwork:
@@ -190,18 +200,8 @@ class BayesianNetwork:
             When the ending is unknown, or the file is damaged or holds another kind of network; the message names the
             file.
         """
-
-        def build(content: Mapping[str, Any]) -> BayesianNetwork:
-            entries = content["nodes"]
-            checked_names([entry["name"] for entry in entries], "nodes")
-            return cls(
-                {entry["name"]: entry["states"] for entry in entries},
-                {entry["name"]: entry["parents"] for entry in entries},
-                {entry["name"]: entry["table"] for entry in entries},
-            )
-
         if Path(path).suffix.lower() == ".json":
-            return read_json(path, FORMAT, build)
+            return read_json(path, FORMAT, cls.from_dict)
         parts = read_parts(Path(path))
         try:
             return cls(parts.states, parts.parents, parts.tables)

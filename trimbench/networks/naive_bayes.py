@@ -250,44 +250,65 @@ class NaiveBayes:
             class_variable=target,
         )
 
-    def save(self, path: str | Path) -> None:
-        """Write the model as JSON; floats keep every digit."""
-        write_json(
-            path,
-            {
-                "format": FORMAT,
-                "class_variable": self.class_variable,
-                "class_names": list(self.class_names),
-                "prior": self.prior.tolist(),
-                "features": [
-                    {"name": name, "values": list(values), "likelihood": table.tolist()}
-                    for name, values, table in zip(self.feature_names, self.value_names, self.likelihoods, strict=True)
-                ],
-            },
-        )
-
     @classmethod
-    def load(cls, path: str | Path) -> NaiveBayes:
-        """Read a model that `save` wrote.
+    def from_sklearn(cls, estimator: Any, feature_names: Sequence[str] | None = None) -> NaiveBayes:
+        """Return a fitted `BernoulliNB` or `CategoricalNB` of scikit-learn as a naive Bayes model.
+
+        Parameters
+        ----------
+        estimator : sklearn.naive_bayes.BernoulliNB or CategoricalNB
+            Values are named by their codes: ``"0"`` and ``"1"`` (after `binarize`), or ``"0", "1", ...``.
+        feature_names : sequence of str, optional
+            Default: the columns that the estimator was fitted on, or ``x0, x1, ...``.
+
+        Returns
+        -------
+        NaiveBayes
 
         Raises
         ------
+        TypeError
+            When the estimator is of another class.
         ValueError
-            When the file does not hold such a model.
+            When it is not fitted, or the number of names differs from that of its features.
         """
+        from trimbench.networks.sklearn_models import naive_bayes_parts
 
-        def build(content: Mapping[str, Any]) -> NaiveBayes:
-            features = content["features"]
-            return cls(
-                content["prior"],
-                [feature["likelihood"] for feature in features],
-                feature_names=[feature["name"] for feature in features],
-                class_names=content["class_names"],
-                value_names=[feature["values"] for feature in features],
-                class_variable=content["class_variable"],
-            )
+        return cls(**naive_bayes_parts(estimator, feature_names))
 
-        return read_json(path, FORMAT, build)
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as nested lists, numbers and strings; `from_dict` reads it."""
+        return {
+            "class_variable": self.class_variable,
+            "class_names": list(self.class_names),
+            "prior": self.prior.tolist(),
+            "features": [
+                {"name": name, "values": list(values), "likelihood": table.tolist()}
+                for name, values, table in zip(self.feature_names, self.value_names, self.likelihoods, strict=True)
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> NaiveBayes:
+        """Return the model that `to_dict` described."""
+        features = content["features"]
+        return cls(
+            content["prior"],
+            [feature["likelihood"] for feature in features],
+            feature_names=[feature["name"] for feature in features],
+            class_names=content["class_names"],
+            value_names=[feature["values"] for feature in features],
+            class_variable=content["class_variable"],
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON; floats keep every digit."""
+        write_json(path, {"format": FORMAT, **self.to_dict()})
+
+    @classmethod
+    def load(cls, path: str | Path) -> NaiveBayes:
+        """Read a model that `save` wrote; ValueError when the file does not hold one."""
+        return read_json(path, FORMAT, cls.from_dict)
 
 
 def _names_or_codes(names: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]:

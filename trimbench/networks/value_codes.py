@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
+
+IntegerArray = NDArray[np.integer[Any]]
+# A list of names is cut in messages, which stay short whatever the input.
+_MOST_NAMES = 8
 
 
 def encode_columns(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDArray[np.int64]:
@@ -23,22 +27,77 @@ def encode_columns(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> 
         Names of columns and values are compared as strings (``str``).
     values : mapping from variable to the names of its values
     """
+    return encode_compactly(frame, values).astype(np.int64)
+
+
+def encode_compactly(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDArray[Any]:
+    """Translate as `encode_columns` does, into the smallest integers that hold the indices, column by column.
+
+    Returns
+    -------
+    ndarray of uint8, uint16 or int64, shape (n_rows, n_variables), in Fortran order
+    """
+    if not hasattr(frame, "columns"):
+        first = ", ".join(repr(name) for name in list(values)[:3])
+        raise ValueError(
+            f"the table must be a DataFrame with a column for each feature, got {type(frame).__name__}; "
+            f"make it one with pd.DataFrame(array, columns=[{first}, ...])"
+        )
     labels = [str(label) for label in frame.columns]
-    codes = np.empty((len(frame), len(values)), dtype=np.int64)
+    place = {label: i for i, label in enumerate(labels)}
+    most = max((len(known) for known in values.values()), default=1)
+    codes = np.empty((len(frame), len(values)), dtype=code_type(most), order="F")
     for i, (name, known) in enumerate(values.items()):
-        if labels.count(name) != 1:
-            raise ValueError(f"the table must have exactly one column {name!r}, got {labels}")
-        column = frame.iloc[:, labels.index(name)]
-        if column.isna().any():
-            raise ValueError(
-                f"column {name!r} must have no missing values, got NaN in {int(column.isna().sum())} rows; "
-                "drop those rows or make 'missing' a value of its own"
-            )
-        index = {value: code for code, value in enumerate(known)}
+        if name not in place or (len(place) < len(labels) and labels.count(name) != 1):
+            raise ValueError(f"the table must have exactly one column {name!r}, got {listed(labels)}")
+        codes[:, i] = _column_codes(frame.iloc[:, place[name]], name, known)
+    return codes
+
+
+def code_type(n_values: int) -> type[np.integer[Any]]:
+    """Return the smallest integer type that holds the codes of so many values."""
+    return np.uint8 if n_values <= 2**8 else np.uint16 if n_values <= 2**16 else np.int64
+
+
+def listed(names: Sequence[object]) -> str:
+    """Return a list of names as text, cut where it is long."""
+    shown = [str(name) if len(str(name)) <= 30 else f"{str(name)[:27]}..." for name in names[:_MOST_NAMES]]
+    return f"{shown}" if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
+
+
+def _column_codes(column: pd.Series[Any], name: str, known: Sequence[str]) -> NDArray[Any]:
+    if isinstance(getattr(column, "dtype", None), _categorical_type()):
+        places = column.cat.codes.to_numpy()
+        texts = [str(value) for value in column.cat.categories.tolist()]
+    else:
         places, distinct = column.factorize()
         texts = [str(value) for value in distinct.tolist()]
-        unknown = sorted(set(texts) - set(index))
+    missing = int((places < 0).sum())
+    if missing:
+        raise ValueError(
+            f"column {name!r} must have no missing values, got NaN in {missing} rows; "
+            "drop those rows or make 'missing' a value of its own"
+        )
+    if texts == list(known):
+        return places
+    index = {value: code for code, value in enumerate(known)}
+    translated = np.array([index.get(text, -1) for text in texts], dtype=np.int64)
+    if (translated < 0).any():
+        # Categories that no row has may be unknown.
+        present = np.bincount(places, minlength=len(texts)) > 0
+        unknown = sorted(
+            text for text, code, is_there in zip(texts, translated, present, strict=True) if code < 0 and is_there
+        )
         if unknown:
-            raise ValueError(f"column {name!r} must hold values among {list(known)}, got {unknown[0]!r}")
-        codes[:, i] = np.array([index[text] for text in texts], dtype=np.int64)[places]
-    return codes
+            numbers = len(unknown) > _MOST_NAMES and column.dtype.kind in "fiu"
+            raise ValueError(
+                f"column {name!r} must hold values among {listed(known)}, got {unknown[0][:40]!r}"
+                + ("; a column of numbers has to be cut into intervals first, as for learning" if numbers else "")
+            )
+    return translated[places]
+
+
+def _categorical_type() -> type:
+    import pandas as pd
+
+    return pd.CategoricalDtype

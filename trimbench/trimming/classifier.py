@@ -1,18 +1,35 @@
-"""Binary Bayesian classifiers: a distribution, a class, features and a threshold."""
+"""Bayesian classifiers: a distribution, a class, its positive states, features, evidence and a threshold."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.contraction import joint_distribution
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.networks.value_codes import encode_columns
+from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
+from trimbench.networks.row_inference import RowInference
+from trimbench.networks.sampling import RowSampler
+from trimbench.networks.value_codes import IntegerArray, encode_compactly
+from trimbench.trimming.model_input import (
+    Components,
+    as_network,
+    checked_evidence,
+    class_states,
+    components_of,
+    default_features,
+    split_states,
+    understood_model,
+)
+from trimbench.trimming.model_input import checked_threshold as checked_threshold
+from trimbench.trimming.model_input import feature_indices as feature_indices
+from trimbench.trimming.saving import SavedClassifier
 from trimbench.trimming.thresholds import is_positive
 
 if TYPE_CHECKING:
@@ -20,66 +37,98 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class BayesianClassifier:
-    """The classifier (C, F, T): positive iff Pr(c | f) >= T.
+class BayesianClassifier(SavedClassifier):
+    """The classifier (C, F, T): positive iff Pr(c | f) >= T, or Pr(c | f, e) >= T given evidence e.
 
     Posteriors that are equal to the threshold up to rounding (see `thresholds.TIE_TOLERANCE`) count as equal.
 
     Parameters
     ----------
-    model : NaiveBayes or BayesianNetwork
+    model : NaiveBayes, NaiveBayesMixture or BayesianNetwork
         A network in which the class is the only parent of every other node is treated as naive Bayes.
     target : str, optional
-        The class variable. Default: that of the naive Bayes model.
-    positive : str
-        The class value whose probability is compared with the threshold.
+        The class variable, with two or more states. Default: that of the naive Bayes model.
+    positive : str or collection of str
+        The state, or the states, whose probability is compared with the threshold; all other states together are the
+        negative class. Numbers stand for their text.
     features : sequence of str, optional
-        Default: all features of a naive Bayes model, in its order; all leaves of a network.
+        Default: all variables other than the target and the evidence.
     threshold : float in [0, 1]
+    evidence : mapping from variable to state, optional
+        Observed states: every probability is conditional on them. They are neither target nor features.
+
+    Attributes
+    ----------
+    positive, negative : str
+        Names of the two classes, which `predict` returns: a state, or several as in ``"b or c"``.
+    positive_states, negative_states : tuple of str
+        The states of each class.
 
     Raises
     ------
     ValueError
-        When the class is not binary, a name is unknown or occurs twice, or the threshold is outside [0, 1].
+        When a name is unknown or occurs twice, no state or every state is positive, the evidence is impossible, or the
+        threshold is outside [0, 1].
 
     References
     ----------
     Choi and Van den Broeck (2018), section 2.
     """
 
-    model: NaiveBayes | BayesianNetwork
+    _format: ClassVar[str] = "trimbench.BayesianClassifier/1"
+    _saved: ClassVar[Mapping[str, str]] = {"positive": "positive_states", "threshold": "threshold"}
+
+    model: NaiveBayes | NaiveBayesMixture | BayesianNetwork
     target: str
-    positive: str
+    positive_states: tuple[str, ...]
+    negative_states: tuple[str, ...]
     features: tuple[str, ...]
     threshold: float
+    evidence: Mapping[str, str]
+    _components: Components | None
 
     def __init__(
         self,
-        model: NaiveBayes | BayesianNetwork,
+        model: NaiveBayes | NaiveBayesMixture | BayesianNetwork,
         target: str | None = None,
         *,
-        positive: str,
+        positive: str | Collection[str],
         features: Sequence[str] | None = None,
         threshold: float = 0.5,
+        evidence: Mapping[str, str] | None = None,
     ) -> None:
-        understood, name = _understood(model, target)
-        if isinstance(understood, NaiveBayes):
-            classes, known, default = understood.class_names, understood.feature_names, understood.feature_names
-        else:
-            classes, known = understood.states(name), tuple(node for node in understood.nodes if node != name)
-            default = tuple(node for node in known if not understood.children(node))
-        if len(classes) != 2:
-            raise ValueError(
-                f"target {name!r} must be binary, got {len(classes)} classes {list(classes)}; "
-                "merge its values into two before learning the model"
-            )
-        if positive not in classes:
-            raise ValueError(f"positive must be one of {list(classes)}, got {positive!r}")
-        chosen = default if features is None else tuple(features)
+        understood, name = understood_model(model, target)
+        positive_states, negative_states = split_states(class_states(understood, name), name, positive)
+        observed = checked_evidence(understood, evidence, name)
+        known = tuple(variable for variable in default_features(understood, name) if variable not in observed)
+        chosen = known if features is None else tuple(features) if not isinstance(features, str) else features
+        for feature in chosen:
+            if feature in observed:
+                raise ValueError(f"features must not be among the evidence, got {feature!r} in both")
         feature_indices(known, chosen)
-        level = checked_threshold(threshold)
         # The class is frozen.
-        vars(self).update(model=understood, target=name, positive=positive, features=chosen, threshold=level)
+        vars(self).update(
+            model=understood,
+            target=name,
+            positive_states=positive_states,
+            negative_states=negative_states,
+            features=chosen,
+            threshold=checked_threshold(threshold),
+            evidence=observed,
+            _components=components_of(understood, observed),
+        )
+        if self.positive == self.negative:
+            raise ValueError(f"both classes would be called {self.positive!r}; rename a state of {name!r}")
+
+    @property
+    def positive(self) -> str:
+        """The name of the positive class."""
+        return " or ".join(self.positive_states)
+
+    @property
+    def negative(self) -> str:
+        """The name of the other class."""
+        return " or ".join(self.negative_states)
 
     @property
     def n_features(self) -> int:
@@ -88,33 +137,50 @@ class BayesianClassifier:
 
     @property
     def is_naive_bayes(self) -> bool:
-        """Whether the features are independent given the class."""
-        return isinstance(self.model, NaiveBayes)
+        """Whether the features are independent given the positive and given the negative class."""
+        return self._components is not None and len(self._components.states) == 2
 
-    @property
-    def negative(self) -> str:
-        """The other class value."""
-        first, second = self._classes
-        return second if first == self.positive else first
+    @cached_property
+    def _sides(self) -> tuple[list[int], list[int]]:
+        """The positive and the negative rows of tables over the states, or the components, of the class."""
+        parts = self._components
+        states = class_states(self.model, self.target) if parts is None else parts.states
+        rows = range(len(states))
+        return (
+            [i for i in rows if states[i] in self.positive_states],
+            [i for i in rows if states[i] not in self.positive_states],
+        )
 
-    @property
-    def _classes(self) -> tuple[str, ...]:
-        model = self.model
-        return model.class_names if isinstance(model, NaiveBayes) else model.states(self.target)
+    @cached_property
+    def value_names(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the values of each feature."""
+        if isinstance(self.model, BayesianNetwork):
+            return tuple(self.model.states(name) for name in self.features)
+        parts = self._own_components
+        return tuple(parts.value_names[i] for i in feature_indices(parts.feature_names, self.features))
 
     @cached_property
     def cardinalities(self) -> tuple[int, ...]:
         """Number of values of each feature."""
-        if isinstance(self.model, NaiveBayes):
-            return tuple(table.shape[1] for table in self.tables)
-        return tuple(self.model.cardinality(name) for name in self.features)
+        return tuple(len(names) for names in self.value_names)
+
+    @property
+    def _own_components(self) -> Components:
+        if self._components is None:
+            raise ValueError(
+                f"the model must be naive Bayes for the log-odds engine, got {self.model!r}; "
+                "use engine 'auto', 'dense' or 'sdd'"
+            )
+        return self._components
 
     @cached_property
     def prior(self) -> NDArray[np.float64]:
-        """Pr(positive), Pr(negative), shape (2,)."""
-        if isinstance(self.model, NaiveBayes):
-            return self.model.prior[self._class_rows]
-        return np.asarray(self._network_table.reshape(2, -1).sum(axis=1))
+        """Pr(positive), Pr(negative), given the evidence; shape (2,)."""
+        if self._components is None:
+            states = joint_distribution(as_network(self.model), [self.target], evidence=self.evidence)
+        else:
+            states = self._components.prior
+        return np.array([states[rows].sum() for rows in self._sides])
 
     @cached_property
     def tables(self) -> tuple[NDArray[np.float64], ...]:
@@ -125,22 +191,23 @@ class BayesianClassifier:
         ValueError
             When the features are not independent given the class.
         """
-        if not isinstance(self.model, NaiveBayes):
+        parts = self._own_components
+        if not self.is_naive_bayes:
             raise ValueError(
-                f"the model must be naive Bayes for the log-odds engine, got {self.model!r}; "
-                "use engine 'auto', 'dense' or 'sdd'"
+                f"the model must be naive Bayes with one component for each class for the log-odds engine, got "
+                f"{len(parts.states)} components; use engine 'auto', 'dense' or 'sdd'"
             )
-        likelihoods = self.model.likelihoods
-        indices = feature_indices(self.model.feature_names, self.features)
-        return tuple(likelihoods[index][self._class_rows] for index in indices)
+        rows = [*self._sides[0], *self._sides[1]]
+        return tuple(table[rows] for table in self._likelihoods)
 
-    @property
-    def _class_rows(self) -> list[int]:
-        row = self._classes.index(self.positive)
-        return [row, 1 - row]
+    @cached_property
+    def _likelihoods(self) -> tuple[NDArray[np.float64], ...]:
+        """Pr(value | component) of each feature."""
+        parts = self._own_components
+        return tuple(parts.likelihoods[i] for i in feature_indices(parts.feature_names, self.features))
 
     def joint(self, features: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return Pr(c, f') and Pr(not c, f') over all instances of a feature subset.
+        """Return Pr(c, f') and Pr(not c, f') over all instances of a feature subset, given the evidence.
 
         Parameters
         ----------
@@ -156,44 +223,79 @@ class BayesianClassifier:
         ValueError
             When a general network is too large for exact inference.
         """
-        if not isinstance(self.model, NaiveBayes):
+        if self._components is None:
             removed = tuple(1 + i for i in range(self.n_features) if i not in set(features))
             table = self._network_table.sum(axis=removed)
             # The remaining axes are in the order of the classifier.
             order = np.argsort(np.argsort(features))
             table = table.transpose(0, *(1 + order))
             return table[0].reshape(-1), table[1].reshape(-1)
-        tables = [self.tables[i] for i in features]
+        tables = [self._likelihoods[i] for i in features]
         half = len(tables) // 2
         both = []
-        for side in (0, 1):
-            # Two halves first: one pass over the full table instead of one for each feature.
-            left = self.prior[side] * _outer([table[side] for table in tables[:half]])
-            right = _outer([table[side] for table in tables[half:]])
-            both.append(np.multiply.outer(left, right).reshape(-1))
+        for rows in self._sides:
+            total: NDArray[np.float64] | None = None
+            for row in rows:
+                # Two halves first: one pass over the full table instead of one for each feature.
+                left = self._components.prior[row] * _outer([table[row] for table in tables[:half]])
+                right = _outer([table[row] for table in tables[half:]])
+                part = np.multiply.outer(left, right).reshape(-1)
+                total = part if total is None else np.add(total, part, out=total)
+            both.append(np.zeros(1) if total is None else total)
         return both[0], both[1]
 
     @cached_property
     def _network_table(self) -> NDArray[np.float64]:
         """Pr(C, f) of a general network, shape (2, *cardinalities), the positive class first."""
-        from trimbench.networks.contraction import joint_distribution
+        return self._contracted()
 
-        if isinstance(self.model, NaiveBayes):
-            raise TypeError("a naive Bayes model is never written out as a network's table")
-        return joint_distribution(self.model, [self.target, *self.features])[self._class_rows]
+    def _contracted(self, **limits: int) -> NDArray[np.float64]:
+        table = joint_distribution(
+            as_network(self.model), [self.target, *self.features], evidence=self.evidence, **limits
+        )
+        return np.stack([table[rows[0]] if len(rows) == 1 else table[rows].sum(axis=0) for rows in self._sides])
+
+    def prepare_table(self, *, max_operations: int, n_threads: int = 1) -> None:
+        """Contract a general network for `joint`, with at most so many products of two numbers, in several threads.
+
+        Raises
+        ------
+        ContractionTooLarge
+            When that is not possible; a ValueError.
+        """
+        if self._components is None and "_network_table" not in vars(self):
+            vars(self)["_network_table"] = self._contracted(max_operations=max_operations, n_threads=n_threads)
 
     def with_features(self, features: Sequence[str], threshold: float) -> BayesianClassifier:
         """Return the classifier of the same distribution with other features and another threshold."""
         return BayesianClassifier(
-            self.model, self.target, positive=self.positive, features=features, threshold=threshold
+            self.model,
+            self.target,
+            positive=self.positive_states,
+            features=features,
+            threshold=threshold,
+            evidence=self.evidence,
         )
 
     def with_threshold(self, threshold: float) -> BayesianClassifier:
         """Return the classifier of the same distribution and features with another threshold."""
         return self.with_features(self.features, threshold)
 
+    def encode(self, frame: pd.DataFrame) -> IntegerArray:
+        """Return the value indices of the features of each row, shape (n_rows, n_features).
+
+        Raises
+        ------
+        ValueError
+            When `frame` is no DataFrame, a column is absent, or it holds NaN or an unknown value.
+        """
+        return encode_compactly(frame, dict(zip(self.features, self.value_names, strict=True)))
+
     def posterior(self, frame: pd.DataFrame) -> NDArray[np.float64]:
-        """Return Pr(positive | features) of each row; NaN where a row has probability zero.
+        """Return Pr(positive | features, evidence) of each row; NaN where a row has probability zero.
+
+        A row needs no table of all instances: variables that are neither feature nor evidence are summed out for the
+        rows alone.
 
         Parameters
         ----------
@@ -202,13 +304,18 @@ class BayesianClassifier:
         Returns
         -------
         ndarray of shape (n_rows,)
+
+        Raises
+        ------
+        ContractionTooLarge
+            When the hidden variables of a network depend on each other too much; a ValueError.
         """
-        positive, negative = self._joint_of_rows(frame)
+        positive, negative = self.weights(self.encode(frame))
         with np.errstate(invalid="ignore"):
             return np.asarray(positive / (positive + negative))
 
     def predict(self, frame: pd.DataFrame) -> NDArray[np.str_]:
-        """Return the class name of each row.
+        """Return the name of the class, `positive` or `negative`, of each row.
 
         Parameters
         ----------
@@ -218,24 +325,59 @@ class BayesianClassifier:
         -------
         ndarray of str, shape (n_rows,)
         """
-        positive, negative = self._joint_of_rows(frame)
         names = np.array([self.positive, self.negative])
-        return names[np.where(is_positive(positive, negative, self.threshold), 0, 1)]
+        return names[np.where(self.decide(self.encode(frame)), 0, 1)]
 
-    def _joint_of_rows(self, frame: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return Pr(c, f) and Pr(not c, f) of each row, up to a factor of the row."""
-        if not isinstance(self.model, NaiveBayes):
-            codes = encode_columns(frame, {name: self.model.states(name) for name in self.features})
-            places = (
-                np.ravel_multi_index(tuple(codes.T), self.cardinalities) if self.features else np.zeros(len(frame), int)
-            )
-            positive, negative = self.joint(range(self.n_features))
-            return positive[places], negative[places]
-        part = self.model.restricted(self.features)
-        logs = part.log_joint(part.encode(frame))[:, self._class_rows]
+    def decide(self, codes: IntegerArray) -> NDArray[np.bool_]:
+        """Return whether each row of value indices, shape (n_rows, n_features), is classified as positive."""
+        positive, negative = self.weights(codes)
+        return is_positive(positive, negative, self.threshold)
+
+    def weights(self, codes: IntegerArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return Pr(c, f) and Pr(not c, f) of each row of value indices, up to a factor of the row."""
+        return self.weights_of(self.rows.log_joint(codes))
+
+    def weights_of(self, logs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the probabilities of both classes from the logarithms that `rows` gives, relative to the largest."""
         top = logs.max(axis=1, keepdims=True)
         scaled = np.exp(logs - np.where(np.isfinite(top), top, 0.0))
-        return scaled[:, 0], scaled[:, 1]
+        positive, negative = (
+            scaled[:, rows[0]] if len(rows) == 1 else scaled[:, rows].sum(axis=1) for rows in self._sides
+        )
+        return positive, negative
+
+    @cached_property
+    def rows(self) -> RowInference:
+        """What gives the probabilities of rows."""
+        if self._components is None:
+            return RowInference.of_network(as_network(self.model), self.target, self.features, self.evidence)
+        return RowInference.of_naive_bayes(self._components.prior, self._likelihoods)
+
+    @cached_property
+    def whole_rows(self) -> RowInference:
+        """As `rows`, with the factors that do not change the posterior: it gives log Pr(C, f, e) itself."""
+        if self._components is None:
+            network = as_network(self.model)
+            return RowInference.of_network(network, self.target, self.features, self.evidence, whole=True)
+        return self.rows
+
+    def draw(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
+        """Return value indices of the features of rows drawn given the evidence, shape (n_rows, n_features).
+
+        Raises
+        ------
+        ContractionTooLarge
+            When the evidence makes too many variables of a network depend on each other; a ValueError.
+        """
+        return self._sampler.draw(n_rows, rng)
+
+    @cached_property
+    def _sampler(self) -> RowSampler:
+        if self._components is None:
+            return RowSampler.of(as_network(self.model), self.features, self.evidence)
+        free = self._components
+        parts = NaiveBayes(free.prior, self._likelihoods, feature_names=self.features, class_variable=self.target)
+        return RowSampler.of(parts.to_network(), self.features)
 
 
 def _outer(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -243,38 +385,14 @@ def _outer(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return reduce(lambda left, right: np.multiply.outer(left, right).reshape(-1), rows, start)
 
 
-def feature_indices(known: Sequence[str], chosen: Sequence[str], *, what: str = "features") -> tuple[int, ...]:
-    """Return the position of each chosen feature name; raise ValueError if a name is unknown or occurs twice.
-
-    `what` is what messages call the chosen names.
-    """
-    if isinstance(chosen, str):
-        raise ValueError(f"{what} must be a sequence of names, got the string {chosen!r}; write [{chosen!r}]")
-    position = {name: index for index, name in enumerate(known)}
-    for name in chosen:
-        if name not in position:
-            raise ValueError(f"{what} must be among {list(known)}, got {name!r}")
-    if len(set(chosen)) != len(chosen):
-        raise ValueError(f"{what} must be distinct, got {list(chosen)}")
-    return tuple(position[name] for name in chosen)
-
-
-def checked_threshold(threshold: float) -> float:
-    """Return `threshold` as a float; raise ValueError unless it is a number in [0, 1]."""
-    if not isinstance(threshold, int | float | np.number) or not 0.0 <= threshold <= 1.0:
-        raise ValueError(f"threshold must be a probability in [0, 1], got {threshold!r}")
-    return float(threshold)
-
-
-def _understood(model: NaiveBayes | BayesianNetwork, target: str | None) -> tuple[NaiveBayes | BayesianNetwork, str]:
-    """Return the model, as naive Bayes where it has that structure, and its class variable."""
-    if isinstance(model, NaiveBayes):
-        if target not in (None, model.class_variable):
-            raise ValueError(f"target must be the class variable {model.class_variable!r}, got {target!r}")
-        return model, model.class_variable
-    if not isinstance(model, BayesianNetwork):
-        raise TypeError(f"model must be a NaiveBayes or a BayesianNetwork, got {type(model).__name__}")
-    if target not in model.nodes:
-        raise ValueError(f"target must be a node of the network, one of {list(model.nodes)}, got {target!r}")
-    naive = all(model.parents(node) == ((target,) if node != target else ()) for node in model.nodes)
-    return (NaiveBayes.from_network(model, target) if naive else model), target
+def checked_classifier(classifier: object) -> BayesianClassifier:
+    """Return `classifier`; raise a TypeError that says how to make one if it is something else."""
+    if isinstance(classifier, BayesianClassifier):
+        return classifier
+    kind = type(classifier).__name__
+    how = "BayesianClassifier(model, positive=...)"
+    if kind in ("BernoulliNB", "CategoricalNB"):
+        how = "BayesianClassifier(NaiveBayes.from_sklearn(estimator, feature_names), positive=...)"
+    elif isinstance(classifier, BayesianNetwork):
+        how = "BayesianClassifier(network, target, positive=...)"
+    raise TypeError(f"classifier must be a BayesianClassifier, got {kind}; make one with {how}")

@@ -22,10 +22,10 @@ GIB = 2**30
 DEFAULT_MEMORY = 8 * GIB
 # Exit code of a child that ran out of memory.
 OUT_OF_MEMORY = 77
-_WHAT_TO_DO = "use engine='dense', or give the classifier fewer features"
+_WHAT_TO_DO = "use engine='auto', or give the classifier fewer features"
 
 
-class CircuitError(RuntimeError):
+class CircuitError(ValueError):
     """The network could not be compiled."""
 
 

@@ -13,7 +13,7 @@ function for the node. So a network of logic gates is compiled over its inputs a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,12 +123,19 @@ class Encoding:
         return "\n".join([f"vtree {len(lines)}", *lines, ""])
 
 
-def encode(network: BayesianNetwork, target: str, positive: str, features: Sequence[str]) -> Encoding:
-    """Encode the joint distribution of a binary class and some other nodes, the features.
+def encode(
+    network: BayesianNetwork,
+    target: str,
+    positive: Collection[str],
+    features: Sequence[str],
+    evidence: Mapping[str, str] | None = None,
+) -> Encoding:
+    """Encode the joint distribution of a class, some other nodes, the features, and the evidence.
 
-    Their ancestors are encoded with them; all other nodes are left out.
+    Their ancestors are encoded with them; all other nodes are left out. `positive` holds the positive states.
     """
-    nodes = relevant_nodes(network, [target, *features])
+    evidence = evidence or {}
+    nodes = relevant_nodes(network, [target, *features, *evidence])
     number = {node: i for i, node in enumerate(nodes)}
     scopes = [1 << i | sum(1 << number[parent] for parent in network.parents(node)) for i, node in enumerate(nodes)]
     order = plan_whole(scopes, 0, [network.cardinality(node) for node in nodes]).order
@@ -151,7 +158,7 @@ def encode(network: BayesianNetwork, target: str, positive: str, features: Seque
             outcomes.append(literals)
             groups[first[i]].extend(chances)
         indicators: tuple[int, ...] = ()
-        seen = node == target or node in features
+        seen = node == target or node in features or node in evidence
         if seen or (len(distinct) > 1 and bool((distinct.max(axis=1) < 1.0).any())):
             cardinality = network.cardinality(node)
             indicators = tuple(fresh() for _ in range(1 if cardinality <= 2 else cardinality))
@@ -159,8 +166,10 @@ def encode(network: BayesianNetwork, target: str, positive: str, features: Seque
             weights = np.ones((cardinality, 1))
             if node == target:
                 weights = np.array(
-                    [[float(state == positive), float(state != positive)] for state in network.states(node)]
+                    [[float(state in positive), float(state not in positive)] for state in network.states(node)]
                 )
+            if node in evidence:
+                weights = np.array([[float(state == evidence[node])] for state in network.states(node)])
             # The node's own variables on the left: below each of their values, the rest falls apart.
             groups[i].insert(0, Group(indicators, _assignments(cardinality), weights, feature))
         parents = tuple(number[parent] for parent in network.parents(node))

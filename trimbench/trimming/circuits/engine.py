@@ -7,19 +7,21 @@ table of all instances: networks with many zeros or equal parameters have far fe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._extras import check_installed
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.networks.value_codes import listed
 from trimbench.trimming.circuits.compiler import DEFAULT_MEMORY, Compilation, compile_network
 from trimbench.trimming.circuits.diagram import Diagram
 from trimbench.trimming.circuits.encoding import encode
 from trimbench.trimming.classifier import BayesianClassifier, checked_threshold, feature_indices
+from trimbench.trimming.limits import Limits, one_by_one
+from trimbench.trimming.model_input import as_network, checked_evidence, split_states
 from trimbench.trimming.thresholds import Cut, Instances, best_cut, is_positive
 
 
@@ -34,17 +36,23 @@ class SddMeasure:
         """Which features of the classifier are left, in the order of the diagram."""
         return self.diagram.features
 
-    def without(self, feature: int) -> SddMeasure:
-        """Return the measure with one feature removed."""
-        return SddMeasure(self.diagram.summed(feature).reduced())
+    def without(self, *features: int) -> SddMeasure:
+        """Return the measure with some features removed."""
+        diagram = self.diagram
+        for feature in features:
+            diagram = diagram.summed(feature).reduced()
+        return SddMeasure(diagram)
 
     def potential_agreement(self) -> float:
         """Return the maximum potential agreement of the subset, (1 + |d|_1) / 2 (Definition 4)."""
         return _potential_agreement(self.diagram)
 
-    def potential_agreement_without(self, feature: int) -> float:
-        """Return the maximum potential agreement after removing one feature."""
-        return _potential_agreement(self.diagram.summed(feature))
+    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
+        """Return the maximum potential agreement after removing each group, as long as there is time."""
+        return one_by_one(self._potential_agreement_without, groups, limits)
+
+    def _potential_agreement_without(self, group: tuple[int, ...]) -> float:
+        return _potential_agreement(self.without(*group[:-1]).diagram.summed(group[-1]))
 
 
 def _potential_agreement(signed: Diagram) -> float:
@@ -63,26 +71,37 @@ class SddEngine:
         Pr(c, f), Pr(not c, f) and d(f).
     compilation : Compilation
         Size of the circuit, time and memory.
+    classifier : BayesianClassifier or None
+        What the engine was made for, if it was made for a classifier.
     """
 
     threshold: float
     root: SddMeasure
     joint: Diagram
     compilation: Compilation
+    classifier: BayesianClassifier | None = None
 
     @classmethod
-    def of(cls, classifier: BayesianClassifier) -> SddEngine:
-        """Compile a classifier with no limit but the default memory.
+    def of(cls, classifier: BayesianClassifier, *, timeout: float | None = None) -> SddEngine:
+        """Compile a classifier; None sets no limit on the seconds.
 
         Raises CircuitError if the network cannot be compiled.
         """
-        model = classifier.model
-        network = model.to_network() if isinstance(model, NaiveBayes) else model
-        return cls.build(network, classifier.target, classifier.positive, classifier.features, classifier.threshold)
+        engine = cls.build(
+            as_network(classifier.model),
+            classifier.target,
+            classifier.positive_states,
+            classifier.features,
+            classifier.threshold,
+            evidence=classifier.evidence,
+            timeout=timeout,
+        )
+        return replace(engine, classifier=classifier)
 
     def with_threshold(self, threshold: float) -> SddEngine:
         """Return the engine of the same classifier with another threshold; the network is not compiled again."""
-        return SddEngine.from_compilation(self.compilation, threshold)
+        classifier = None if self.classifier is None else self.classifier.with_threshold(threshold)
+        return replace(SddEngine.from_compilation(self.compilation, threshold), classifier=classifier)
 
     def agreement(self, features: Sequence[int], threshold: float) -> float:
         """Return the expected classification agreement of a feature subset with a threshold."""
@@ -97,10 +116,11 @@ class SddEngine:
         cls,
         network: BayesianNetwork,
         target: str,
-        positive: str,
+        positive: str | Collection[str],
         features: Sequence[str],
         threshold: float,
         *,
+        evidence: Mapping[str, str] | None = None,
         timeout: float | None = None,
         memory: int = DEFAULT_MEMORY,
     ) -> SddEngine:
@@ -110,10 +130,12 @@ class SddEngine:
 
         Parameters
         ----------
-        positive : str
-            The state whose probability is compared with the threshold.
+        positive : str or collection of str
+            The states whose probability is compared with the threshold.
         features : sequence of str
             Distinct nodes other than the class; they are later given by their position here.
+        evidence : mapping from node to state, optional
+            All probabilities are conditional on it.
         timeout : float, optional
             Seconds for the compilation; None sets no limit.
         memory : int
@@ -121,9 +143,12 @@ class SddEngine:
         """
         check_installed("pysdd", extra="sdd", what="engine='sdd'")
         checked_threshold(threshold)
-        _check_names(network, target, positive, features)
-        encoding = encode(network, target, positive, tuple(features))
-        return cls.from_compilation(compile_network(encoding, timeout=timeout, memory=memory), threshold)
+        states, observed = _checked(network, target, positive, features, evidence)
+        encoding = encode(network, target, states, tuple(features), observed)
+        compilation = compile_network(encoding, timeout=timeout, memory=memory)
+        if observed:
+            compilation = replace(compilation, joint=_normalized(compilation.joint))
+        return cls.from_compilation(compilation, threshold)
 
     @classmethod
     def from_compilation(cls, compilation: Compilation, threshold: float) -> SddEngine:
@@ -154,19 +179,29 @@ class SddEngine:
         return Instances(positive, negative, signed)
 
 
-def _check_names(network: BayesianNetwork, target: str, positive: str, features: Sequence[str]) -> None:
+def _normalized(joint: Diagram) -> Diagram:
+    """Return the diagram of probabilities with the evidence as one of those given the evidence."""
+    total = joint.total(joint.values.sum(axis=1))
+    if not total > 0:
+        raise ValueError("evidence must have a probability above 0, got probability 0")
+    return joint.mapped(lambda values: values / total)
+
+
+def _checked(
+    network: BayesianNetwork,
+    target: str,
+    positive: str | Collection[str],
+    features: Sequence[str],
+    evidence: Mapping[str, str] | None,
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the positive states and the evidence."""
     if not isinstance(network, BayesianNetwork):
         raise TypeError(
             f"network must be a BayesianNetwork, got {type(network).__name__}; a NaiveBayes has .to_network()"
         )
     if target not in network.nodes:
-        raise ValueError(f"target must be among {list(network.nodes)}, got {target!r}")
-    states = network.states(target)
-    if len(states) != 2:
-        raise ValueError(
-            f"target {target!r} must be binary, got {len(states)} states {list(states)}; merge its states into two "
-            "before making the network"
-        )
-    if positive not in states:
-        raise ValueError(f"positive must be one of {list(states)}, got {positive!r}")
-    feature_indices([node for node in network.nodes if node != target], features)
+        raise ValueError(f"target must be among {listed(network.nodes)}, got {target!r}")
+    states, _ = split_states(network.states(target), target, positive)
+    observed = checked_evidence(network, evidence, target)
+    feature_indices([node for node in network.nodes if node != target and node not in observed], features)
+    return states, observed

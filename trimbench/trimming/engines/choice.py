@@ -16,18 +16,29 @@ from trimbench.trimming.circuits.engine import SddEngine
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines import dense, log_odds
 from trimbench.trimming.engines.measure import SignedMeasure
+from trimbench.trimming.kernels.compiling import is_worth_loading
 from trimbench.trimming.thresholds import Cut, Instances
 
 EngineName = Literal["auto", "dense", "log_odds", "sdd"]
 
-# Up to this size the table is faster: one evaluation takes about 10 ms, and deeper ones less.
-_DENSE_IS_FASTER = 2**23
+# Up to this size a search on the table is faster than one on log-odds, both compiled or both in NumPy (measured).
+_DENSE_IS_FASTER, _DENSE_IS_FASTER_IN_NUMPY = 2**16, 2**21
 # A network with this many nodes, and this share of probabilities that are 0 or 1, has a small circuit and large tables.
 _MANY_NODES, _MOSTLY_DETERMINISTIC = 100, 0.75
+# Instances of more features make a diagram too large even so.
+_MOST_CIRCUIT_FEATURES = 64
+_CIRCUIT_SECONDS = 120.0
+_MOMENT = 0.1
+# What a table takes: entries to make and to search, and products to contract it.
+_ENTRIES_PER_SECOND, _OPERATIONS_PER_SECOND = 2**20, 2**29
 
 
 class Engine(Protocol):
     """Computes the agreement measures of one classifier; features are given by their position."""
+
+    @property
+    def classifier(self) -> BayesianClassifier | None:
+        """What the engine was made for, if that is a classifier."""
 
     @property
     def root(self) -> SignedMeasure:
@@ -62,52 +73,82 @@ def check_engine(name: str) -> None:
         check_installed("pysdd", extra="sdd", what="engine='sdd'")
 
 
-def make_engine(classifier: BayesianClassifier, name: EngineName = "auto") -> Engine:
+def make_engine(
+    classifier: BayesianClassifier, name: EngineName = "auto", *, time_limit: float | None = None
+) -> Engine:
     """Return the engine called `name`, or for ``"auto"`` the one that fits the size of the model.
 
-    Raises ValueError if the name is unknown or the classifier has too many features for the engine.
+    Searches with it use compiled kernels, unless these would take too much of a time limit to load.
+
+    Raises
+    ------
+    ValueError
+        When the name is unknown or the classifier is too large for the engine; for ``"auto"`` and a network, when
+        nothing exact is possible.
+    MissingExtraError
+        When only a circuit is possible and PySDD is not installed.
     """
     check_engine(name)
     if name == "sdd":
         return SddEngine.of(classifier)
     if name == "auto" and not classifier.is_naive_bayes:
         return _for_network(classifier)
-    small = math.prod(classifier.cardinalities) <= _DENSE_IS_FASTER
+    compiled = is_worth_loading(time_limit)
+    small = math.prod(classifier.cardinalities) <= (_DENSE_IS_FASTER if compiled else _DENSE_IS_FASTER_IN_NUMPY)
     if name == "dense" or (name == "auto" and small):
-        return dense.DenseEngine.build(classifier)
-    return log_odds.LogOddsEngine(classifier)
+        return dense.DenseEngine.build(classifier, compiled=compiled)
+    return log_odds.LogOddsEngine(classifier, compiled)
+
+
+def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | None:
+    """Return the engine of a network that is likely to be ready within about so many seconds, or None.
+
+    The engine of circuits is chosen where zeros make them small; it is skipped where PySDD is not installed.
+    """
+    # What takes less than a moment is done in any case.
+    seconds = max(seconds, _MOMENT)
+    if is_installed("pysdd") and _has_small_circuit(classifier):
+        try:
+            return SddEngine.of(classifier, timeout=0.5 * seconds)
+        except CircuitError:
+            pass  # the table may still be possible
+    if math.prod(classifier.cardinalities) > min(dense.MAX_ENTRIES, seconds * _ENTRIES_PER_SECOND):
+        return None
+    try:
+        classifier.prepare_table(max_operations=int(seconds * _OPERATIONS_PER_SECOND))
+    except ContractionTooLarge:
+        return None
+    return dense.DenseEngine.build(classifier, compiled=is_worth_loading(seconds))
 
 
 def _for_network(classifier: BayesianClassifier) -> Engine:
-    """Return the engine of circuits where zeros make them small or a table is impossible, else the dense engine.
-
-    Raises
-    ------
-    ContractionTooLarge
-        When the network can neither be contracted within the limits nor is likely to have a small circuit.
-    MissingExtraError
-        When only a circuit is possible and PySDD is not installed.
-    """
-    only_sdd = f"engine='auto' for this network with {classifier.n_features} features, too many for a table,"
-    if math.prod(classifier.cardinalities) > dense.MAX_ENTRIES:
-        check_installed("pysdd", extra="sdd", what=only_sdd)
-        return SddEngine.of(classifier)
-    has_small_circuit = isinstance(classifier.model, BayesianNetwork) and _has_small_circuit(classifier.model)
+    """Return the engine of circuits where zeros make them small, else the dense engine."""
+    has_small_circuit = _has_small_circuit(classifier)
     if has_small_circuit and is_installed("pysdd"):
         try:
-            return SddEngine.of(classifier)
+            return SddEngine.of(classifier, timeout=_CIRCUIT_SECONDS)
         except CircuitError:
             pass  # the table may still be possible
     try:
-        return dense.DenseEngine.build(classifier)
-    except ContractionTooLarge:
+        return dense.DenseEngine.build(classifier, compiled=True)
+    except ValueError as error:
         if has_small_circuit:
-            check_installed("pysdd", extra="sdd", what=only_sdd)
-        raise
+            what = f"engine='auto' for this network with {classifier.n_features} features, too many for a table,"
+            check_installed("pysdd", extra="sdd", what=what)
+        if math.prod(classifier.cardinalities) <= dense.MAX_ENTRIES:
+            raise
+        raise ContractionTooLarge(
+            f"no engine is exact for this network with {classifier.n_features} features, too many for a table, whose "
+            "probabilities are not mostly 0 or 1: give the classifier fewer features, or use trim(), which samples"
+        ) from error
 
 
-def _has_small_circuit(network: BayesianNetwork) -> bool:
-    if len(network.nodes) < _MANY_NODES:
+def _has_small_circuit(classifier: BayesianClassifier) -> bool:
+    """Return whether a circuit is promising: of large or otherwise impossible networks with many zeros."""
+    network = classifier.model
+    if not isinstance(network, BayesianNetwork) or classifier.n_features > _MOST_CIRCUIT_FEATURES:
+        return False
+    if len(network.nodes) < _MANY_NODES and math.prod(classifier.cardinalities) <= dense.MAX_ENTRIES:
         return False
     tables = [network.table(node) for node in network.nodes]
     certain = sum(int(np.isin(table, (0.0, 1.0)).sum()) for table in tables)

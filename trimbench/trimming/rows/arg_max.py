@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.trimming.arg_max import ArgMaxClassifier, most_probable
 from trimbench.trimming.rows.cells import cells_of
+from trimbench.trimming.rows.class_agreements import agreement_with
 from trimbench.trimming.rows.objective import Objective
-from trimbench.trimming.rows.problem import MAX_INSTANCES, N_DRAWN, drawn_from_naive_bayes
+from trimbench.trimming.rows.problem import MAX_INSTANCES, N_DRAWN
 from trimbench.trimming.rows.weighted_rows import Codes, WeightedRows, encoded_rows, small_codes
-from trimbench.trimming.thresholds import TIE_TOLERANCE
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from trimbench.networks.bayesian_network import BayesianNetwork
 
 FloatArray = NDArray[np.float64]
 
@@ -41,10 +39,10 @@ class LogJoint(Protocol):
 class NaiveBayesLogJoint:
     """log Pr(c, f') as a sum over the kept features."""
 
-    def __init__(self, model: NaiveBayes) -> None:
+    def __init__(self, prior: FloatArray, likelihoods: Sequence[FloatArray]) -> None:
         with np.errstate(divide="ignore"):
-            self._prior = np.log(model.prior)
-            self._tables = [np.log(table).T for table in model.likelihoods]
+            self._prior = np.log(prior)
+            self._tables = [np.ascontiguousarray(np.log(table).T) for table in likelihoods]
 
     def weights(self, feature: int) -> FloatArray:
         """Return log Pr(value | c) of a feature, shape (cardinality, n_classes)."""
@@ -58,25 +56,16 @@ class NaiveBayesLogJoint:
         return total
 
 
-class NetworkLogJoint:
-    """log Pr(c, f') of a general network, from the joint table of the kept features."""
+class GeneralLogJoint:
+    """log Pr(c, f') of any other model: what is not kept is summed out for the rows alone."""
 
-    def __init__(self, classifier: ArgMaxClassifier, cardinalities: Sequence[int]) -> None:
+    def __init__(self, classifier: ArgMaxClassifier) -> None:
         self._classifier = classifier
-        self._cardinalities = cardinalities
 
     def of_rows(self, kept: Sequence[int], codes: Codes) -> FloatArray:
-        """Return log Pr(c, f') of rows of value indices, shape (n_rows, n_classes)."""
-        shape = [self._cardinalities[feature] for feature in kept]
-        places = np.ravel_multi_index(tuple(codes.T), shape) if shape else np.zeros(len(codes), dtype=np.int64)
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._classifier.joint(kept)[:, places]).T)
-
-
-def most_probable(logs: FloatArray) -> NDArray[np.int64]:
-    """Return the position of the most probable class of each row; of those equal up to rounding the first."""
-    top = logs.max(axis=-1, keepdims=True)
-    return np.asarray((logs >= top - TIE_TOLERANCE).argmax(axis=-1), dtype=np.int64)
+        """Return log Pr(c, f') of rows of value indices, shape (n_rows, n_classes), up to a constant of the row."""
+        trimmed = self._classifier.with_features([self._classifier.features[feature] for feature in kept])
+        return trimmed.log_weights(codes)
 
 
 class ArgMaxObjective:
@@ -88,14 +77,12 @@ class ArgMaxObjective:
     logs : LogJoint
     cardinalities : sequence of int
         Number of values of each feature.
-    n_classes : int
     """
 
-    def __init__(self, rows: WeightedRows, logs: LogJoint, cardinalities: Sequence[int], n_classes: int) -> None:
+    def __init__(self, rows: WeightedRows, logs: LogJoint, cardinalities: Sequence[int]) -> None:
         self._rows = rows.merged()
         self._logs = logs
         self._cardinalities = cardinalities
-        self._n_classes = n_classes
 
     @property
     def n_rows(self) -> int:
@@ -116,41 +103,17 @@ class ArgMaxObjective:
             if logs is None or not isinstance(self._logs, NaiveBayesLogJoint) or len(unit) > 1:
                 found[i] = self.value(sorted([*kept, *unit]))
                 continue
-            # One feature splits each cell by its value.
-            weights = self._logs.weights(unit[0])
-            parts = (logs[:, None, :] + weights[None, :, :]).reshape(-1, self._n_classes)
-            found[i] = self._agreement(places * len(weights) + self._rows.codes[:, unit[0]], parts)
+            rows, weights = self._rows, self._logs.weights(unit[0])
+            agreed = agreement_with(logs, places, rows.codes[:, unit[0]], weights, rows.decisions, rows.weights)
+            found[i] = min(1.0, agreed)
         return found
 
     def cut(self, kept: Sequence[int]) -> None:
         """Return None: there is no threshold."""
 
     def _agreement(self, places: NDArray[np.int64], logs: FloatArray) -> float:
-        decided = most_probable(logs)[places]
+        decided = most_probable(logs.T, logarithms=True)[places]
         return min(1.0, float(self._rows.weights[decided == self._rows.decisions].sum()))
-
-
-class ArgMaxClassifier(Protocol):
-    """What is needed of a classifier that gives the most probable class."""
-
-    @property
-    def model(self) -> NaiveBayes | BayesianNetwork:
-        """Its distribution."""
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """Names of its features."""
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """Names of the classes."""
-
-    @property
-    def value_names(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the values of each feature."""
-
-    def joint(self, features: Sequence[int]) -> FloatArray:
-        """Return Pr(c, f') over all instances of a feature subset, shape (n_classes, n_instances)."""
 
 
 class ArgMaxProblem:
@@ -162,11 +125,10 @@ class ArgMaxProblem:
     def __init__(self, classifier: ArgMaxClassifier) -> None:
         self._classifier = classifier
         self._cardinalities = tuple(len(values) for values in classifier.value_names)
-        model = classifier.model
         self._logs: LogJoint = (
-            NaiveBayesLogJoint(model.restricted(classifier.features))
-            if isinstance(model, NaiveBayes)
-            else NetworkLogJoint(classifier, self._cardinalities)
+            NaiveBayesLogJoint(classifier.prior, classifier.likelihoods)
+            if classifier.is_naive_bayes
+            else GeneralLogJoint(classifier)
         )
 
     def rows(self, frame: pd.DataFrame) -> WeightedRows:
@@ -182,20 +144,17 @@ class ArgMaxProblem:
             possible = np.flatnonzero(mass > 0)
             codes = np.stack(np.unravel_index(possible, self._cardinalities), axis=1)
             return self._decided(codes, mass[possible] / mass.sum())
-        if isinstance(classifier.model, NaiveBayes):
-            part = classifier.model.restricted(classifier.features)
-            codes = drawn_from_naive_bayes(part.prior, part.likelihoods, N_DRAWN, rng)
-        else:
-            codes = encoded_rows(classifier.model.sample(N_DRAWN, rng), self._values)
+        codes = classifier.draw(N_DRAWN, rng).astype(np.int64)
         return self._decided(codes, np.full(len(codes), 1.0 / len(codes)))
 
     def objective(self, rows: WeightedRows) -> Objective:
         """Return the agreement of feature subsets on weighted rows."""
-        return ArgMaxObjective(rows, self._logs, self._cardinalities, len(self._classifier.class_names))
+        return ArgMaxObjective(rows, self._logs, self._cardinalities)
 
     def decisions(self, kept: Sequence[int], threshold: float | None, codes: Codes) -> NDArray[np.int64]:
         """Return the position of the class that the classifier trimmed to some features gives to complete rows."""
-        return most_probable(self._logs.of_rows(kept, codes[:, list(kept)]))
+        logs = self._logs.of_rows(kept, codes[:, list(kept)])
+        return most_probable(logs.T, logarithms=True).astype(np.int64)
 
     @property
     def _values(self) -> Mapping[str, Sequence[str]]:

@@ -1,0 +1,265 @@
+"""Trimming of several classes against instance-by-instance enumeration, and what its proofs say."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import trimbench as tb
+from tests.networks.random_models import distributions
+from trimbench.trimming.arg_max_trim import trim_arg_max
+from trimbench.trimming.costs import Choice, checked_choice
+from trimbench.trimming.engines.arg_max import ClassMeasures
+
+CLOSE = 1e-12
+Joint = dict[tuple[int, ...], np.ndarray]
+
+
+def whole(classifier: tb.ArgMaxClassifier) -> Joint:
+    """Pr(c, f | e) of every instance, by multiplying the tables of every state of the network."""
+    model = classifier.model
+    network = model if isinstance(model, tb.BayesianNetwork) else model.to_network()
+    found: Joint = {}
+    for values in itertools.product(*(range(network.cardinality(node)) for node in network.nodes)):
+        at = dict(zip(network.nodes, values, strict=True))
+        if any(network.states(name)[at[name]] != state for name, state in classifier.evidence.items()):
+            continue
+        mass = math.prod(
+            float(network.table(node)[(*(at[parent] for parent in network.parents(node)), at[node])])
+            for node in network.nodes
+        )
+        key = tuple(at[name] for name in classifier.features)
+        found.setdefault(key, np.zeros(classifier.n_classes))[at[classifier.target]] += mass
+    total = sum(float(masses.sum()) for masses in found.values())
+    return {key: masses / total for key, masses in found.items()}
+
+
+def part(joint: Joint, features: Sequence[int]) -> Joint:
+    found: Joint = {}
+    for values, masses in joint.items():
+        key = tuple(values[place] for place in features)
+        found[key] = found.get(key, 0) + masses
+    return found
+
+
+def decision(masses: np.ndarray) -> int:
+    """The first class whose probability is the highest, up to rounding."""
+    return next(k for k, mass in enumerate(masses) if mass >= masses.max() * (1 - CLOSE))
+
+
+def agreement(joint: Joint, features: Sequence[int]) -> float:
+    seen = part(joint, features)
+    return sum(
+        float(masses.sum())
+        for values, masses in joint.items()
+        if decision(masses) == decision(seen[tuple(values[place] for place in features)])
+    )
+
+
+def potential(joint: Joint, features: Sequence[int]) -> float:
+    sums: dict[tuple[int, ...], dict[int, float]] = {}
+    for values, masses in joint.items():
+        by_class = sums.setdefault(tuple(values[place] for place in features), {})
+        by_class[decision(masses)] = by_class.get(decision(masses), 0.0) + float(masses.sum())
+    return sum(max(by_class.values()) for by_class in sums.values())
+
+
+def subsets_within(choice: Choice) -> list[tuple[int, ...]]:
+    """All subsets that the choice allows, from its definition."""
+    units = range(len(choice.units))
+    chosen = [c for size in range(len(choice.units) + 1) for c in itertools.combinations(units, size)]
+    return [
+        features
+        for unit_set in chosen
+        if (features := choice.features(unit_set)) is not None
+        and sum(choice.costs[unit] for unit in unit_set) <= choice.budget + 1e-9
+        and choice.required <= set(features)
+    ]
+
+
+@st.composite
+def classifiers(draw: st.DrawFn) -> tb.ArgMaxClassifier:
+    """Naive Bayes models and networks of 2 to 4 classes; zeros, ties and duplicated features are common."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    coarse = draw(st.booleans())
+    n_classes = draw(st.integers(2, 4))
+    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=5))
+    prior = np.full(n_classes, 1 / n_classes) if coarse else rng.dirichlet(np.ones(n_classes))
+    tables = [distributions(rng, (n_classes, size), coarse=coarse) for size in sizes]
+    if len(tables) > 1 and draw(st.booleans()):
+        tables[-1] = tables[0]
+    model = tb.NaiveBayes(prior, tables)
+    kind = draw(st.sampled_from(["naive Bayes", "mixture", "evidence", "network"]))
+    if kind == "naive Bayes":
+        return tb.ArgMaxClassifier(model)
+    if kind == "mixture":
+        hidden = tb.NaiveBayes(prior, tables, class_variable="component")
+        return tb.ArgMaxClassifier(tb.NaiveBayesMixture(hidden, ["a", *"b" * (n_classes - 2), "c"]))
+    if kind == "evidence" and len(tables) > 1:
+        state = str(int(np.argmax(prior @ tables[0])))
+        return tb.ArgMaxClassifier(model, evidence={"x0": state})
+    # The class below the first feature, the others below both.
+    first, *others = range(len(tables))
+    names = [f"x{place}" for place in range(len(tables))]
+    size = len(tables[first][0])
+    states = {name: [str(v) for v in range(table.shape[1])] for name, table in zip(names, tables, strict=True)}
+    network = tb.BayesianNetwork(
+        {"x0": states["x0"], "c": [f"k{place}" for place in range(n_classes)]} | states,
+        {"c": ["x0"]} | {names[place]: ["c", "x0"] for place in others},
+        {"x0": distributions(rng, (size,), coarse=coarse), "c": distributions(rng, (size, n_classes), coarse=coarse)}
+        | {names[p]: distributions(rng, (n_classes, size, tables[p].shape[1]), coarse=coarse) for p in others},
+    )
+    return tb.ArgMaxClassifier(network, "c", features=names)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[tb.ArgMaxClassifier, Choice]:
+    classifier = draw(classifiers())
+    names = list(classifier.features)
+    groups = {"g": names[: draw(st.integers(2, len(names)))]} if len(names) > 2 and draw(st.booleans()) else None
+    priced = [*(groups or {}), *(n for n in names if not groups or n not in groups["g"])]
+    costs = {name: draw(st.sampled_from([0.0, 0.5, 1.0, 2.0])) for name in priced}
+    required = draw(st.sampled_from([[], names[-1:]]))
+    forbidden = draw(st.sampled_from([[], names[:1]])) if len(names) > 1 else []
+    least = sum(costs["g" if groups and n in groups["g"] else n] for n in required)
+    budget = least + draw(st.sampled_from([0.0, 1.0, 2.0, 3.5]))
+    choice = checked_choice(names, budget, costs, groups=groups, required=required, forbidden=forbidden)
+    return classifier, choice
+
+
+@given(problem=problems())
+@settings(max_examples=150, deadline=None)
+def test_the_search_finds_the_best_of_all_subsets(problem: tuple[tb.ArgMaxClassifier, Choice]) -> None:
+    classifier, choice = problem
+    joint = whole(classifier)
+    best = max(agreement(joint, features) for features in subsets_within(choice))
+    found = trim_arg_max(classifier, choice)
+    kept = [classifier.features.index(name) for name in found.features]
+    assert tuple(kept) in subsets_within(choice)
+    assert found.optimal
+    assert found.agreement == pytest.approx(best, abs=1e-11)
+    assert found.agreement == pytest.approx(agreement(joint, kept), abs=1e-11)
+    assert found.upper_bound >= found.agreement
+
+
+@given(classifier=classifiers())
+@settings(max_examples=60, deadline=None)
+def test_the_potential_agreement_bounds_every_smaller_subset(classifier: tb.ArgMaxClassifier) -> None:
+    joint = whole(classifier)
+    places = range(classifier.n_features)
+    table = {
+        features: ClassMeasures.of(classifier, features)
+        for size in range(classifier.n_features + 1)
+        for features in itertools.combinations(places, size)
+    }
+    bounds = {features: measure.potential_agreement() for features, measure in table.items()}
+    assert bounds[tuple(places)] == pytest.approx(1.0, abs=1e-11)
+    for features, measure in table.items():
+        assert measure.agreement() == pytest.approx(agreement(joint, features), abs=1e-11)
+        assert bounds[features] == pytest.approx(potential(joint, features), abs=1e-11)
+        assert measure.agreement() <= bounds[features] + CLOSE
+        for feature in features:
+            smaller = tuple(place for place in features if place != feature)
+            assert bounds[smaller] <= bounds[features] + CLOSE
+            assert measure.potential_agreement_without([feature]) == pytest.approx(bounds[smaller], abs=1e-11)
+
+
+@given(seed=st.integers(0, 2**32), coarse=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_two_classes_agree_with_the_binary_classifier_at_one_half(seed: int, coarse: bool) -> None:
+    rng = np.random.default_rng(seed)
+    tables = [distributions(rng, (2, size), coarse=coarse) for size in rng.integers(1, 4, size=4)]
+    model = tb.NaiveBayes(distributions(rng, (2,), coarse=coarse), tables)
+    several = tb.ArgMaxClassifier(model)
+    binary = tb.BayesianClassifier(model, positive="0", threshold=0.5)
+    for features in itertools.combinations(range(4), 2):
+        names = [several.features[place] for place in features]
+        expected = tb.expected_agreement(binary, names, 0.5)
+        assert ClassMeasures.of(several, features).agreement() == pytest.approx(expected, abs=1e-11)
+        assert ClassMeasures.of(several, features).potential_agreement() == pytest.approx(
+            tb.maximum_potential_agreement(binary, names), abs=1e-11
+        )
+    rows = model.sample(30, rng)
+    assert several.predict(rows).tolist() == binary.predict(rows).tolist()
+
+
+@given(problem=problems(), limit=st.integers(1, 12))
+@settings(max_examples=60, deadline=None)
+def test_a_search_that_is_stopped_brackets_the_best(problem: tuple[tb.ArgMaxClassifier, Choice], limit: int) -> None:
+    classifier, choice = problem
+    joint = whole(classifier)
+    best = max(agreement(joint, features) for features in subsets_within(choice))
+    found = trim_arg_max(classifier, choice, evaluation_limit=limit)
+    kept = tuple(classifier.features.index(name) for name in found.features)
+    assert kept in subsets_within(choice)
+    assert found.agreement - 1e-11 <= best <= found.upper_bound + 1e-11
+    assert not found.optimal or found.agreement == pytest.approx(best, abs=1e-11)
+
+
+@given(classifier=classifiers())
+@settings(max_examples=40, deadline=None)
+def test_predictions_are_those_of_the_joint(classifier: tb.ArgMaxClassifier) -> None:
+    joint = whole(classifier)
+    rows = pd.DataFrame(
+        [[values[code] for values, code in zip(classifier.value_names, key, strict=True)] for key in joint],
+        columns=list(classifier.features),
+    )
+    expected = [classifier.class_names[decision(masses)] for masses in joint.values()]
+    assert classifier.predict(rows).tolist() == expected
+    possible = np.array([masses.sum() > 0 for masses in joint.values()])
+    proba = classifier.predict_proba(rows)
+    of_class = np.array([masses / max(masses.sum(), 1e-300) for masses in joint.values()])
+    np.testing.assert_allclose(proba[possible], of_class[possible], rtol=1e-11, atol=1e-300)
+    assert np.isnan(proba[~possible]).all()
+
+
+def test_the_first_of_equally_probable_classes_is_given() -> None:
+    model = tb.NaiveBayes([0.2, 0.4, 0.4], [[[1.0, 0.0], [0.3, 0.7], [0.1 + 0.2, 0.7]]], class_names=["c", "b", "a"])
+    classifier = tb.ArgMaxClassifier(model)
+    assert classifier.predict(pd.DataFrame({"x0": ["0", "1"]})).tolist() == ["c", "b"]
+    assert classifier.with_features([]).predict(pd.DataFrame(index=range(2))).tolist() == ["b", "b"]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda m: tb.ArgMaxClassifier(tb.NaiveBayes([1.0], [])), "at least two classes, got ['0']"),
+        (lambda m: tb.ArgMaxClassifier(m, "d"), "target must be the class variable 'class', got 'd'"),
+        (lambda m: tb.ArgMaxClassifier(m, features=["z"]), "features must be among ['x0', 'x1'], got 'z'"),
+        (lambda m: tb.ArgMaxClassifier(m, features=["x0", "x0"]), "features must be distinct"),
+        (lambda m: tb.ArgMaxClassifier(m.to_network(), None), "target must be a node of the network"),
+    ],
+)
+def test_bad_input_is_explained(build: object, message: str) -> None:
+    model = tb.NaiveBayes([0.2, 0.8], [[[0.5, 0.5], [0.2, 0.8]]] * 2)
+    with pytest.raises(ValueError) as caught:
+        build(model)  # type: ignore[operator]
+    assert message in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_too_many_instances_are_refused_with_what_to_do() -> None:
+    model = tb.NaiveBayes([0.2, 0.3, 0.5], [[[0.5, 0.5], [0.2, 0.8], [0.3, 0.7]]] * 40)
+    classifier = tb.ArgMaxClassifier(model)
+    with pytest.raises(ValueError, match=r"got 2\^41\.6 \(3 classes, 40 features\); pass rows="):
+        trim_arg_max(classifier, checked_choice(classifier.features, 5))
+
+
+def test_likelihoods_are_those_of_naive_bayes_alone() -> None:
+    network = tb.BayesianNetwork(
+        {"c": ["0", "1"], "x": ["0", "1"], "y": ["0", "1"]},
+        {"x": ["c"], "y": ["x"]},
+        {"c": [0.5, 0.5], "x": [[0.5, 0.5], [0.1, 0.9]], "y": [[0.5, 0.5], [0.2, 0.8]]},
+    )
+    classifier = tb.ArgMaxClassifier(network, "c")
+    assert classifier.features == ("x", "y")
+    np.testing.assert_allclose(classifier.prior, [0.5, 0.5])
+    with pytest.raises(ValueError, match="must be naive Bayes"):
+        _ = classifier.likelihoods

@@ -1,0 +1,97 @@
+"""Tables as estimators get them: their columns by name, and names or positions that users give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+
+def checked_rows(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_validation") -> pd.DataFrame:
+    """Return the table as a data frame with a name for each column, checked as scikit-learn does.
+
+    The columns of an array are called ``x0, x1, ...``. A data frame keeps the types of its columns.
+    """
+    import pandas as pd
+
+    if is_frame(X):
+        validate_data(estimator, X, y, reset=reset, skip_check_array=True)
+        if X.shape[1] == 0 or len(X) == 0:
+            raise ValueError(
+                f"X must have at least one row and one column: found {len(X)} sample(s) and {X.shape[1]} feature(s)"
+            )
+        return X.set_axis([str(label) for label in X.columns], axis=1)
+    checked = validate_data(estimator, X, y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+    table = checked if isinstance(y, str) and y == "no_validation" else checked[0]
+    return pd.DataFrame(table, columns=[f"x{place}" for place in range(table.shape[1])])
+
+
+def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """Return the table and the labels of training rows."""
+    frame = checked_rows(estimator, X, reset=True, y=y)
+    labels = column_or_1d(y, warn=True)
+    check_array(labels, ensure_2d=False, dtype=None)
+    check_consistent_length(frame, labels)
+    check_classification_targets(labels)
+    return frame, labels
+
+
+def is_frame(X: Any) -> TypeGuard[pd.DataFrame]:
+    """Return whether X is a data frame of pandas."""
+    import pandas as pd
+
+    return isinstance(X, pd.DataFrame)
+
+
+def column_names(given: Any, names: Sequence[str], what: str) -> list[str]:
+    """Return columns that are given by name or position as names.
+
+    Raises ValueError, with the argument named as `what`, if there is no such column.
+    """
+    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+        raise ValueError(f"{what} must be a sequence of names or positions of columns, got {str(given)[:80]!r}")
+    return [column_name(label, names, what) for label in given]
+
+
+def column_name(label: Any, names: Sequence[str], what: str) -> str:
+    """Return the name of a column that is given by name or position."""
+    if isinstance(label, int | np.integer) and not isinstance(label, bool):
+        if 0 <= label < len(names):
+            return names[int(label)]
+        raise ValueError(f"{what} must have positions from 0 to {len(names) - 1}, got {int(label)}")
+    if str(label) not in names:
+        shown = list(names[:8])
+        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+        raise ValueError(f"{what} must name columns among {shown}{more}, got {str(label)[:80]!r}")
+    return str(label)
+
+
+def cost_by_name(costs: Any, names: Sequence[str], groups: Mapping[str, Any] | None) -> Any:
+    """Return costs with the names of columns, or of groups, as keys; a sequence is left as it is."""
+    if hasattr(costs, "to_dict"):  # a Series, by name
+        costs = costs.to_dict()
+    if not isinstance(costs, Mapping):
+        return costs
+    return {
+        label if groups and label in groups else column_name(label, names, "costs"): cost
+        for label, cost in costs.items()
+    }
+
+
+def groups_by_name(groups: Any, names: Sequence[str]) -> dict[str, list[str]] | None:
+    """Return groups with their columns by name."""
+    if groups is None:
+        return None
+    if not isinstance(groups, Mapping):
+        raise ValueError(
+            f"groups must be a mapping from the name of a group to its columns, got {type(groups).__name__}; for "
+            "example groups={'blood': ['urea', 'iron']}"
+        )
+    return {str(name): column_names(members, names, f"groups[{name!r}]") for name, members in groups.items()}

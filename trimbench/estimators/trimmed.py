@@ -1,0 +1,317 @@
+"""Trimmed Bayesian classifiers of raw tables, as a scikit-learn classifier and selector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from trimbench.estimators.fitted_models import columns_of, distribution_of
+from trimbench.estimators.raw_columns import (
+    checked_rows,
+    checked_training_rows,
+    column_names,
+    cost_by_name,
+    groups_by_name,
+)
+from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.discretize import CutRule, Discretizer
+from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
+from trimbench.networks.learning import learn_naive_bayes
+from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.networks.tree_augmented import learn_tree_augmented
+from trimbench.trimming.arg_max import ArgMaxClassifier
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.trim import trim
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from trimbench.trimming.rows.trim_rows import Prefer, RowsWeight
+
+Density = Literal["naive_bayes", "tree_augmented"]
+_LEARNERS: Mapping[Density, Callable[..., NaiveBayes | BayesianNetwork]] = {
+    "naive_bayes": learn_naive_bayes,
+    "tree_augmented": learn_tree_augmented,
+}
+
+
+class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
+    """A Bayesian classifier that looks at the few columns with which it decides most often as with all.
+
+    It learns a distribution over all columns, which are cut into categories, and keeps the columns within the budget
+    whose classifier agrees most often with that of all columns: on the training rows, under the distribution, or on a
+    blend of both. As a selector it gives the columns that are kept. With two classes, the second is positive if its
+    probability reaches the threshold, which the trimmed classifier adapts; with more, the most probable class is given.
+
+    Parameters
+    ----------
+    budget : float
+        Largest sum of costs.
+    costs : mapping, Series or sequence, optional
+        Cost of each column, by name or position, or of each group. Default: 1 for each column.
+    groups : mapping from name to columns, optional
+        Columns that are bought together for one cost.
+    required, forbidden : sequence of names or positions, optional
+        Columns to keep or to leave out in any case.
+    density : {"naive_bayes", "tree_augmented"}
+        The distribution: columns are independent given the class, or each may depend on one other.
+    cut : {"mdl", "mean", "median"}
+        How numbers are cut (see `Discretizer`): where the classes change, as often as that pays, or once.
+    smoothing : float
+        Pseudo-count of every category.
+    rows_weight : float in [0, 1] or "auto"
+        Share of the training rows in the agreement that is maximised: 0 the distribution alone, 1 the rows alone;
+        ``"auto"`` compares some by cross-validation.
+    prefer : {"best", "cheapest"}
+        The best columns within the budget, or the cheapest that are within one standard error of the best on rows.
+    threshold : float in [0, 1]
+        Of the classifier with all columns, for two classes.
+    time_limit : float, optional
+        Seconds for the search.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        If fitted on a data frame.
+    features_ : tuple of str
+        Names of the columns that are kept; ``x0, x1, ...`` for those of an array.
+    trimming_ : Trimming or ArgMaxTrimming
+        With the agreements under the distribution and on the rows, and the bound. None after `load`.
+    classifier_ : BayesianClassifier or ArgMaxClassifier
+        The trimmed classifier, of categories.
+    discretizer_ : Discretizer
+        How columns become categories. It says what becomes of values that training rows do not have.
+
+    Notes
+    -----
+    The columns that are left out may hold anything when predicting. `predict` compares the probability with the
+    threshold of the trimmed classifier, ``classifier_.threshold``, which need not be 1/2.
+
+    References
+    ----------
+    Choi and Van den Broeck (2018).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> trimmed = TrimmedClassifier(budget=3, rows_weight=0).fit(X, y)
+    >>> len(trimmed.features_), trimmed.score(X, y) > 0.9
+    (3, True)
+    """
+
+    def __init__(
+        self,
+        budget: float = 5,
+        *,
+        costs: Any = None,
+        groups: Mapping[str, Sequence[Any]] | None = None,
+        required: Sequence[Any] | None = None,
+        forbidden: Sequence[Any] | None = None,
+        density: Density = "naive_bayes",
+        cut: CutRule = "mdl",
+        smoothing: float = 1.0,
+        rows_weight: RowsWeight = "auto",
+        prefer: Prefer = "best",
+        threshold: float = 0.5,
+        time_limit: float | None = None,
+    ) -> None:
+        self.budget = budget
+        self.costs = costs
+        self.groups = groups
+        self.required = required
+        self.forbidden = forbidden
+        self.density = density
+        self.cut = cut
+        self.smoothing = smoothing
+        self.rows_weight = rows_weight
+        self.prefer = prefer
+        self.threshold = threshold
+        self.time_limit = time_limit
+
+    def fit(self, X: Any, y: ArrayLike) -> TrimmedClassifier:
+        """Learn the distribution and trim its classifier.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_rows, n_columns)
+            Numbers, text, truth values or pandas' categories, in a data frame or an array of objects; cells may be
+            missing (NaN, None, NA).
+        y : array of shape (n_rows,)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            When a parameter is not allowed, a number is infinite, or there is only one class.
+
+        Warns
+        -----
+        IdentifierColumnWarning
+            When a column of text has about as many values as rows; it is left out.
+        """
+        import pandas as pd
+
+        if self.density not in get_args(Density):
+            raise ValueError(f"density must be one of {', '.join(get_args(Density))}, got {self.density!r}")
+        frame, labels = checked_training_rows(self, X, y)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must have at least two classes, got one class: {self.classes_.tolist()}")
+        names = [str(name) for name in frame.columns]
+        self.discretizer_ = Discretizer.fit(frame, codes, self.cut)
+        coded = self.discretizer_.transform(frame)
+        target = "class"
+        while target in names:
+            target += "_"
+        classes = pd.Categorical.from_codes(codes, categories=pd.Index([str(c) for c in self.classes_], dtype=str))
+        model = _LEARNERS[self.density](coded, pd.Series(classes, name=target), smoothing=self.smoothing)
+        self._trim(distribution_of(model, target, self.threshold, names), names, coded)
+        return self
+
+    @classmethod
+    def from_fitted(cls, model: Any, *, target: str | None = None, rows: Any = None, **settings: Any) -> Any:
+        """Return the trimmed classifier of a fitted model, which gives the distribution.
+
+        Parameters
+        ----------
+        model : BernoulliNB, CategoricalNB, NaiveBayes or BayesianNetwork
+            A fitted estimator of scikit-learn, or a model.
+        target : str, optional
+            The class of a network.
+        rows : array or DataFrame, optional
+            Rows as the estimator takes them, or of value names, to search with.
+        **settings
+            Parameters of this class; `density`, `cut` and `smoothing` have no effect.
+
+        Returns
+        -------
+        TrimmedClassifier
+            Fitted. A value that the model does not have is an error.
+
+        Raises
+        ------
+        TypeError, ValueError
+            When the model is of another kind or not fitted, or a parameter is not allowed.
+        """
+        trimmed = cls(**settings)
+        distribution, trimmed.discretizer_, trimmed.classes_ = columns_of(model, target, trimmed.threshold)
+        names = [rule.name for rule in trimmed.discretizer_.rules]
+        trimmed.n_features_in_ = len(names)
+        if hasattr(model, "feature_names_in_") or not hasattr(model, "n_features_in_"):
+            trimmed.feature_names_in_ = np.array(names, dtype=object)
+        coded = None if rows is None else trimmed.discretizer_.transform(checked_rows(trimmed, rows))
+        trimmed._trim(distribution, names, coded)
+        return trimmed
+
+    def _trim(
+        self, classifier: BayesianClassifier | ArgMaxClassifier, names: Sequence[str], rows: pd.DataFrame | None
+    ) -> None:
+        if isinstance(classifier, ArgMaxClassifier) and self.threshold != 0.5:
+            raise ValueError(
+                f"threshold must be 0.5 for {len(self.classes_)} classes, of which the most probable is given, got "
+                f"{self.threshold!r}"
+            )
+        groups = groups_by_name(self.groups, names)
+        required = [] if self.required is None else column_names(self.required, names, "required")
+        forbidden = [] if self.forbidden is None else column_names(self.forbidden, names, "forbidden")
+        constant = [rule.name for rule in self.discretizer_.rules if len(rule.categories) == 1]
+        if len(constant) < len(names):
+            # Columns that say nothing must not fill the budget.
+            forbidden += [name for name in constant if name not in {*required, *forbidden}]
+        self.trimming_ = trim(
+            classifier,
+            self.budget,
+            cost_by_name(self.costs, names, groups),
+            groups=groups,
+            required=required,
+            forbidden=forbidden,
+            rows=rows,
+            rows_weight=self.rows_weight,
+            prefer=self.prefer,
+            time_limit=self.time_limit,
+        )
+        self.classifier_ = self.trimming_.classifier
+        self.features_ = self.classifier_.features
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class, given the columns that are kept.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+
+        Raises
+        ------
+        ValueError
+            When a kept column has a value that its rule does not cover.
+        """
+        coded = self._coded(X)
+        if isinstance(self.classifier_, ArgMaxClassifier):
+            return self.classifier_.predict_proba(coded)
+        positive = self.classifier_.posterior(coded)
+        return np.column_stack([1.0 - positive, positive])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each row, from the columns that are kept."""
+        coded = self._coded(X)
+        found = self.classifier_.predict(coded)
+        place = {str(name): code for code, name in enumerate(self.classes_.tolist())}
+        labels: NDArray[Any] = self.classes_[[place[name] for name in found.tolist()]]
+        return labels
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted classifier as JSON; floats keep every digit. `trimming_` is not written.
+
+        Raises
+        ------
+        OSError
+            When the file cannot be written; an older one is then untouched.
+        """
+        from trimbench.estimators.trimmed_files import save_trimmed
+
+        check_is_fitted(self, "classifier_")
+        save_trimmed(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Any:
+        """Read a classifier that `save` wrote; ValueError when the file does not hold one."""
+        from trimbench.estimators.trimmed_files import load_trimmed
+
+        return load_trimmed(cls, path)
+
+    def _coded(self, X: Any) -> pd.DataFrame:
+        """Return the kept columns as categories."""
+        check_is_fitted(self, "classifier_")
+        frame = checked_rows(self, X)
+        places = np.flatnonzero(self._get_support_mask())
+        kept = Discretizer(tuple(self.discretizer_.rules[place] for place in places))
+        return kept.transform(frame.iloc[:, places])
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self, "classifier_")
+        kept = set(self.features_)
+        return np.array([rule.name in kept for rule in self.discretizer_.rules])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags

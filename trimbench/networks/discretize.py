@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench.networks.entropy_cuts import between, entropy_cuts
+from trimbench.networks.learning import are_names_of_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CutRule = Literal["mdl", "mean", "median"]
-
-# More values than this, and more than this share of the rows, are no categories but names of rows.
-_FEW_VALUES, _IDENTIFIER_SHARE = 10, 0.5
 
 
 class IdentifierColumnWarning(UserWarning):
@@ -152,7 +150,7 @@ def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut:
         texts = _texts(seen)
         values = tuple(sorted(set(texts)))
         n_values, n_rows = len(values), len(seen)
-        if n_values > 2 and (n_values == n_rows or n_values > max(_FEW_VALUES, _IDENTIFIER_SHARE * n_rows)):
+        if n_values > 2 and (n_values == n_rows or are_names_of_rows(n_values, n_rows)):
             warnings.warn(
                 f"column {name!r} is left out: its {n_values} different values in {n_rows} rows are names of rows, not "
                 "categories; drop it, or merge its values into fewer categories",

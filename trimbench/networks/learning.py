@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 MissingValues = Literal["error", "ignore"]
 
+# More values than this, and more than this share of the rows, are no categories.
+_FEW_VALUES, _LARGEST_SHARE = 10, 0.5
+
 
 def learn_naive_bayes(
     features: pd.DataFrame,
@@ -45,7 +48,8 @@ def learn_naive_bayes(
     Raises
     ------
     ValueError
-        When a table is empty, holds NaN (see `missing`) or two columns with the same name; when `features` and `target`
+        When a table is empty, holds NaN (see `missing`) or two columns with the same name; when a column that is not
+        categorical has more than 10 values and more than half as many as rows; when `features` and `target`
         have different lengths, or the same row labels in another order; when the smoothing is negative, or a feature
         has no observed value in some class while the smoothing is 0.
     """
@@ -101,6 +105,11 @@ def check_rows(features: pd.DataFrame, target: pd.Series) -> None:
         )
 
 
+def are_names_of_rows(n_values: int, n_rows: int) -> bool:
+    """Return whether a column has so many different values that they are measurements or names, not categories."""
+    return n_values > max(_FEW_VALUES, _LARGEST_SHARE * n_rows)
+
+
 def _shuffled(rows: pd.Index, others: pd.Index) -> bool:
     return not rows.equals(others) and bool(rows.isin(others).all() and others.isin(rows).all())
 
@@ -120,6 +129,13 @@ def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> t
             "rows, make 'missing' a value of its own, or pass missing='ignore' (features only)"
         )
     names = [str(value) for value in categorical.cat.categories.tolist()]
+    n_rows = int((codes >= 0).sum())
+    if str(column.dtype) != "category" and are_names_of_rows(len(names), n_rows):
+        raise ValueError(
+            f"{what} must hold categories, got {len(names)} different values in {n_rows} rows; cut numbers first (as "
+            "trimbench.estimators.TrimmedClassifier does, or with pandas.cut), drop names of rows, or declare "
+            "categories with astype('category')"
+        )
     if not names:
         raise ValueError(f"{what} must have at least one value that is not missing, got none; drop the column")
     return codes, names

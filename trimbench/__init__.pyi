@@ -30,5 +30,6 @@ from .trimming.baselines.same_decision import select_by_same_decision as select_
 from .trimming.classifier import BayesianClassifier as BayesianClassifier
 from .trimming.curve import trim_at_thresholds as trim_at_thresholds
 from .trimming.curve import trimming_curve as trimming_curve
-from .trimming.trim import Trimming as Trimming
+from .trimming.limits import Progress as Progress
+from .trimming.result import Trimming as Trimming
 from .trimming.trim import trim as trim

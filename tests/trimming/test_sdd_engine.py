@@ -25,6 +25,7 @@ pytestmark = needs_pysdd
 
 COMPILE_ALL = """
 import pickle, sys
+from trimbench.trimming.limits import Limits
 from trimbench.trimming.circuits.child import compile_encoding
 answers = [compile_encoding(encoding) for encoding in pickle.load(sys.stdin.buffer)]
 sys.stdout.buffer.write(pickle.dumps(answers))
@@ -59,7 +60,11 @@ def without_all(engine: SddEngine, removed: Sequence[int]) -> float:
     for feature in removed[:-1]:
         measure = measure.without(feature)
         assert feature not in measure.features
-    return measure.potential_agreement_without(removed[-1]) if removed else measure.potential_agreement()
+    return (
+        measure.potential_agreements_without([(removed[-1],)], Limits())[0]
+        if removed
+        else measure.potential_agreement()
+    )
 
 
 def random_classifier(rng: np.random.Generator) -> tb.BayesianClassifier:

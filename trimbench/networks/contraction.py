@@ -1,41 +1,25 @@
-"""Exact joint distributions of some variables of a network: variable elimination on dense tables.
-
-Every table keeps its axes in the order in which they are summed out, those that are kept last. The variable that is
-summed out next is then always the first axis of the tables that have it: a sum over contiguous blocks, without a
-transposed copy.
-"""
+"""Exact joint distributions of some variables of a network: variable elimination on dense tables, in slices."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.elimination_order import Plan, plan_slices, plan_whole
+from trimbench.networks.elimination_order import COMPILED_OPERATIONS, Plan, plan_better, plan_slices, plan_whole
 from trimbench.networks.evidence import checked_evidence, shown
 from trimbench.networks.probability_tables import checked_names
+from trimbench.networks.sliced_sums import SlicedSum
+from trimbench.networks.table_products import Factor, joined
 
 GIB = 2**30
-# numpy multiplies a broadcast table in runs of the axes that both have; runs shorter than this are slow.
-SHORTEST_RUN = 64
 NUMPY_AXES = 64
 
 
 class ContractionTooLarge(ValueError):  # noqa: N818 - the name says what went wrong
     """The joint distribution cannot be computed within the limits on memory and work."""
-
-
-@dataclass(frozen=True)
-class _Factor:
-    """A table with its variables, one for each axis, in the order of elimination."""
-
-    variables: tuple[int, ...]
-    table: NDArray[np.float64]
 
 
 def joint_distribution(
@@ -46,6 +30,7 @@ def joint_distribution(
     max_entries: int = 2**26,
     max_bytes: int = 2**32,
     max_operations: int = 2**37,
+    n_threads: int = 1,
 ) -> NDArray[np.float64]:
     """Return P(variables), or P(variables | evidence), exactly.
 
@@ -66,7 +51,9 @@ def joint_distribution(
     max_bytes : int
         Limit on all tables that exist at the same time.
     max_operations : int
-        Limit on the work, in products of two numbers; 2**30 of them take about two seconds.
+        Limit on the work, in products of two numbers; 2**30 of them take about two seconds at most.
+    n_threads : int
+        Slices that are computed at the same time; the result is the same for any number.
 
     Returns
     -------
@@ -115,18 +102,16 @@ def joint_distribution(
     ]
     plan = _affordable_plan(scopes, kept, sizes, len(names), max_entries, max_bytes, max_operations)
     rank = {variable: i for i, variable in enumerate((*plan.order, *kept))}
-    factors = [_factor(network, node, observed, number, rank) for node in network.nodes if node in relevant]
-    result = np.zeros([sizes[variable] for variable in kept])
-    for values in itertools.product(*(range(sizes[variable]) for variable in plan.fixed)):
-        at = dict(zip(plan.fixed, values, strict=True))
-        part = _sum_out([_restricted(factor, at) for factor in factors], plan, rank)
-        result[tuple(at.get(variable, slice(None)) for variable in kept)] += _spread(part, kept, at)
+    factors = joined(
+        (_factor(network, node, observed, number, rank) for node in network.nodes if node in relevant),
+        scaled=bool(observed),
+    )
+    slices = SlicedSum(factors, plan, tuple(kept), tuple(sizes), scaled=bool(observed))
+    result = slices.total(n_threads, max_bytes=max_bytes)
     if observed:
         total = float(result.sum())
         if not total > 0.0:
-            raise ValueError(
-                f"evidence must have a positive probability, got {shown(observed.items())} of probability 0"
-            )
+            raise ValueError(f"evidence must have a positive probability, got {shown(observed)} with probability 0")
         result /= total
     return result.reshape(shape)
 
@@ -164,15 +149,19 @@ def _affordable_plan(
             f"the joint distribution of {n_variables} variables has {_size(result_entries)}, more than "
             f"max_entries = {_size(max_entries)} or max_bytes = {max_bytes / GIB:.3g} GiB; {way_out}"
         )
+    limits = {
+        "max_entries": max_entries,
+        "max_held": max_bytes // 8 - result_entries,
+        "max_operations": max_operations,
+    }
     whole = plan_whole(scopes, sum(1 << variable for variable in kept), sizes)
-    plan = plan_slices(
-        whole,
-        scopes,
-        sizes,
-        max_entries=max_entries,
-        max_held=max_bytes // 8 - result_entries,
-        max_operations=max_operations,
-    )
+    if whole.operations >= COMPILED_OPERATIONS:
+        whole = plan_better(whole, scopes, sizes, max_operations)
+    plan = plan_slices(whole, scopes, sizes, **limits)
+    if plan is not None and plan.fixed and plan.operations >= COMPILED_OPERATIONS:
+        # With some variables fixed another order may be better, and its slices other ones.
+        again = plan_slices(plan_better(plan, scopes, sizes, max_operations), scopes, sizes, **limits)
+        plan = plan if again is None or again.operations >= plan.operations else again
     if plan is None:
         raise ContractionTooLarge(
             f"the joint distribution of {n_variables} variables needs a table of {_size(whole.largest)} and "
@@ -191,86 +180,10 @@ def _size(entries: int) -> str:
 
 def _factor(
     network: BayesianNetwork, node: str, observed: Mapping[str, int], number: Mapping[str, int], rank: Mapping[int, int]
-) -> _Factor:
+) -> Factor:
     scope = (*network.parents(node), node)
     table = network.table(node)[tuple(observed.get(v, slice(None)) for v in scope)]
     axes = [number[v] for v in scope if v in number]
     table = table.reshape([size for size in table.shape if size > 1])
     by_rank = sorted(range(len(axes)), key=lambda axis: rank[axes[axis]])
-    return _Factor(tuple(axes[axis] for axis in by_rank), np.array(table.transpose(by_rank), order="C"))
-
-
-def _restricted(factor: _Factor, at: Mapping[int, int]) -> _Factor:
-    if not at.keys() & set(factor.variables):
-        return factor
-    index = tuple(at.get(variable, slice(None)) for variable in factor.variables)
-    rest = tuple(variable for variable in factor.variables if variable not in at)
-    return _Factor(rest, np.array(factor.table[index], order="C"))
-
-
-def _sum_out(factors: Sequence[_Factor], plan: Plan, rank: Mapping[int, int]) -> _Factor:
-    """Return the product of `factors`, summed over the variables of the plan that are not fixed."""
-    # A factor waits for the first of its variables, which stands on its first axis.
-    waiting: dict[int | None, list[_Factor]] = {}
-    for factor in factors:
-        waiting.setdefault(factor.variables[0] if factor.variables else None, []).append(factor)
-    for variable in plan.order:
-        inputs = waiting.pop(variable, None)
-        if inputs is None:  # it is fixed
-            continue
-        result = _summed_product(inputs, rank)
-        waiting.setdefault(result.variables[0] if result.variables else None, []).append(result)
-    return _product(list(itertools.chain.from_iterable(waiting.values())), rank)
-
-
-def _summed_product(factors: Sequence[_Factor], rank: Mapping[int, int]) -> _Factor:
-    """Return the product of `factors`, summed over the first axis that they all have."""
-    if len(factors) == 1:
-        return _Factor(factors[0].variables[1:], np.asarray(factors[0].table.sum(axis=0)))
-    blocks = (
-        _product([_Factor(factor.variables[1:], np.asarray(factor.table[value])) for factor in factors], rank)
-        for value in range(len(factors[0].table))
-    )
-    total = next(blocks)
-    table = total.table
-    for block in blocks:
-        table = np.add(table, block.table, out=table if table.ndim else None)
-    return _Factor(total.variables, np.asarray(table))
-
-
-def _product(factors: Sequence[_Factor], rank: Mapping[int, int]) -> _Factor:
-    """Return the product of `factors`, small ones first, so that only the last step is as large as the result."""
-    by_size = sorted(factors, key=lambda factor: factor.table.size)
-    return reduce(lambda one, other: _times(one, other, rank), by_size, _Factor((), np.ones(())))
-
-
-def _times(one: _Factor, other: _Factor, rank: Mapping[int, int]) -> _Factor:
-    sizes = dict(zip((*one.variables, *other.variables), (*one.table.shape, *other.table.shape), strict=True))
-    variables = tuple(sorted(sizes, key=rank.__getitem__))
-    run: list[int] = []
-    length = 1
-    for variable in reversed(variables):
-        if length >= SHORTEST_RUN:
-            break
-        run.append(variable)
-        length *= sizes[variable]
-    tables = (_aligned(factor, variables, {v: sizes[v] for v in run}) for factor in (one, other))
-    return _Factor(variables, np.asarray(np.multiply(*tables)))
-
-
-def _aligned(factor: _Factor, variables: Sequence[int], widened: Mapping[int, int]) -> NDArray[np.float64]:
-    """Return the factor's table with an axis for each of `variables`; those of `widened` get their size."""
-    has = dict(zip(factor.variables, factor.table.shape, strict=True))
-    table = factor.table.reshape([has.get(variable, 1) for variable in variables])
-    if not has:
-        return table
-    for axis, variable in enumerate(variables):
-        if variable in widened and variable not in has:
-            table = np.repeat(table, widened[variable], axis=axis)
-    return table
-
-
-def _spread(part: _Factor, kept: Sequence[int], at: Mapping[int, int]) -> NDArray[np.float64]:
-    """Return the table of a slice, its axes those of `kept` that are not fixed."""
-    has = dict(zip(part.variables, part.table.shape, strict=True))
-    return part.table.reshape([has.get(variable, 1) for variable in kept if variable not in at])
+    return Factor(tuple(axes[axis] for axis in by_rank), np.array(table.transpose(by_rank), order="C"))

@@ -6,9 +6,12 @@ A set of variables is an integer whose bit i stands for variable i.
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 # The search for an order is bounded by counted steps (about two seconds), never by the clock: the same network
 # gives the same order on every machine.
@@ -18,10 +21,20 @@ MAX_TRIES = 60
 STEP_OPERATIONS = 2**13
 # A contraction of fewer operations takes less time than another try of the search.
 QUICK_OPERATIONS = 2**22
-# Tables of this size (32 MiB) stay near the processor and in memory that is used again: measured, a contraction with
-# tables of 2**26 entries takes about twice as long. Slices that small are made if they cost hardly any operations.
-PREFERRED_ENTRIES = 2**22
-PREFERENCE = 1.05
+# Tables of this size stay near the processor and in memory that is used again: measured, a contraction with tables of
+# 2**26 entries takes about twice as long. Slices that small are made if they cost hardly any operations more. The
+# compiled loop has less to do for each table, and gains more from small ones.
+PREFERRED_ENTRIES, PREFERENCE = 2**22, 1.05
+PREFERRED_ENTRIES_COMPILED, PREFERENCE_COMPILED = 2**20, 1.25
+# From this many operations on, the compiler is worth starting, and a better order worth searching for. Each round of
+# the search is so many moves; the more operations are at stake and allowed, the more rounds, within limits. The search
+# then takes less than a third of the time.
+COMPILED_OPERATIONS = 2**30
+MOVES = 100_000
+OPERATIONS_A_ROUND = 2**32
+MOST_ROUNDS = 30
+# A first round that leaves this many times the operations that are allowed is the last: there is little hope.
+HOPELESS = 2**10
 
 
 @dataclass(frozen=True)
@@ -82,15 +95,51 @@ def plan_whole(scopes: Sequence[int], kept: int, sizes: Sequence[int]) -> Plan:
     return min(plans, key=lambda plan: (plan.operations, plan.largest))
 
 
+def plan_better(plan: Plan, scopes: Sequence[int], sizes: Sequence[int], max_operations: int) -> Plan:
+    """Return a plan with fewer operations and the same variables fixed, or `plan`, from a compiled local search.
+
+    The arguments are those of `plan_slices`.
+    """
+    from trimbench.networks.order_search import improve, room_for
+
+    fixed = sum(1 << variable for variable in plan.fixed)
+    order = np.array([variable for variable in plan.order if not fixed >> variable & 1], dtype=np.int64)
+    if len(order) < 2:
+        return plan
+    lists = [list(members(scope & ~fixed)) for scope in scopes]
+    starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+    problem = (
+        np.array([variable for variables in lists for variable in variables], dtype=np.int64),
+        starts,
+        np.array(sizes, dtype=np.float64),
+        float(STEP_OPERATIONS),
+        MOVES,
+    )
+    room = room_for(len(lists), len(sizes))
+    best, fewest = order, math.inf
+    rounds = 0
+    while rounds < MOST_ROUNDS and rounds * OPERATIONS_A_ROUND < min(fewest, max_operations / 4):
+        # Rounds start at the given order or, every other one, at the best so far.
+        found = (best if rounds % 2 else order).copy()
+        cost = improve(found, *problem, rounds, room)
+        if cost < fewest:
+            best, fewest = found, cost
+        rounds += 1
+        if fewest > HOPELESS * max_operations:
+            break
+    better = measure(scopes, [*best.tolist(), *(v for v in plan.order if fixed >> v & 1)], plan.fixed, sizes)
+    return min(plan, better, key=lambda plan: (plan.operations, plan.largest))
+
+
 def plan_slices(
     plan: Plan, scopes: Sequence[int], sizes: Sequence[int], *, max_entries: int, max_held: int, max_operations: int
 ) -> Plan | None:
-    """Return `plan` with as many variables fixed as the limits require, or None if they cannot be met.
+    """Return `plan` with as many more variables fixed as the limits require, or None if they cannot be met.
 
     Parameters
     ----------
     plan : Plan
-        A plan that fixes nothing.
+        The plan to start from.
     scopes, sizes
         As in `plan_whole`.
     max_entries, max_held, max_operations : int
@@ -103,8 +152,10 @@ def plan_slices(
         plan = finer
     if plan.operations > max_operations:
         return None
-    most = min(max_operations, int(PREFERENCE * plan.operations))
-    while plan.largest > PREFERRED_ENTRIES:
+    is_compiled = plan.operations >= COMPILED_OPERATIONS
+    preference = PREFERENCE_COMPILED if is_compiled else PREFERENCE
+    most = min(max_operations, int(preference * plan.operations))
+    while plan.largest > (PREFERRED_ENTRIES_COMPILED if is_compiled else PREFERRED_ENTRIES):
         finer = _fix_one_more(plan, scopes, sizes)
         if finer is None or finer.operations > most or finer.held > max_held:
             break

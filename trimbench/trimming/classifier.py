@@ -255,8 +255,8 @@ class BayesianClassifier(SavedClassifier):
         )
         return np.stack([table[rows[0]] if len(rows) == 1 else table[rows].sum(axis=0) for rows in self._sides])
 
-    def prepare_table(self, *, max_operations: int) -> None:
-        """Contract a general network for `joint`, with at most so many products of two numbers.
+    def prepare_table(self, *, max_operations: int, n_threads: int = 1) -> None:
+        """Contract a general network for `joint`, with at most so many products of two numbers, in several threads.
 
         Raises
         ------
@@ -264,7 +264,7 @@ class BayesianClassifier(SavedClassifier):
             When that is not possible; a ValueError.
         """
         if self._components is None and "_network_table" not in vars(self):
-            vars(self)["_network_table"] = self._contracted(max_operations=max_operations)
+            vars(self)["_network_table"] = self._contracted(max_operations=max_operations, n_threads=n_threads)
 
     def with_features(self, features: Sequence[str], threshold: float) -> BayesianClassifier:
         """Return the classifier of the same distribution with other features and another threshold."""

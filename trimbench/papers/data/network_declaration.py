@@ -30,6 +30,7 @@ class _AceFiles:
 @settings
 class _WholeFile:
     network: FileDeclaration
+    evidence: FileDeclaration | None = None
 
 
 @settings
@@ -105,7 +106,7 @@ class NetworkDeclaration:
 def declare_network(name: str, mapping: Mapping[str, object]) -> NetworkDeclaration:
     """Check the declaration of a network.
 
-    Its keys are ``format``; ``files``, or ``path`` for a file of the user's own; ``target`` and ``positive``; ``facts``
+    Its keys are ``format``; ``files`` (with an evidence file if there is one), or ``path`` for a file of the user's own; ``target`` and ``positive``; ``facts``
     with ``features``. An ACE problem needs all of them, and files; other networks may come without a class and without
     facts. Raises `ConfigurationError`, which names the network and the key, if a key or its value is wrong.
     """
@@ -113,7 +114,7 @@ def declare_network(name: str, mapping: Mapping[str, object]) -> NetworkDeclarat
     return NetworkDeclaration(
         name=name,
         format=keys.format,
-        files={} if keys.files is None else vars(keys.files),
+        files={} if keys.files is None else {role: file for role, file in vars(keys.files).items() if file is not None},
         path=None if keys.path is None else Path(keys.path),
         target=keys.target,
         positive=keys.positive,

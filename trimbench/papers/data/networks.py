@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from trimbench.networks.ace import read_ace, read_ace_problem
 from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.evidence import read_evidence
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.network_declaration import NetworkDeclaration
@@ -19,13 +21,14 @@ class DeclaredNetwork:
 
     The target is the class, and `positive` the state of it that counts as positive; both are None where the network is
     declared without a class. The features are those of the stated problem, in its order, or the leaves except the
-    class.
+    class. `evidence` is what was observed, where an evidence file is declared: the state of some nodes.
     """
 
     model: NaiveBayes | BayesianNetwork
     target: str | None
     positive: str | None
     features: tuple[str, ...]
+    evidence: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -41,7 +44,7 @@ class DeclaredNetwork:
 def load_network(declaration: NetworkDeclaration, cache: Cache) -> DeclaredNetwork:
     """Fetch and read a declared network; raises ValueError if the files do not hold what was declared."""
     paths = network_paths(declaration, cache)
-    return _load_ace(declaration, paths) if declaration.format == "ace" else _load_whole(declaration, paths["network"])
+    return _load_ace(declaration, paths) if declaration.format == "ace" else _load_whole(declaration, paths)
 
 
 def _load_ace(declaration: NetworkDeclaration, paths: dict[str, Path]) -> DeclaredNetwork:
@@ -57,7 +60,8 @@ def _load_ace(declaration: NetworkDeclaration, paths: dict[str, Path]) -> Declar
     return DeclaredNetwork(model, declaration.target, declaration.positive, tuple(problem.costs))
 
 
-def _load_whole(declaration: NetworkDeclaration, path: Path) -> DeclaredNetwork:
+def _load_whole(declaration: NetworkDeclaration, paths: dict[str, Path]) -> DeclaredNetwork:
+    path = paths["network"]
     endings = {f".{declaration.format}", *({".xml"} if declaration.format == "xmlbif" else ())}
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
     if ending not in endings:
@@ -74,7 +78,8 @@ def _load_whole(declaration: NetworkDeclaration, path: Path) -> DeclaredNetwork:
     leaves = tuple(node for node in model.nodes if not model.children(node) and node != declaration.target)
     if declaration.features is not None:
         _check(declaration, "number of features (leaves)", declaration.features, len(leaves))
-    return DeclaredNetwork(model, declaration.target, declaration.positive, leaves)
+    evidence = read_evidence(paths["evidence"], model) if "evidence" in paths else {}
+    return DeclaredNetwork(model, declaration.target, declaration.positive, leaves, evidence)
 
 
 def _check(declaration: NetworkDeclaration, what: str, declared: object, found: object) -> None:

@@ -52,9 +52,27 @@ class Inputs:
         sha256 = declare_dataset(name, declared).facts.sha256 or self.loaded(name).sha256
         return Input("dataset", name, declared, sha256)
 
-    def network(self, name: str) -> Input:
-        """Return a network as an input; raise DataUnavailable if it is the user's own file and cannot be read."""
-        declared = self.catalogue.network_mapping(name)
+    def network(self, name: str, *, evidence: bool = False) -> Input:
+        """Return a network as an input, without its evidence file unless that is asked for.
+
+        With it, the input has a name of its own: an experiment may take both, and only one of them may be available.
+
+        Raises
+        ------
+        DataUnavailable
+            When it is the user's own file and cannot be read.
+        ValueError
+            When evidence is asked for and none is declared.
+        """
+        declared = dict(self.catalogue.network_mapping(name))
+        files = declared.get("files")
+        has_evidence = isinstance(files, Mapping) and "evidence" in files
+        if evidence and not has_evidence:
+            raise ValueError(f"network {name!r} must be declared with an evidence file (files.evidence), got none")
+        if isinstance(files, Mapping) and has_evidence and not evidence:
+            declared["files"] = {role: file for role, file in files.items() if role != "evidence"}
+        if evidence:
+            name = f"{name} with evidence"
         return Input("network", name, declared, declare_network(name, declared).sha256)
 
     def loaded(self, name: str) -> Dataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypedDict, cast
 
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.contraction import ContractionTooLarge
@@ -43,20 +43,44 @@ SELECTIONS = {
 }
 
 
+class Limits(TypedDict):
+    """How much work the table of a network may take: products of two numbers, and threads that share them."""
+
+    max_operations: float
+    n_threads: int
+
+
 @job_function(code=_CODE)
 def trim_drawn_class(
-    network: Mapping[str, Json], draw: int, seed: int, thresholds: list[float], budget_divisor: int, engine: EngineName
+    network: Mapping[str, Json],
+    draw: int,
+    seed: int,
+    thresholds: list[float],
+    budget_divisor: int,
+    engine: EngineName,
+    limits: Limits,
 ) -> dict[str, Json]:
     """Trim a network input whose features are its leaves and whose class is drawn from its binary roots.
 
-    A network that is declared with its class keeps it. Draws count from 0; the seed shuffles the roots.
+    A network that is declared with its class keeps it. Draws count from 0; the seed shuffles the roots. If the input
+    has evidence, every probability is conditional on it, and only leaves and roots that were not observed are taken.
     """
     loaded = network_of(network)
     model = loaded.model if isinstance(loaded.model, BayesianNetwork) else loaded.model.to_network()
-    target = loaded.target or draw_class(model, str(network["name"]), draw, seed)
-    positive = loaded.positive or model.states(target)[-1]
-    classifier = BayesianClassifier(model, target, positive=positive, features=loaded.features_without(target))
-    return _against_information_gain(classifier, thresholds, budget_divisor, engine)
+    roots = [node for node in binary_roots(model) if node not in loaded.evidence]
+    free = [node for node in loaded.features if node not in loaded.evidence]
+    if loaded.evidence and loaded.target is None and draw >= len(roots):
+        reason = f"only {len(roots)} of the binary roots are not observed"
+        return {"target": "", "n_features": len(free), "budget": len(free) // budget_divisor, "refused": reason}
+    target = loaded.target or draw_class(roots, str(network["name"]), draw, seed)
+    classifier = BayesianClassifier(
+        model,
+        target,
+        positive=loaded.positive or model.states(target)[-1],
+        features=[node for node in free if node != target],
+        evidence=loaded.evidence,
+    )
+    return _against_information_gain(classifier, thresholds, budget_divisor, engine, limits)
 
 
 @job_function(code=_CODE)
@@ -80,22 +104,30 @@ def trim_tree_augmented(
     return _against_information_gain(classifier, thresholds, budget_divisor, engine)
 
 
-def draw_class(network: BayesianNetwork, name: str, draw: int, seed: int) -> str:
-    """Draw one of the binary roots that have children, without repetition; ValueError if there are too few."""
-    import numpy as np
-
-    roots = [
+def binary_roots(network: BayesianNetwork) -> list[str]:
+    """Return the binary roots that have children."""
+    return [
         node
         for node in network.nodes
         if not network.parents(node) and network.children(node) and network.cardinality(node) == 2
     ]
+
+
+def draw_class(roots: Sequence[str], name: str, draw: int, seed: int) -> str:
+    """Draw one of the binary roots of a network, without repetition; ValueError if there are too few."""
+    import numpy as np
+
     if draw >= len(roots):
         raise ValueError(f"classes must be at most {len(roots)} for {name!r} (its binary roots), got draw {draw + 1}")
     return roots[int(np.random.default_rng(seed).permutation(len(roots))[draw])]
 
 
 def _against_information_gain(
-    classifier: BayesianClassifier, thresholds: Sequence[float], budget_divisor: int, name: EngineName
+    classifier: BayesianClassifier,
+    thresholds: Sequence[float],
+    budget_divisor: int,
+    name: EngineName,
+    limits: Limits | None = None,
 ) -> dict[str, Json]:
     """Return the trimming at each threshold, and how far selections by information gain agree there.
 
@@ -105,7 +137,7 @@ def _against_information_gain(
     facts: dict[str, Json] = {"target": classifier.target, "n_features": classifier.n_features, "budget": budget}
     start = time.perf_counter()
     try:
-        engine = make_engine(classifier, name)
+        engine = _made_engine(classifier, name, limits)
         # An engine may put off making its table until a value is asked for.
         engine.agreement((), 0.5)
     except (ContractionTooLarge, CircuitError) as error:
@@ -122,6 +154,21 @@ def _against_information_gain(
         **{f"{name}_features": list(features) for name, features in selections.items()},
         "points": points,
     }
+
+
+def _made_engine(classifier: BayesianClassifier, name: EngineName, limits: Limits | None) -> Engine:
+    """Return the engine called `name`; a table that is too large by default is made within the limits given here."""
+    if limits is None or name == "sdd":
+        return make_engine(classifier, name)
+    own = {"max_operations": int(limits["max_operations"]), "n_threads": limits["n_threads"]}
+    if name == "dense":
+        classifier.prepare_table(**own)
+        return make_engine(classifier, name)
+    try:
+        return make_engine(classifier, name)
+    except ContractionTooLarge:
+        classifier.prepare_table(**own)
+        return make_engine(classifier, name)
 
 
 def _point(

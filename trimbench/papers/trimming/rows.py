@@ -58,7 +58,7 @@ class Rows(LearnedOnSplits):
     problems: dict[str, BudgetedProblem]
     splits: int = 10
     n_folds: int = 3
-    candidates: dict[str, int] = field(default_factory=lambda: {"sequential": 15, "recursive": 100})
+    candidates: dict[str, int] = field(default_factory=lambda: {"sequential": 12, "recursive": 100})
     evaluation_limit: int | None = None
 
     def __post_init__(self) -> None:
@@ -164,8 +164,9 @@ def _line(group: Sequence[Mapping[Any, Any]], method: str, column: str) -> dict[
         "selected by": _TITLES[method],
         "splits": len(values),
         "mean": mean,
-        "low": low,
-        "high": high,
+        # The interval does not know that shares end at 0 and 1.
+        "low": float(np.maximum(low, 0.0)),
+        "high": float(np.minimum(high, 1.0)),
     }
     if method != "model":
         wins, losses = sum(value > 0 for value in leads), sum(value < 0 for value in leads)
@@ -303,7 +304,7 @@ _NOTES = (
     "'Certainly' means that the interval of the lead excludes 0; there is no correction for the number of data sets.",
     "SequentialFeatureSelector adds features to CategoricalNB by cross-validated accuracy; RFE eliminates features by "
     "the coefficients of LogisticRegression on standardised log-likelihood ratios. Both see the labels, and choose "
-    "among the features of highest information gain: 15 and 100 by default.",
+    "among the features of highest information gain: 12 and 100 by default.",
     "'Apparent' is the agreement on the rows that the selection saw, 'cross-fitted' the one that the trimming itself "
     "reports; 'optimism' is by how much the latter exceeds the agreement on the test rows. It need not be 0: the "
     "classifier was learned from the same rows, and may decide on them more clearly than on new ones.",

@@ -62,6 +62,7 @@ def _by_information_gain(task: Task) -> Selected:
 
 def _by_sequential_selection(task: Task) -> Selected:
     """Scikit-learn's forward selection by the cross-validated accuracy of naive Bayes with Laplace smoothing."""
+    from sklearn import config_context
     from sklearn.feature_selection import SequentialFeatureSelector
     from sklearn.model_selection import StratifiedKFold
     from sklearn.naive_bayes import CategoricalNB
@@ -70,13 +71,14 @@ def _by_sequential_selection(task: Task) -> Selected:
     codes = _codes(task, names)
     sizes = [task.classifier.cardinalities[i] for i in feature_indices(task.classifier.features, names)]
     folds = StratifiedKFold(task.n_folds, shuffle=True, random_state=_seed(task))
-    # One call for all columns would need one number of values for all: each feature subset has its own.
+    # The number of values is the same for all columns, whichever are tried.
     selector = SequentialFeatureSelector(
         CategoricalNB(alpha=task.learning["smoothing"], min_categories=max(sizes)),
         n_features_to_select=min(task.budget, len(names) - 1),
         cv=folds,
     )
-    selector.fit(codes, task.split.target.to_numpy(dtype=str))
+    with config_context(assume_finite=True, skip_parameter_validation=True):  # hundreds of fits on small tables
+        selector.fit(codes, task.split.target.to_numpy(dtype=str))
     return _restricted(task.classifier, [names[i] for i in np.flatnonzero(selector.get_support())]), {}
 
 

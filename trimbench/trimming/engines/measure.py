@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Protocol, Self
+
+from trimbench.trimming.limits import Limits
 
 
 class SignedMeasure(Protocol):
@@ -12,11 +15,26 @@ class SignedMeasure(Protocol):
     def features(self) -> tuple[int, ...]:
         """Which features are left."""
 
-    def without(self, feature: int) -> Self:
-        """Return the measure with one feature removed."""
+    def without(self, *features: int) -> Self:
+        """Return the measure with some features removed."""
 
     def potential_agreement(self) -> float:
         """Return the maximum potential agreement."""
 
-    def potential_agreement_without(self, feature: int) -> float:
-        """Return the maximum potential agreement after removing one feature."""
+    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
+        """Return the maximum potential agreement after removing each group of features.
+
+        Returns fewer values, those of the first groups, when the time is over; but one in any case.
+        """
+
+
+def one_by_one(
+    value: Callable[[tuple[int, ...]], float], groups: Sequence[tuple[int, ...]], limits: Limits
+) -> list[float]:
+    """Return the value of each group, or of the first ones when the time is over; of one in any case."""
+    found: list[float] = []
+    for group in groups:
+        if found and not limits.in_time():
+            break
+        found.append(value(group))
+    return found

@@ -14,7 +14,7 @@ import trimbench as tb
 from tests.trimming import brute_force
 from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.rows.agreement import RowsAgreement, wilson_interval
-from trimbench.trimming.rows.arg_max import ArgMaxProblem, most_probable
+from trimbench.trimming.rows.arg_max import ArgMaxProblem
 from trimbench.trimming.rows.cross_fitting import dealt_folds
 from trimbench.trimming.rows.problem import MAX_INSTANCES, ThresholdProblem
 from trimbench.trimming.rows.trim_rows import trim_on_rows
@@ -190,28 +190,11 @@ def test_networks_can_be_trimmed_on_rows() -> None:
     assert agreement_of(tb.trim(classifier, 2, rows=rows)).n_rows == 40
 
 
-class ArgMax:
-    """The most probable class of a naive Bayes model."""
-
-    def __init__(self, model: tb.NaiveBayes) -> None:
-        self.model, self.features, self.class_names = model, model.feature_names, model.class_names
-        self.value_names = model.value_names
-
-    def joint(self, features: Any) -> np.ndarray:
-        part = self.model.restricted([self.features[i] for i in features])
-        codes = np.stack(np.unravel_index(np.arange(math.prod(part.cardinalities)), part.cardinalities), axis=1)
-        return np.exp(part.log_joint(codes)).T
-
-    def classes(self, names: Any, rows: pd.DataFrame) -> np.ndarray:
-        part = self.model.restricted(names)
-        return most_probable(part.log_joint(part.encode(rows)))
-
-
 @pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
 def test_several_classes_are_judged_by_the_most_probable_one(weight: float) -> None:
     rng = np.random.default_rng(4)
     tables = [rng.dirichlet(np.ones(k), size=3) for k in (2, 3, 2, 2)]
-    classifier = ArgMax(tb.NaiveBayes(rng.dirichlet(np.ones(3)), tables))
+    classifier = tb.ArgMaxClassifier(tb.NaiveBayes(rng.dirichlet(np.ones(3)), tables))
     rows = classifier.model.sample(60, rng)
     choice = checked_choice(classifier.features, 2)
     found = trim_on_rows(ArgMaxProblem(classifier), choice, rows, rows_weight=weight)
@@ -220,10 +203,7 @@ def test_several_classes_are_judged_by_the_most_probable_one(weight: float) -> N
 
     def blend(subset: tuple[int, ...]) -> float:
         names = [classifier.features[i] for i in subset]
-        agree = [
-            classifier.classes(names, frame) == classifier.classes(classifier.features, frame)
-            for frame in (every, rows)
-        ]
+        agree = [classifier.with_features(names).predict(frame) == classifier.predict(frame) for frame in (every, rows)]
         return (1 - weight) * float(mass[agree[0]].sum()) + weight * float(agree[1].mean())
 
     subsets = [subset for size in range(3) for subset in itertools.combinations(range(4), size)]

@@ -84,7 +84,7 @@ class ThresholdProblem:
     def _drawn(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
         classifier = self._classifier
         if not isinstance(classifier.model, NaiveBayes):
-            return encoded_rows(classifier.model.sample(n_rows, rng), values_of(classifier))
+            return classifier.draw(n_rows, rng).astype(np.int64)
         return drawn_from_naive_bayes(classifier.prior, classifier.tables, n_rows, rng)
 
 

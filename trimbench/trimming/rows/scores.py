@@ -139,10 +139,4 @@ def scores_of(classifier: BayesianClassifier) -> Scores:
 
 def values_of(classifier: BayesianClassifier) -> dict[str, tuple[str, ...]]:
     """Return the names of the values of each feature."""
-    from trimbench.networks.naive_bayes import NaiveBayes
-
-    model = classifier.model
-    if isinstance(model, NaiveBayes):
-        known = dict(zip(model.feature_names, model.value_names, strict=True))
-        return {name: known[name] for name in classifier.features}
-    return {name: model.states(name) for name in classifier.features}
+    return dict(zip(classifier.features, classifier.value_names, strict=True))

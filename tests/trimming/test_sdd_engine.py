@@ -15,6 +15,7 @@ import trimbench as tb
 from trimbench.trimming.circuits.compiler import Compilation
 from trimbench.trimming.circuits.encoding import Encoding, encode
 from trimbench.trimming.circuits.engine import SddEngine, SddMeasure
+from trimbench.trimming.limits import Limits
 from trimbench.trimming.search.naive_bayes import search
 
 from ..extras import needs_pysdd

@@ -10,11 +10,12 @@ import numpy as np
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.certified import CertifiedEngine
-from trimbench.trimming.engines.choice import Engine, EngineName, make_engine
+from trimbench.trimming.engines.choice import Engine, EngineName, exact_engine, make_engine
 from trimbench.trimming.engines.dense import separation
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.result import Trimming, exact_trimming, nothing_needed, nothing_removed
+from trimbench.trimming.sampled import EXACT_SECONDS, trim_by_sampling
 from trimbench.trimming.search.forward_selection import select_forward
 from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE, RemovalSearch
 from trimbench.trimming.search.network import InclusionSearch
@@ -83,7 +84,14 @@ def _trim_general(
     classifier: BayesianClassifier, choice: Choice, engine: EngineName | Engine, limits: Limits
 ) -> Trimming:
     """Trim a classifier whose features depend on each other given the class."""
-    computed = make_engine(classifier, engine, time_limit=limits.time_limit) if isinstance(engine, str) else engine
+    computed: Engine | None
+    if engine == "auto":
+        seconds = EXACT_SECONDS if limits.time_limit is None else min(EXACT_SECONDS, 0.5 * limits.time_limit)
+        computed = exact_engine(classifier, seconds)
+    else:
+        computed = make_engine(classifier, engine) if isinstance(engine, str) else engine
+    if computed is None:
+        return _trim_by_sampling(classifier, choice, limits)
     root = computed.root.without(*choice.forbidden)
     search = InclusionSearch(root, computed.instances, choice, classifier.threshold)
 
@@ -92,6 +100,26 @@ def _trim_general(
         return exact_trimming(classifier, found.features, found.cut, found.upper_bound, found.n_evaluations, run)
 
     return run(limits)
+
+
+def _trim_by_sampling(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
+    """Trim a classifier for which nothing is exact, on rows that are drawn from it."""
+    sampled = trim_by_sampling(
+        classifier, choice, time_limit=limits.seconds_left(), evaluation_limit=limits.evaluation_limit
+    )
+    limits.report(sampled.agreement, lambda: sampled.upper_bound, sampled.n_evaluations, last=True)
+    return Trimming(
+        original=classifier,
+        features=tuple(classifier.features[i] for i in sampled.features),
+        threshold=sampled.threshold,
+        threshold_interval=(math.nextafter(sampled.threshold, 0.0), sampled.threshold),
+        agreement=sampled.agreement,
+        agreement_interval=sampled.interval,
+        upper_bound=sampled.upper_bound,
+        optimal=sampled.confidence == 1.0,
+        n_evaluations=sampled.n_evaluations,
+        confidence=sampled.confidence,
+    )
 
 
 def _trim_certified(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
@@ -107,7 +135,7 @@ def _trim_certified(classifier: BayesianClassifier, choice: Choice, limits: Limi
             upper_bound = max(_loose_bound(classifier, choice), certified.high)
     else:  # there is no other subset
         upper_bound = engine.highest_agreement(kept)
-    limits.report(certified.low, upper_bound, selection.n_evaluations, last=True)
+    limits.report(certified.low, lambda: upper_bound, selection.n_evaluations, last=True)
     return Trimming(
         original=classifier,
         features=tuple(classifier.features[i] for i in kept),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -71,6 +71,7 @@ class Limits:
             raise ValueError(f"progress must be a function that takes a Progress, or None, got {progress!r}")
         self.time_limit = time_limit
         self.n_jobs = int(n_jobs)
+        self.evaluation_limit = evaluation_limit
         self._evaluation_limit = math.inf if evaluation_limit is None else evaluation_limit
         self._progress = progress
         self._start = time.perf_counter()
@@ -89,25 +90,41 @@ class Limits:
         """Return whether a search that has made so many evaluations may make another."""
         return n_evaluations < self._evaluation_limit and self.in_time()
 
+    def seconds_left(self) -> float | None:
+        """Return the seconds that are left, more than 0; None without a time limit."""
+        return None if math.isinf(self._deadline) else max(self._deadline - time.perf_counter(), 1e-9)
+
     def part(self, share: float) -> Limits:
         """Return limits whose time ends when this share of what is left is over; its reports go nowhere."""
-        left = self._deadline - time.perf_counter()
-        seconds = None if math.isinf(left) else max(share * left, 1e-9)
-        most = None if math.isinf(self._evaluation_limit) else int(self._evaluation_limit)
-        return Limits(seconds, most, n_jobs=self.n_jobs)
+        left = self.seconds_left()
+        return Limits(None if left is None else share * left, self.evaluation_limit, n_jobs=self.n_jobs)
 
-    def report(self, agreement: float, upper_bound: float, n_evaluations: int, *, last: bool = False) -> None:
+    def report(
+        self, agreement: float, upper_bound: Callable[[], float], n_evaluations: int, *, last: bool = False
+    ) -> None:
         """Report progress, unless the last report was a moment ago."""
         if self._progress is None:
             return
         now = time.perf_counter()
         if last or now >= self._reported + _PAUSE:
             self._reported = now
-            self._progress(Progress(max(agreement, 0.0), upper_bound, n_evaluations, now - self._start))
+            self._progress(Progress(max(agreement, 0.0), upper_bound(), n_evaluations, now - self._start))
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
+
+
+def one_by_one(
+    value: Callable[[tuple[int, ...]], float], groups: Sequence[tuple[int, ...]], limits: Limits
+) -> list[float]:
+    """Return the value of each group, or of the first ones when the time is over; of one in any case."""
+    found: list[float] = []
+    for group in groups:
+        if found and not limits.in_time():
+            break
+        found.append(value(group))
+    return found
 
 
 def in_threads(evaluate: Callable[[slice], None], n_items: int, n_jobs: int, *, worth_it: bool = True) -> None:

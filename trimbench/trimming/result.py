@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.classifier import BayesianClassifier, feature_indices
 from trimbench.trimming.limits import Limits, Progress
 from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
 from trimbench.trimming.thresholds import Cut
@@ -44,7 +45,8 @@ class Trimming:
         Probability with which `agreement_interval` holds the agreement, and `upper_bound` is one: 1 where both are
         proven, less where they come from samples.
     rows_agreement : RowsAgreement or None
-        Agreement with the original on the rows that were given.
+        Agreement with the original on the rows that were given. `threshold_interval` is then where the blend of rows
+        and model is best, and `agreement` still is the model's, at `threshold`.
     """
 
     original: BayesianClassifier
@@ -64,6 +66,15 @@ class Trimming:
     def classifier(self) -> BayesianClassifier:
         """The trimmed classifier, ready to predict from `features` alone."""
         return self.original.with_features(self.features, self.threshold)
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Positions of `features` in the original."""
+        return feature_indices(self.original.features, self.features)
+
+    def save(self, path: str | Path) -> None:
+        """Write the trimmed classifier as JSON; `BayesianClassifier.load` reads it."""
+        self.classifier.save(path)
 
     def resume(
         self,

@@ -3,38 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
+from trimbench.trimming.arg_max import ArgMaxClassifier
+from trimbench.trimming.arg_max_trim import ArgMaxTrimming, trim_arg_max
 from trimbench.trimming.by_model import trim_by_model
+from trimbench.trimming.by_rows import ByRows, trim_by_rows
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines.choice import Engine, EngineName, check_engine
 from trimbench.trimming.limits import Limits, Progress
 from trimbench.trimming.result import Trimming
+from trimbench.trimming.rows.trim_rows import Prefer, RowsWeight, check_rows_settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+class TrimSettings(TypedDict, total=False):
+    """Keyword arguments of `trim`."""
+
+    groups: Mapping[str, Sequence[str]] | None
+    required: Sequence[str] | None
+    forbidden: Sequence[str] | None
+    rows: pd.DataFrame | None
+    rows_weight: RowsWeight
+    prefer: Prefer
+    engine: EngineName | Engine
+    time_limit: float | None
+    evaluation_limit: int | None
+    n_jobs: int
+    progress: Callable[[Progress], object] | None
+
+
+@overload
 def trim(
     classifier: BayesianClassifier,
+    budget: float,
+    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
+    **settings: Unpack[TrimSettings],
+) -> Trimming: ...
+
+
+@overload
+def trim(
+    classifier: ArgMaxClassifier,
+    budget: float,
+    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
+    **settings: Unpack[TrimSettings],
+) -> ArgMaxTrimming: ...
+
+
+def trim(
+    classifier: BayesianClassifier | ArgMaxClassifier,
     budget: float,
     costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
     *,
     groups: Mapping[str, Sequence[str]] | None = None,
     required: Sequence[str] | None = None,
     forbidden: Sequence[str] | None = None,
+    rows: pd.DataFrame | None = None,
+    rows_weight: RowsWeight = "auto",
+    prefer: Prefer = "best",
     engine: EngineName | Engine = "auto",
     time_limit: float | None = None,
     evaluation_limit: int | None = None,
     n_jobs: int = 1,
     progress: Callable[[Progress], object] | None = None,
-) -> Trimming:
+) -> Trimming | ArgMaxTrimming:
     """Find the trimming within a budget that agrees with the classifier as often as possible.
 
     Parameters
     ----------
-    classifier : BayesianClassifier
+    classifier : BayesianClassifier or ArgMaxClassifier
     budget : float
         Largest sum of costs, 0 or more. If no feature is affordable, none is kept.
     costs : mapping or Series from name to cost, or sequence of n_features costs, optional
@@ -45,11 +86,21 @@ def trim(
         Features that are kept in any case. Their costs count.
     forbidden : sequence of str, optional
         Features that are never kept.
+    rows : DataFrame with (at least) one column for each feature, optional
+        Rows on which the trimming should agree with the original too; labels are not needed. Agreement is then a blend
+        of the model's and the share of the rows, maximised over all subsets where they are few, else by greedy
+        selection and exchanges.
+    rows_weight : float in [0, 1] or "auto"
+        Weight of the rows in the blend: 0 model only, 1 rows only. ``"auto"`` takes 0, 0.25, 0.5, 0.75 or 1: the lowest
+        within one standard error of the one with the best cross-validated agreement on the rows.
+    prefer : {"best", "cheapest"}
+        The best subset, or the cheapest within one standard error of the best cross-validated agreement on the rows.
     engine : {"auto", "dense", "log_odds", "sdd"} or Engine
         How agreements are computed; ``"auto"`` depends on the size of the model. An engine that `make_engine` built for
         this classifier is used as it is. The log-odds engine (naive Bayes) is exact up to 2^44 instances; beyond, it
         selects forward and certifies what it selected. The SDD engine compiles the network to a circuit, which may be
-        small where a table is impossible.
+        small where a table is impossible. A network for which neither is likely to be ready within half a minute is
+        trimmed by drawing rows from it (see `Trimming.confidence`).
     time_limit : float, optional
         Seconds after which the search stops, certification included. The result is then the best trimming found, with
         an upper bound on all others; `Trimming.resume` goes on from there.
@@ -62,7 +113,7 @@ def trim(
 
     Returns
     -------
-    Trimming
+    Trimming or ArgMaxTrimming
 
     Raises
     ------
@@ -87,8 +138,24 @@ def trim(
     Choi and Van den Broeck (2018), Algorithm 1 and Proposition 3.
     """
     limits = Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress)
-    original = checked_classifier(classifier)
+    check_rows_settings(rows_weight, prefer)
+    original = classifier if isinstance(classifier, ArgMaxClassifier) else checked_classifier(classifier)
     choice = checked_choice(original.features, budget, costs, groups=groups, required=required, forbidden=forbidden)
     if isinstance(engine, str):
         check_engine(engine)
+    if isinstance(original, ArgMaxClassifier):
+        return trim_arg_max(
+            original,
+            choice,
+            rows=rows,
+            rows_weight=rows_weight,
+            prefer=prefer,
+            time_limit=time_limit,
+            evaluation_limit=evaluation_limit,
+            n_jobs=n_jobs,
+        )
+    if rows is not None:
+        return trim_by_rows(original, choice, ByRows(rows, rows_weight, prefer), engine, limits)
+    if prefer == "cheapest":
+        raise ValueError("prefer must be 'best' without rows, got 'cheapest'; give rows to judge subsets by")
     return trim_by_model(original, choice, engine, limits)

@@ -20,7 +20,8 @@ from trimbench.trimming.classifier import BayesianClassifier, feature_indices
 from trimbench.trimming.engines.certified import CertifiedEngine
 from trimbench.trimming.engines.choice import make_engine
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES
-from trimbench.trimming.trim import Trimming, trim
+from trimbench.trimming.result import Trimming
+from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,8 +20,7 @@ from trimbench.trimming.circuits.compiler import DEFAULT_MEMORY, Compilation, co
 from trimbench.trimming.circuits.diagram import Diagram
 from trimbench.trimming.circuits.encoding import encode
 from trimbench.trimming.classifier import BayesianClassifier, checked_threshold, feature_indices
-from trimbench.trimming.engines.measure import one_by_one
-from trimbench.trimming.limits import Limits
+from trimbench.trimming.limits import Limits, one_by_one
 from trimbench.trimming.model_input import as_network, checked_evidence, split_states
 from trimbench.trimming.thresholds import Cut, Instances, best_cut, is_positive
 

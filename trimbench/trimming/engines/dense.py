@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dasum
 
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.engines.measure import one_by_one
-from trimbench.trimming.limits import Limits, in_threads
+from trimbench.trimming.limits import Limits, in_threads, one_by_one
 from trimbench.trimming.thresholds import Cut, Instances, agreement_of, best_cut, is_positive
 
 MAX_ENTRIES = 2**26

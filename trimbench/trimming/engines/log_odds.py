@@ -18,9 +18,8 @@ import numpy as np
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.dense import separation
-from trimbench.trimming.engines.measure import one_by_one
 from trimbench.trimming.engines.weight_sums import FloatArray, WeightSums, reached
-from trimbench.trimming.limits import Limits
+from trimbench.trimming.limits import Limits, one_by_one
 from trimbench.trimming.thresholds import TIE_TOLERANCE, Cut, Instances, agreement_of, best_cut
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol, Self
 
 from trimbench.trimming.limits import Limits
@@ -26,15 +26,3 @@ class SignedMeasure(Protocol):
 
         Returns fewer values, those of the first groups, when the time is over; but one in any case.
         """
-
-
-def one_by_one(
-    value: Callable[[tuple[int, ...]], float], groups: Sequence[tuple[int, ...]], limits: Limits
-) -> list[float]:
-    """Return the value of each group, or of the first ones when the time is over; of one in any case."""
-    found: list[float] = []
-    for group in groups:
-        if found and not limits.in_time():
-            break
-        found.append(value(group))
-    return found

@@ -11,10 +11,11 @@ the weak ones in the table.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +28,12 @@ from trimbench.trimming.limits import Limits, in_threads
 from trimbench.trimming.thresholds import TIE_TOLERANCE
 
 # Tables of a split that are kept for the next subsets.
-_CACHE_BYTES = 2**28
+_CACHE_BYTES = 2**29
 _BUCKETS_PER_ENTRY = 2
 # Layouts of the enumerated instances, so that mostly this many neighbours (a power of 2) have all features removed or
 # kept alike: reading them one after the other is several times faster.
-_RUN, _MAX_LAYOUTS = 16, 6
+_RUN, _MAX_LAYOUTS = 16, 4
+_FEW_LEFT_OUT = 2
 # A split is added where the others would enumerate this many times the square root of all instances.
 _MUCH_WORK, _MAX_HALVES = 8, 6
 # Instances enumerated between two looks at the clock (some 20 ms), and that are worth a thread.
@@ -145,10 +147,14 @@ class _Half:
 
     def state(self, left_out: frozenset[int]) -> _State:
         """Return the table without some features; those used last are kept."""
-        found = self._states.pop(left_out, None) or self._make(left_out)
-        self._states[left_out] = found
-        while len(self._states) > 1 and sum(state.nbytes for state in self._states.values()) > _CACHE_BYTES:
-            self._states.popitem(last=False)
+        found = self._states.get(left_out)
+        if found is None:
+            found = self._states[left_out] = self._make(left_out)
+            n_bytes = sum(state.nbytes for state in self._states.values())
+            while len(self._states) > 1 and n_bytes > _CACHE_BYTES:
+                n_bytes -= self._states.popitem(last=False)[1].nbytes
+        else:
+            self._states.move_to_end(left_out)
         return found
 
     def layout(self, removed: frozenset[int]) -> int:
@@ -233,25 +239,33 @@ class SplitSums:
         limits : Limits
             When time is over, fewer values are returned, but at least one.
         """
-        half, keeps = self._best_half(kept, removed)
-        sums = sums_of(self._features, sorted(removed)) if len(removed) <= len(kept) else None
-        within = [i for i in candidates if i is None or i in half.enumerated]
-        together: dict[int | None, float] = {}
-        found: list[float] = []
-        for i in candidates:
-            if found and not limits.in_time():
-                break
-            if i is None or i in half.enumerated:
-                if i not in together:
-                    batch = within[len(together) : len(together) + self._batch_size(half, limits)]
-                    values = self._batch(half, keeps, removed, sums, batch, limits.n_jobs)
-                    together |= zip(batch, values, strict=True)
-                found.append(together[i])
-            else:
-                below, below_keeps = self._best_half(kept - {i}, removed | {i})
-                more = None if sums is None else sums_of(self._features, [i], sums)
-                found += self._batch(below, below_keeps, removed | {i}, more, [None], 1)
-        return found
+        node = self._node(*self._best_half(kept, removed), removed)
+        if len(removed) <= len(kept):
+            node.sums = sums_of(self._features, sorted(removed))
+        found: dict[int | None, float] = {}
+        open_ = list(candidates)
+        while open_ and (not found or limits.in_time()):
+            chosen = self._some(open_, node.half, limits.n_jobs)
+            within = [i for i in chosen if i is None or i in node.half.enumerated]
+            outside = [i for i in chosen if i is not None and i not in node.half.enumerated]
+            parts = [part for part in (within[start :: limits.n_jobs] for start in range(limits.n_jobs)) if part]
+            calls = [self._call(node, node.left_out, part) for part in parts]
+            calls += [self._call_without(node, kept, i) for i in outside]
+            worth_it = sum(call.work for call in calls) >= _WORTH_A_THREAD
+            in_threads(functools.partial(_run, calls), len(calls), limits.n_jobs, worth_it=worth_it)
+            for part, call in zip([*parts, *([i] for i in outside)], calls, strict=True):
+                found |= zip(part, call.out.tolist(), strict=True)
+            open_ = open_[len(chosen) :]
+        return [found[i] for i in candidates[: len(candidates) - len(open_)]]
+
+    def _node(self, half: _Half, keeps: bool, removed: frozenset[int]) -> _Node:
+        left_out = half.tabulated & removed if keeps else half.tabulated - removed
+        layout = half.layout(removed)
+        return _Node(half, keeps, removed, left_out, layout, half.layouts[layout].gone(removed))
+
+    def _some(self, candidates: Sequence[int | None], half: _Half, n_jobs: int) -> Sequence[int | None]:
+        """Return the first candidates, as many as are evaluated before the next look at the clock."""
+        return candidates[: max(n_jobs, _UNINTERRUPTED // half.size)]
 
     def _best_half(self, kept: frozenset[int], removed: frozenset[int]) -> tuple[_Half, bool]:
         """Return the split with the least work, and whether its table holds kept (or removed) features.
@@ -274,48 +288,81 @@ class SplitSums:
         self._halves.append(suited)
         return suited, side is kept
 
-    def _batch_size(self, half: _Half, limits: Limits) -> int:
-        """Return for how many candidates no look at the clock is needed."""
-        return max(limits.n_jobs, _UNINTERRUPTED // half.size)
+    def _call_without(self, node: _Node, kept: frozenset[int], feature: int) -> _Call:
+        """Prepare the evaluation of a subset without one of the tabulated features."""
+        left_out = node.left_out | {feature} if node.keeps else node.left_out - {feature}
+        sums = None if node.sums is None else sums_of(self._features, [feature], node.sums)
+        if node.half.work(left_out) <= _MUCH_WORK * self._half:
+            below = replace(node, removed=node.removed | {feature}, sums=sums)
+            return self._call(below, left_out, [None])
+        below = self._node(*self._best_half(kept - {feature}, node.removed | {feature}), node.removed | {feature})
+        below.sums = sums
+        return self._call(below, below.left_out, [None])
 
-    def _batch(
-        self,
-        half: _Half,
-        keeps: bool,
-        removed: frozenset[int],
-        sums: _Sums | None,
-        candidates: Sequence[int | None],
-        n_jobs: int,
-    ) -> list[float]:
-        state = half.state(half.tabulated & removed if keeps else half.tabulated - removed)
-        number = half.layout(removed)
+    def _call(self, node: _Node, left_out: frozenset[int], candidates: Sequence[int | None]) -> _Call:
+        """Prepare the evaluation of a subset without each candidate, all of them enumerated (None: without another)."""
+        half, state = node.half, node.half.state(left_out)
+        # A large state stays in the layout in which it is made.
+        number, gone = node.layout, node.gone.copy()
+        if len(state.left_out) > _FEW_LEFT_OUT:
+            number, gone = 0, half.layouts[0].gone(node.removed)
         layout = half.layouts[number]
         reached = state.reached(half.layouts, number)
         places = np.array([-1 if i is None else layout.place[i] for i in candidates], dtype=np.int64)
         out = np.empty(len(places))
-        if keeps and sums is None:
-            sums = sums_of(self._features, sorted(removed))
-
-        def evaluate(part: slice) -> None:
-            gone = layout.gone(removed)
-            if keeps and sums is not None:
-                kernels.agreements_without(
-                    *state.table,
-                    state.left_out,
-                    reached,
-                    (self._needed, self._offset),
-                    layout.features,
-                    self._prior,
-                    gone,
-                    sums,
-                    places[part],
-                    out[part],
-                )
-            else:
-                kernels.norms_without(
-                    state.left_out, reached, layout.features, self._prior, gone, places[part], out[part]
-                )
-
         work = len(places) * half.size * len(state.left_out)
-        in_threads(evaluate, len(places), n_jobs, worth_it=work >= _WORTH_A_THREAD)
-        return [float(value) for value in out]
+        if not node.keeps:
+            norms = (state.left_out, reached, layout.features, self._prior, gone, places, out)
+            return _Call(functools.partial(kernels.norms_without, *norms), out, work)
+        arguments = (
+            *state.table,
+            state.left_out,
+            reached,
+            (self._needed, self._offset),
+            layout.features,
+            self._prior,
+            gone,
+            sums_of(self._features, sorted(node.removed)) if node.sums is None else node.sums,
+            places,
+            out,
+        )
+        return _Call(functools.partial(kernels.agreements_without, *arguments), out, work)
+
+
+@dataclass(eq=False)
+class _Node:
+    """A subset, the split that suits it, and what all candidates for removal share.
+
+    Attributes
+    ----------
+    keeps : bool
+        Whether the table holds kept features (or removed ones).
+    left_out : frozenset of int
+        Tabulated features of the half that the table must not hold.
+    layout : int
+        Position of the layout, and which of its features are gone.
+    sums : tuple of arrays or None
+        The sorted sums over the removed features, if they are few.
+    """
+
+    half: _Half
+    keeps: bool
+    removed: frozenset[int]
+    left_out: frozenset[int]
+    layout: int
+    gone: NDArray[np.bool_]
+    sums: _Sums | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """A prepared call of a kernel: it writes `out`; `work` is how many instances it reads."""
+
+    run: Callable[[], None]
+    out: FloatArray
+    work: int
+
+
+def _run(calls: Sequence[_Call], part: slice) -> None:
+    for call in calls[part]:
+        call.run()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from trimbench.trimming.costs import Choice, highest_cost
@@ -88,6 +88,8 @@ class RemovalSearch:
         units = frozenset(range(len(choice.units)))
         # Removing what is free of charge never helps.
         free = tuple(unit for unit in first_guess if unit not in self._required and choice.costs[unit] > 0)
+        self._limit = highest_cost(choice.budget)
+        self._one_cost = choice.costs[0] if len(set(choice.costs)) == 1 else None
         self._start = _Branch(root, None, units, free, 1.0)
         self._order = itertools.count()
         self._frontier: list[tuple[float, int, _Branch]] = []
@@ -109,11 +111,13 @@ class RemovalSearch:
                 self._offer(self._start.kept, value)
                 return SearchResult(frozenset(self._root.features), value, value, 0)
             self._push(self._start)
+            if not self._best_first:
+                self._enumerate_few(math.comb(len(self._start.free), 2))
         if self._best_first and not self._climbed:
             # The bound of the root first: whatever happens then, something is known.
             self._expand_next()
             self._climbed = not self._frontier or self._frontier[0][2].unit is not None
-            if self._climbed and not self._enumerate_few():
+            if self._climbed and not self._enumerate_few(_FEW_SUBSETS):
                 self._climb()
         while self._frontier:
             bound = self._frontier[0 if self._best_first else -1][2].bound
@@ -125,24 +129,29 @@ class RemovalSearch:
                 continue
             if not limits.may_go_on(self._n_evaluations):
                 break
-            self._report()
+            limits.report(self._agreement, self._bound, self._n_evaluations)
             self._expand_next()
         return self._result()
 
     def _result(self) -> SearchResult:
         if self._best is None:
             self._take_guess()
-        bound = max([self._agreement, self._left, *(branch.bound for _, _, branch in self._frontier)])
         features = frozenset(self._choice.features(self._best or frozenset()))
-        self._limits.report(self._agreement, bound, self._n_evaluations, last=True)
-        return SearchResult(features, self._agreement, bound, self._n_evaluations)
+        self._limits.report(self._agreement, self._bound, self._n_evaluations, last=True)
+        return SearchResult(features, self._agreement, self._bound(), self._n_evaluations)
 
-    def _report(self) -> None:
-        bound = max((branch.bound for _, _, branch in self._frontier), default=self._agreement)
-        self._limits.report(self._agreement, max(bound, self._agreement), self._n_evaluations)
+    def _bound(self) -> float:
+        """Return the highest bound of what is open."""
+        if self._best_first and self._frontier:
+            highest = self._frontier[0][2].bound
+        else:
+            highest = max((branch.bound for _, _, branch in self._frontier), default=-math.inf)
+        return max(self._agreement, self._left, highest)
 
-    def _affordable(self, units: Iterable[int]) -> bool:
-        return math.fsum(self._choice.costs[unit] for unit in units) <= highest_cost(self._choice.budget)
+    def _affordable(self, units: Collection[int]) -> bool:
+        if self._one_cost is not None:
+            return len(units) * self._one_cost <= self._limit
+        return math.fsum(self._choice.costs[unit] for unit in units) <= self._limit
 
     def _improves(self, bound: float) -> bool:
         return bound > self._agreement + AGREEMENT_TOLERANCE
@@ -230,15 +239,18 @@ class RemovalSearch:
     def _by_features(self, values: Iterable[tuple[float, int]]) -> list[tuple[float, tuple[int, ...]]]:
         return [(value, self._choice.units[unit]) for value, unit in values]
 
-    def _enumerate_few(self) -> bool:
-        """Evaluate all subsets of the one size that matters, if they are few and all cost the same."""
+    def _enumerate_few(self, most: int) -> bool:
+        """Evaluate all subsets of the one size that matters, if they are at most so many and all units cost the same.
+
+        Returns whether that was all there is to search.
+        """
         free = self._start.free
         if len({self._choice.costs[unit] for unit in free}) > 1:
             return False
         always = self._start.kept - set(free)
         size = next(n for n in range(len(free), -1, -1) if self._affordable(always | set(free[:n])))
         n_subsets = math.comb(len(free), size)
-        if n_subsets > _FEW_SUBSETS or not self._limits.allows(self._n_evaluations + n_subsets):
+        if n_subsets > most or not self._limits.allows(self._n_evaluations + n_subsets):
             return False
         for chosen in itertools.combinations(free, size):
             if not self._limits.may_go_on(self._n_evaluations):

@@ -7,20 +7,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from trimbench.trimming.by_model import trim_by_model
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.confidence import binomial_interval
 from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.certified import CertifiedEngine
-from trimbench.trimming.engines.choice import Engine, EngineName, make_engine
+from trimbench.trimming.engines.choice import Engine, EngineName, exact_engine, make_engine
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.result import Trimming
 from trimbench.trimming.rows.trim_rows import Prefer, RowsWeight, trim_on_rows
+from trimbench.trimming.sampled import CONFIDENCE, EXACT_SECONDS
 from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
 from trimbench.trimming.thresholds import Cut
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_N_DRAWN = 20_000
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,9 @@ def trim_by_rows(
         return replace(by_model, rows_agreement=found.rows_agreement, n_evaluations=n_evaluations)
     if found.cut is None or found.threshold is None:
         raise TypeError("a classifier of two classes is trimmed with a threshold")
-    threshold, (low, high) = _agreement_at(classifier, found.features, found.threshold, engine)
+    threshold, (low, high), confidence = _agreement_at(classifier, found.features, found.threshold, engine)
+    if by_model is not None:
+        confidence = min(confidence, by_model.confidence)
     upper_bound = 1.0 if by_model is None else max(by_model.upper_bound, high)
     limits.report(0.5 * (low + high), lambda: upper_bound, found.n_evaluations, last=True)
     return Trimming(
@@ -70,28 +78,43 @@ def trim_by_rows(
         upper_bound=upper_bound,
         optimal=upper_bound <= low + AGREEMENT_TOLERANCE,
         n_evaluations=found.n_evaluations + (0 if by_model is None else by_model.n_evaluations),
+        confidence=confidence,
         rows_agreement=found.rows_agreement,
     )
 
 
 def _agreement_at(
     classifier: BayesianClassifier, kept: Sequence[int], threshold: float, engine: EngineName | Engine
-) -> tuple[float, tuple[float, float]]:
-    """Return a threshold and the model's agreement there: exactly, or bounds where the classifier is too large."""
+) -> tuple[float, tuple[float, float], float]:
+    """Return a threshold, the model's agreement there (exactly, or an interval), and the confidence in it."""
     certified = (
         classifier.is_naive_bayes
         and engine in ("auto", "log_odds")
         and math.prod(classifier.cardinalities) > MAX_ENTRIES
     )
     if not certified:
-        computed = make_engine(classifier, engine) if isinstance(engine, str) else engine
+        computed: Engine | None
+        if engine == "auto" and not classifier.is_naive_bayes:
+            computed = exact_engine(classifier, EXACT_SECONDS)
+        else:
+            computed = make_engine(classifier, engine) if isinstance(engine, str) else engine
+        if computed is None:
+            return threshold, _sampled_agreement(classifier, kept, threshold), CONFIDENCE
         value = computed.agreement(kept, threshold)
-        return threshold, (value, value)
+        return threshold, (value, value), 1.0
     if classifier.threshold == 0 or not classifier.prior.all():  # the original gives all instances the same class
-        return threshold, (1.0, 1.0) if not kept and threshold == classifier.threshold else (0.0, 1.0)
+        return threshold, (1.0, 1.0) if not kept and threshold == classifier.threshold else (0.0, 1.0), 1.0
     if threshold == 0:  # all instances are positive, as without features at the lowest threshold
         found = CertifiedEngine(classifier).agreement((), math.ulp(0.0))
-        return threshold, (found.low, found.high)
+        return threshold, (found.low, found.high), 1.0
     threshold = min(threshold, math.nextafter(1.0, 0.0))
     found = CertifiedEngine(classifier).agreement(kept, threshold)
-    return threshold, (found.low, found.high)
+    return threshold, (found.low, found.high), 1.0
+
+
+def _sampled_agreement(classifier: BayesianClassifier, kept: Sequence[int], threshold: float) -> tuple[float, float]:
+    """Return a confidence interval of the agreement from rows that are drawn from the model."""
+    trimmed = classifier.with_features([classifier.features[place] for place in kept], threshold)
+    codes = classifier.draw(_N_DRAWN, np.random.default_rng(0))
+    agreed = classifier.decide(codes) == trimmed.decide(codes[:, list(kept)])
+    return binomial_interval(int(agreed.sum()), _N_DRAWN, CONFIDENCE)

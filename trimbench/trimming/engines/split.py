@@ -248,13 +248,16 @@ class SplitSums:
             chosen = self._some(open_, node.half, limits.n_jobs)
             within = [i for i in chosen if i is None or i in node.half.enumerated]
             outside = [i for i in chosen if i is not None and i not in node.half.enumerated]
-            parts = [part for part in (within[start :: limits.n_jobs] for start in range(limits.n_jobs)) if part]
+            parts: list[list[int | None]] = [
+                part for part in (within[start :: limits.n_jobs] for start in range(limits.n_jobs)) if part
+            ]
             calls = [self._call(node, node.left_out, part) for part in parts]
             calls += [self._call_without(node, kept, i) for i in outside]
+            evaluated: list[list[int | None]] = [*parts, *([i] for i in outside)]
             worth_it = sum(call.work for call in calls) >= _WORTH_A_THREAD
             in_threads(functools.partial(_run, calls), len(calls), limits.n_jobs, worth_it=worth_it)
-            for part, call in zip([*parts, *([i] for i in outside)], calls, strict=True):
-                found |= zip(part, call.out.tolist(), strict=True)
+            for part, call in zip(evaluated, calls, strict=True):
+                found.update(zip(part, call.out.tolist(), strict=True))
             open_ = open_[len(chosen) :]
         return [found[i] for i in candidates[: len(candidates) - len(open_)]]
 

@@ -13,7 +13,7 @@ import trimbench as tb
 from tests.trimming import brute_force
 from trimbench.networks.contraction import ContractionTooLarge
 from trimbench.papers.configuration import Catalogue
-from trimbench.papers.trimming.against_information_gain import draw_class
+from trimbench.papers.trimming.against_information_gain import binary_roots, draw_class
 from trimbench.papers.trimming.figure7 import Figure7
 from trimbench.papers.trimming.scaling import Scaling, TwoSides
 
@@ -69,11 +69,11 @@ def test_figure_7_is_what_its_definition_says(catalogue: Catalogue) -> None:
 
 def test_classes_are_drawn_without_repetition(catalogue: Catalogue) -> None:
     network = tb.BayesianNetwork.read(catalogue.network_mapping("small")["path"])
-    drawn = [draw_class(network, "small", draw, 7) for draw in range(3)]
+    drawn = [draw_class(binary_roots(network), "small", draw, 7) for draw in range(3)]
     assert len(set(drawn)) == 3
-    assert [draw_class(network, "small", draw, 7) for draw in range(3)] == drawn
+    assert [draw_class(binary_roots(network), "small", draw, 7) for draw in range(3)] == drawn
     with pytest.raises(ValueError, match=r"classes must be at most 3 for 'small' \(its binary roots\), got draw 4"):
-        draw_class(network, "small", 3, 7)
+        draw_class(binary_roots(network), "small", 3, 7)
 
 
 def test_a_network_that_is_too_large_is_a_row_with_the_reason(
@@ -165,13 +165,13 @@ def test_one_hot_features_and_left_out_classes() -> None:
 def test_figure_7_on_published_networks(given_folder: Path, command: Command) -> None:
     answer = command(
         "experiment=trimming/figure7",
-        "networks=[cpcs54,s386,bn_2]",
+        "networks=[cpcs54,s386,bn_5]",
         "classes=2",
         "thresholds=[0.3,0.6]",
         "offline=true",
         code=0,
     )
-    heading = "## trimming/figure7,networks=cpcs54+s386+bn_2,classes=2,thresholds=0.3+0.6"
+    heading = "## trimming/figure7,networks=cpcs54+s386+bn_5,classes=2,thresholds=0.3+0.6"
     assert re.search(rf"^{re.escape(heading)}\S*: complete, with other settings$", answer.out, re.MULTILINE)
     summary = table_of("trimming/figure7").set_index("network")
     assert summary.loc["s386", "engine"].tolist() == ["sdd", "sdd"]
@@ -179,7 +179,7 @@ def test_figure_7_on_published_networks(given_folder: Path, command: Command) ->
     assert (summary["smallest lead"] >= 0).all()
     assert set(summary["proven"]) == {"2 of 2"}
     refused = table_of("trimming/figure7_refused")
-    assert refused["network"].tolist() == ["bn_2", "bn_2"]
+    assert refused["network"].tolist() == ["bn_5", "bn_5"]
     assert refused["reason"].str.contains("max_entries = 2**26", regex=False).all()
     lines = table_of("trimming/figure7_thresholds")
     assert len(lines) == 2 * (2 * 2 + 2)

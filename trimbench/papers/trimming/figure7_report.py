@@ -92,7 +92,8 @@ def compared(rows: pd.DataFrame, variant: Variant, engine: str) -> Comparison:
     figures = []
     if results:
         figures = [_figure(str(name), group, variant) for name, group in points.groupby("network", sort=False)]
-        figures.append(_without_features(points, variant))
+        if not variant.given:  # so many networks have evidence that their curves would be a tangle
+            figures.append(_without_features(points))
     return Comparison(
         Table.of(f"Figure 7{variant.given}: {_SUMMARY_TITLE}", means, _SUMMARY_FORMATS, name=variant.suffix),
         Table.of(_LINES_TITLE + variant.given, lines, _LINE_FORMATS, name=variant.name("thresholds"), listed=False),
@@ -189,16 +190,16 @@ def _figure(network: str, points: pd.DataFrame, variant: Variant) -> LineFigure:
     )
 
 
-def _without_features(points: pd.DataFrame, variant: Variant) -> LineFigure:
+def _without_features(points: pd.DataFrame) -> LineFigure:
     """Return the curves of the classifiers without features, averaged over the classes of each network."""
     means = points.groupby(["network", "threshold"], sort=False)["no_feature"].mean().reset_index()
     means["network"] = means["network"].map(_shown)
     return LineFigure(
-        f"Agreement without any feature{variant.given}, mean over the classes",
+        "Agreement without any feature, mean over the classes",
         "threshold T of the original",
         "agreement (ECA)",
         means.rename(columns={"network": "series", "threshold": "x", "no_feature": "y"}),
-        name=variant.name("no_feature"),
+        name="no_feature",
     )
 
 
@@ -225,6 +226,6 @@ _LINE_FORMATS = {
 }
 _CLAIM_TITLE = "Settings (network, class and threshold) in which the trimming agrees more often"
 _CLAIM_COLUMNS = ("settings", "number", AT_LEAST, STRICTLY, "than at the same T")
-_REFUSED_TITLE = "Networks that the engine could not handle within its limits"
+_REFUSED_TITLE = "Networks and classes that could not be computed within the limits"
 _REFUSED_COLUMNS = (*_LABELS, "features", "engine", "reason")
 _SUMMARY_TITLE = "agreement with the original, mean over the thresholds"

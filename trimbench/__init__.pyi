@@ -7,6 +7,7 @@ from .networks.ace import read_ace_problem as read_ace_problem
 from .networks.bayesian_network import BayesianNetwork as BayesianNetwork
 from .networks.evidence import read_evidence as read_evidence
 from .networks.learning import learn_naive_bayes as learn_naive_bayes
+from .networks.mixture_learning import learn_mixture as learn_mixture
 from .networks.naive_bayes import NaiveBayes as NaiveBayes
 from .networks.naive_bayes_mixture import NaiveBayesMixture as NaiveBayesMixture
 from .networks.tree_augmented import learn_tree_augmented as learn_tree_augmented
@@ -22,6 +23,7 @@ from .trimming.agreement import expected_agreement_interval as expected_agreemen
 from .trimming.agreement import maximum_achievable_agreement as maximum_achievable_agreement
 from .trimming.agreement import maximum_potential_agreement as maximum_potential_agreement
 from .trimming.arg_max import ArgMaxClassifier as ArgMaxClassifier
+from .trimming.arg_max_trim import ArgMaxTrimming as ArgMaxTrimming
 from .trimming.baselines.accuracy import select_by_accuracy as select_by_accuracy
 from .trimming.baselines.information_gain import select_by_information_gain as select_by_information_gain
 from .trimming.baselines.same_decision import SameDecisionSelection as SameDecisionSelection
@@ -29,5 +31,6 @@ from .trimming.baselines.same_decision import select_by_same_decision as select_
 from .trimming.classifier import BayesianClassifier as BayesianClassifier
 from .trimming.curve import trim_at_thresholds as trim_at_thresholds
 from .trimming.curve import trimming_curve as trimming_curve
-from .trimming.trim import Trimming as Trimming
+from .trimming.limits import Progress as Progress
+from .trimming.result import Trimming as Trimming
 from .trimming.trim import trim as trim

@@ -1,3 +1,5 @@
 from .naive_conformant import IncompleteRowsWarning as IncompleteRowsWarning
 from .naive_conformant import NaiveConformantClassifier as NaiveConformantClassifier
 from .selection_corrected import SelectionCorrectedNB as SelectionCorrectedNB
+from .trimmed import IdentifierColumnWarning as IdentifierColumnWarning
+from .trimmed import TrimmedClassifier as TrimmedClassifier

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -20,8 +20,11 @@ from trimbench.estimators.raw_columns import (
     cost_by_name,
     groups_by_name,
 )
+from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.discretize import CutRule, Discretizer
+from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
 from trimbench.networks.learning import learn_naive_bayes
+from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.tree_augmented import learn_tree_augmented
 from trimbench.trimming.arg_max import ArgMaxClassifier
 from trimbench.trimming.classifier import BayesianClassifier
@@ -33,7 +36,10 @@ if TYPE_CHECKING:
     from trimbench.trimming.rows.trim_rows import Prefer, RowsWeight
 
 Density = Literal["naive_bayes", "tree_augmented"]
-_LEARNERS = {"naive_bayes": learn_naive_bayes, "tree_augmented": learn_tree_augmented}
+_LEARNERS: Mapping[Density, Callable[..., NaiveBayes | BayesianNetwork]] = {
+    "naive_bayes": learn_naive_bayes,
+    "tree_augmented": learn_tree_augmented,
+}
 
 
 class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -264,7 +270,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row, from the columns that are kept."""
-        found = self.classifier_.predict(self._coded(X)) if hasattr(self, "classifier_") else self._coded(X)
+        coded = self._coded(X)
+        found = self.classifier_.predict(coded)
         place = {str(name): code for code, name in enumerate(self.classes_.tolist())}
         labels: NDArray[Any] = self.classes_[[place[name] for name in found.tolist()]]
         return labels

@@ -152,23 +152,34 @@ class BayesianNetwork:
             }
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the network as nested lists, numbers and strings; `from_dict` reads it."""
+        return {
+            "nodes": [
+                {
+                    "name": node,
+                    "states": list(self._states[node]),
+                    "parents": list(self._parents[node]),
+                    "table": self._tables[node].tolist(),
+                }
+                for node in self.nodes
+            ]
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> BayesianNetwork:
+        """Return the network that `to_dict` described."""
+        entries = content["nodes"]
+        checked_names([entry["name"] for entry in entries], "nodes")
+        return cls(
+            {entry["name"]: entry["states"] for entry in entries},
+            {entry["name"]: entry["parents"] for entry in entries},
+            {entry["name"]: entry["table"] for entry in entries},
+        )
+
     def save(self, path: str | Path) -> None:
         """Write the network as JSON; floats keep every digit."""
-        write_json(
-            path,
-            {
-                "format": FORMAT,
-                "nodes": [
-                    {
-                        "name": node,
-                        "states": list(self._states[node]),
-                        "parents": list(self._parents[node]),
-                        "table": self._tables[node].tolist(),
-                    }
-                    for node in self.nodes
-                ],
-            },
-        )
+        write_json(path, {"format": FORMAT, **self.to_dict()})
 
     @classmethod
     def read(cls, path: str | Path) -> BayesianNetwork:
@@ -189,18 +200,8 @@ class BayesianNetwork:
             When the ending is unknown, or the file is damaged or holds another kind of network; the message names the
             file.
         """
-
-        def build(content: Mapping[str, Any]) -> BayesianNetwork:
-            entries = content["nodes"]
-            checked_names([entry["name"] for entry in entries], "nodes")
-            return cls(
-                {entry["name"]: entry["states"] for entry in entries},
-                {entry["name"]: entry["parents"] for entry in entries},
-                {entry["name"]: entry["table"] for entry in entries},
-            )
-
         if Path(path).suffix.lower() == ".json":
-            return read_json(path, FORMAT, build)
+            return read_json(path, FORMAT, cls.from_dict)
         parts = read_parts(Path(path))
         try:
             return cls(parts.states, parts.parents, parts.tables)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.contraction import ContractionTooLarge
-from trimbench.networks.elimination_order import plan_whole
+from trimbench.networks.elimination_order import STEP_OPERATIONS, plan_whole
 from trimbench.networks.value_codes import IntegerArray
 
 # Entries of the largest table of a batch of rows, and of one row.
@@ -80,9 +80,12 @@ class HiddenSum:
                 f"a row with {len(plan.order)} hidden variables needs a table of {plan.largest:.3g} entries, more than "
                 f"{_MAX_ENTRIES:.3g}; give the classifier more features, so that fewer variables are hidden"
             )
+        # The plan counts every small table as a larger one, which holds for one row but not for a batch of them.
+        overhead = STEP_OPERATIONS * (len(scopes) + len(plan.order))
+        operations = max(plan.operations - overhead, len(plan.order))
         columns = sorted(v for v in sizes if v != target and v < n_observed)
         order = tuple(unseen[i] for i in plan.order)
-        return cls(tuple(columns), order, plan.operations, tuple(factors), target, n_states, plan.largest, only_zeros)
+        return cls(tuple(columns), order, operations, tuple(factors), target, n_states, plan.largest, only_zeros)
 
     def logs(self, codes: IntegerArray) -> NDArray[np.float64]:
         """Return the logarithm of the sum for each row, up to a constant of the row, shape (n_states, n_rows)."""

@@ -117,24 +117,25 @@ class NaiveBayesMixture:
         """Draw rows: one column for the class, one for the component and one for each feature."""
         return self.to_network().sample(n_rows, rng)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as nested lists, numbers and strings; `from_dict` reads it."""
+        return {
+            "class_variable": self.class_variable,
+            "class_of": list(self.class_of),
+            "components": self.components.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> NaiveBayesMixture:
+        """Return the model that `to_dict` described."""
+        components = NaiveBayes.from_dict(content["components"])
+        return cls(components, content["class_of"], class_variable=content["class_variable"])
+
     def save(self, path: str | Path) -> None:
         """Write the model as JSON; floats keep every digit."""
-        write_json(
-            path,
-            {
-                "format": FORMAT,
-                "class_variable": self.class_variable,
-                "class_of": list(self.class_of),
-                "components": self.components.to_dict(),
-            },
-        )
+        write_json(path, {"format": FORMAT, **self.to_dict()})
 
     @classmethod
     def load(cls, path: str | Path) -> NaiveBayesMixture:
         """Read a model that `save` wrote; ValueError when the file does not hold one."""
-
-        def build(content: Mapping[str, Any]) -> NaiveBayesMixture:
-            components = NaiveBayes.from_dict(content["components"])
-            return cls(components, content["class_of"], class_variable=content["class_variable"])
-
-        return read_json(path, FORMAT, build)
+        return read_json(path, FORMAT, cls.from_dict)

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.networks.value_codes import encode_columns
-from trimbench.trimming.classifier import _understood, feature_indices
+from trimbench.networks.row_inference import RowInference
+from trimbench.networks.sampling import RowSampler
+from trimbench.networks.value_codes import IntegerArray, encode_compactly
+from trimbench.trimming.model_input import (
+    Components,
+    Model,
+    as_network,
+    checked_evidence,
+    class_states,
+    components_of,
+    conditional_table,
+    default_features,
+    feature_indices,
+    understood_model,
+)
+from trimbench.trimming.saving import SavedClassifier
 from trimbench.trimming.thresholds import TIE_TOLERANCE
 
 if TYPE_CHECKING:
@@ -21,25 +35,27 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class ArgMaxClassifier:
-    """The classifier that gives the class c with the highest Pr(c | f).
+class ArgMaxClassifier(SavedClassifier):
+    """The classifier that gives the class c with the highest Pr(c | f), or Pr(c | f, e) given evidence e.
 
     Of several most probable classes it gives the first in the order of the model. Probabilities that are equal up to
     rounding (a relative difference of at most 1e-12) count as equal, and so do those of a row of probability zero.
 
     Parameters
     ----------
-    model : NaiveBayes or BayesianNetwork
+    model : NaiveBayes, NaiveBayesMixture or BayesianNetwork
         A network in which the class is the only parent of every other node is treated as naive Bayes.
     target : str, optional
         The class variable. Default: that of the naive Bayes model.
     features : sequence of str, optional
-        Default: all features of a naive Bayes model, in its order; all nodes of a network but the class.
+        Default: all variables other than the target and the evidence.
+    evidence : mapping from variable to state, optional
+        Observed states: every probability is conditional on them. They are neither target nor features.
 
     Raises
     ------
     ValueError
-        When there are fewer than two classes, or a name is unknown or occurs twice.
+        When there are fewer than two classes, a name is unknown or occurs twice, or the evidence is impossible.
 
     Examples
     --------
@@ -50,27 +66,38 @@ class ArgMaxClassifier:
     (('a', 'b', 'c'), ('x0',))
     """
 
-    model: NaiveBayes | BayesianNetwork
+    _format: ClassVar[str] = "trimbench.ArgMaxClassifier/1"
+
+    model: Model
     target: str
     features: tuple[str, ...]
+    evidence: Mapping[str, str]
+    _components: Components | None
 
     def __init__(
         self,
-        model: NaiveBayes | BayesianNetwork,
+        model: Model,
         target: str | None = None,
         *,
         features: Sequence[str] | None = None,
+        evidence: Mapping[str, str] | None = None,
     ) -> None:
-        understood, name = _understood(model, target)
-        if isinstance(understood, NaiveBayes):
-            classes, known = understood.class_names, understood.feature_names
-        else:
-            classes, known = understood.states(name), tuple(node for node in understood.nodes if node != name)
+        understood, name = understood_model(model, target)
+        classes = class_states(understood, name)
         if len(classes) < 2:
             raise ValueError(f"target {name!r} must have at least two classes, got {list(classes)}")
-        chosen = known if features is None else tuple(features)
+        observed = checked_evidence(understood, evidence, name)
+        known = tuple(variable for variable in default_features(understood, name) if variable not in observed)
+        chosen = known if features is None else features if isinstance(features, str) else tuple(features)
         feature_indices(known, chosen)
-        vars(self).update(model=understood, target=name, features=chosen)  # the class is frozen
+        # The class is frozen.
+        vars(self).update(
+            model=understood,
+            target=name,
+            features=chosen,
+            evidence=observed,
+            _components=components_of(understood, observed),
+        )
 
     @property
     def n_features(self) -> int:
@@ -78,44 +105,63 @@ class ArgMaxClassifier:
         return len(self.features)
 
     @property
-    def is_naive_bayes(self) -> bool:
-        """Whether the features are independent given the class."""
-        return isinstance(self.model, NaiveBayes)
-
-    @property
     def class_names(self) -> tuple[str, ...]:
         """Names of the classes, in the order of the model."""
-        model = self.model
-        return model.class_names if isinstance(model, NaiveBayes) else model.states(self.target)
+        return class_states(self.model, self.target)
 
     @property
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.class_names)
 
+    @property
+    def is_naive_bayes(self) -> bool:
+        """Whether the features are independent given the class."""
+        return self._components is not None and len(self._components.states) == self.n_classes
+
     @cached_property
     def value_names(self) -> tuple[tuple[str, ...], ...]:
         """Names of the values of each feature."""
-        if isinstance(self.model, NaiveBayes):
-            places = feature_indices(self.model.feature_names, self.features)
-            return tuple(self.model.value_names[place] for place in places)
-        return tuple(self.model.states(name) for name in self.features)
+        if isinstance(self.model, BayesianNetwork):
+            return tuple(self.model.states(name) for name in self.features)
+        parts = self._own_components
+        return tuple(parts.value_names[place] for place in self._places)
 
-    @property
+    @cached_property
     def cardinalities(self) -> tuple[int, ...]:
         """Number of values of each feature."""
         return tuple(len(values) for values in self.value_names)
 
+    @property
+    def _own_components(self) -> Components:
+        if self._components is None:
+            raise ValueError(f"the model must be naive Bayes to have likelihoods, got {self.model!r}; use joint")
+        return self._components
+
+    @property
+    def _places(self) -> tuple[int, ...]:
+        return feature_indices(self._own_components.feature_names, self.features)
+
+    @cached_property
+    def _component_tables(self) -> tuple[NDArray[np.float64], ...]:
+        """Pr(value | component) of each feature."""
+        parts = self._own_components
+        return tuple(parts.likelihoods[place] for place in self._places)
+
+    @cached_property
+    def _members(self) -> tuple[list[int], ...]:
+        """The components of each class."""
+        states = self._own_components.states
+        return tuple([i for i, state in enumerate(states) if state == name] for name in self.class_names)
+
     @cached_property
     def prior(self) -> NDArray[np.float64]:
-        """Pr(c), shape (n_classes,)."""
-        if isinstance(self.model, NaiveBayes):
-            return self.model.prior
-        from trimbench.networks.contraction import joint_distribution
+        """Pr(c), given the evidence; shape (n_classes,)."""
+        if self._components is None:
+            return conditional_table(as_network(self.model), [self.target], self.evidence)
+        return np.array([self._components.prior[rows].sum() for rows in self._members])
 
-        return joint_distribution(self.model, [self.target])
-
-    @cached_property
+    @property
     def likelihoods(self) -> tuple[NDArray[np.float64], ...]:
         """Pr(value | c) of each feature, shape (n_classes, cardinality); naive Bayes only.
 
@@ -124,13 +170,13 @@ class ArgMaxClassifier:
         ValueError
             When the features are not independent given the class.
         """
-        if not isinstance(self.model, NaiveBayes):
+        tables = self._component_tables
+        if not self.is_naive_bayes:
             raise ValueError(f"the model must be naive Bayes to have likelihoods, got {self.model!r}; use joint")
-        places = feature_indices(self.model.feature_names, self.features)
-        return tuple(self.model.likelihoods[place] for place in places)
+        return tables
 
     def joint(self, features: Sequence[int]) -> NDArray[np.float64]:
-        """Return Pr(c, f') over all instances of a feature subset.
+        """Return Pr(c, f') over all instances of a feature subset, given the evidence.
 
         Parameters
         ----------
@@ -146,24 +192,30 @@ class ArgMaxClassifier:
         ValueError
             When a general network is too large for exact inference.
         """
-        if not isinstance(self.model, NaiveBayes):
-            from trimbench.networks.contraction import joint_distribution
-
+        if self._components is None:
             names = [self.features[place] for place in features]
-            return joint_distribution(self.model, [self.target, *names]).reshape(self.n_classes, -1)
-        return np.stack([self._joint_with(place, features) for place in range(self.n_classes)])
-
-    def _joint_with(self, place: int, features: Sequence[int]) -> NDArray[np.float64]:
-        start = np.array([self.prior[place]])
-        rows = (self.likelihoods[feature][place] for feature in features)
-        return reduce(lambda left, right: np.multiply.outer(left, right).reshape(-1), rows, start)
+            table = conditional_table(as_network(self.model), [self.target, *names], self.evidence)
+            return np.asarray(table).reshape(self.n_classes, -1)
+        tables = [self._component_tables[place] for place in features]
+        prior = self._components.prior
+        return np.stack([sum(_product(prior[row], tables, row) for row in rows) for rows in self._members])
 
     def with_features(self, features: Sequence[str]) -> ArgMaxClassifier:
         """Return the classifier of the same distribution with other features."""
-        return ArgMaxClassifier(self.model, self.target, features=features)
+        return ArgMaxClassifier(self.model, self.target, features=features, evidence=self.evidence)
+
+    def encode(self, frame: pd.DataFrame) -> IntegerArray:
+        """Return the value indices of the features of each row, shape (n_rows, n_features).
+
+        Raises
+        ------
+        ValueError
+            When `frame` is no DataFrame, a column is absent, or it holds NaN or an unknown value.
+        """
+        return encode_compactly(frame, dict(zip(self.features, self.value_names, strict=True)))
 
     def log_joint(self, frame: pd.DataFrame) -> NDArray[np.float64]:
-        """Return log Pr(c, features) of each row.
+        """Return log Pr(c, features) of each row, up to a constant of the row.
 
         Parameters
         ----------
@@ -176,20 +228,27 @@ class ArgMaxClassifier:
         Raises
         ------
         ValueError
-            When a column is absent or occurs twice, or holds NaN or a value that the model does not know.
+            When a column is absent, or it holds NaN or an unknown value.
         """
-        codes = encode_columns(frame, dict(zip(self.features, self.value_names, strict=True)))
-        if isinstance(self.model, NaiveBayes):
-            return self.model.restricted(self.features).log_joint(codes)
-        places = (
-            np.ravel_multi_index(tuple(codes.T), self.cardinalities) if self.features else np.zeros(len(frame), int)
-        )
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._network_table[:, places]).T)
+        return self.log_weights(self.encode(frame))
+
+    def log_weights(self, codes: IntegerArray) -> NDArray[np.float64]:
+        """Return what `log_joint` does, for rows of value indices, shape (n_rows, n_features)."""
+        logs = self.rows.log_joint(codes)
+        if self._components is None or self.is_naive_bayes:
+            return logs
+        return np.stack([np.logaddexp.reduce(logs[:, rows], axis=1) for rows in self._members], axis=1)
+
+    def decide(self, codes: IntegerArray) -> NDArray[np.intp]:
+        """Return the position of the class of each row of value indices, shape (n_rows, n_features)."""
+        return most_probable(self.log_weights(codes).T, logarithms=True)
 
     @cached_property
-    def _network_table(self) -> NDArray[np.float64]:
-        return self.joint(range(self.n_features))
+    def rows(self) -> RowInference:
+        """What gives the probabilities of rows."""
+        if self._components is None:
+            return RowInference.of_network(as_network(self.model), self.target, self.features, self.evidence)
+        return RowInference.of_naive_bayes(self._components.prior, self._component_tables)
 
     def predict_proba(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return Pr(c | features) of each row, shape (n_rows, n_classes); NaN where a row has probability zero."""
@@ -200,7 +259,31 @@ class ArgMaxClassifier:
 
     def predict(self, frame: pd.DataFrame) -> NDArray[np.str_]:
         """Return the name of the most probable class of each row; the first of equally probable ones."""
-        return np.array(self.class_names)[most_probable(self.log_joint(frame).T, logarithms=True)]
+        return np.array(self.class_names)[self.decide(self.encode(frame))]
+
+    def draw(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
+        """Return value indices of the features of rows drawn given the evidence, shape (n_rows, n_features).
+
+        Raises
+        ------
+        ContractionTooLarge
+            When the evidence makes too many variables of a network depend on each other; a ValueError.
+        """
+        return self._sampler.draw(n_rows, rng)
+
+    @cached_property
+    def _sampler(self) -> RowSampler:
+        if self._components is None:
+            return RowSampler.of(as_network(self.model), self.features, self.evidence)
+        prior, tables = self._components.prior, self._component_tables
+        parts = NaiveBayes(prior, tables, feature_names=self.features, class_variable=self.target)
+        return RowSampler.of(parts.to_network(), self.features)
+
+
+def _product(weight: float, tables: Sequence[NDArray[np.float64]], row: int) -> NDArray[np.float64]:
+    """Return the weight times the product of one row of each table, over all combinations of their columns."""
+    rows = (table[row] for table in tables)
+    return reduce(lambda left, right: np.multiply.outer(left, right).reshape(-1), rows, np.array([weight]))
 
 
 def most_probable(joint: NDArray[np.float64], *, logarithms: bool = False) -> NDArray[np.intp]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from trimbench.trimming.model_input import (
 )
 from trimbench.trimming.model_input import checked_threshold as checked_threshold
 from trimbench.trimming.model_input import feature_indices as feature_indices
+from trimbench.trimming.saving import SavedClassifier
 from trimbench.trimming.thresholds import is_positive
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class BayesianClassifier:
+class BayesianClassifier(SavedClassifier):
     """The classifier (C, F, T): positive iff Pr(c | f) >= T, or Pr(c | f, e) >= T given evidence e.
 
     Posteriors that are equal to the threshold up to rounding (see `thresholds.TIE_TOLERANCE`) count as equal.
@@ -73,6 +74,9 @@ class BayesianClassifier:
     ----------
     Choi and Van den Broeck (2018), section 2.
     """
+
+    _format: ClassVar[str] = "trimbench.BayesianClassifier/1"
+    _saved: ClassVar[Mapping[str, str]] = {"positive": "positive_states", "threshold": "threshold"}
 
     model: NaiveBayes | NaiveBayesMixture | BayesianNetwork
     target: str

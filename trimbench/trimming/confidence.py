@@ -6,23 +6,20 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv, ndtri
 
 
 def binomial_interval(successes: int, n: int, confidence: float) -> tuple[float, float]:
     """Return the Clopper-Pearson interval of a probability: it holds it with at least the given confidence."""
-    from scipy.stats import beta
-
     tail = 0.5 * (1.0 - confidence)
-    low = float(beta.ppf(tail, successes, n - successes + 1)) if successes > 0 else 0.0
-    high = float(beta.ppf(1.0 - tail, successes + 1, n - successes)) if successes < n else 1.0
+    low = float(betaincinv(successes, n - successes + 1, tail)) if successes > 0 else 0.0
+    high = float(betaincinv(successes + 1, n - successes, 1.0 - tail)) if successes < n else 1.0
     return low, high
 
 
 def rows_for_width(share: float, width: float, confidence: float) -> int:
     """Return for how many rows the interval of a probability near `share` is at most about so wide."""
-    from scipy.stats import norm
-
-    spread = float(norm.ppf(0.5 + 0.5 * confidence))
+    spread = float(ndtri(0.5 + 0.5 * confidence))
     # The interval is widest at one half; a share next to 1 is not known exactly.
     variance = max(share * (1.0 - share), 0.002)
     return math.ceil(1.05 * 4.0 * variance * (spread / width) ** 2 + 8.0 * spread / width)

@@ -13,10 +13,11 @@ from trimbench.trimming.classifier import BayesianClassifier, checked_threshold
 from trimbench.trimming.costs import checked_budget, checked_costs, highest_cost
 from trimbench.trimming.engines.choice import Engine, EngineName, make_engine
 from trimbench.trimming.engines.dense import MAX_ENTRIES, DenseEngine
+from trimbench.trimming.result import Trimming, exact_trimming
 from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
 from trimbench.trimming.search.subset_batches import subset_batches
 from trimbench.trimming.thresholds import Cut, Instances, best_cut
-from trimbench.trimming.trim import Trimming, exact_trimming, trim
+from trimbench.trimming.trim import trim
 
 
 def trimming_curve(
@@ -109,8 +110,8 @@ def trim_at_thresholds(
             classifier.with_threshold(level),
             budget,
             costs,
-            shared if isinstance(shared, str) else shared.with_threshold(level),
-            time_limit,
+            engine=shared if isinstance(shared, str) else shared.with_threshold(level),
+            time_limit=time_limit,
             evaluation_limit=evaluation_limit,
         )
         for level in levels

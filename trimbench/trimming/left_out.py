@@ -56,7 +56,7 @@ def upper_bound(
         return 1.0
     relevant = sorted(classifier.rows.relevant)
     small = [i for i in relevant if classifier.cardinalities[i] <= _MOST_VALUES]
-    if len(small) * len(ranking_rows) * 100 > max_lookups:
+    if sum(_effort(classifier, (i,)) for i in small) * len(ranking_rows) > max_lookups:
         return 1.0
     ranking = _Rows.of(classifier, ranking_rows)
     means = {i: float(ranking.potential((i,)).mean()) for i in small}
@@ -66,17 +66,25 @@ def upper_bound(
         chosen = _cover(choice, order, left_out)
         if chosen is None:
             break
-        values = max(classifier.cardinalities[i] for i in chosen) ** left_out
-        work = math.comb(len(chosen), left_out) * values * left_out * 3 * len(rows)
+        work = len(rows) * sum(_effort(classifier, left) for left in itertools.combinations(chosen, left_out))
         if work > max_lookups:
             break
         best = chosen, left_out
     if best is None:
         return 1.0
-    sets = list(itertools.combinations(*best))
-    each = 1.0 - (1.0 - confidence) / len(sets)
+    left_outs = list(itertools.combinations(*best))
+    each = 1.0 - (1.0 - confidence) / len(left_outs)
     measured = _Rows.of(classifier, rows)
-    return min(1.0, max(mean_upper_bound(measured.potential(left), 0.5, each) for left in sets))
+    return min(1.0, max(mean_upper_bound(measured.potential(left), 0.5, each) for left in left_outs))
+
+
+def _effort(classifier: BayesianClassifier, features: Sequence[int]) -> int:
+    """Return how many entries of tables all values of some features need in a row."""
+    inference = classifier.whole_rows
+    touched = sum(not set(features).isdisjoint(lookup.columns) for lookup in inference.lookups)
+    values = math.prod(classifier.cardinalities[i] for i in features)
+    # A few operations on each state of the target come with every combination of values.
+    return values * (touched + 3) * (inference.n_states + 1)
 
 
 def _cover(choice: Choice, order: Sequence[int], left_out: int) -> list[int] | None:

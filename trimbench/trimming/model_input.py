@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.contraction import joint_distribution
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
 from trimbench.networks.value_codes import listed
@@ -180,3 +181,10 @@ def checked_threshold(threshold: float) -> float:
     if not isinstance(threshold, int | float | np.number) or not 0.0 <= threshold <= 1.0:
         raise ValueError(f"threshold must be a probability in [0, 1], got {threshold!r}")
     return float(threshold)
+
+
+def conditional_table(
+    network: BayesianNetwork, variables: Sequence[str], evidence: Mapping[str, str]
+) -> NDArray[np.float64]:
+    """Return P(variables | evidence)."""
+    return joint_distribution(network, variables, evidence=evidence)

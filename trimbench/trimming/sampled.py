@@ -33,8 +33,8 @@ _BATCH = 2**14
 # About how many products of two numbers a second takes, where tables are small.
 _OPERATIONS_PER_SECOND = 2**28
 # For the upper bound.
-_LOOKUPS_PER_SECOND = 10**7
-_LONGEST = 60.0
+_LOOKUPS_PER_SECOND = 2 * 10**7
+_LONGEST, _MOMENT = 60.0, 0.1
 # Shares of the time for the search, and for what comes before the final rows.
 _SEARCH_SHARE, _PREPARED_SHARE = 0.4, 0.6
 
@@ -161,7 +161,8 @@ class _Clock:
 
     @property
     def seconds(self) -> float:
-        return _LONGEST if self.limit is None else self.limit
+        """The time that there is; a moment in any case."""
+        return _LONGEST if self.limit is None else max(self.limit, _MOMENT)
 
     def rows_left(self, n_rows: int, seconds: float) -> int:
         """Return how many rows the rest of the time allows, if `n_rows` of them took so many seconds."""

@@ -109,7 +109,8 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
     scores = signed.sum() - 2.0 * np.concatenate([[0.0], np.cumsum(signed)])
     group_low = posterior[starts]
     group_high = posterior[np.concatenate([starts[1:], [posterior.size]]) - 1]
-    lows = np.concatenate([[0.0], group_high])
+    # A threshold that a posterior reaches within the tolerance does not put it below.
+    lows = np.concatenate([[0.0], group_high + 2.0 * TIE_TOLERANCE * group_high * (1.0 - group_high)])
     highs = np.concatenate([group_low, [1.0]])
     if group_high[-1] == 1.0:
         scores[-1] = -np.inf  # no threshold is above a posterior of 1

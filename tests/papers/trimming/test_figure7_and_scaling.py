@@ -204,7 +204,7 @@ def test_classes_are_drawn_without_repetition(catalogue: Catalogue) -> None:
 def test_a_network_that_is_too_large_is_a_row_with_the_reason(
     catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise ContractionTooLarge("needs a table of 2**40 entries")
 
     monkeypatch.setattr("trimbench.papers.trimming.against_information_gain.make_engine", refuse)

@@ -130,7 +130,7 @@ def _against_information_gain(
     facts: dict[str, Json] = {"target": classifier.target, "n_features": classifier.n_features, "budget": budget}
     start = time.perf_counter()
     try:
-        engine = make_engine(classifier, name, limits)
+        engine = make_engine(classifier, name, limits=limits)
         # An engine may put off making its table until a value is asked for.
         engine.agreement((), 0.5)
     except (ContractionTooLarge, CircuitError) as error:

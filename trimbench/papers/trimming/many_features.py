@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _CODE = (*CODE, __name__)
-_POSITIVE, _NEGATIVE = "positive", "negative"
+POSITIVE, NEGATIVE = "positive", "negative"
 
 
 class Sides(TypedDict):
@@ -44,8 +44,8 @@ class Sides(TypedDict):
 @job_function(code=_CODE)
 def trim_many_features(learning: Learning, sides: Sides, budget: int, evaluation_limit: int | None) -> dict[str, Json]:
     """Learn a naive Bayes classifier of two groups of classes and trim it; the limit is that of an exact search."""
-    split = _split(learning, sides)
-    classifier = split.learned(_POSITIVE, learning)
+    split = split_between(learning, sides)
+    classifier = split.learned(POSITIVE, learning)
     # The limit is for searches that may go on for hours; forward selection ends by itself.
     limit = evaluation_limit if _is_exact(classifier) else None
     start = time.perf_counter()
@@ -96,7 +96,7 @@ def _by_accuracy(learned: Learned, most: int) -> Sequence[str]:
         learned.split.train,
         learned.split.target,
         most,
-        positive=_POSITIVE,
+        positive=POSITIVE,
         threshold=learned.learning["threshold"],
         n_folds=learned.n_folds,
         rng=np.random.default_rng(learned.learning["split_seed"]),
@@ -116,8 +116,8 @@ def select_many_features(
     learning: Learning, sides: Sides, budgets: list[int], method: str, n_folds: int
 ) -> dict[str, Json]:
     """Learn the classifier of `trim_many_features` and select features by one of the `BASELINES`, for all budgets."""
-    split = _split(learning, sides)
-    classifier = split.learned(_POSITIVE, learning)
+    split = split_between(learning, sides)
+    classifier = split.learned(POSITIVE, learning)
     most = min(max(budgets), classifier.n_features)
     start = time.perf_counter()
     selected = BASELINES[method].select(Learned(classifier, split, learning, n_folds), most)
@@ -126,12 +126,12 @@ def select_many_features(
     return {**_sizes(classifier, split), "method_seconds": seconds, "points": points}
 
 
-def _split(learning: Learning, sides: Sides) -> Split:
+def split_between(learning: Learning, sides: Sides) -> Split:
     """Split the rows of both groups of classes, each in proportion."""
     import pandas as pd
 
     loaded = dataset_of(learning["dataset"])
-    groups = {**dict.fromkeys(sides["positive"], _POSITIVE), **dict.fromkeys(sides["negative"], _NEGATIVE)}
+    groups = {**dict.fromkeys(sides["positive"], POSITIVE), **dict.fromkeys(sides["negative"], NEGATIVE)}
     known = list(loaded.target.cat.categories)
     if unknown := sorted(set(groups) - set(known)):
         raise ValueError(f"positive and negative must be classes of {loaded.name!r}, among {known}, got {unknown}")

@@ -20,6 +20,7 @@ from trimbench.trimming.circuits.compiler import DEFAULT_MEMORY, Compilation, co
 from trimbench.trimming.circuits.diagram import Diagram
 from trimbench.trimming.circuits.encoding import encode
 from trimbench.trimming.classifier import BayesianClassifier, checked_threshold, feature_indices
+from trimbench.trimming.limits import Limits, one_by_one
 from trimbench.trimming.model_input import as_network, checked_evidence, split_states
 from trimbench.trimming.thresholds import Cut, Instances, best_cut, is_positive
 
@@ -35,17 +36,23 @@ class SddMeasure:
         """Which features of the classifier are left, in the order of the diagram."""
         return self.diagram.features
 
-    def without(self, feature: int) -> SddMeasure:
-        """Return the measure with one feature removed."""
-        return SddMeasure(self.diagram.summed(feature).reduced())
+    def without(self, *features: int) -> SddMeasure:
+        """Return the measure with some features removed."""
+        diagram = self.diagram
+        for feature in features:
+            diagram = diagram.summed(feature).reduced()
+        return SddMeasure(diagram)
 
     def potential_agreement(self) -> float:
         """Return the maximum potential agreement of the subset, (1 + |d|_1) / 2 (Definition 4)."""
         return _potential_agreement(self.diagram)
 
-    def potential_agreement_without(self, feature: int) -> float:
-        """Return the maximum potential agreement after removing one feature."""
-        return _potential_agreement(self.diagram.summed(feature))
+    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
+        """Return the maximum potential agreement after removing each group, as long as there is time."""
+        return one_by_one(self._potential_agreement_without, groups, limits)
+
+    def _potential_agreement_without(self, group: tuple[int, ...]) -> float:
+        return _potential_agreement(self.without(*group[:-1]).diagram.summed(group[-1]))
 
 
 def _potential_agreement(signed: Diagram) -> float:
@@ -64,12 +71,15 @@ class SddEngine:
         Pr(c, f), Pr(not c, f) and d(f).
     compilation : Compilation
         Size of the circuit, time and memory.
+    classifier : BayesianClassifier or None
+        What the engine was made for, if it was made for a classifier.
     """
 
     threshold: float
     root: SddMeasure
     joint: Diagram
     compilation: Compilation
+    classifier: BayesianClassifier | None = None
 
     @classmethod
     def of(cls, classifier: BayesianClassifier, *, timeout: float | None = None) -> SddEngine:
@@ -77,7 +87,7 @@ class SddEngine:
 
         Raises CircuitError if the network cannot be compiled.
         """
-        return cls.build(
+        engine = cls.build(
             as_network(classifier.model),
             classifier.target,
             classifier.positive_states,
@@ -86,10 +96,12 @@ class SddEngine:
             evidence=classifier.evidence,
             timeout=timeout,
         )
+        return replace(engine, classifier=classifier)
 
     def with_threshold(self, threshold: float) -> SddEngine:
         """Return the engine of the same classifier with another threshold; the network is not compiled again."""
-        return SddEngine.from_compilation(self.compilation, threshold)
+        classifier = None if self.classifier is None else self.classifier.with_threshold(threshold)
+        return replace(SddEngine.from_compilation(self.compilation, threshold), classifier=classifier)
 
     def agreement(self, features: Sequence[int], threshold: float) -> float:
         """Return the expected classification agreement of a feature subset with a threshold."""

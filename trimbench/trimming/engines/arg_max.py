@@ -54,7 +54,7 @@ class ClassMeasures:
 
         Raises ValueError if the table of all features would have more than `MAX_ENTRIES` entries.
         """
-        entries = math.prod(classifier.cardinalities) * classifier.n_classes
+        entries = n_entries(classifier)
         if entries > MAX_ENTRIES:
             raise ValueError(
                 f"classifier must have at most 2^{math.log2(MAX_ENTRIES):.0f} combinations of class and feature values "
@@ -98,6 +98,11 @@ class ClassMeasures:
         joint = self.classifier.joint(self.features) if self.classifier.is_naive_bayes else self.values[n_classes:]
         chosen = np.take_along_axis(self.values[:n_classes], most_probable(joint)[None], axis=0)
         return min(1.0, float(chosen.sum()))
+
+
+def n_entries(classifier: ArgMaxClassifier) -> int:
+    """Return the number of combinations of class and feature values."""
+    return math.prod(classifier.cardinalities) * classifier.n_classes
 
 
 def _without_axis(values: NDArray[np.float64], shape: list[int], axis: int) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.costs import highest_cost
+from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.engines.rounded_sums import FAILURE, RoundedSums, rounded_sums
 from trimbench.trimming.engines.weight_sums import FloatArray, WeightSums
 from trimbench.trimming.thresholds import TIE_TOLERANCE
@@ -143,14 +143,20 @@ class CertifiedEngine:
         high = sum(self._bound(side, kept[side], rest[side], cut, strict=False) for side in (0, 1))
         return CertifiedAgreement(max(0.0, low - _MARGIN), min(1.0, high + _MARGIN), threshold)
 
-    def upper_bound(self, costs: Sequence[float], budget: float) -> float:
-        """Return a bound on the agreement of every trimming within the budget.
+    def upper_bound(self, choice: Choice, *, by_loss: Sequence[int] | None = None) -> float:
+        """Return a bound on the agreement of every allowed trimming.
 
         A trimming that agrees with the original more often than the original agrees with the class predicts the class.
         No classifier on S does that better than the Bayes error allows, which is at least
         ``(1 - sqrt(1 - 4 Pr(c) Pr(not c) B(S)^2)) / 2`` with Bhattacharyya's coefficient ``B``, for naive Bayes the
         product of those of the features in S (Kailath, 1967). The smallest product within the budget is bounded by a
         knapsack whose last item may be cut.
+
+        Parameters
+        ----------
+        by_loss : sequence of int, optional
+            An order of all units. Where the bound is 1, it is replaced by the highest agreement of a subset that lacks
+            one of the first units, of which not all are affordable.
         """
         every = rounded_sums(self.classifier.tables, self.n_points)
         # Pr(c, classified as negative) and Pr(not c, classified as positive), at most.
@@ -159,10 +165,27 @@ class CertifiedEngine:
         raised = float(every[1].tails(np.array([points - every[1].slack - TIE_TOLERANCE]))[0])
         unlike_class = float(self.classifier.prior @ np.array([missed, raised])) + _MARGIN
         with np.errstate(divide="ignore"):
-            gains = [-float(np.log(np.sqrt(table[0] * table[1]).sum())) for table in self.classifier.tables]
-        coefficient = math.exp(-_cut_knapsack(gains, costs, highest_cost(budget)))
+            losses = [-float(np.log(np.sqrt(table[0] * table[1]).sum())) for table in self.classifier.tables]
+        gains = [sum(losses[i] for i in members) for members in choice.units]
+        # What is required is bought in any case, and its cost counts.
+        costs = [0.0 if unit in choice.required_units else cost for unit, cost in enumerate(choice.costs)]
+        budget = highest_cost(choice.budget) - sum(choice.costs[unit] for unit in choice.required_units)
+        coefficient = math.exp(-_cut_knapsack(gains, costs, max(0.0, budget)))
         bayes_error = 0.5 * (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * math.prod(self.classifier.prior) * coefficient**2)))
-        return min(1.0, 1.0 - bayes_error + unlike_class)
+        bound = min(1.0, 1.0 - bayes_error + unlike_class)
+        return bound if bound < 1.0 or by_loss is None else self._loss_bound(choice, by_loss)
+
+    def _loss_bound(self, choice: Choice, units: Sequence[int]) -> float:
+        wanted, bound = set(choice.required), 0.0
+        for unit in units:
+            gone = set(choice.units[unit]) | set(choice.forbidden)
+            if unit in choice.required_units:
+                continue
+            bound = max(bound, self.highest_agreement([i for i in range(self.classifier.n_features) if i not in gone]))
+            wanted.update(choice.units[unit])
+            if not choice.is_affordable(wanted):
+                return bound
+        return 1.0
 
     def _kept(self, tables: Sequence[FloatArray]) -> tuple[_Points, _Points]:
         """Return the log-odds of the instances of the kept features, under both classes."""

@@ -16,23 +16,29 @@ from trimbench.trimming.circuits.engine import SddEngine
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines import dense, log_odds
 from trimbench.trimming.engines.measure import SignedMeasure
+from trimbench.trimming.kernels.compiling import is_worth_loading
 from trimbench.trimming.thresholds import Cut, Instances
 
 EngineName = Literal["auto", "dense", "log_odds", "sdd"]
 
-# Up to this size the table is faster: one evaluation takes about 10 ms, and deeper ones less.
-_DENSE_IS_FASTER = 2**23
+# Up to this size a search on the table is faster than one on log-odds, both compiled or both in NumPy (measured).
+_DENSE_IS_FASTER, _DENSE_IS_FASTER_IN_NUMPY = 2**16, 2**21
 # A network with this many nodes, and this share of probabilities that are 0 or 1, has a small circuit and large tables.
 _MANY_NODES, _MOSTLY_DETERMINISTIC = 100, 0.75
 # Instances of more features make a diagram too large even so.
 _MOST_CIRCUIT_FEATURES = 64
 _CIRCUIT_SECONDS = 120.0
+_MOMENT = 0.1
 # What a table takes: entries to make and to search, and products to contract it.
 _ENTRIES_PER_SECOND, _OPERATIONS_PER_SECOND = 2**20, 2**29
 
 
 class Engine(Protocol):
     """Computes the agreement measures of one classifier; features are given by their position."""
+
+    @property
+    def classifier(self) -> BayesianClassifier | None:
+        """What the engine was made for, if that is a classifier."""
 
     @property
     def root(self) -> SignedMeasure:
@@ -74,10 +80,17 @@ class TableLimits(TypedDict):
     n_threads: int
 
 
-def make_engine(classifier: BayesianClassifier, name: EngineName = "auto", limits: TableLimits | None = None) -> Engine:
+def make_engine(
+    classifier: BayesianClassifier,
+    name: EngineName = "auto",
+    *,
+    time_limit: float | None = None,
+    limits: TableLimits | None = None,
+) -> Engine:
     """Return the engine called `name`, or for ``"auto"`` the one that fits the size of the model.
 
-    The `limits` are on the table of a network, if one is needed; by default those of `joint_distribution`.
+    Searches with it use compiled kernels, unless these would take too much of a time limit to load. The `limits` are on
+    the table of a network, if one is needed; by default those of `joint_distribution`.
 
     Raises
     ------
@@ -92,12 +105,13 @@ def make_engine(classifier: BayesianClassifier, name: EngineName = "auto", limit
         return SddEngine.of(classifier)
     if name == "auto" and not classifier.is_naive_bayes:
         return _for_network(classifier, limits)
-    small = math.prod(classifier.cardinalities) <= _DENSE_IS_FASTER
+    compiled = is_worth_loading(time_limit)
+    small = math.prod(classifier.cardinalities) <= (_DENSE_IS_FASTER if compiled else _DENSE_IS_FASTER_IN_NUMPY)
     if name == "dense" or (name == "auto" and small):
         if limits is not None:
             classifier.prepare_table(**limits)
-        return dense.DenseEngine.build(classifier)
-    return log_odds.LogOddsEngine(classifier)
+        return dense.DenseEngine.build(classifier, compiled=compiled)
+    return log_odds.LogOddsEngine(classifier, compiled)
 
 
 def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | None:
@@ -105,6 +119,8 @@ def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | Non
 
     The engine of circuits is chosen where zeros make them small; it is skipped where PySDD is not installed.
     """
+    # What takes less than a moment is done in any case.
+    seconds = max(seconds, _MOMENT)
     if is_installed("pysdd") and _has_small_circuit(classifier):
         try:
             return SddEngine.of(classifier, timeout=0.5 * seconds)
@@ -116,7 +132,7 @@ def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | Non
         classifier.prepare_table(max_operations=int(seconds * _OPERATIONS_PER_SECOND))
     except ContractionTooLarge:
         return None
-    return dense.DenseEngine.build(classifier)
+    return dense.DenseEngine.build(classifier, compiled=is_worth_loading(seconds))
 
 
 def _for_network(classifier: BayesianClassifier, limits: TableLimits | None) -> Engine:
@@ -130,7 +146,7 @@ def _for_network(classifier: BayesianClassifier, limits: TableLimits | None) -> 
     try:
         if limits is not None:
             classifier.prepare_table(**limits)
-        return dense.DenseEngine.build(classifier)
+        return dense.DenseEngine.build(classifier, compiled=True)
     except ValueError as error:
         if has_small_circuit:
             what = f"engine='auto' for this network with {classifier.n_features} features, too many for a table,"

@@ -15,11 +15,16 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dasum
 
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.limits import Limits, in_threads, one_by_one
 from trimbench.trimming.thresholds import Cut, Instances, agreement_of, best_cut, is_positive
 
 MAX_ENTRIES = 2**26
 # BLAS adds up in one stream: blocks keep the rounding error of a long sum that of a short one.
 _BLOCK = 2**16
+# Entries of a table for which a kernel, and for which threads, take less time than NumPy.
+_WORTH_A_KERNEL, _WORTH_A_THREAD = 2**10, 2**17
+# Entries that are summed between two looks at the clock (some 20 ms).
+_UNINTERRUPTED = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,37 +42,72 @@ class DenseMeasure:
     scratch : ndarray
         Room for any measure below this one. Only what is read immediately is written there: new memory for each
         evaluation would cost more than the sums.
+    compiled : bool
+        Whether large tables are summed by compiled kernels.
     """
 
     features: tuple[int, ...]
     shape: tuple[int, ...]
     values: NDArray[np.float64]
     scratch: NDArray[np.float64]
+    compiled: bool = False
 
-    def without(self, feature: int) -> DenseMeasure:
-        """Return the measure with one feature removed."""
+    def without(self, *features: int) -> DenseMeasure:
+        """Return the measure with some features removed."""
+        measure = self
+        for feature in features:
+            measure = measure._without_one(feature)
+        return measure
+
+    def _without_one(self, feature: int) -> DenseMeasure:
         axis = self.features.index(feature)
         size = self.values.shape[1] // self.shape[axis]
         values = np.empty((len(self.values), size))
         for channel, out in zip(self.values, values, strict=True):
             self._sum_out(channel, axis, out)
-        return DenseMeasure(
-            self.features[:axis] + self.features[axis + 1 :],
-            self.shape[:axis] + self.shape[axis + 1 :],
-            values,
-            self.scratch,
+        return replace(
+            self,
+            features=self.features[:axis] + self.features[axis + 1 :],
+            shape=self.shape[:axis] + self.shape[axis + 1 :],
+            values=values,
         )
 
     def potential_agreement(self) -> float:
         """Return the maximum potential agreement of the subset, (1 + |d|_1) / 2 (Definition 4)."""
         return agreement_of(_l1_norm(self.values[0]))
 
-    def potential_agreement_without(self, feature: int) -> float:
-        """Return the maximum potential agreement after removing one feature."""
-        axis = self.features.index(feature)
+    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
+        """Return the maximum potential agreement after removing each group, as long as there is time."""
+        if self.compiled and self.values.shape[1] >= _WORTH_A_KERNEL and all(len(group) == 1 for group in groups):
+            return self._all_at_once([group[0] for group in groups], limits)
+        return one_by_one(self._potential_agreement_without, groups, limits)
+
+    def _potential_agreement_without(self, group: tuple[int, ...]) -> float:
+        if len(group) > 1:
+            return self.without(*group).potential_agreement()
+        axis = self.features.index(group[0])
         out = self.scratch[: self.values.shape[1] // self.shape[axis]]
         self._sum_out(self.values[0], axis, out)
         return agreement_of(_l1_norm(out))
+
+    def _all_at_once(self, features: Sequence[int], limits: Limits) -> list[float]:
+        from trimbench.trimming.kernels.axis_norms import axis_norms
+
+        shape = np.array(self.shape, dtype=np.int64)
+        axes = np.array([self.features.index(feature) for feature in features], dtype=np.int64)
+        # Between two looks at the clock, about so many axes of the table; and as many for each thread.
+        size = max(limits.n_jobs, _UNINTERRUPTED // self.values.shape[1])
+        found: list[float] = []
+        while not found or (len(found) < len(axes) and limits.in_time()):
+            batch = axes[len(found) : len(found) + size]
+            norms = np.empty(len(batch))
+
+            def evaluate(part: slice, batch: NDArray[np.int64] = batch, norms: NDArray[np.float64] = norms) -> None:
+                axis_norms(self.values[0], shape, batch[part], norms[part])
+
+            in_threads(evaluate, len(batch), limits.n_jobs, worth_it=self.values.shape[1] >= _WORTH_A_THREAD)
+            found += [agreement_of(norm) for norm in norms.tolist()]
+        return found
 
     def _sum_out(self, channel: NDArray[np.float64], axis: int, out: NDArray[np.float64]) -> None:
         outer, cardinality = math.prod(self.shape[:axis]), self.shape[axis]
@@ -101,8 +141,8 @@ class DenseEngine:
     root: DenseMeasure
 
     @classmethod
-    def build(cls, classifier: BayesianClassifier) -> DenseEngine:
-        """Make the table.
+    def build(cls, classifier: BayesianClassifier, *, compiled: bool = False) -> DenseEngine:
+        """Make the table; searches use compiled kernels where asked to.
 
         Raises ValueError if it would have more than `MAX_ENTRIES` entries, or cannot be computed from the network.
         """
@@ -122,13 +162,13 @@ class DenseEngine:
         positive, negative = classifier.joint(order)
         signed = _signed(positive, negative, classifier.threshold)
         channels = signed[None] if classifier.is_naive_bayes else np.stack([signed, positive, negative])
-        return cls(classifier, DenseMeasure(order, shape, channels, np.empty(entries)))
+        return cls(classifier, DenseMeasure(order, shape, channels, np.empty(entries), compiled))
 
     def with_threshold(self, threshold: float) -> DenseEngine:
         """Return the engine of the same classifier with another threshold; a network is not contracted again."""
         classifier = self.classifier.with_threshold(threshold)
         if classifier.is_naive_bayes:
-            return DenseEngine.build(classifier)
+            return DenseEngine.build(classifier, compiled=self.root.compiled)
         _, positive, negative = self.root.values
         channels = np.stack([_signed(positive, negative, threshold), positive, negative])
         return DenseEngine(classifier, replace(self.root, values=channels))

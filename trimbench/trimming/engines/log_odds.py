@@ -12,13 +12,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.dense import separation
 from trimbench.trimming.engines.weight_sums import FloatArray, WeightSums, reached
+from trimbench.trimming.limits import Limits, one_by_one
 from trimbench.trimming.thresholds import TIE_TOLERANCE, Cut, Instances, agreement_of, best_cut
+
+if TYPE_CHECKING:
+    from trimbench.trimming.engines.split import SplitSums
 
 MAX_ENTRIES = 2**44
 # Instances of the subset that is asked about; their number is bounded by memory.
@@ -33,9 +38,13 @@ class LogOddsEngine:
     ----------
     classifier : BayesianClassifier
         At most `MAX_ENTRIES` instances.
+    compiled : bool
+        Whether searches use compiled kernels. They need some seconds when they are first used on a machine, and a
+        second in each process.
     """
 
     classifier: BayesianClassifier
+    compiled: bool = True
 
     def __post_init__(self) -> None:
         entries = math.prod(self.classifier.cardinalities)
@@ -52,7 +61,16 @@ class LogOddsEngine:
 
     def with_threshold(self, threshold: float) -> LogOddsEngine:
         """Return the engine of the same classifier with another threshold."""
-        return LogOddsEngine(self.classifier.with_threshold(threshold))
+        return LogOddsEngine(self.classifier.with_threshold(threshold), self.compiled)
+
+    @cached_property
+    def split(self) -> SplitSums | None:
+        """The compiled kernels; None without them, or where a threshold or a prior makes odds infinite."""
+        if not self.compiled or not 0 < self.classifier.threshold < 1 or not self.classifier.prior.all():
+            return None
+        from trimbench.trimming.engines.split import SplitSums
+
+        return SplitSums(self.classifier)
 
     @property
     def root(self) -> LogOddsMeasure:
@@ -197,15 +215,22 @@ class LogOddsMeasure:
     features: tuple[int, ...]
     removed: tuple[int, ...]
 
-    def without(self, feature: int) -> LogOddsMeasure:
-        """Return the measure with one feature removed."""
-        left = tuple(i for i in self.features if i != feature)
-        return LogOddsMeasure(self.engine, left, (*self.removed, feature))
+    def without(self, *features: int) -> LogOddsMeasure:
+        """Return the measure with some features removed."""
+        left = tuple(i for i in self.features if i not in features)
+        return LogOddsMeasure(self.engine, left, (*self.removed, *features))
 
     def potential_agreement(self) -> float:
         """Return the maximum potential agreement of the subset (Definition 4)."""
+        if self.engine.split is not None:
+            kept, removed = frozenset(self.features), frozenset(self.removed)
+            return self.engine.split.potential_agreements(kept, removed, [None], Limits())[0]
         return self.engine.potential_agreement(self.features, self.removed)
 
-    def potential_agreement_without(self, feature: int) -> float:
-        """Return the maximum potential agreement after removing one feature."""
-        return self.without(feature).potential_agreement()
+    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
+        """Return the maximum potential agreement after removing each group, as long as there is time."""
+        if self.engine.split is not None and all(len(group) == 1 for group in groups):
+            candidates = [group[0] for group in groups]
+            kept, removed = frozenset(self.features), frozenset(self.removed)
+            return self.engine.split.potential_agreements(kept, removed, candidates, limits)
+        return one_by_one(lambda group: self.without(*group).potential_agreement(), groups, limits)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, Self
+
+from trimbench.trimming.limits import Limits
 
 
 class SignedMeasure(Protocol):
@@ -12,11 +15,14 @@ class SignedMeasure(Protocol):
     def features(self) -> tuple[int, ...]:
         """Which features are left."""
 
-    def without(self, feature: int) -> Self:
-        """Return the measure with one feature removed."""
+    def without(self, *features: int) -> Self:
+        """Return the measure with some features removed."""
 
     def potential_agreement(self) -> float:
         """Return the maximum potential agreement."""
 
-    def potential_agreement_without(self, feature: int) -> float:
-        """Return the maximum potential agreement after removing one feature."""
+    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
+        """Return the maximum potential agreement after removing each group of features.
+
+        Returns fewer values, those of the first groups, when the time is over; but one in any case.
+        """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import TypeVar, cast
@@ -18,13 +19,22 @@ def compiled(function: _F) -> _F:
     The code releases Python's lock, so that threads run at the same time. Floating point errors give inf and NaN, as in
     NumPy.
     """
+    return _compiled(function, fastmath=False)
+
+
+def compiled_sums(function: _F) -> _F:
+    """Compile a function whose sums of finite numbers may be added up in any order, several at a time."""
+    return _compiled(function, fastmath={"reassoc", "nsz"})
+
+
+def _compiled(function: _F, *, fastmath: bool | set[str]) -> _F:
     import numba
 
-    options = {"nogil": True, "error_model": "numpy"}
+    compiler = functools.partial(numba.njit, nogil=True, error_model="numpy", fastmath=fastmath)
     try:
-        return cast(_F, numba.njit(cache=True, **options)(function))
+        return cast(_F, compiler(cache=True)(function))
     except RuntimeError:  # no folder in which the machine code can be kept
-        return cast(_F, numba.njit(**options)(function))
+        return cast(_F, compiler()(function))
 
 
 def is_worth_loading(seconds: float | None) -> bool:

@@ -11,7 +11,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.kernels.compiling import compiled
+from trimbench.trimming.kernels.axis_norms import axis_norm
+from trimbench.trimming.kernels.compiling import compiled, compiled_sums
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -109,17 +110,6 @@ def add_feature(
 
 
 @compiled
-def with_value(codes: Integers, stride: int, cardinality: int, value: int) -> Integers:
-    """Return the places of the instances in which one feature has a value; its digit in the codes tells."""
-    places = np.empty(codes.size, dtype=np.int64)
-    size = 0
-    for i in range(codes.size):
-        places[size] = i
-        size += (codes[i] // stride) % cardinality == value
-    return places[:size].copy()
-
-
-@compiled
 def tails_of(mass: Floats) -> Floats:
     """Return the sums of this and all later entries, shape (n + 1,)."""
     tails = np.zeros(mass.size + 1)
@@ -158,8 +148,8 @@ def reach(
     for i in range(removed.size):
         for j in range(enumerated.size):
             place = look_up(weight, first, last, buckets, scale, (needed - removed[i]) - enumerated[j])
-            out[i, j, 0] = tails[place, 0]
-            out[i, j, 1] = tails[place, 1]
+            out[0, i, j] = tails[place, 0]
+            out[1, i, j] = tails[place, 1]
 
 
 @compiled
@@ -182,134 +172,239 @@ def sign_change(needed: float, weight: Floats, positive: Floats, negative: Float
             value = a
         if value >= 0:
             if before_a > 0 and before_b < 0:
-                return min(start, math.log(-before_b) - math.log(before_a))
-            return start
+                return float(min(start, math.log(-before_b) - math.log(before_a)))
+            return float(start)
     if a > 0 and b < 0:
         return math.log(-b) - math.log(a)
     return math.inf
 
 
 @compiled
-def instances_of_kept(
-    values: Floats, cardinalities: Integers, gone: NDArray[np.bool_], n: int
-) -> tuple[Floats, NDArray[np.int32]]:
-    """Return the weights of the instances of the kept features, and which of them each enumerated instance has.
+def kept_innermost(cardinalities: Integers, gone: NDArray[np.bool_]) -> tuple[NDArray[np.int32], int]:
+    """Return the enumerated instances in an order in which the removed features vary slowest.
 
     Parameters
     ----------
-    values : ndarray of shape (n_features, n_values)
-        Weights of the enumerated features, the outermost first.
-    cardinalities : ndarray of shape (n_features,)
+    cardinalities : ndarray of int, shape (n_features,)
+        Of the enumerated features, the outermost first.
     gone : ndarray of bool, shape (n_features,)
         Which of them are removed.
-    n : int
-        Number of instances, the product of the cardinalities.
+
+    Returns
+    -------
+    places : ndarray of int, shape (n_instances,)
+        Where each instance was.
+    n_kept : int
+        Number of instances of the kept features.
     """
-    kept, places = np.zeros(n), np.zeros(n, dtype=np.int32)
-    n_kept, size = 1, 1
-    for i in range(cardinalities.size - 1, -1, -1):
-        for value in range(cardinalities[i] - 1, -1, -1):
-            offset = 0 if gone[i] else value * n_kept
-            for j in range(size):
-                places[value * size + j] = places[j] + offset
-            if not gone[i]:
-                for j in range(n_kept):
-                    kept[offset + j] = kept[j] + values[i, value]
-        size *= cardinalities[i]
-        if not gone[i]:
-            n_kept *= cardinalities[i]
-    return kept[:n_kept], places
+    n = 1
+    for i in range(cardinalities.size):
+        n *= cardinalities[i]
+    places = np.zeros(n, dtype=np.int32)
+    size, n_kept = 1, 1
+    for removed in (False, True):
+        stride = 1
+        for i in range(cardinalities.size - 1, -1, -1):
+            if gone[i] == removed:
+                for value in range(1, cardinalities[i]):
+                    for j in range(size):
+                        places[value * size + j] = places[j] + value * stride
+                size *= cardinalities[i]
+            stride *= cardinalities[i]
+        if not removed:
+            n_kept = size
+    return places, n_kept
 
 
 @compiled
-def disagreement(
+def products(rows: Floats, cardinalities: Integers, chosen: NDArray[np.bool_], start: float) -> Floats:
+    """Return the products of one entry from each chosen row, the last row varying fastest."""
+    n = 1
+    for i in range(cardinalities.size):
+        if chosen[i]:
+            n *= cardinalities[i]
+    out = np.empty(n)
+    out[0] = start
+    size = 1
+    for i in range(cardinalities.size - 1, -1, -1):
+        if chosen[i]:
+            for value in range(cardinalities[i] - 1, -1, -1):
+                for j in range(size):
+                    out[value * size + j] = out[j] * rows[i, value]
+            size *= cardinalities[i]
+    return out
+
+
+@compiled
+def sums_of_chosen(rows: Floats, cardinalities: Integers, chosen: NDArray[np.bool_]) -> Floats:
+    """Return the sums of one entry from each chosen row, the last row varying fastest."""
+    n = 1
+    for i in range(cardinalities.size):
+        if chosen[i]:
+            n *= cardinalities[i]
+    out = np.empty(n)
+    out[0] = 0.0
+    size = 1
+    for i in range(cardinalities.size - 1, -1, -1):
+        if chosen[i]:
+            for value in range(cardinalities[i] - 1, -1, -1):
+                for j in range(size):
+                    out[value * size + j] = out[j] + rows[i, value]
+            size *= cardinalities[i]
+    return out
+
+
+@compiled_sums
+def mean_distance(mass: Floats, one: Floats, other: Floats, starts: NDArray[np.int32], run: int) -> float:
+    """Return the sum of ``mass * |one - other|``, the entries of `other` taken in runs that begin at `starts`."""
+    total = 0.0
+    for block in range(starts.size):
+        here = slice(block * run, block * run + run)
+        # Without offsets in the index, several entries are added up at a time.
+        of_mass, of_one, of_other = mass[here], one[here], other[starts[block] : starts[block] + run]
+        for j in range(run):
+            total += of_mass[j] * abs(of_one[j] - of_other[j])
+    return total
+
+
+@compiled
+def kept_run(cardinalities: Integers, gone: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return how many outer features there are before the innermost kept ones, and the instances of the latter."""
+    n_outer, run = cardinalities.size, 1
+    while n_outer > 0 and not gone[n_outer - 1]:
+        n_outer -= 1
+        run *= cardinalities[n_outer]
+    return n_outer, run
+
+
+@compiled
+def agreements_without(
     weight: Floats,
     tails: Floats,
     bounds: Integers,
     buckets: Integers,
     scale: float,
-    cut: float,
-    values: Floats,
-    cardinalities: Integers,
-    gone: NDArray[np.bool_],
-    mass: Floats,
-    removed_mass: Floats,
+    left_out: Floats,
     reached: Floats,
-) -> float:
-    """Return the probability that the original and the trimmed classifier disagree.
+    cuts: tuple[float, float],
+    features: tuple[Floats, Floats, Floats, Integers],
+    prior: Floats,
+    gone: NDArray[np.bool_],
+    removed: tuple[Floats, Floats, Floats],
+    candidates: Integers,
+    out: Floats,
+) -> None:
+    """Write the agreement after removing each candidate, where the table holds kept features only.
 
-    Given the enumerated features, both are positive from some tabulated sum on: they disagree between the two.
+    Given the enumerated features and the class, original and trimmed classifier are both positive from some tabulated
+    sum on: they disagree between the two.
 
     Parameters
     ----------
     weight, tails, bounds, buckets, scale
         The table, as in `reach`.
-    cut : float
-        Sum of all kept weights from which the trimmed classifier is positive.
-    values : ndarray of shape (n_features, n_values)
-        Weights of the enumerated features, the outermost first.
-    cardinalities : ndarray of shape (n_features,)
-    gone : ndarray of bool, shape (n_features,)
-        Which of them are removed.
-    mass : ndarray of shape (2, n_enumerated)
-        Probability of each class and enumerated instance.
-    removed_mass : ndarray of shape (2, n_removed)
-        P(instance | class) of the features that are missing in the table.
-    reached : ndarray of shape (2, n_removed, n_enumerated)
+    left_out : ndarray of shape (n_left_out, 2)
+        P(instance | class) of the features that are missing in the table; they are removed.
+    reached : ndarray of shape (2, n_left_out, n_enumerated)
         From `reach`.
+    cuts : tuple of float
+        Log-odds from which the original is positive, and those of the prior.
+    features : tuple of arrays
+        Weights, P(value | c), P(value | not c), each of shape (n_features, n_values), and cardinalities of the
+        enumerated features.
+    prior : ndarray of shape (2,)
+    gone : ndarray of bool, shape (n_features,)
+        Which enumerated features are removed. Changed and restored.
+    removed : tuple of arrays
+        The sorted sums over all removed features.
+    candidates : ndarray of int
+        Positions among the enumerated features; -1 removes nothing more.
+    out : ndarray of shape (n_candidates,)
+        Is written.
     """
-    kept, places = instances_of_kept(values, cardinalities, gone, mass.shape[0])
-    n, n_kept = mass.shape[0], kept.size
-    above = np.empty((n_kept, 2))
-    for j in range(n_kept):
-        place = look_up(weight, bounds[0], bounds[1], buckets, scale, cut - kept[j])
-        above[j, 0] = tails[place, 0]
-        above[j, 1] = tails[place, 1]
-    total = 0.0
-    for i in range(removed_mass.shape[0]):
-        # Several sums at a time: a single one would wait for each addition.
-        a0, b0, a1, b1 = 0.0, 0.0, 0.0, 0.0
-        for j in range(0, n - 1, 2):
-            k, m = places[j], places[j + 1]
-            a0 += mass[j, 0] * abs(above[k, 0] - reached[i, j, 0])
-            b0 += mass[j, 1] * abs(above[k, 1] - reached[i, j, 1])
-            a1 += mass[j + 1, 0] * abs(above[m, 0] - reached[i, j + 1, 0])
-            b1 += mass[j + 1, 1] * abs(above[m, 1] - reached[i, j + 1, 1])
-        if n % 2:
-            k = places[n - 1]
-            a0 += mass[n - 1, 0] * abs(above[k, 0] - reached[i, n - 1, 0])
-            b0 += mass[n - 1, 1] * abs(above[k, 1] - reached[i, n - 1, 1])
-        total += removed_mass[i, 0] * (a0 + a1) + removed_mass[i, 1] * (b0 + b1)
-    return total
+    needed, offset = cuts
+    values, positive, negative, cardinalities = features
+    n_outer, run = kept_run(cardinalities, gone)
+    starts, n_blocks = kept_innermost(cardinalities[:n_outer], gone[:n_outer])
+    starts *= np.int32(run)
+    n_kept = n_blocks * run
+    masses = (products(positive, cardinalities, ~gone, prior[0]), products(negative, cardinalities, ~gone, prior[1]))
+    removed_masses = (products(positive, cardinalities, gone, 1.0), products(negative, cardinalities, gone, 1.0))
+    above = np.empty((2, n_kept))
+    for place in range(candidates.size):
+        candidate = candidates[place]
+        sums = removed
+        n_values, inner = 1, n_kept
+        if candidate >= 0:
+            n_values, inner = cardinalities[candidate], 1
+            for i in range(candidate + 1, cardinalities.size):
+                if not gone[i]:
+                    inner *= cardinalities[i]
+            sums = add_feature(
+                removed[0],
+                removed[1],
+                removed[2],
+                values[candidate, :n_values],
+                positive[candidate, :n_values],
+                negative[candidate, :n_values],
+            )
+            gone[candidate] = True
+        cut = sign_change(needed, sums[0], sums[1], sums[2]) - offset
+        kept = sums_of_chosen(values, cardinalities, ~gone)
+        # The same for all values of the candidate.
+        for first in range(0, kept.size, inner):
+            for j in range(inner):
+                found = look_up(weight, bounds[0], bounds[1], buckets, scale, cut - kept[first + j])
+                for value in range(n_values):
+                    at = first * n_values + value * inner + j
+                    above[0, at] = tails[found, 0]
+                    above[1, at] = tails[found, 1]
+        total = 0.0
+        for side in range(2):
+            for i in range(left_out.shape[0]):
+                for r in range(removed_masses[side].size):
+                    distance = mean_distance(
+                        masses[side], above[side], reached[side, i], starts[r * n_blocks : (r + 1) * n_blocks], run
+                    )
+                    total += left_out[i, side] * removed_masses[side][r] * distance
+        out[place] = 1.0 - total
+        if candidate >= 0:
+            gone[candidate] = False
 
 
 @compiled
-def signed_norm(
-    values: Floats,
-    cardinalities: Integers,
-    gone: NDArray[np.bool_],
-    mass: Floats,
-    kept_mass: Floats,
+def norms_without(
+    left_out: Floats,
     reached: Floats,
-) -> float:
-    """Return the sum of |d(f')| where all tabulated features are removed.
+    features: tuple[Floats, Floats, Floats, Integers],
+    prior: Floats,
+    gone: NDArray[np.bool_],
+    candidates: Integers,
+    out: Floats,
+) -> None:
+    """Write the agreement after removing each candidate, where the table holds removed features only.
 
-    Parameters
-    ----------
-    values, cardinalities, gone, mass
-        As in `disagreement`.
-    kept_mass : ndarray of shape (n_kept, 2)
-        P(instance | class) of kept features that are missing in the table.
-    reached : ndarray of shape (n_kept, n_enumerated, 2)
-        From `reach`.
+    Parameters are those of `agreements_without`; the features that are missing in the table are kept.
     """
-    kept, places = instances_of_kept(values, cardinalities, gone, mass.shape[0])
-    total = 0.0
-    for i in range(kept_mass.shape[0]):
-        signed = np.zeros(kept.size)
-        for j in range(mass.shape[0]):
-            signed[places[j]] += kept_mass[i, 0] * mass[j, 0] * (2.0 * reached[i, j, 0] - 1.0) + kept_mass[i, 1] * mass[
-                j, 1
-            ] * (2.0 * reached[i, j, 1] - 1.0)
-        total += np.abs(signed).sum()
-    return total
+    _, positive, negative, cardinalities = features
+    places, n_kept = kept_innermost(cardinalities, gone)
+    signed = np.zeros((left_out.shape[0], n_kept))
+    for side in range(2):
+        chances = positive if side == 0 else negative
+        mass = products(chances, cardinalities, ~gone, prior[side])
+        removed_mass = products(chances, cardinalities, gone, 1.0)
+        for i in range(left_out.shape[0]):
+            for r in range(removed_mass.size):
+                for j in range(n_kept):
+                    above = reached[side, i, places[r * n_kept + j]]
+                    signed[i, j] += left_out[i, side] * removed_mass[r] * mass[j] * (2.0 * above - 1.0)
+    table = signed.ravel()
+    for place in range(candidates.size):
+        candidate = candidates[place]
+        n_values, inner = 1, n_kept
+        if candidate >= 0:
+            n_values, inner = cardinalities[candidate], 1
+            for i in range(candidate + 1, cardinalities.size):
+                if not gone[i]:
+                    inner *= cardinalities[i]
+        out[place] = 0.5 * (1.0 + axis_norm(table, n_values, inner))

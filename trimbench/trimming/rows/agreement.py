@@ -55,7 +55,8 @@ def wilson_interval(successes: float, n_trials: int, confidence: float = CONFIDE
     share = successes / n_trials
     shrunk = (share + z * z / (2 * n_trials)) / (1 + z * z / n_trials)
     half = z / (1 + z * z / n_trials) * math.sqrt(share * (1 - share) / n_trials + z * z / (4 * n_trials**2))
-    return max(0.0, shrunk - half), min(1.0, shrunk + half)
+    low = 0.0 if successes == 0 else max(0.0, shrunk - half)
+    return low, 1.0 if successes == n_trials else min(1.0, shrunk + half)
 
 
 def rows_agreement(judged: NDArray[np.bool_], *, weight: float, apparent: float) -> RowsAgreement:

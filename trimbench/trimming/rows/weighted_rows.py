@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Codes = NDArray[np.uint8] | NDArray[np.int64]
 
+_MANY_FEATURES = 40
+
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
@@ -44,12 +46,22 @@ class WeightedRows:
         return WeightedRows(self.codes[places], self.decisions[places], weights / weights.sum())
 
     def merged(self) -> WeightedRows:
-        """Return each distinct pair of row and decision once, with the sum of its weights."""
+        """Return each distinct pair of row and decision once, with the sum of its weights.
+
+        Rows of many features hardly ever repeat: they are returned as they are.
+        """
+        if self.codes.shape[1] > _MANY_FEATURES:
+            return self
         table = np.column_stack([self.codes, self.decisions]).astype(self.codes.dtype, copy=False)
         packed = np.ascontiguousarray(table).view(np.dtype((np.void, table.dtype.itemsize * table.shape[1])))
         _, first, place = np.unique(packed.reshape(-1), return_index=True, return_inverse=True)
-        weights = np.bincount(place.reshape(-1), weights=self.weights, minlength=len(first))
+        weights = masses(place.reshape(-1), self.weights, len(first))
         return WeightedRows(self.codes[first], self.decisions[first], weights)
+
+
+def masses(places: NDArray[np.int64], weights: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return the sum of the weights at each of `size` places."""
+    return np.asarray(np.bincount(places, weights=weights, minlength=size), dtype=np.float64)
 
 
 def small_codes(codes: NDArray[np.int64], cardinalities: Sequence[int]) -> Codes:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.costs import is_affordable
+from trimbench.trimming.costs import Choice, is_affordable
 from trimbench.trimming.engines.dense import separation
 from trimbench.trimming.engines.weight_sums import FloatArray
 
@@ -126,81 +126,116 @@ class ForwardSelection:
 
 @dataclass(frozen=True)
 class Selection:
-    """Kept features, by position, and how many agreements were approximated to find them."""
+    """Kept features, by position, how many agreements were approximated, and whether the selection ended by itself."""
 
     kept: list[int]
     n_evaluations: int
+    finished: bool
 
 
-def select_forward(
-    classifier: BayesianClassifier, costs: Sequence[float], budget: float, may_go_on: Callable[[int], bool]
-) -> Selection:
-    """Select affordable features one by one, then exchange them while that helps.
+class _Candidates:
+    """The units that may still be bought, and the approximate agreement with each."""
+
+    def __init__(self, classifier: BayesianClassifier, choice: Choice) -> None:
+        self.choice = choice
+        strength = [max(separation(classifier.tables[i]) for i in members) for members in choice.units]
+        self.by_separation = sorted(range(len(strength)), key=lambda unit: -strength[unit])
+
+    def affordable(self, bought: Sequence[int]) -> list[int]:
+        """Return the units that fit into the budget beside those that are bought."""
+        costs = self.choice.costs
+        spent, have = [costs[unit] for unit in bought], set(bought)
+        return [
+            unit
+            for unit in range(len(costs))
+            if unit not in have and is_affordable([*spent, costs[unit]], self.choice.budget)
+        ]
+
+    def distribution(self, selection: ForwardSelection, bought: Sequence[int]) -> FloatArray:
+        """Return the distribution of the sum over the features of some units."""
+        distribution = selection.nothing()
+        for feature in self.choice.features(bought):
+            distribution = selection.with_feature(distribution, feature)
+        return distribution
+
+    def agreements(
+        self, selection: ForwardSelection, distribution: FloatArray, bought: Sequence[int], units: Sequence[int]
+    ) -> FloatArray:
+        """Return the approximate agreement of the bought units with each of some others."""
+        kept, members = self.choice.features(bought), self.choice.units
+        values = np.empty(len(units))
+        single = [place for place, unit in enumerate(units) if len(members[unit]) == 1]
+        if single:
+            candidates = [members[units[place]][0] for place in single]
+            values[single] = selection.agreements(distribution, kept, candidates)
+        for place in set(range(len(units))) - set(single):
+            *first, last = members[units[place]]
+            grown = distribution
+            for feature in first:
+                grown = selection.with_feature(grown, feature)
+            values[place] = selection.agreements(grown, [*kept, *first], [last])[0]
+        return values
+
+
+def select_forward(classifier: BayesianClassifier, choice: Choice, may_go_on: Callable[[int], bool]) -> Selection:
+    """Select affordable units one by one, then exchange them while that helps.
 
     `may_go_on` is called before each step with the number of agreements up to its end; once it returns False, the
-    features that separate the classes best fill the rest of the budget.
+    units that separate the classes best fill the rest of the budget.
     """
-    size = sum(is_affordable(sorted(costs)[: n + 1], budget) for n in range(len(costs)))
-    coarse = ForwardSelection(classifier, size, _COARSE)
-    kept: list[int] = []
+    candidates = _Candidates(classifier, choice)
+    bought = sorted(choice.required_units)
+    n_kept = len(choice.features(bought)) + sum(
+        is_affordable(sorted(choice.costs)[: n + 1], choice.budget) * max(len(unit) for unit in choice.units)
+        for n in range(len(choice.costs))
+    )
+    coarse = ForwardSelection(classifier, n_kept, _COARSE)
     n_evaluations = 0
-    distribution = coarse.nothing()
-    while candidates := _affordable(kept, costs, budget):
-        if not may_go_on(n_evaluations + len(candidates) - 1):
-            return Selection(_filled_up(classifier, kept, costs, budget), n_evaluations)
-        n_evaluations += len(candidates)
-        best = candidates[int(np.argmax(coarse.agreements(distribution, kept, candidates)))]
-        distribution = coarse.with_feature(distribution, best)
-        kept.append(best)
-    fine = ForwardSelection(classifier, size, _FINE)
-    return _exchange(coarse, fine, Selection(kept, n_evaluations), costs, budget, may_go_on)
+    distribution = candidates.distribution(coarse, bought)
+    while units := candidates.affordable(bought):
+        if not may_go_on(n_evaluations + len(units) - 1):
+            return Selection(_filled_up(candidates, bought), n_evaluations, False)
+        n_evaluations += len(units)
+        best = units[int(np.argmax(candidates.agreements(coarse, distribution, bought, units)))]
+        for feature in choice.units[best]:
+            distribution = coarse.with_feature(distribution, feature)
+        bought.append(best)
+    fine = ForwardSelection(classifier, n_kept, _FINE)
+    return _exchange(candidates, coarse, fine, bought, n_evaluations, may_go_on)
 
 
 def _exchange(
+    candidates: _Candidates,
     coarse: ForwardSelection,
     fine: ForwardSelection,
-    selection: Selection,
-    costs: Sequence[float],
-    budget: float,
+    bought: list[int],
+    n_evaluations: int,
     may_go_on: Callable[[int], bool],
 ) -> Selection:
-    """Exchange one feature at a time while the agreement on the fine grid rises."""
-    kept, n_evaluations = list(selection.kept), selection.n_evaluations
+    """Exchange one unit at a time while the agreement on the fine grid rises."""
+    choice = candidates.choice
     improved = True
     while improved:
         improved = False
-        for out in list(kept):
-            others = [i for i in kept if i != out]
-            candidates = _affordable(others, costs, budget)
-            if not may_go_on(n_evaluations + len(candidates) + _SHORT_LIST):
-                return Selection(kept, n_evaluations)
-            rough = coarse.agreements(_distribution(coarse, others), others, candidates)
-            listed = {candidates[i] for i in np.argsort(-rough)[:_SHORT_LIST]}
+        for out in [unit for unit in bought if unit not in choice.required_units]:
+            others = [unit for unit in bought if unit != out]
+            units = candidates.affordable(others)
+            if not may_go_on(n_evaluations + len(units) + _SHORT_LIST):
+                return Selection(list(choice.features(bought)), n_evaluations, False)
+            rough = candidates.agreements(coarse, candidates.distribution(coarse, others), others, units)
+            listed = {units[i] for i in np.argsort(-rough)[:_SHORT_LIST]}
             listed_first = [out, *sorted(listed - {out})]
-            values = fine.agreements(_distribution(fine, others), others, listed_first)
-            n_evaluations += len(candidates) + len(listed_first)
+            values = candidates.agreements(fine, candidates.distribution(fine, others), others, listed_first)
+            n_evaluations += len(units) + len(listed_first)
             if values.max() > values[0] + _IMPROVEMENT:
-                kept = [*others, listed_first[int(np.argmax(values))]]
+                bought = [*others, listed_first[int(np.argmax(values))]]
                 improved = True
-    return Selection(kept, n_evaluations)
+    return Selection(list(choice.features(bought)), n_evaluations, True)
 
 
-def _filled_up(classifier: BayesianClassifier, kept: Sequence[int], costs: Sequence[float], budget: float) -> list[int]:
-    chosen = list(kept)
-    for i in sorted(range(classifier.n_features), key=lambda i: -separation(classifier.tables[i])):
-        if i not in chosen and is_affordable([*(costs[j] for j in chosen), costs[i]], budget):
-            chosen.append(i)
-    return chosen
-
-
-def _affordable(kept: Sequence[int], costs: Sequence[float], budget: float) -> list[int]:
-    spent = [costs[i] for i in kept]
-    have = set(kept)
-    return [i for i in range(len(costs)) if i not in have and is_affordable([*spent, costs[i]], budget)]
-
-
-def _distribution(selection: ForwardSelection, kept: Sequence[int]) -> FloatArray:
-    distribution = selection.nothing()
-    for feature in kept:
-        distribution = selection.with_feature(distribution, feature)
-    return distribution
+def _filled_up(candidates: _Candidates, bought: Sequence[int]) -> list[int]:
+    chosen = list(bought)
+    for unit in candidates.by_separation:
+        if unit in candidates.affordable(chosen):
+            chosen.append(unit)
+    return list(candidates.choice.features(chosen))

@@ -2,9 +2,10 @@
 
 For a naive Bayes classifier the maximum achievable agreement equals the maximum potential agreement (Proposition 3),
 which only falls when a feature is removed (Proposition 2). So only subsets that exhaust the budget matter, and the
-value of a subset bounds that of all its subsets. The search starts from all features and removes them one by one, in
-the order of Narendra and Fukunaga (1977): at each node the candidates are sorted by the bound that is left after
-removing them, and a later branch may remove only what comes after its own candidate.
+value of a subset bounds that of all its subsets. The search starts from all units (features, or groups of them that are
+bought together) and removes them one by one, in the order of Narendra and Fukunaga (1977): at each node the candidates
+are sorted by the bound that is left after removing them, and a later branch may remove only what comes after its own
+candidate.
 
 Depth first, such a search soon has a good subset and needs no memory. Best bound first, after a local search for the
 first subset, it proves more in the same time: at any moment no subset is better than the highest open bound.
@@ -15,12 +16,12 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from trimbench.trimming.costs import is_affordable
+from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.engines.measure import SignedMeasure
+from trimbench.trimming.limits import Limits
 
 # Agreements closer than this count as equal: they are sums of probabilities with errors of about 1e-14.
 AGREEMENT_TOLERANCE = 1e-12
@@ -38,7 +39,7 @@ class SearchResult:
     agreement : float
         Maximum potential agreement of the subset.
     upper_bound : float
-        No subset within the budget has a higher one.
+        No subset within the budget has a higher one; 1 if the search was stopped before it had any bound.
     n_evaluations : int
         Number of evaluations of the criterion.
     """
@@ -51,228 +52,267 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class _Branch:
-    """A node of the search tree: `feature` is removed from `parent`, and some of `free` have to follow."""
+    """A node of the search tree: `unit` is removed from `parent`, and some of the units `free` have to follow."""
 
     parent: SignedMeasure
-    feature: int
+    unit: int | None
+    kept: frozenset[int]
     free: tuple[int, ...]
     bound: float
 
-    def node(self) -> SignedMeasure:
-        return self.parent.without(self.feature)
 
-
-@dataclass
-class _State:
-    """The best subset so far, and the highest bound of what was skipped."""
-
-    costs: Sequence[float]
-    budget: float
-    may_go_on: Callable[[int], bool]
-    best: frozenset[int] = frozenset()
-    agreement: float = -math.inf
-    bound: float = -math.inf
-    n_evaluations: int = 0
-    stopped: bool = False
-
-    def affordable(self, features: Sequence[int], removed: Sequence[int] = ()) -> bool:
-        gone = set(removed)
-        return is_affordable((self.costs[i] for i in features if i not in gone), self.budget)
-
-    def may_evaluate(self) -> bool:
-        """Count one evaluation, unless the search has to stop."""
-        self.stopped = self.stopped or not self.may_go_on(self.n_evaluations)
-        self.n_evaluations += not self.stopped
-        return not self.stopped
-
-    def offer(self, features: Sequence[int], agreement: float) -> None:
-        if self.improves(agreement):
-            self.best, self.agreement = frozenset(features), agreement
-        else:
-            self.leave(agreement)
-
-    def leave(self, bound: float) -> None:
-        """Record that subsets up to `bound` are skipped."""
-        self.bound = max(self.bound, bound)
-
-    def improves(self, bound: float) -> bool:
-        return bound > self.agreement + AGREEMENT_TOLERANCE
-
-
-def search(
-    root: SignedMeasure,
-    costs: Sequence[float],
-    budget: float,
-    *,
-    first_guess: Sequence[int],
-    best_first: bool = False,
-    time_limit: float | None = None,
-    evaluation_limit: int | None = None,
-) -> SearchResult:
-    """Find the feature subset within the budget that has the highest potential agreement.
+class RemovalSearch:
+    """A search that can be stopped and continued.
 
     Parameters
     ----------
-    costs : sequence of float
-        Cost of each feature, 0 or more.
+    root : SignedMeasure
+        Over all features that are not forbidden.
+    choice : Choice
+        Which subsets are allowed.
     first_guess : sequence of int
-        An order of all features, best first: the affordable ones among them, taken in turn, are the answer if the
-        search is stopped before it finds another.
+        An order of all units, best first: the affordable ones among them, taken in turn, are the answer if the search
+        is stopped before it finds another.
     best_first : bool
         Local search, then best bound first; else depth first. Best bound first keeps many measures in memory.
-    time_limit, evaluation_limit
-        As in `trim`. The result is optimal iff its upper bound equals its agreement up to `AGREEMENT_TOLERANCE`.
     """
-    state = _State(costs, budget, within_limits(time_limit, evaluation_limit))
-    if state.affordable(root.features):
-        return SearchResult(frozenset(root.features), 1.0, 1.0, 0)
-    # Removing a feature that is free of charge never helps.
-    free = tuple(i for i in root.features if costs[i] > 0)
-    n_kept = _equal_size(state, free)
-    n_subsets = math.comb(len(free), n_kept) if n_kept is not None else math.inf
-    if n_subsets <= _fewest_evaluations(len(free), best_first) and n_subsets <= (evaluation_limit or math.inf):
-        _enumerate(state, root, free, n_kept or 0)
-    elif best_first:
-        _climb(state, root, free)
-        _search_best_first(state, root, free)
-    else:
-        _search_depth_first(state, root, free, 1.0)
-    if math.isinf(state.agreement):
-        _take_guess(state, root, first_guess)
-    return SearchResult(state.best, state.agreement, max(state.agreement, state.bound), state.n_evaluations)
 
+    def __init__(
+        self, root: SignedMeasure, choice: Choice, *, first_guess: Sequence[int], best_first: bool = False
+    ) -> None:
+        self._choice = choice
+        self._root = root
+        self._best_first = best_first
+        self._first_guess = first_guess
+        self._required = choice.required_units
+        units = frozenset(range(len(choice.units)))
+        # Removing what is free of charge never helps.
+        free = tuple(unit for unit in first_guess if unit not in self._required and choice.costs[unit] > 0)
+        self._start = _Branch(root, None, units, free, 1.0)
+        self._order = itertools.count()
+        self._frontier: list[tuple[float, int, _Branch]] = []
+        self._begun = self._climbed = False
+        self._root_values: list[tuple[float, int]] = []
+        self._limits = Limits()
+        self._best: frozenset[int] | None = None
+        self._agreement = -math.inf
+        self._left = -math.inf
+        self._n_evaluations = 0
 
-def _fewest_evaluations(n_features: int, best_first: bool) -> int:
-    """Return roughly how many evaluations any search needs; with no more subsets than that, enumeration is cheaper."""
-    return _FEW_SUBSETS if best_first else math.comb(n_features, 2)
-
-
-def _equal_size(state: _State, free: Sequence[int]) -> int | None:
-    """Return how many features each subset that exhausts the budget has; None where costs differ."""
-    costs = [state.costs[i] for i in free]
-    if len(set(costs)) > 1:
-        return None
-    return next(size for size in range(len(free), -1, -1) if is_affordable(costs[:size], state.budget))
-
-
-def _enumerate(state: _State, root: SignedMeasure, free: Sequence[int], size: int) -> None:
-    """Evaluate all subsets of one size; features that cost nothing are in each of them."""
-    always = frozenset(root.features) - frozenset(free)
-    for chosen in itertools.combinations(free, size):
-        if not state.may_evaluate():
-            state.leave(1.0)
-            return
-        kept = always | frozenset(chosen)
-        state.offer(sorted(kept), _restricted(root, kept).potential_agreement())
-
-
-def within_limits(time_limit: float | None, evaluation_limit: int | None) -> Callable[[int], bool]:
-    """Return a predicate that says, given its number of evaluations, whether a search starting now may continue."""
-    deadline = math.inf if time_limit is None else time.perf_counter() + time_limit
-    most = math.inf if evaluation_limit is None else evaluation_limit
-    return lambda n_evaluations: n_evaluations < most and (math.isinf(deadline) or time.perf_counter() < deadline)
-
-
-def _search_depth_first(state: _State, node: SignedMeasure, free: Sequence[int], bound: float) -> None:
-    # The last branches have the highest bounds and the least below them.
-    for branch in reversed(_expand(state, node, free, bound)):
-        if state.stopped or not state.improves(branch.bound):
-            state.leave(branch.bound)  # and with it the earlier ones, whose bounds are no higher
-            return
-        _search_depth_first(state, branch.node(), branch.free, branch.bound)
-
-
-def _search_best_first(state: _State, root: SignedMeasure, free: Sequence[int]) -> None:
-    order = itertools.count()
-    open_branches = [(-b.bound, next(order), b) for b in _expand(state, root, free, 1.0)]
-    heapq.heapify(open_branches)
-    while open_branches:
-        _, _, branch = heapq.heappop(open_branches)
-        if state.stopped or not state.improves(branch.bound):
-            state.leave(branch.bound)  # no open branch has a higher one
-            return
-        for below in _expand(state, branch.node(), branch.free, branch.bound):
-            heapq.heappush(open_branches, (-below.bound, next(order), below))
-
-
-def _expand(state: _State, node: SignedMeasure, free: Sequence[int], bound: float) -> list[_Branch]:
-    """Evaluate a node, which is not affordable, without each free feature; return its branches by increasing bound."""
-    cheapest = min(free, key=lambda i: state.costs[i])
-    if not state.affordable(node.features, [i for i in free if i != cheapest]):
-        _remove_all(state, node, free, bound)
-        return []
-    live: list[tuple[float, int]] = []
-    for feature in free:
-        if not state.may_evaluate():
-            state.leave(bound)
-            return []
-        value = node.potential_agreement_without(feature)
-        if state.affordable(node.features, [feature]):
-            # Removing more after this would only lower the agreement: the feature stays in all other branches.
-            state.offer([i for i in node.features if i != feature], value)
-        else:
-            live.append((value, feature))
-    for value, _ in live:
-        if not state.improves(value):
-            state.leave(value)
-    live = sorted(branch for branch in live if state.improves(branch[0]))
-    branches = []
-    for place, (value, feature) in enumerate(live):
-        later = tuple(i for _, i in live[place + 1 :])
-        # A branch that cannot get within the budget any more holds no subset.
-        if state.affordable(node.features, [feature, *later]):
-            branches.append(_Branch(node, feature, later, value))
-    return branches
-
-
-def _remove_all(state: _State, node: SignedMeasure, free: Sequence[int], bound: float) -> None:
-    if not state.may_evaluate():
-        state.leave(bound)
-        return
-    for feature in free:
-        node = node.without(feature)
-    state.offer(node.features, node.potential_agreement())
-
-
-def _climb(state: _State, root: SignedMeasure, free: Sequence[int]) -> None:
-    """Remove the least missed feature until the rest is affordable, then exchange features while that helps."""
-    node = root
-    while not state.affordable(node.features):
-        values = []
-        for feature in (i for i in node.features if i in free):
-            if not state.may_evaluate():
-                return
-            values.append((node.potential_agreement_without(feature), feature))
-        agreement, feature = max(values)
-        node = node.without(feature)
-    state.offer(node.features, agreement)
-    improved = True
-    while improved:
-        improved = False
-        for out, into in itertools.product(sorted(set(free) & state.best), sorted(set(free) - state.best)):
-            kept = (state.best - {out}) | {into}
-            if not state.affordable(sorted(kept)):
+    def run(self, limits: Limits) -> SearchResult:
+        """Search, or go on searching, until the optimum is proven or a limit is reached."""
+        self._limits = limits
+        if not self._begun:
+            self._begun = True
+            if self._affordable(self._start.kept):
+                value = self._root.potential_agreement()
+                self._offer(self._start.kept, value)
+                return SearchResult(frozenset(self._root.features), value, value, 0)
+            self._push(self._start)
+            if not self._best_first:
+                self._enumerate_few(math.comb(len(self._start.free), 2))
+        if self._best_first and not self._climbed:
+            # The bound of the root first: whatever happens then, something is known.
+            self._expand_next()
+            self._climbed = not self._frontier or self._frontier[0][2].unit is not None
+            if self._climbed and not self._enumerate_few(_FEW_SUBSETS):
+                self._climb()
+        while self._frontier:
+            bound = self._frontier[0 if self._best_first else -1][2].bound
+            if not self._improves(bound):
+                if self._best_first:  # no open branch has a higher bound
+                    break
+                self._frontier.pop()
+                self._left = max(self._left, bound)
                 continue
-            if not state.may_evaluate():
-                return
-            agreement = _restricted(root, kept).potential_agreement()
-            if state.improves(agreement):
-                state.offer(sorted(kept), agreement)
-                improved = True
+            if not limits.may_go_on(self._n_evaluations):
                 break
+            self._report()
+            self._expand_next()
+        return self._result()
+
+    def _result(self) -> SearchResult:
+        if self._best is None:
+            self._take_guess()
+        bound = max([self._agreement, self._left, *(branch.bound for _, _, branch in self._frontier)])
+        features = frozenset(self._choice.features(self._best or frozenset()))
+        self._limits.report(self._agreement, bound, self._n_evaluations, last=True)
+        return SearchResult(features, self._agreement, bound, self._n_evaluations)
+
+    def _report(self) -> None:
+        bound = max((branch.bound for _, _, branch in self._frontier), default=self._agreement)
+        self._limits.report(self._agreement, max(bound, self._agreement), self._n_evaluations)
+
+    def _affordable(self, units: Iterable[int]) -> bool:
+        return math.fsum(self._choice.costs[unit] for unit in units) <= highest_cost(self._choice.budget)
+
+    def _improves(self, bound: float) -> bool:
+        return bound > self._agreement + AGREEMENT_TOLERANCE
+
+    def _offer(self, units: frozenset[int], agreement: float) -> None:
+        if self._improves(agreement):
+            self._best, self._agreement = units, agreement
+        else:
+            self._left = max(self._left, agreement)
+
+    def _push(self, branch: _Branch) -> None:
+        entry = (-branch.bound, next(self._order), branch)
+        if self._best_first:
+            heapq.heappush(self._frontier, entry)
+        else:
+            self._frontier.append(entry)
+
+    def _expand_next(self) -> None:
+        """Take the next open branch and put those below it in its place."""
+        _, _, branch = heapq.heappop(self._frontier) if self._best_first else self._frontier.pop()
+        for below in self._expand(branch):
+            self._push(below)
+
+    def _values(self, node: SignedMeasure, units: Sequence[int]) -> list[tuple[float, int]]:
+        """Return what is left after removing each unit; fewer values where a limit is reached."""
+        found: list[tuple[float, int]] = []
+        while len(found) < len(units) and self._limits.may_go_on(self._n_evaluations):
+            open_ = self._within_count(units[len(found) :])
+            values = node.potential_agreements_without([self._choice.units[unit] for unit in open_], self._limits)
+            found += zip(values, open_, strict=False)
+            self._n_evaluations += len(values)
+        return found
+
+    def _within_count(self, units: Sequence[int]) -> Sequence[int]:
+        """Return as many of the units as the evaluation limit allows."""
+        most = len(units)
+        while most > 1 and not self._limits.allows(self._n_evaluations + most):
+            most -= 1
+        return units[:most]
+
+    def _expand(self, branch: _Branch) -> list[_Branch]:
+        """Evaluate a node, which is not affordable, without each free unit; return its branches by increasing bound.
+
+        Where a limit is reached, the branch itself stays open.
+        """
+        unit = branch.unit
+        kept = branch.kept if unit is None else branch.kept - {unit}
+        free, costs = branch.free, self._choice.costs
+        node = branch.parent if unit is None else branch.parent.without(*self._choice.units[unit])
+        cheapest = min(free, key=lambda i: costs[i])
+        if not self._affordable(kept - (set(free) - {cheapest})):
+            if not self._limits.may_go_on(self._n_evaluations):
+                return [branch]
+            self._n_evaluations += 1
+            node = node.without(*self._choice.features(free))
+            self._offer(kept - set(free), node.potential_agreement())
+            return []
+        values = self._values(node, free)
+        live = []
+        for value, candidate in values:
+            if self._affordable(kept - {candidate}):
+                # Removing more after this would only lower the agreement: it stays in all other branches.
+                self._offer(kept - {candidate}, value)
+            else:
+                live.append((value, candidate))
+        if unit is None:
+            self._root_values = values
+        if len(values) < len(free):
+            bound = (
+                min(branch.bound, loss_bound(self._by_features(values), self._choice)) if unit is None else branch.bound
+            )
+            return [replace(branch, bound=bound)]
+        for value, _ in live:
+            if not self._improves(value):
+                self._left = max(self._left, value)
+        live = sorted(entry for entry in live if self._improves(entry[0]))
+        branches = []
+        for place, (value, candidate) in enumerate(live):
+            later = tuple(i for _, i in live[place + 1 :])
+            # A branch that cannot get within the budget any more holds no subset.
+            if self._affordable(kept - {candidate, *later}):
+                branches.append(_Branch(node, candidate, kept, later, value))
+        return branches
+
+    def _by_features(self, values: Iterable[tuple[float, int]]) -> list[tuple[float, tuple[int, ...]]]:
+        return [(value, self._choice.units[unit]) for value, unit in values]
+
+    def _enumerate_few(self, most: int) -> bool:
+        """Evaluate all subsets of the one size that matters, if they are at most so many and all units cost the same.
+
+        Returns whether that was all there is to search.
+        """
+        free = self._start.free
+        if len({self._choice.costs[unit] for unit in free}) > 1:
+            return False
+        always = self._start.kept - set(free)
+        size = next(n for n in range(len(free), -1, -1) if self._affordable(always | set(free[:n])))
+        n_subsets = math.comb(len(free), size)
+        if n_subsets > most or not self._limits.allows(self._n_evaluations + n_subsets):
+            return False
+        for chosen in itertools.combinations(free, size):
+            if not self._limits.may_go_on(self._n_evaluations):
+                return False
+            self._evaluate(always | frozenset(chosen))
+        self._frontier.clear()
+        return True
+
+    def _evaluate(self, units: frozenset[int]) -> float:
+        self._n_evaluations += 1
+        gone = self._choice.features(self._start.kept - units)
+        value = self._root.without(*gone).potential_agreement()
+        self._offer(units, value)
+        return value
+
+    def _climb(self) -> None:
+        """Remove the least missed unit until the rest is affordable, then exchange units while that helps."""
+        node, kept, free = self._root, self._start.kept, set(self._start.free)
+        agreement = 1.0
+        while not self._affordable(kept):
+            candidates = sorted(kept & free)
+            at_root = node is self._root and len(self._root_values) == len(candidates)
+            values = self._root_values if at_root else self._values(node, candidates)
+            if len(values) < len(candidates):
+                return
+            agreement, unit = max(values)
+            kept, node = kept - {unit}, node.without(*self._choice.units[unit])
+        self._offer(kept, agreement)
+        improved = True
+        while improved and self._best is not None:
+            improved = False
+            for out, into in itertools.product(sorted(free & self._best), sorted(free - self._best)):
+                exchanged = (self._best - {out}) | {into}
+                if not self._affordable(exchanged):
+                    continue
+                if not self._limits.may_go_on(self._n_evaluations):
+                    return
+                before = self._agreement
+                self._evaluate(exchanged)
+                if self._agreement > before:
+                    improved = True
+                    break
+
+    def _take_guess(self) -> None:
+        guess = set(self._required)
+        for unit in self._first_guess:
+            if self._affordable(guess | {unit}):
+                guess.add(unit)
+        self._evaluate(frozenset(guess))
 
 
-def _take_guess(state: _State, root: SignedMeasure, order: Sequence[int]) -> None:
-    guess: list[int] = []
-    for feature in order:
-        if state.affordable([*guess, feature]):
-            guess.append(feature)
-    state.n_evaluations += 1
-    state.offer(guess, _restricted(root, frozenset(guess)).potential_agreement())
+def loss_bound(values: Iterable[tuple[float, tuple[int, ...]]], choice: Choice) -> float:
+    """Return an upper bound on the agreement of all allowed subsets from the potential agreements without some.
 
+    Of features that cannot all be afforded together, every allowed subset lacks at least one.
 
-def _restricted(root: SignedMeasure, kept: frozenset[int]) -> SignedMeasure:
-    for feature in root.features:
-        if feature not in kept:
-            root = root.without(feature)
-    return root
+    Parameters
+    ----------
+    values : iterable of (float, tuple of int)
+        The maximum potential agreement without some features that are bought together, and these features.
+
+    Returns
+    -------
+    float
+        1 if the features given can all be afforded.
+    """
+    wanted = set(choice.required)
+    for value, features in sorted(values):
+        wanted.update(features)
+        if not choice.is_affordable(wanted):
+            return min(1.0, value)
+    return 1.0

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from trimbench.trimming.costs import is_affordable
+from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.measure import SignedMeasure
-from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE, within_limits
+from trimbench.trimming.limits import Limits
+from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE, loss_bound
 from trimbench.trimming.thresholds import Cut, Instances, best_cut
 
 
@@ -37,97 +38,118 @@ class GeneralResult:
     n_evaluations: int
 
 
-@dataclass
-class _State:
-    instances: Callable[[Sequence[int]], Instances]
-    costs: Sequence[float]
-    budget: float
-    threshold: float
-    may_go_on: Callable[[int], bool]
-    best: tuple[int, ...] = ()
-    cut: Cut = field(default=Cut(-math.inf, 0.0, 0.0))
-    bound: float = -math.inf
-    n_evaluations: int = 0
+@dataclass(frozen=True)
+class _Branch:
+    """The subsets that hold `included` and some of `undecided`; `node` is the measure over both and `excluded`."""
 
-    def affordable(self, features: Sequence[int]) -> bool:
-        return is_affordable((self.costs[i] for i in features), self.budget)
-
-    def improves(self, bound: float) -> bool:
-        return bound > self.cut.agreement + AGREEMENT_TOLERANCE
-
-    def evaluate(self, included: tuple[int, ...]) -> None:
-        """Compute the maximum achievable agreement of a subset and keep it if it is the best."""
-        self.n_evaluations += 1
-        cut = best_cut(self.instances(included), self.threshold)
-        if self.improves(cut.agreement):
-            self.best, self.cut = included, cut
+    node: SignedMeasure
+    excluded: int | None
+    included: tuple[int, ...]
+    undecided: tuple[int, ...]
+    bound: float
 
 
-def search_included(
-    root: SignedMeasure,
-    instances: Callable[[Sequence[int]], Instances],
-    costs: Sequence[float],
-    budget: float,
-    threshold: float,
-    *,
-    time_limit: float | None = None,
-    evaluation_limit: int | None = None,
-) -> GeneralResult:
-    """Find the feature subset within the budget that has the highest maximum achievable agreement.
+class InclusionSearch:
+    """A search that can be stopped and continued.
 
     Parameters
     ----------
+    root : SignedMeasure
+        Over all features that are not forbidden.
     instances : callable
         Gives the instances of a feature subset.
-    costs : sequence of float
-        Cost of each feature, 0 or more.
+    choice : Choice
+        Which subsets are allowed.
     threshold : float
         Of the original classifier; preferred among equally good ones.
-    time_limit, evaluation_limit
-        As in `trim`.
     """
-    state = _State(instances, costs, budget, threshold, within_limits(time_limit, evaluation_limit))
-    state.evaluate(())
-    # The features that are missed most come first: including them soon gives a good subset, and excluding them a low
-    # bound.
-    missed = []
-    for feature in root.features:
-        state.n_evaluations += 1
-        missed.append((root.potential_agreement_without(feature), feature))
-    _descend(state, root, (), [feature for _, feature in sorted(missed)], 1.0)
-    return GeneralResult(
-        tuple(sorted(state.best)), state.cut, max(state.bound, state.cut.agreement), state.n_evaluations
-    )
 
+    def __init__(
+        self,
+        root: SignedMeasure,
+        instances: Callable[[Sequence[int]], Instances],
+        choice: Choice,
+        threshold: float,
+    ) -> None:
+        self._root = root
+        self._instances = instances
+        self._choice = choice
+        self._threshold = threshold
+        self._open: list[_Branch] | None = None
+        self._best: tuple[int, ...] = ()
+        self._cut = Cut(-math.inf, 0.0, 0.0)
+        self._n_evaluations = 0
 
-def _descend(
-    state: _State, node: SignedMeasure, included: tuple[int, ...], undecided: Sequence[int], bound: float
-) -> None:
-    """Search the subsets that hold `included` and some of `undecided`; `node` is the measure over both."""
-    undecided, excluded = _split(state, included, undecided)
-    if excluded:
-        for feature in excluded:
-            node = node.without(feature)
-        if undecided:
-            state.n_evaluations += 1
-            bound = node.potential_agreement()
-    if not undecided:
-        return
-    if not state.improves(bound) or not state.may_go_on(state.n_evaluations):
-        state.bound = max(state.bound, bound)
-        return
-    first, *others = undecided
-    state.evaluate((*included, first))
-    _descend(state, node, (*included, first), others, bound)
-    # Without the first: a new, lower bound.
-    if not others:
-        return
-    state.n_evaluations += 1
-    below = node.without(first)
-    _descend(state, below, included, others, below.potential_agreement())
+    def run(self, limits: Limits) -> GeneralResult:
+        """Search, or go on searching, until the optimum is proven or a limit is reached."""
+        if self._open is None:
+            self._open = [self._first(limits)]
+        while self._open:
+            branch = self._open[-1]
+            if not self._improves(branch.bound):
+                # Everything below it is no better than what is found: `bound` needs no record of it.
+                self._open.pop()
+                continue
+            if not limits.may_go_on(self._n_evaluations):
+                break
+            limits.report(self._cut.agreement, self._bound(), self._n_evaluations)
+            self._open.pop()
+            self._open += self._below(branch)
+        limits.report(self._cut.agreement, self._bound(), self._n_evaluations, last=True)
+        return GeneralResult(tuple(sorted(self._best)), self._cut, self._bound(), self._n_evaluations)
 
+    def _bound(self) -> float:
+        return max([self._cut.agreement, *(branch.bound for branch in self._open or ())])
 
-def _split(state: _State, included: tuple[int, ...], undecided: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return which undecided features can still be afforded, and which cannot."""
-    fits = [feature for feature in undecided if state.affordable((*included, feature))]
-    return fits, [feature for feature in undecided if feature not in set(fits)]
+    def _improves(self, bound: float) -> bool:
+        return bound > self._cut.agreement + AGREEMENT_TOLERANCE
+
+    def _evaluate(self, included: tuple[int, ...]) -> None:
+        """Compute the maximum achievable agreement of a subset and keep it if it is the best."""
+        self._n_evaluations += 1
+        cut = best_cut(self._instances(included), self._threshold)
+        if self._improves(cut.agreement):
+            self._best, self._cut = included, cut
+
+    def _first(self, limits: Limits) -> _Branch:
+        """Return the branch of all subsets, its features in the order of how much each is missed.
+
+        Including those that are missed most soon gives a good subset, and excluding them a low bound.
+        """
+        required = tuple(sorted(self._choice.required))
+        self._evaluate(required)
+        undecided = [feature for feature in self._root.features if feature not in self._choice.required]
+        missed: list[tuple[float, tuple[int, ...]]] = []
+        bound = 1.0
+        # Whatever the limits, as many as it takes to have a bound.
+        while len(missed) < len(undecided) and (bound == 1.0 or limits.may_go_on(self._n_evaluations)):
+            groups = [(feature,) for feature in undecided[len(missed) :]]
+            values = self._root.potential_agreements_without(groups, limits)
+            self._n_evaluations += len(values)
+            missed += zip(values, groups, strict=False)
+            bound = loss_bound(missed, self._choice)
+        known = {feature: value for value, (feature,) in missed}
+        order = sorted(undecided, key=lambda feature: (known.get(feature, math.inf), feature))
+        return _Branch(self._root, None, required, tuple(order), bound)
+
+    def _below(self, branch: _Branch) -> list[_Branch]:
+        """Return the branches with and without the first undecided feature; the one to be searched first is last."""
+        node, bound = branch.node, branch.bound
+        fits = tuple(i for i in branch.undecided if self._choice.is_affordable((*branch.included, i)))
+        gone = [i for i in branch.undecided if i not in set(fits)]
+        if branch.excluded is not None:
+            gone.append(branch.excluded)
+        if gone:
+            node = node.without(*gone)
+            if fits:
+                self._n_evaluations += 1
+                bound = min(bound, node.potential_agreement())
+        if not fits or not self._improves(bound):
+            return []
+        first, *others = fits
+        included = (*branch.included, first)
+        self._evaluate(included)
+        with_first = _Branch(node, None, included, tuple(others), bound)
+        if not others:
+            return []
+        return [_Branch(node, first, branch.included, tuple(others), bound), with_first]

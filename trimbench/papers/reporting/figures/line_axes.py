@@ -53,7 +53,8 @@ def _draw_series(axes: Axes, one: Series, order: float, seam: float) -> None:
     if known.empty:
         return
     x, low, high = (known[column].to_numpy(dtype=float) for column in ("x", "low", "high"))
-    axes.fill_between(x, low, high, color=one.colour, alpha=0.12, linewidth=0, zorder=0.5)
+    if one.mark != "highlight":  # nothing lies between large points
+        axes.fill_between(x, low, high, color=one.colour, alpha=0.12, linewidth=0, zorder=0.5)
     # Darker and in front of the line, so that even an interval narrower than the line is visible.
     bars: dict[str, Any] = {"color": readable(one.colour), "zorder": order + 1}
     if len(known) <= MOST_BARS:

@@ -1,0 +1,265 @@
+"""Trimmed classifiers of raw tables: what they learn, keep and predict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB
+from sklearn.pipeline import make_pipeline
+
+import trimbench as tb
+from trimbench.estimators import TrimmedClassifier
+from trimbench.networks.discretize import Discretizer, IdentifierColumnWarning
+
+BY_MODEL = {"rows_weight": 0}
+
+
+def patients(n_rows: int = 240, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
+    """Numbers, text, truth values, categories and gaps; four columns depend on the class."""
+    rng = np.random.default_rng(seed)
+    ill = rng.random(n_rows) < 0.4
+    frame = pd.DataFrame(
+        {
+            "fever": np.where(rng.random(n_rows) < 0.2, np.nan, 37 + 1.5 * ill + rng.normal(0, 0.6, n_rows)),
+            "ward": rng.choice(["north", "south"], n_rows),
+            "colour": np.where(rng.random(n_rows) < 0.8, np.where(ill, "pale", "rosy"), None),
+            "cough": rng.random(n_rows) < np.where(ill, 0.7, 0.2),
+            "grade": pd.Categorical(np.where(rng.random(n_rows) < 0.75, np.where(ill, 3, 1), 2)),
+            "noise": rng.normal(size=n_rows),
+        }
+    )
+    return frame, pd.Series(np.where(ill, "ill", "well"), name="state")
+
+
+def test_raw_columns_become_a_trimmed_classifier() -> None:
+    X, y = patients()
+    trimmed = TrimmedClassifier(budget=2, **BY_MODEL).fit(X, y)
+    assert trimmed.classes_.tolist() == ["ill", "well"]
+    assert trimmed.classifier_.positive == "well"
+    assert trimmed.get_support().sum() == 2
+    assert trimmed.get_feature_names_out().tolist() == list(trimmed.features_)
+    assert "noise" not in trimmed.features_
+    assert trimmed.score(X, y) > 0.8
+    np.testing.assert_allclose(trimmed.predict_proba(X).sum(axis=1), 1.0)
+    assert trimmed.trimming_.optimal
+    assert trimmed.trimming_.agreement > 0.85
+    original, coded = trimmed.trimming_.original, trimmed.discretizer_.transform(X)
+    assert trimmed.trimming_.agreement == pytest.approx(
+        tb.expected_agreement(original, trimmed.features_, trimmed.classifier_.threshold), abs=1e-12
+    )
+    same = original.predict(coded) == trimmed.predict(X)
+    assert same.mean() == pytest.approx(trimmed.trimming_.agreement, abs=0.1)
+
+
+def test_arrays_of_objects_are_read_as_data_frames_are() -> None:
+    X, y = patients()
+    frame = TrimmedClassifier(budget=3, **BY_MODEL).fit(X, y)
+    array = TrimmedClassifier(budget=3, **BY_MODEL).fit(X.drop(columns="grade").to_numpy(dtype=object), y)
+    assert array.features_ == tuple(f"x{place}" for place in array.get_support(indices=True))
+    without = TrimmedClassifier(budget=3, **BY_MODEL).fit(X.drop(columns="grade"), y)
+    assert array.get_support().tolist() == without.get_support().tolist()
+    assert array.predict(X.drop(columns="grade").to_numpy(dtype=object)).tolist() == (
+        without.predict(X.drop(columns="grade")).tolist()
+    )
+    assert frame.transform(X).shape == (240, 3)
+    frame.set_output(transform="pandas")
+    pd.testing.assert_frame_equal(frame.transform(X), X[list(frame.features_)])
+
+
+def test_columns_that_are_left_out_may_hold_anything_and_kept_ones_may_be_missing() -> None:
+    X, y = patients()
+    trimmed = TrimmedClassifier(budget=2, required=["fever"], **BY_MODEL).fit(X, y)
+    expected = trimmed.predict(X).tolist()
+    empty = X.copy()
+    for name in set(X) - set(trimmed.features_):
+        empty[name] = None
+    assert trimmed.predict(empty).tolist() == expected
+    gone = X.assign(fever=np.nan)
+    assert set(trimmed.predict(gone)) <= {"ill", "well"}
+    with pytest.raises(ValueError, match="column 'fever' must be finite, got infinity in 240 rows"):
+        trimmed.predict(X.assign(fever=np.inf))
+
+
+def test_names_of_rows_are_left_out_with_a_warning() -> None:
+    X, y = patients()
+    named = X.assign(id=[f"patient {i}" for i in range(len(X))], number=np.arange(len(X)))
+    with pytest.warns(IdentifierColumnWarning, match="column 'id' is left out"):
+        trimmed = TrimmedClassifier(budget=7, **BY_MODEL).fit(named, y)
+    assert "id" not in trimmed.features_
+    assert "number" not in trimmed.features_  # no cut of it pays
+
+
+def test_costs_groups_and_required_columns_by_name_or_position() -> None:
+    X, y = patients()
+    costs = {"visit": 1.0, "cough": 1.0, "ward": 1.0, 4: 3.0, "noise": 1.0}
+    trimmed = TrimmedClassifier(budget=2, costs=costs, groups={"visit": ["fever", 2]}, required=[3], **BY_MODEL)
+    trimmed.fit(X, y)
+    assert trimmed.features_ == ("fever", "colour", "cough")
+    by_series = TrimmedClassifier(budget=2, costs=pd.Series(dict.fromkeys(X, 1.0)), forbidden=["fever"], **BY_MODEL)
+    assert "fever" not in by_series.fit(X, y).features_
+    by_place = TrimmedClassifier(budget=2, costs=[3, 1, 1, 1, 1, 1], **BY_MODEL).fit(X, y)
+    assert "fever" not in by_place.features_
+
+
+def test_a_required_column_may_say_nothing() -> None:
+    X, y = patients()
+    trimmed = TrimmedClassifier(budget=2, required=["noise"], **BY_MODEL).fit(X, y)
+    assert trimmed.discretizer_.rules[5].categories == ("any",)
+    assert "noise" in trimmed.features_
+    assert len(trimmed.features_) == 2
+
+
+@pytest.mark.parametrize("density", ["naive_bayes", "tree_augmented"])
+@pytest.mark.parametrize("cut", ["mdl", "mean", "median"])
+def test_several_classes_are_told_apart(density: str, cut: str) -> None:
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    trimmed = TrimmedClassifier(budget=1, density=density, cut=cut, **BY_MODEL).fit(X, names)
+    assert isinstance(trimmed.trimming_.original, tb.ArgMaxClassifier)
+    assert trimmed.predict_proba(X).shape == (150, 3)
+    if cut == "mdl":
+        assert trimmed.features_ in [("x2",), ("x3",)]
+        assert trimmed.score(X, names) > 0.93
+    with pytest.raises(ValueError, match=r"threshold must be 0\.5 for 3 classes"):
+        TrimmedClassifier(threshold=0.3).fit(X, y)
+
+
+def test_pipelines_grid_searches_and_clones() -> None:
+    X, y = load_iris(return_X_y=True)
+    pipeline = make_pipeline(TrimmedClassifier(budget=2, **BY_MODEL), LogisticRegression(max_iter=1000)).fit(X, y)
+    assert pipeline[-1].n_features_in_ == 2
+    assert pipeline.score(X, y) > 0.9
+    search = GridSearchCV(TrimmedClassifier(**BY_MODEL), {"budget": [0, 1, 2], "cut": ["mdl", "median"]}, cv=3)
+    search.fit(X, y)
+    assert search.best_params_["budget"] > 0
+    assert search.best_params_["cut"] == "mdl"
+    again = clone(search.best_estimator_)
+    assert again.get_params() == search.best_estimator_.get_params()
+    with pytest.raises(NotFittedError):
+        again.predict(X)
+
+
+def test_the_threshold_is_that_of_the_second_class() -> None:
+    X, y = patients()
+    bold = TrimmedClassifier(budget=6, threshold=0.95, **BY_MODEL).fit(X, y)
+    shy = TrimmedClassifier(budget=6, threshold=0.05, **BY_MODEL).fit(X, y)
+    assert (bold.predict(X) == "well").sum() < (shy.predict(X) == "well").sum()
+    posterior = bold.predict_proba(X)[:, 1]
+    assert (bold.predict(X) == "well").tolist() == (posterior >= bold.classifier_.threshold).tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"density": "forest"}, "density must be one of naive_bayes, tree_augmented, got 'forest'"),
+        ({"cut": "half"}, "cut must be one of mdl, mean, median, got 'half'"),
+        ({"budget": -1}, "budget must be a number >= 0, got -1"),
+        ({"threshold": 3}, "threshold must be a probability in [0, 1], got 3"),
+        ({"required": ["gone"]}, "required must name columns among ['fever', 'ward',"),
+        ({"required": "fever"}, "required must be a sequence of names or positions of columns, got 'fever'"),
+        ({"forbidden": [9]}, "forbidden must have positions from 0 to 5, got 9"),
+        ({"groups": [["fever"]]}, "groups must be a mapping from the name of a group to its columns, got list"),
+        ({"groups": {"g": ["gone"]}}, "groups['g'] must name columns among"),
+        ({"costs": {"gone": 1}}, "costs must name columns among"),
+        ({"costs": {"fever": 1}}, "costs must have an entry for every feature, got none for 'ward'"),
+        ({"smoothing": -1}, "smoothing must be a finite number >= 0"),
+    ],
+)
+def test_bad_parameters_are_explained(settings: dict[str, Any], message: str) -> None:
+    X, y = patients(60)
+    with pytest.raises(ValueError) as caught:
+        TrimmedClassifier(**settings).fit(X, y)
+    assert message in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_bad_tables_are_explained() -> None:
+    X, y = patients(60)
+    with pytest.raises(ValueError, match="y must have at least two classes, got one class"):
+        TrimmedClassifier().fit(X, ["ill"] * 60)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        TrimmedClassifier().fit(X, y[:-1])
+    with pytest.raises(ValueError, match="at least one row and one column"):
+        TrimmedClassifier().fit(X.iloc[:0], [])
+    with pytest.raises(ValueError, match="column 'fever' must be finite"):
+        TrimmedClassifier().fit(X.assign(fever=np.inf), y)
+
+
+def codes_and_labels() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 3, size=200)
+    return (rng.random((200, 6)) < 0.2 + 0.3 * labels[:, None] * (np.arange(6) % 2)).astype(int), labels
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", [BernoulliNB, CategoricalNB])
+def test_fitted_naive_bayes_of_scikit_learn_gives_the_distribution(kind: Any, n_classes: int) -> None:
+    X, labels = codes_and_labels()
+    y = np.minimum(labels, n_classes - 1) * 10
+    fitted = kind().fit(X, y)
+    whole = TrimmedClassifier.from_fitted(fitted, budget=6)
+    assert whole.predict(X).tolist() == fitted.predict(X).tolist()
+    np.testing.assert_allclose(whole.predict_proba(X), fitted.predict_proba(X), rtol=1e-9)
+    trimmed = TrimmedClassifier.from_fitted(fitted, budget=3)
+    assert trimmed.get_support().tolist() == [False, True] * 3
+    assert trimmed.trimming_.agreement > 0.9
+    agreement = (trimmed.predict(X) == fitted.predict(X)).mean()
+    assert agreement == pytest.approx(trimmed.trimming_.agreement, abs=0.05)
+    assert trimmed.classes_.tolist() == fitted.classes_.tolist()
+
+
+def test_a_fitted_estimator_keeps_its_cut_and_the_names_of_its_columns() -> None:
+    X, y = patients()
+    frame = X[["noise"]].assign(fever=X["fever"].fillna(37.0))
+    fitted = BernoulliNB(binarize=37.5).fit(frame, y)
+    trimmed = TrimmedClassifier.from_fitted(fitted, budget=1)
+    assert trimmed.features_ == ("fever",)
+    assert trimmed.predict(frame).tolist() == fitted.predict(frame).tolist()
+    with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
+        trimmed.predict(frame[["fever", "noise"]])
+    with pytest.raises(ValueError, match="column 'fever' must have no missing values, got 1 of 240 rows"):
+        trimmed.predict(frame.assign(fever=[None, *[1.0] * 239]))
+    codes = CategoricalNB().fit([[0, 1], [1, 0], [2, 1]], [0, 1, 1])
+    strange = TrimmedClassifier.from_fitted(codes, budget=2)
+    with pytest.raises(ValueError, match=r"column 'x0' must hold values among \['0', '1', '2'\], got '7'"):
+        strange.predict([[7, 0]])
+
+
+def test_fitted_models_and_networks_give_the_distribution() -> None:
+    network = tb.BayesianNetwork(
+        {"c": ["no", "maybe", "yes"], "x": ["0", "1"], "y": ["low", "high"]},
+        {"x": ["c"], "y": ["c", "x"]},
+        {
+            "c": [0.3, 0.3, 0.4],
+            "x": [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]],
+            "y": [[[0.9, 0.1], [0.8, 0.2]], [[0.1, 0.9], [0.2, 0.8]], [[0.5, 0.5], [0.5, 0.5]]],
+        },
+    )
+    rows = network.sample(50, np.random.default_rng(0))
+    trimmed = TrimmedClassifier.from_fitted(network, target="c", budget=2)
+    assert trimmed.predict(rows[["x", "y"]]).tolist() == tb.ArgMaxClassifier(network, "c").predict(rows).tolist()
+    model = tb.NaiveBayes([0.5, 0.5], [[[0.9, 0.1], [0.2, 0.8]]], feature_names=["x"], class_names=["n", "p"])
+    binary = TrimmedClassifier.from_fitted(model, budget=1, threshold=0.9)
+    expected = tb.BayesianClassifier(model, positive="p", threshold=0.9).predict(rows)
+    assert binary.predict(rows[["x"]]).tolist() == expected.tolist()
+    with pytest.raises(ValueError, match="target must be a node of the network"):
+        TrimmedClassifier.from_fitted(network)
+    with pytest.raises(TypeError, match=r"model must be a fitted BernoulliNB or CategoricalNB.*got LogisticRegression"):
+        TrimmedClassifier.from_fitted(LogisticRegression())
+    with pytest.raises(ValueError, match="must be fitted"):
+        TrimmedClassifier.from_fitted(BernoulliNB())
+
+
+def test_the_discretizer_sees_the_training_rows_alone() -> None:
+    X, y = patients()
+    trimmed = TrimmedClassifier(budget=3, **BY_MODEL).fit(X, y)
+    learned = Discretizer.fit(X, (y == "well").astype(int), "mdl")
+    assert trimmed.discretizer_ == learned

@@ -1,0 +1,125 @@
+"""Trimming of several classes on rows: against every subset, and the compiled kernel against NumPy."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import trimbench as tb
+from tests.networks.random_models import distributions
+from tests.trimming.test_arg_max import agreement, classifiers, part, whole
+from trimbench.trimming.arg_max_trim import trim_arg_max
+from trimbench.trimming.costs import checked_choice
+from trimbench.trimming.rows.arg_max import ArgMaxProblem
+from trimbench.trimming.rows.class_agreements import _kernel, numpy_agreement
+
+
+def agreement_on(classifier: tb.ArgMaxClassifier, names: list[str], rows: object) -> float:
+    original = classifier.predict(rows)  # type: ignore[arg-type]
+    return float((classifier.with_features(names).predict(rows) == original).mean())  # type: ignore[arg-type]
+
+
+@given(seed=st.integers(0, 2**32), coarse=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_the_kernel_counts_as_numpy_does(seed: int, coarse: bool) -> None:
+    rng = np.random.default_rng(seed)
+    n_rows, n_cells, n_values, n_classes = 40, 6, 3, int(rng.integers(2, 5))
+    with np.errstate(divide="ignore"):
+        logs = np.log(distributions(rng, (n_cells, n_classes), coarse=coarse))
+        weights = np.log(distributions(rng, (n_classes, n_values), coarse=coarse)).T.copy()
+    arguments = (
+        logs,
+        rng.integers(0, n_cells, size=n_rows),
+        rng.integers(0, n_values, size=n_rows).astype(np.uint8),
+        weights,
+        rng.integers(0, n_classes, size=n_rows),
+        rng.dirichlet(np.ones(n_rows)),
+    )
+    assert float(_kernel()(*arguments)) == pytest.approx(numpy_agreement(*arguments), abs=1e-14)
+
+
+@given(classifier=classifiers(), seed=st.integers(0, 2**32), budget=st.integers(0, 3))
+@settings(max_examples=30, deadline=None)
+def test_rows_alone_give_the_best_subset_on_the_rows(classifier: tb.ArgMaxClassifier, seed: int, budget: int) -> None:
+    codes = classifier.draw(25, np.random.default_rng(seed))
+    rows = _frame(classifier, codes)
+    choice = checked_choice(classifier.features, budget)
+    found = trim_arg_max(classifier, choice, rows=rows, rows_weight=1)
+    best = max(
+        agreement_on(classifier, list(names), rows)
+        for size in range(min(budget, classifier.n_features) + 1)
+        for names in itertools.combinations(classifier.features, size)
+    )
+    assert found.rows_agreement is not None
+    assert found.rows_agreement.apparent == pytest.approx(best, abs=1e-12)
+    assert agreement_on(classifier, list(found.features), rows) == pytest.approx(best, abs=1e-12)
+    assert found.agreement == pytest.approx(agreement(whole(classifier), found.kept), abs=1e-11)
+    assert found.agreement <= found.upper_bound
+
+
+@given(classifier=classifiers(), seed=st.integers(0, 2**32))
+@settings(max_examples=30, deadline=None)
+def test_weight_zero_is_the_trimming_by_the_model(classifier: tb.ArgMaxClassifier, seed: int) -> None:
+    rows = _frame(classifier, classifier.draw(25, np.random.default_rng(seed)))
+    choice = checked_choice(classifier.features, 2)
+    by_model = trim_arg_max(classifier, choice)
+    found = trim_arg_max(classifier, choice, rows=rows, rows_weight=0)
+    assert (found.features, found.agreement) == (by_model.features, by_model.agreement)
+    assert found.rows_agreement is not None
+    assert found.rows_agreement.apparent == agreement_on(classifier, list(found.features), rows)
+
+
+@given(classifier=classifiers(), seed=st.integers(0, 2**32))
+@settings(max_examples=30, deadline=None)
+def test_the_rows_of_the_model_have_its_distribution(classifier: tb.ArgMaxClassifier, seed: int) -> None:
+    problem = ArgMaxProblem(classifier)
+    weighted = problem.model_rows(np.random.default_rng(seed))
+    joint = whole(classifier)
+    for codes, decision, weight in zip(weighted.codes, weighted.decisions, weighted.weights, strict=True):
+        masses = joint[tuple(int(code) for code in codes)]
+        assert weight == pytest.approx(float(masses.sum()), abs=1e-12)
+        assert masses[decision] >= masses.max() * (1 - 1e-11)
+    assert math.fsum(weighted.weights) == pytest.approx(1.0)
+    kept = list(range(0, classifier.n_features, 2))
+    seen = part(joint, kept)
+    decided = problem.decisions(kept, None, weighted.codes)
+    for codes, decision in zip(weighted.codes, decided, strict=True):
+        masses = seen[tuple(int(codes[place]) for place in kept)]
+        assert masses[decision] >= masses.max() * (1 - 1e-11)
+
+
+def test_more_classes_and_features_than_a_table_holds_are_trimmed_on_rows() -> None:
+    rng = np.random.default_rng(0)
+    sharp = [rng.dirichlet([0.3, 0.3, 0.3], size=4) for _ in range(3)]
+    dull = [rng.dirichlet([50, 50, 50], size=4) for _ in range(27)]
+    classifier = tb.ArgMaxClassifier(tb.NaiveBayes([0.1, 0.2, 0.3, 0.4], [*dull, *sharp]))
+    rows = classifier.model.sample(300, rng)
+    choice = checked_choice(classifier.features, 3)
+    found = trim_arg_max(classifier, choice, rows=rows)
+    assert set(found.features) == {"x27", "x28", "x29"}
+    low, high = found.agreement_interval
+    assert 0 < high - low < 0.03
+    assert low <= found.agreement <= high
+    assert found.rows_agreement is not None
+    assert found.rows_agreement.value > 0.6
+    assert not found.optimal
+    with pytest.raises(ValueError, match="prefer must be 'best' without rows"):
+        trim_arg_max(classifier, choice, prefer="cheapest")
+    stopped = trim_arg_max(classifier, choice, rows=rows, time_limit=1e-9)
+    assert len(stopped.features) <= 3
+
+
+def _frame(classifier: tb.ArgMaxClassifier, codes: np.ndarray) -> object:
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            name: [values[code] for code in column]
+            for name, values, column in zip(classifier.features, classifier.value_names, codes.T, strict=True)
+        }
+    )

@@ -1,0 +1,275 @@
+"""Trimming with rows: weights, cross-fitted agreements, the cheapest subset, messages."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import trimbench as tb
+from tests.trimming import brute_force
+from trimbench.trimming.costs import checked_choice
+from trimbench.trimming.rows.agreement import RowsAgreement, wilson_interval
+from trimbench.trimming.rows.arg_max import ArgMaxProblem, most_probable
+from trimbench.trimming.rows.cross_fitting import dealt_folds
+from trimbench.trimming.rows.problem import MAX_INSTANCES, ThresholdProblem
+from trimbench.trimming.rows.trim_rows import trim_on_rows
+
+from .test_rows_search import best_blend, random_rows, share
+
+
+def classifier_and_rows(seed: int = 0, n_rows: int = 80) -> tuple[tb.BayesianClassifier, pd.DataFrame]:
+    rng = np.random.default_rng(seed)
+    classifier = brute_force.random_classifier(rng, [2, 3, 2, 2, 2, 2], 0.5)
+    return classifier, random_rows(classifier, n_rows, rng)
+
+
+def agreement_of(trimming: tb.Trimming) -> RowsAgreement:
+    assert trimming.rows_agreement is not None
+    return trimming.rows_agreement
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weight_0_is_the_model_and_weight_1_the_best_on_the_rows(seed: int) -> None:
+    classifier, rows = classifier_and_rows(seed)
+    alone = tb.trim(classifier, 2)
+    by_model = tb.trim(classifier, 2, rows=rows, rows_weight=0)
+    assert by_model.features == alone.features
+    assert by_model.agreement == alone.agreement
+    assert by_model.optimal
+    assert agreement_of(by_model).value == share(classifier, alone.features, alone.threshold, rows)
+    by_rows = tb.trim(classifier, 2, rows=rows, rows_weight=1)
+    subsets = [subset for size in range(3) for subset in itertools.combinations(range(6), size)]
+    best = max(best_blend(classifier, subset, rows, 1.0) for subset in subsets)
+    assert share(classifier, by_rows.features, by_rows.threshold, rows) == pytest.approx(best)
+    assert agreement_of(by_rows).apparent == pytest.approx(best)
+    kept = [classifier.features.index(name) for name in by_rows.features]
+    assert by_rows.agreement == pytest.approx(brute_force.expected_agreement(classifier, kept, by_rows.threshold))
+    assert by_rows.agreement <= by_rows.upper_bound == 1.0
+
+
+def test_the_blend_is_the_best_of_all_subsets_where_the_model_is_small() -> None:
+    classifier, rows = classifier_and_rows(5)
+    problem = ThresholdProblem(classifier)
+    model = problem.model_rows(np.random.default_rng(0))
+    assert len(model) == math.prod(classifier.cardinalities)
+    trimming = tb.trim(classifier, 2, rows=rows, rows_weight=0.3)
+    found = [classifier.features.index(name) for name in trimming.features]
+    reached = 0.3 * share(classifier, trimming.features, trimming.threshold, rows) + 0.7 * trimming.agreement
+    assert reached == pytest.approx(best_blend(classifier, found, rows, 0.3))
+    subsets = [subset for size in range(3) for subset in itertools.combinations(range(6), size)]
+    assert reached == pytest.approx(max(best_blend(classifier, subset, rows, 0.3) for subset in subsets))
+
+
+def test_the_cross_fitted_agreement_repeats_the_selection_without_each_part() -> None:
+    classifier, rows = classifier_and_rows(7)
+    trimming = tb.trim(classifier, 2, rows=rows, rows_weight=1)
+    rng = np.random.default_rng(0)
+    decisions = (classifier.predict(rows) == classifier.positive).astype(np.int64)
+    folds = dealt_folds(decisions, 5, rng)
+    assert all(
+        abs(int(((folds == k) & (decisions == d)).sum()) * 5 - (decisions == d).sum()) <= 5
+        for k, d in itertools.product(range(5), (0, 1))
+    )
+    right = 0
+    for fold in range(5):
+        part = tb.trim(classifier, 2, rows=rows[folds != fold], rows_weight=1)
+        held_out = rows[folds == fold]
+        right += int((part.classifier.predict(held_out) == classifier.predict(held_out)).sum())
+    found = agreement_of(trimming)
+    assert found.value == pytest.approx(right / len(rows))
+    assert found.n_rows == len(rows)
+    assert found.interval[0] <= found.value <= found.interval[1]
+
+
+def test_the_interval_covers_the_agreement_on_new_rows() -> None:
+    covered = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        classifier = brute_force.random_classifier(rng, [2] * 7, 0.5)
+        world = brute_force.random_classifier(rng, [2] * 7, 0.5).model
+        assert isinstance(world, tb.NaiveBayes)
+        trimming = tb.trim(classifier, 3, rows=world.sample(100, rng))
+        new = world.sample(4000, rng)
+        low, high = agreement_of(trimming).interval
+        covered += low <= share(classifier, trimming.features, trimming.threshold, new) <= high
+    assert covered >= 35  # of 40 intervals of 95 %, fewer than 35 cover with probability 0.003
+
+
+def test_the_apparent_agreement_is_too_high_and_the_cross_fitted_one_is_not() -> None:
+    apparent, fitted, truth = [], [], []
+    for seed in range(25):
+        rng = np.random.default_rng(1000 + seed)
+        classifier = brute_force.random_classifier(rng, [2] * 8, 0.5)
+        world = brute_force.random_classifier(rng, [2] * 8, 0.5).model
+        assert isinstance(world, tb.NaiveBayes)
+        trimming = tb.trim(classifier, 3, rows=world.sample(40, rng), rows_weight=1)
+        found = agreement_of(trimming)
+        apparent.append(found.apparent)
+        fitted.append(found.value)
+        truth.append(share(classifier, trimming.features, trimming.threshold, world.sample(2000, rng)))
+    error = float(np.std(np.subtract(fitted, truth))) / 5
+    assert np.mean(apparent) > np.mean(truth) + 0.01
+    assert np.mean(fitted) < np.mean(truth) + 3 * error
+
+
+def test_the_cheapest_subset_is_within_one_standard_error() -> None:
+    rng = np.random.default_rng(2)
+    # One feature says nearly everything: more of them gain little.
+    tables = [[[0.9, 0.1], [0.1, 0.9]], *[[[0.7, 0.3], [0.3, 0.7]]] * 4]
+    model = tb.NaiveBayes([0.5, 0.5], tables)
+    classifier = tb.BayesianClassifier(model, positive="0")
+    rows = model.sample(150, rng)
+    best = tb.trim(classifier, 4, rows=rows, rows_weight=1)
+    cheap = tb.trim(classifier, 4, rows=rows, rows_weight=1, prefer="cheapest")
+    assert cheap.features == ("x0",)
+    assert len(best.features) > 1
+    found = agreement_of(cheap)
+    error = math.sqrt(agreement_of(best).value * (1 - agreement_of(best).value) / len(rows))
+    assert found.value >= agreement_of(best).value - 2 * error
+    with pytest.raises(ValueError, match="prefer must be 'best' without rows"):
+        tb.trim(classifier, 4, prefer="cheapest")
+
+
+@pytest.mark.parametrize("weight", ["auto", 0.5, 1.0])
+def test_the_result_does_not_depend_on_the_number_of_jobs(weight: Any) -> None:
+    classifier, rows = classifier_and_rows(3)
+    choice = checked_choice(classifier.features, 3)
+    one, two = (trim_on_rows(classifier, choice, rows, rows_weight=weight, n_jobs=n) for n in (1, 3))
+    assert one == two
+
+
+def test_a_time_limit_stops_the_selection() -> None:
+    classifier, rows = classifier_and_rows(3)
+    choice = checked_choice(classifier.features, 3)
+    found = trim_on_rows(classifier, choice, rows, time_limit=1e-9)
+    assert not found.finished
+    assert found.rows_agreement.n_rows == 0
+    assert math.isnan(found.rows_agreement.value)
+    assert found.rows_agreement.interval == (0.0, 1.0)
+    assert choice.is_affordable(found.features)
+    assert trim_on_rows(classifier, choice, rows, time_limit=60).finished
+
+
+def test_rows_from_a_large_model_have_its_distribution() -> None:
+    rng = np.random.default_rng(0)
+    classifier = brute_force.random_classifier(rng, [3, *[2] * 14], 0.5)
+    assert math.prod(classifier.cardinalities) > MAX_INSTANCES
+    drawn = ThresholdProblem(classifier).model_rows(rng)
+    exact = classifier.joint([0])
+    shares = np.bincount(drawn.codes[:, 0], minlength=3) / len(drawn)
+    assert shares == pytest.approx(exact[0] + exact[1], abs=0.025)
+    trimming = tb.trim(classifier, 3, rows=random_rows(classifier, 50, rng), rows_weight=0.5)
+    assert len(trimming.features) <= 3
+
+
+def test_a_classifier_too_large_for_exact_values_gets_certified_bounds() -> None:
+    rng = np.random.default_rng(0)
+    classifier = brute_force.random_classifier(rng, [2] * 46, 0.5)
+    rows = random_rows(classifier, 60, rng)
+    trimming = tb.trim(classifier, 3, rows=rows, rows_weight=1)
+    low, high = trimming.agreement_interval
+    assert 0 <= low <= trimming.agreement <= high <= 1
+    assert high - low < 0.01
+    drawn = classifier.model.sample(4000, rng)
+    assert share(classifier, trimming.features, trimming.threshold, drawn) == pytest.approx(low, abs=0.04)
+
+
+def test_networks_can_be_trimmed_on_rows() -> None:
+    rng = np.random.default_rng(1)
+    classifier = brute_force.random_network_classifier(rng, 4, 0.5)
+    rows = random_rows(classifier, 40, rng)
+    trimming = tb.trim(classifier, 2, rows=rows, rows_weight=1)
+    subsets = [subset for size in range(3) for subset in itertools.combinations(range(4), size)]
+    best = max(best_blend(classifier, subset, rows, 1.0) for subset in subsets)
+    assert agreement_of(trimming).apparent == pytest.approx(best)
+    assert agreement_of(tb.trim(classifier, 2, rows=rows)).n_rows == 40
+
+
+class ArgMax:
+    """The most probable class of a naive Bayes model."""
+
+    def __init__(self, model: tb.NaiveBayes) -> None:
+        self.model, self.features, self.class_names = model, model.feature_names, model.class_names
+        self.value_names = model.value_names
+
+    def joint(self, features: Any) -> np.ndarray:
+        part = self.model.restricted([self.features[i] for i in features])
+        codes = np.stack(np.unravel_index(np.arange(math.prod(part.cardinalities)), part.cardinalities), axis=1)
+        return np.exp(part.log_joint(codes)).T
+
+    def classes(self, names: Any, rows: pd.DataFrame) -> np.ndarray:
+        part = self.model.restricted(names)
+        return most_probable(part.log_joint(part.encode(rows)))
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
+def test_several_classes_are_judged_by_the_most_probable_one(weight: float) -> None:
+    rng = np.random.default_rng(4)
+    tables = [rng.dirichlet(np.ones(k), size=3) for k in (2, 3, 2, 2)]
+    classifier = ArgMax(tb.NaiveBayes(rng.dirichlet(np.ones(3)), tables))
+    rows = classifier.model.sample(60, rng)
+    choice = checked_choice(classifier.features, 2)
+    found = trim_on_rows(ArgMaxProblem(classifier), choice, rows, rows_weight=weight)
+    mass = classifier.joint(range(4)).sum(axis=0)
+    every = pd.DataFrame(np.array(list(itertools.product(*classifier.value_names))), columns=list(classifier.features))
+
+    def blend(subset: tuple[int, ...]) -> float:
+        names = [classifier.features[i] for i in subset]
+        agree = [
+            classifier.classes(names, frame) == classifier.classes(classifier.features, frame)
+            for frame in (every, rows)
+        ]
+        return (1 - weight) * float(mass[agree[0]].sum()) + weight * float(agree[1].mean())
+
+    subsets = [subset for size in range(3) for subset in itertools.combinations(range(4), size)]
+    assert blend(found.features) == pytest.approx(max(blend(subset) for subset in subsets))
+    assert found.threshold is None
+    assert found.rows_agreement.weight == weight
+    assert trim_on_rows(ArgMaxProblem(classifier), choice, rows).rows_agreement.n_rows == 60
+
+
+CLASSIFIER, ROWS = classifier_and_rows()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (ROWS.to_numpy(), "rows must be a DataFrame with one column for each feature, got ndarray"),
+        (ROWS[:1], "rows must have at least two rows, got 1"),
+        (ROWS[:0], "rows must have at least two rows, got 0"),
+        (ROWS.drop(columns="x2"), "rows must have one column for each of the 6 features, got 0 columns for x2"),
+        (pd.concat([ROWS, ROWS["x1"]], axis=1), "got 2 columns for x1"),
+        (ROWS.assign(x0=None), "rows must hold values that the classifier knows: column 'x0' must have no missing"),
+        (ROWS.assign(x0="odd"), "rows must hold values that the classifier knows.*got 'odd'"),
+    ],
+)
+def test_bad_rows_are_named(rows: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        tb.trim(CLASSIFIER, 2, rows=rows)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.5, math.nan, "model", True, None, [0.5]])
+def test_a_bad_weight_is_named(weight: Any) -> None:
+    with pytest.raises(ValueError, match="rows_weight must be 'auto' or a number from 0"):
+        tb.trim(CLASSIFIER, 2, rows=ROWS, rows_weight=weight)
+
+
+def test_a_bad_preference_is_named() -> None:
+    with pytest.raises(ValueError, match="prefer must be one of"):
+        tb.trim(CLASSIFIER, 2, rows=ROWS, prefer="quickest")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("right", "trials"), [(0, 10), (10, 10), (7, 10), (930, 1000)])
+def test_wilson_interval_solves_its_equation(right: int, trials: int) -> None:
+    share_, z = right / trials, 1.959963984540054
+    low, high = wilson_interval(right, trials)
+    for end in (low, high):
+        if 0 < end < 1:
+            assert abs(share_ - end) == pytest.approx(z * math.sqrt(end * (1 - end) / trials))
+    assert low <= share_ <= high

@@ -1,0 +1,198 @@
+"""Trimming by the model: the search that fits a classifier, and the certified selection where none is exact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import Choice
+from trimbench.trimming.engines.certified import CertifiedEngine
+from trimbench.trimming.engines.choice import Engine, EngineName, exact_engine, make_engine
+from trimbench.trimming.engines.dense import separation
+from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
+from trimbench.trimming.limits import Limits
+from trimbench.trimming.result import Trimming, exact_trimming, nothing_needed, nothing_removed
+from trimbench.trimming.sampled import EXACT_SECONDS, trim_by_sampling
+from trimbench.trimming.search.forward_selection import select_forward
+from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE, RemovalSearch
+from trimbench.trimming.search.network import InclusionSearch
+
+# Points of the grid of certified bounds: a quarter of a second without a time limit, a tenth with one.
+_POINTS, _POINTS_IN_TIME = 2**20, 2**16
+# Share of a time limit that the selection of features may take before it is certified.
+_SELECTION = 0.6
+
+
+def trim_by_model(
+    classifier: BayesianClassifier, choice: Choice, engine: EngineName | Engine, limits: Limits
+) -> Trimming:
+    """Return the allowed trimming with the highest expected agreement that is found within the limits.
+
+    Raises ValueError if there are too many features for the engine, or the engine belongs to another classifier.
+    """
+    allowed = choice.features(range(len(choice.units)))
+    if not isinstance(engine, str):
+        _check_engine_of(engine, classifier)
+    if len(allowed) == classifier.n_features and choice.is_affordable(allowed):
+        return nothing_removed(classifier)
+    if not classifier.is_naive_bayes:
+        return _trim_general(classifier, choice, engine, limits)
+    if engine in ("auto", "log_odds") and math.prod(classifier.cardinalities) > MAX_ENTRIES:
+        if classifier.threshold == 0 or not classifier.prior.all():
+            return nothing_needed(classifier, sorted(choice.required))
+        return _trim_certified(classifier, choice, limits)
+    return _trim_exactly(classifier, choice, engine, limits)
+
+
+def _trim_exactly(
+    classifier: BayesianClassifier, choice: Choice, engine: EngineName | Engine, limits: Limits
+) -> Trimming:
+    """Search the subsets of a naive Bayes classifier."""
+    computed = make_engine(classifier, engine, time_limit=limits.time_limit) if isinstance(engine, str) else engine
+    search = RemovalSearch(
+        computed.root.without(*choice.forbidden),
+        choice,
+        first_guess=_by_separation(classifier, choice),
+        best_first=isinstance(computed, LogOddsEngine),
+    )
+    return _searched(classifier, choice, computed, search, limits)
+
+
+def _searched(
+    classifier: BayesianClassifier, choice: Choice, engine: Engine, search: RemovalSearch, limits: Limits
+) -> Trimming:
+    found = search.run(limits)
+    kept = sorted(found.features)
+    upper_bound = found.upper_bound
+    if upper_bound >= 1.0 > found.agreement and 0 < classifier.threshold < 1 and classifier.prior.all():
+        # Stopped before the search itself could bound anything.
+        upper_bound = _loose_bound(classifier, choice)
+    return exact_trimming(
+        classifier,
+        kept,
+        engine.best_cut(kept),
+        upper_bound,
+        found.n_evaluations,
+        lambda more: _searched(classifier, choice, engine, search, more),
+    )
+
+
+def _trim_general(
+    classifier: BayesianClassifier, choice: Choice, engine: EngineName | Engine, limits: Limits
+) -> Trimming:
+    """Trim a classifier whose features depend on each other given the class."""
+    computed: Engine | None
+    if engine == "auto":
+        seconds = EXACT_SECONDS if limits.time_limit is None else min(EXACT_SECONDS, 0.5 * limits.time_limit)
+        computed = exact_engine(classifier, seconds)
+    else:
+        computed = make_engine(classifier, engine) if isinstance(engine, str) else engine
+    if computed is None:
+        return _trim_by_sampling(classifier, choice, limits)
+    root = computed.root.without(*choice.forbidden)
+    search = InclusionSearch(root, computed.instances, choice, classifier.threshold)
+
+    def run(more: Limits) -> Trimming:
+        found = search.run(more)
+        return exact_trimming(classifier, found.features, found.cut, found.upper_bound, found.n_evaluations, run)
+
+    return run(limits)
+
+
+def _trim_by_sampling(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
+    """Trim a classifier for which nothing is exact, on rows that are drawn from it."""
+    sampled = trim_by_sampling(
+        classifier, choice, time_limit=limits.seconds_left(), evaluation_limit=limits.evaluation_limit
+    )
+    limits.report(sampled.agreement, sampled.upper_bound, sampled.n_evaluations, last=True)
+    return Trimming(
+        original=classifier,
+        features=tuple(classifier.features[i] for i in sampled.features),
+        threshold=sampled.threshold,
+        threshold_interval=(math.nextafter(sampled.threshold, 0.0), sampled.threshold),
+        agreement=sampled.agreement,
+        agreement_interval=sampled.interval,
+        upper_bound=sampled.upper_bound,
+        optimal=sampled.confidence == 1.0,
+        n_evaluations=sampled.n_evaluations,
+        confidence=sampled.confidence,
+    )
+
+
+def _trim_certified(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
+    """Trim a classifier that is too large for exact values: forward selection, then certified bounds."""
+    in_time = limits.time_limit is not None
+    selection = select_forward(classifier, choice, limits.part(_SELECTION).may_go_on)
+    engine = CertifiedEngine(classifier, _POINTS_IN_TIME if in_time else _POINTS)
+    kept = sorted(selection.kept)
+    certified = engine.agreement(kept)
+    if any(choice.costs[unit] > 0 and choice.is_affordable(members) for unit, members in enumerate(choice.units)):
+        upper_bound = max(engine.upper_bound(choice), certified.high)
+        if upper_bound == 1.0:
+            upper_bound = max(_loose_bound(classifier, choice), certified.high)
+    else:  # there is no other subset
+        upper_bound = engine.highest_agreement(kept)
+    limits.report(certified.low, upper_bound, selection.n_evaluations, last=True)
+    return Trimming(
+        original=classifier,
+        features=tuple(classifier.features[i] for i in kept),
+        threshold=certified.threshold,
+        threshold_interval=(math.nextafter(certified.threshold, 0.0), certified.threshold),
+        agreement=0.5 * (certified.low + certified.high),
+        agreement_interval=(certified.low, certified.high),
+        upper_bound=upper_bound,
+        optimal=upper_bound <= certified.low + AGREEMENT_TOLERANCE,
+        n_evaluations=selection.n_evaluations,
+        _go_on=None if selection.finished else lambda more: _trim_certified(classifier, choice, more),
+    )
+
+
+def _loose_bound(classifier: BayesianClassifier, choice: Choice) -> float:
+    """Return an upper bound on the agreement of all allowed subsets that takes a fraction of a second."""
+    return CertifiedEngine(classifier, _POINTS_IN_TIME).upper_bound(choice, by_loss=_by_separation(classifier, choice))
+
+
+def _by_separation(classifier: BayesianClassifier, choice: Choice) -> list[int]:
+    """Return the units, those first whose features separate the classes best."""
+    strength = [max(separation(classifier.tables[i]) for i in members) for members in choice.units]
+    return sorted(range(len(strength)), key=lambda unit: -strength[unit])
+
+
+def _check_engine_of(engine: Engine, classifier: BayesianClassifier) -> None:
+    """Raise a ValueError if the engine was made for another classifier."""
+    made_for = engine.classifier
+    if made_for is None:
+        return
+    for what, own, other in (
+        ("threshold", made_for.threshold, classifier.threshold),
+        ("features", made_for.features, classifier.features),
+        ("target", made_for.target, classifier.target),
+        ("positive states", made_for.positive_states, classifier.positive_states),
+        ("evidence", dict(made_for.evidence), dict(classifier.evidence)),
+    ):
+        if own != other:
+            raise ValueError(
+                f"engine must be made for this classifier, got one for {what} {_short(own)} instead of "
+                f"{_short(other)}; make it with make_engine(classifier), or use its with_threshold"
+            )
+    if made_for.model is not classifier.model and not _same_distribution(made_for, classifier):
+        raise ValueError(
+            "engine must be made for this classifier, got one for another model; make it with make_engine(classifier)"
+        )
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."
+
+
+def _same_distribution(one: BayesianClassifier, other: BayesianClassifier) -> bool:
+    if not (one.is_naive_bayes and other.is_naive_bayes):
+        return False
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]] = list(
+        zip((one.prior, *one.tables), (other.prior, *other.tables), strict=True)
+    )
+    return all(np.array_equal(first, second) for first, second in pairs)

@@ -1,0 +1,97 @@
+"""Trimming by rows, or by a blend of rows and model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from trimbench.trimming.by_model import trim_by_model
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import Choice
+from trimbench.trimming.engines.certified import CertifiedEngine
+from trimbench.trimming.engines.choice import Engine, EngineName, make_engine
+from trimbench.trimming.engines.log_odds import MAX_ENTRIES
+from trimbench.trimming.limits import Limits
+from trimbench.trimming.result import Trimming
+from trimbench.trimming.rows.trim_rows import Prefer, RowsWeight, trim_on_rows
+from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
+from trimbench.trimming.thresholds import Cut
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class ByRows:
+    """Rows, their weight in the blend, and which of several good subsets is taken; as in `trim`."""
+
+    rows: pd.DataFrame
+    weight: RowsWeight
+    prefer: Prefer
+
+
+def trim_by_rows(
+    classifier: BayesianClassifier, choice: Choice, by_rows: ByRows, engine: EngineName | Engine, limits: Limits
+) -> Trimming:
+    """Return the trimming that agrees best on a blend of rows and model.
+
+    The model's own trimming is one of those that may be taken.
+    """
+    by_model = None
+    if by_rows.weight in ("auto", 0) and by_rows.prefer == "best":
+        by_model = trim_by_model(classifier, choice, engine, limits.part(0.5))
+    found = trim_on_rows(
+        classifier,
+        choice,
+        by_rows.rows,
+        rows_weight=by_rows.weight,
+        prefer=by_rows.prefer,
+        by_model=None if by_model is None else (by_model.kept, Cut(by_model.agreement, *by_model.threshold_interval)),
+        time_limit=limits.seconds_left(),
+        n_jobs=limits.n_jobs,
+    )
+    if by_model is not None and found.rows_agreement.weight == 0:
+        n_evaluations = by_model.n_evaluations + found.n_evaluations
+        return replace(by_model, rows_agreement=found.rows_agreement, n_evaluations=n_evaluations)
+    if found.cut is None or found.threshold is None:
+        raise TypeError("a classifier of two classes is trimmed with a threshold")
+    threshold, (low, high) = _agreement_at(classifier, found.features, found.threshold, engine)
+    upper_bound = 1.0 if by_model is None else max(by_model.upper_bound, high)
+    limits.report(0.5 * (low + high), upper_bound, found.n_evaluations, last=True)
+    return Trimming(
+        original=classifier,
+        features=tuple(classifier.features[i] for i in found.features),
+        threshold=threshold,
+        threshold_interval=(found.cut.low, found.cut.high),
+        agreement=0.5 * (low + high),
+        agreement_interval=(low, high),
+        upper_bound=upper_bound,
+        optimal=upper_bound <= low + AGREEMENT_TOLERANCE,
+        n_evaluations=found.n_evaluations + (0 if by_model is None else by_model.n_evaluations),
+        rows_agreement=found.rows_agreement,
+    )
+
+
+def _agreement_at(
+    classifier: BayesianClassifier, kept: Sequence[int], threshold: float, engine: EngineName | Engine
+) -> tuple[float, tuple[float, float]]:
+    """Return a threshold and the model's agreement there: exactly, or bounds where the classifier is too large."""
+    certified = (
+        classifier.is_naive_bayes
+        and engine in ("auto", "log_odds")
+        and math.prod(classifier.cardinalities) > MAX_ENTRIES
+    )
+    if not certified:
+        computed = make_engine(classifier, engine) if isinstance(engine, str) else engine
+        value = computed.agreement(kept, threshold)
+        return threshold, (value, value)
+    if classifier.threshold == 0 or not classifier.prior.all():  # the original gives all instances the same class
+        return threshold, (1.0, 1.0) if not kept and threshold == classifier.threshold else (0.0, 1.0)
+    if threshold == 0:  # all instances are positive, as without features at the lowest threshold
+        found = CertifiedEngine(classifier).agreement((), math.ulp(0.0))
+        return threshold, (found.low, found.high)
+    threshold = min(threshold, math.nextafter(1.0, 0.0))
+    found = CertifiedEngine(classifier).agreement(kept, threshold)
+    return threshold, (found.low, found.high)

@@ -1,0 +1,223 @@
+"""Selections that are judged on rows they did not see, and the choices of weight and size that follow from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.trimming.costs import Choice
+from trimbench.trimming.rows.problem import Problem
+from trimbench.trimming.rows.search import TOLERANCE, Selection, select
+from trimbench.trimming.rows.weighted_rows import WeightedRows, pooled
+from trimbench.trimming.thresholds import Cut
+
+N_FOLDS = 5
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Features and threshold, selected on weighted rows."""
+
+    features: tuple[int, ...]
+    cut: Cut | None
+    threshold: float | None
+    selection: Selection | None = None
+
+
+@dataclass(frozen=True, order=True)
+class Setup:
+    """How a selection is made: the weight of the rows, and the budget."""
+
+    weight: float
+    budget: float
+
+
+class CrossFitting:
+    """Selections on all rows but a part, judged on that part; each is made once, when it is asked for.
+
+    Parameters
+    ----------
+    model : WeightedRows or None
+        What stands for the model; None where every weight is 1.
+    by_model : Fitted, optional
+        What the model alone selects within the budget of `choice`, where that is known.
+    threshold : float or None
+        That of the original.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        choice: Choice,
+        rows: WeightedRows,
+        model: WeightedRows | None,
+        *,
+        by_model: Fitted | None,
+        threshold: float | None,
+        may_go_on: Callable[[], bool],
+        n_jobs: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._problem, self._choice, self._rows, self._model = problem, choice, rows, model
+        self._by_model, self._threshold = by_model, threshold
+        self._may_go_on, self._n_jobs = may_go_on, n_jobs
+        self.folds = dealt_folds(rows.decisions, N_FOLDS, rng)
+        self.n_folds = int(self.folds.max()) + 1
+        self.n_evaluations = 0
+        self.finished = True
+        self._judged: dict[Setup, BoolArray] = {}
+        self._n_judged: dict[Setup, int] = {}
+        self._fitted: dict[Setup, Fitted] = {}
+
+    def fitted(self, setup: Setup, places: NDArray[np.int64] | None = None) -> Fitted:
+        """Select on all rows, or on those at some places."""
+        whole = self._choice.budget
+        if setup.weight == 0.0:  # the rows make no difference
+            places = None
+            if self._by_model is not None and setup.budget == whole:
+                return self._by_model
+            if setup in self._fitted:
+                return self._fitted[setup]
+        rows = self._rows if places is None else self._rows.part(places)
+        objective = self._problem.objective(pooled(self._model, rows, setup.weight))
+        choice = replace(self._choice, budget=setup.budget)
+        selection = select(objective, choice, self._may_go_on)
+        features = choice.features(selection.units)
+        cut = objective.cut(features)
+        level = None if cut is None or self._threshold is None else cut.representative(self._threshold)
+        found = Fitted(features, cut, level, selection)
+        self.n_evaluations += selection.n_evaluations
+        self.finished = self.finished and selection.finished
+        if setup.weight == 0.0:
+            self._fitted[setup] = found
+        return found
+
+    def agrees(self, found: Fitted, rows: WeightedRows) -> BoolArray:
+        """Return on which rows a selection agrees with the original."""
+        return np.asarray(self._problem.decisions(found.features, found.threshold, rows.codes) == rows.decisions)
+
+    def judge(self, setups: Sequence[Setup]) -> None:
+        """Judge several set-ups, part by part, on as many threads as there are jobs, until the time is up."""
+        open_ = [setup for setup in setups if setup not in self._judged]
+        for setup in open_:
+            self._judged[setup] = np.zeros(len(self.folds), dtype=np.bool_)
+            self._n_judged[setup] = 0
+            if setup.weight == 0.0:  # does not depend on the rows: selected once, before the threads start
+                self.fitted(setup)
+        for fold in range(self.n_folds if open_ else 0):
+            if not self._may_go_on():
+                return
+            held_out = self.folds == fold
+            if self._n_jobs == 1:
+                parts = [self._judged_part(setup, held_out) for setup in open_]
+            else:
+                with ThreadPoolExecutor(self._n_jobs) as pool:
+                    parts = list(pool.map(partial(self._judged_part, held_out=held_out), open_))
+            if not self._may_go_on():  # some of these selections may have been cut short
+                return
+            for setup, part in zip(open_, parts, strict=True):
+                self._judged[setup][held_out] = part
+                self._n_judged[setup] = fold + 1
+
+    def share(self, setup: Setup, places: BoolArray) -> float:
+        """Return the share of the judged rows, of those at some places, on which a set-up agrees; NaN without any."""
+        seen = places & self.is_judged(setup)
+        return float(self._judged[setup][seen].mean()) if seen.any() else math.nan
+
+    def is_judged(self, setup: Setup) -> BoolArray:
+        """Return which rows the selections of a set-up were judged on."""
+        self.judge([setup])
+        return np.asarray(self.folds < self._n_judged[setup])
+
+    def judged(self, setup: Setup) -> BoolArray:
+        """Return on which rows the selections that did not see them agree with the original."""
+        self.judge([setup])
+        return self._judged[setup]
+
+    def _judged_part(self, setup: Setup, held_out: BoolArray) -> BoolArray:
+        found = self.fitted(setup, np.flatnonzero(~held_out))
+        return self.agrees(found, self._rows.part(held_out))
+
+
+def dealt_folds(decisions: NDArray[np.int64], n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Deal rows to folds at random, those of each decision evenly."""
+    shuffled = rng.permutation(len(decisions))
+    by_decision = shuffled[np.argsort(decisions[shuffled], kind="stable")]
+    folds = np.empty(len(decisions), dtype=np.int64)
+    folds[by_decision] = np.arange(len(decisions)) % min(n_folds, len(decisions))
+    return folds
+
+
+Rule = Callable[[BoolArray], Setup]
+
+
+def best_weight(fitting: CrossFitting, weights: Sequence[float], budget: float) -> Rule:
+    """Return the rule that takes the lowest weight within one standard error of the weight with the best agreement.
+
+    The error is that of the difference of both on the same rows. The rows must earn their weight, for two reasons: with
+    few rows the best weight is a matter of chance, and a classifier suits the rows that it was learned from better
+    than others, which favours the rows where they are the same.
+    """
+    setups = [Setup(weight, budget) for weight in sorted(weights)]
+
+    def rule(places: BoolArray) -> Setup:
+        if len(setups) == 1:
+            return setups[0]
+        fitting.judge(setups)
+        shares = [fitting.share(setup, places) for setup in setups]
+        best = max(zip(shares, setups, strict=True))[1] if not math.isnan(shares[0]) else setups[len(setups) // 2]
+        good = (setup for setup in setups if _reaches(fitting, setup, best, places))
+        return next(good, best)
+
+    return rule
+
+
+def cheapest(fitting: CrossFitting, weight: Rule, budgets: Sequence[float]) -> Rule:
+    """Return the rule that takes the lowest budget within one standard error of the best (Breiman et al., 1984)."""
+
+    def rule(places: BoolArray) -> Setup:
+        chosen = weight(places).weight
+        setups = [Setup(chosen, budget) for budget in sorted(budgets)]
+        fitting.judge(setups)
+        shares = [fitting.share(setup, places) for setup in setups]
+        n_rows = int((places & fitting.is_judged(setups[-1])).sum())
+        if n_rows == 0:
+            return setups[-1]
+        enough = max(shares) - math.sqrt(max(shares) * (1.0 - max(shares)) / n_rows)
+        return next(setup for setup, share in zip(setups, shares, strict=True) if share >= enough - TOLERANCE)
+
+    return rule
+
+
+def _reaches(fitting: CrossFitting, setup: Setup, best: Setup, places: BoolArray) -> bool:
+    """Return whether a set-up is within one standard error of the best, on the rows that both were judged on."""
+    seen = places & fitting.is_judged(setup) & fitting.is_judged(best)
+    if not seen.any():
+        return False
+    lead = fitting.judged(best)[seen].astype(np.float64) - fitting.judged(setup)[seen]
+    return float(lead.mean()) <= float(lead.std()) / math.sqrt(lead.size) + TOLERANCE
+
+
+def cross_fitted(fitting: CrossFitting, rule: Rule) -> BoolArray:
+    """Judge each part of the rows by the set-up that the rule takes from the other parts, selected without the part.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_judged_rows,)
+        Fewer rows than there are if the time ran out.
+    """
+    parts = []
+    for fold in range(fitting.n_folds):
+        part = fitting.folds == fold
+        setup = rule(~part)
+        parts.append(fitting.judged(setup)[part & fitting.is_judged(setup)])
+    return np.concatenate(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from trimbench.networks.discretize import CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
 from trimbench.trimming.arg_max import ArgMaxClassifier
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.result import Trimming
 from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:
@@ -226,7 +228,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         if len(constant) < len(names):
             # Columns that say nothing must not fill the budget.
             forbidden += [name for name in constant if name not in {*required, *forbidden}]
-        self.trimming_ = trim(
+        found = trim(
             classifier,
             self.budget,
             cost_by_name(self.costs, names, groups),
@@ -238,7 +240,9 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
             prefer=self.prefer,
             time_limit=self.time_limit,
         )
-        self.classifier_ = self.trimming_.classifier
+        # What a stopped search would need to go on is large, and cannot be pickled.
+        self.trimming_ = replace(found, _go_on=None) if isinstance(found, Trimming) else found
+        self.classifier_ = found.classifier
         self.features_ = self.classifier_.features
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -97,6 +97,9 @@ class RowInference:
     relevant: frozenset[int]
     lookups: tuple[Lookup, ...]
     sums: tuple[HiddenSum, ...]
+    # Between two states only the difference counts: half as many entries to look up.
+    _differences: tuple[Lookup, ...]
+    _others: tuple[Lookup, ...]
 
     @classmethod
     def of_network(
@@ -161,7 +164,18 @@ class RowInference:
                 lookups += [Lookup.of(factor, only_zeros=not whole) for factor in part]
             else:
                 sums.append(HiddenSum.of(part, TARGET, n_states, n_observed, only_zeros=not (whole or has_target)))
-        return cls(n_states, frozenset(relevant), tuple(lookups), tuple(sums))
+        differences: list[Lookup] = []
+        if n_states == 2 and not whole:
+            differences = [lookup for lookup in lookups if len(lookup.logs) == 2 and np.isfinite(lookup.logs).all()]
+        others = tuple(lookup for lookup in lookups if lookup not in differences)
+        return cls(
+            n_states,
+            frozenset(relevant),
+            tuple(lookups),
+            tuple(sums),
+            tuple(Lookup(f.columns, f.strides, f.logs[:1] - f.logs[1:]) for f in differences),
+            others,
+        )
 
     @property
     def operations(self) -> int:
@@ -182,15 +196,13 @@ class RowInference:
         """
         total = np.zeros((self.n_states, len(codes)))
         for start in range(0, len(codes), _BLOCK):
-            block, part = codes[start : start + _BLOCK], total[:, start : start + _BLOCK]
-            if len(codes) > _BLOCK:
-                work = np.zeros(part.shape)
-                for lookup in self.lookups:
-                    lookup.add_to(work, block)
-                part[:] = work
-            else:
-                for lookup in self.lookups:
-                    lookup.add_to(part, block)
+            block = codes[start : start + _BLOCK]
+            work = np.zeros((self.n_states, len(block)))
+            for lookup in self._differences:
+                lookup.add_to(work[:1], block)
+            for lookup in self._others:
+                lookup.add_to(work, block)
+            total[:, start : start + _BLOCK] = work
         for hidden in self.sums:
             total += hidden.logs(codes)
         return total.T

@@ -33,4 +33,5 @@ from .trimming.curve import trim_at_thresholds as trim_at_thresholds
 from .trimming.curve import trimming_curve as trimming_curve
 from .trimming.limits import Progress as Progress
 from .trimming.result import Trimming as Trimming
+from .trimming.rows.agreement import RowsAgreement as RowsAgreement
 from .trimming.trim import trim as trim

@@ -14,7 +14,7 @@ import trimbench as tb
 from tests.trimming import brute_force
 from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.rows.agreement import RowsAgreement, wilson_interval
-from trimbench.trimming.rows.arg_max import ArgMaxProblem, most_probable
+from trimbench.trimming.rows.arg_max import ArgMaxProblem
 from trimbench.trimming.rows.cross_fitting import dealt_folds
 from trimbench.trimming.rows.problem import MAX_INSTANCES, ThresholdProblem
 from trimbench.trimming.rows.trim_rows import trim_on_rows
@@ -190,40 +190,49 @@ def test_networks_can_be_trimmed_on_rows() -> None:
     assert agreement_of(tb.trim(classifier, 2, rows=rows)).n_rows == 40
 
 
-class ArgMax:
-    """The most probable class of a naive Bayes model."""
+def test_a_network_without_an_exact_engine_gets_an_interval_from_drawn_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    classifier = brute_force.random_network_classifier(rng, 4, 0.5)
+    rows = random_rows(classifier, 40, rng)
+    exact = tb.trim(classifier, 2, rows=rows, rows_weight=1)
+    assert exact.confidence == 1
+    monkeypatch.setattr("trimbench.trimming.by_rows.exact_engine", lambda *_: None)
+    sampled = tb.trim(classifier, 2, rows=rows, rows_weight=1)
+    assert sampled.features == exact.features
+    assert sampled.agreement_interval[0] <= exact.agreement <= sampled.agreement_interval[1]
+    assert sampled.confidence == 0.99
 
-    def __init__(self, model: tb.NaiveBayes) -> None:
-        self.model, self.features, self.class_names = model, model.feature_names, model.class_names
-        self.value_names = model.value_names
 
-    def joint(self, features: Any) -> np.ndarray:
-        part = self.model.restricted([self.features[i] for i in features])
-        codes = np.stack(np.unravel_index(np.arange(math.prod(part.cardinalities)), part.cardinalities), axis=1)
-        return np.exp(part.log_joint(codes)).T
-
-    def classes(self, names: Any, rows: pd.DataFrame) -> np.ndarray:
-        part = self.model.restricted(names)
-        return most_probable(part.log_joint(part.encode(rows)))
+def test_networks_with_evidence_are_judged_on_rows() -> None:
+    rng = np.random.default_rng(6)
+    network = brute_force.random_network_classifier(rng, 5, 0.5).model
+    classifier = tb.BayesianClassifier(
+        network, "c", positive="1", features=["f0", "f1", "f2"], evidence={"f4": "1"}, threshold=0.4
+    )
+    rows = random_rows(classifier, 50, rng)
+    trimming = tb.trim(classifier, 2, rows=rows, rows_weight=1)
+    shares = []
+    for subset in (subset for size in range(3) for subset in itertools.combinations(classifier.features, size)):
+        levels = classifier.with_features(subset, 0.5).posterior(rows)
+        shares += [share(classifier, subset, level, rows) for level in (0.0, 1.0, *levels)]
+    assert agreement_of(trimming).apparent == pytest.approx(max(shares))
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
 def test_several_classes_are_judged_by_the_most_probable_one(weight: float) -> None:
     rng = np.random.default_rng(4)
     tables = [rng.dirichlet(np.ones(k), size=3) for k in (2, 3, 2, 2)]
-    classifier = ArgMax(tb.NaiveBayes(rng.dirichlet(np.ones(3)), tables))
-    rows = classifier.model.sample(60, rng)
+    model = tb.NaiveBayes(rng.dirichlet(np.ones(3)), tables)
+    classifier = tb.ArgMaxClassifier(model)
+    rows = model.sample(60, rng)
     choice = checked_choice(classifier.features, 2)
     found = trim_on_rows(ArgMaxProblem(classifier), choice, rows, rows_weight=weight)
     mass = classifier.joint(range(4)).sum(axis=0)
     every = pd.DataFrame(np.array(list(itertools.product(*classifier.value_names))), columns=list(classifier.features))
 
     def blend(subset: tuple[int, ...]) -> float:
-        names = [classifier.features[i] for i in subset]
-        agree = [
-            classifier.classes(names, frame) == classifier.classes(classifier.features, frame)
-            for frame in (every, rows)
-        ]
+        trimmed = classifier.with_features([classifier.features[i] for i in subset])
+        agree = [trimmed.predict(frame) == classifier.predict(frame) for frame in (every, rows)]
         return (1 - weight) * float(mass[agree[0]].sum()) + weight * float(agree[1].mean())
 
     subsets = [subset for size in range(3) for subset in itertools.combinations(range(4), size)]

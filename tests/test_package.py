@@ -48,7 +48,13 @@ def test_every_public_name_resolves(name: str) -> None:
 
 
 def test_the_estimators_resolve() -> None:
-    assert estimators.__all__ == ["IncompleteRowsWarning", "NaiveConformantClassifier", "SelectionCorrectedNB"]
+    assert estimators.__all__ == [
+        "IdentifierColumnWarning",
+        "IncompleteRowsWarning",
+        "NaiveConformantClassifier",
+        "SelectionCorrectedNB",
+        "TrimmedClassifier",
+    ]
     for name in estimators.__all__:
         assert getattr(estimators, name).__name__ == name
 

@@ -7,6 +7,7 @@ from .networks.ace import read_ace_problem as read_ace_problem
 from .networks.bayesian_network import BayesianNetwork as BayesianNetwork
 from .networks.evidence import read_evidence as read_evidence
 from .networks.learning import learn_naive_bayes as learn_naive_bayes
+from .networks.mixture_learning import learn_mixture as learn_mixture
 from .networks.naive_bayes import NaiveBayes as NaiveBayes
 from .networks.naive_bayes_mixture import NaiveBayesMixture as NaiveBayesMixture
 from .networks.tree_augmented import learn_tree_augmented as learn_tree_augmented

@@ -117,7 +117,7 @@ def test_a_required_column_may_say_nothing() -> None:
     assert len(trimmed.features_) == 2
 
 
-@pytest.mark.parametrize("density", ["naive_bayes", "tree_augmented"])
+@pytest.mark.parametrize("density", ["naive_bayes", "tree_augmented", "mixture"])
 @pytest.mark.parametrize("cut", ["mdl", "mean", "median"])
 def test_several_classes_are_told_apart(density: str, cut: str) -> None:
     X, y = load_iris(return_X_y=True)
@@ -159,7 +159,7 @@ def test_the_threshold_is_that_of_the_second_class() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"density": "forest"}, "density must be one of naive_bayes, tree_augmented, got 'forest'"),
+        ({"density": "forest"}, "density must be one of naive_bayes, tree_augmented, mixture, got 'forest'"),
         ({"cut": "half"}, "cut must be one of mdl, mean, median, got 'half'"),
         ({"budget": -1}, "budget must be a number >= 0, got -1"),
         ({"threshold": 3}, "threshold must be a probability in [0, 1], got 3"),

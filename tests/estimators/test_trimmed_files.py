@@ -32,6 +32,7 @@ def fitted(**settings: Any) -> tuple[TrimmedClassifier, pd.DataFrame]:
         {"groups": {"visit": ["fever", 2]}, "required": ["cough"], "forbidden": [4]},
         {"costs": pd.Series(dict.fromkeys(patients(20)[0], 1.0))},
         {"density": "tree_augmented"},
+        {"density": "mixture", "n_components": 2},
     ],
 )
 def test_what_was_saved_predicts_the_same(tmp_path: Path, settings: dict[str, Any]) -> None:

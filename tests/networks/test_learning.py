@@ -201,3 +201,17 @@ def test_rows_drawn_twice_are_counted_twice() -> None:
     model = tb.learn_naive_bayes(GOOD.iloc[rows], CLASSES.iloc[rows], smoothing=0)
     assert (model.value_names, model.class_names) == ((("p",),), ("a",))
     assert model.prior.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("learn", [tb.learn_naive_bayes, tb.learn_tree_augmented])
+def test_measurements_and_names_of_rows_are_no_categories(learn: Any) -> None:
+    rng = np.random.default_rng(0)
+    target = pd.Series(rng.integers(0, 2, size=40))
+    kinds = pd.Series(rng.integers(0, 12, size=40))
+    for column in (pd.Series(rng.normal(size=40)), pd.Series([f"patient {i}" for i in range(40)])):
+        with pytest.raises(
+            ValueError, match=r"feature 'x' must hold categories, got 40 different values in 40 rows; cut"
+        ):
+            learn(pd.DataFrame({"kind": kinds, "x": column}), target)
+        declared = learn(pd.DataFrame({"kind": kinds, "x": column.astype("category")}), target)
+        assert "x" in (declared.feature_names if isinstance(declared, tb.NaiveBayes) else declared.nodes)

@@ -9,15 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB
 
+from trimbench.estimators.densities import Model
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.discretize import ColumnRule, Discretizer
 from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
 from trimbench.trimming.arg_max import ArgMaxClassifier
 from trimbench.trimming.classifier import BayesianClassifier
 
 
 def distribution_of(
-    model: NaiveBayes | BayesianNetwork, target: str | None, threshold: float, features: Sequence[str] | None = None
+    model: Model, target: str | None, threshold: float, features: Sequence[str] | None = None
 ) -> BayesianClassifier | ArgMaxClassifier:
     """Return the classifier of a model: of two classes, the second is positive if it reaches the threshold."""
     if target is not None and isinstance(model, BayesianNetwork) and target in model.nodes:
@@ -41,7 +43,7 @@ def columns_of(
         binary = isinstance(model, BernoulliNB)
         cuts = ((0.5 if model.binarize is None else float(model.binarize)),) if binary else None
         labels: NDArray[Any] = model.classes_
-    elif isinstance(model, NaiveBayes | BayesianNetwork):
+    elif isinstance(model, NaiveBayes | NaiveBayesMixture | BayesianNetwork):
         classifier, cuts = distribution_of(model, target, threshold), None
         names = model.states(str(target)) if isinstance(model, BayesianNetwork) else model.class_names
         labels = np.array(names)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from trimbench.estimators.densities import Density, check_density, learned
 from trimbench.estimators.fitted_models import columns_of, distribution_of
 from trimbench.estimators.raw_columns import (
     checked_rows,
@@ -20,26 +22,17 @@ from trimbench.estimators.raw_columns import (
     cost_by_name,
     groups_by_name,
 )
-from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.discretize import CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
-from trimbench.networks.learning import learn_naive_bayes
-from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.networks.tree_augmented import learn_tree_augmented
 from trimbench.trimming.arg_max import ArgMaxClassifier
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.result import Trimming
 from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from trimbench.trimming.rows.trim_rows import Prefer, RowsWeight
-
-Density = Literal["naive_bayes", "tree_augmented"]
-_LEARNERS: Mapping[Density, Callable[..., NaiveBayes | BayesianNetwork]] = {
-    "naive_bayes": learn_naive_bayes,
-    "tree_augmented": learn_tree_augmented,
-}
 
 
 class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -60,8 +53,11 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         Columns that are bought together for one cost.
     required, forbidden : sequence of names or positions, optional
         Columns to keep or to leave out in any case.
-    density : {"naive_bayes", "tree_augmented"}
-        The distribution: columns are independent given the class, or each may depend on one other.
+    density : {"naive_bayes", "tree_augmented", "mixture"}
+        The distribution: columns are independent given the class, or each may depend on one other, or they are
+        independent given the class and a hidden component of it.
+    n_components : int
+        Components of each class in a mixture.
     cut : {"mdl", "mean", "median"}
         How numbers are cut (see `Discretizer`): where the classes change, as often as that pays, or once.
     smoothing : float
@@ -118,6 +114,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         required: Sequence[Any] | None = None,
         forbidden: Sequence[Any] | None = None,
         density: Density = "naive_bayes",
+        n_components: int = 3,
         cut: CutRule = "mdl",
         smoothing: float = 1.0,
         rows_weight: RowsWeight = "auto",
@@ -131,6 +128,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         self.required = required
         self.forbidden = forbidden
         self.density = density
+        self.n_components = n_components
         self.cut = cut
         self.smoothing = smoothing
         self.rows_weight = rows_weight
@@ -164,8 +162,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         """
         import pandas as pd
 
-        if self.density not in get_args(Density):
-            raise ValueError(f"density must be one of {', '.join(get_args(Density))}, got {self.density!r}")
+        check_density(self.density)
         frame, labels = checked_training_rows(self, X, y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -177,7 +174,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         while target in names:
             target += "_"
         classes = pd.Categorical.from_codes(codes, categories=pd.Index([str(c) for c in self.classes_], dtype=str))
-        model = _LEARNERS[self.density](coded, pd.Series(classes, name=target), smoothing=self.smoothing)
+        model = learned(self.density, coded, pd.Series(classes, name=target), self.smoothing, self.n_components)
         self._trim(distribution_of(model, target, self.threshold, names), names, coded)
         return self
 
@@ -187,14 +184,14 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
 
         Parameters
         ----------
-        model : BernoulliNB, CategoricalNB, NaiveBayes or BayesianNetwork
+        model : BernoulliNB, CategoricalNB, NaiveBayes, NaiveBayesMixture or BayesianNetwork
             A fitted estimator of scikit-learn, or a model.
         target : str, optional
             The class of a network.
         rows : array or DataFrame, optional
             Rows as the estimator takes them, or of value names, to search with.
         **settings
-            Parameters of this class; `density`, `cut` and `smoothing` have no effect.
+            Parameters of this class; those of the learning have no effect.
 
         Returns
         -------
@@ -231,7 +228,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         if len(constant) < len(names):
             # Columns that say nothing must not fill the budget.
             forbidden += [name for name in constant if name not in {*required, *forbidden}]
-        self.trimming_ = trim(
+        found = trim(
             classifier,
             self.budget,
             cost_by_name(self.costs, names, groups),
@@ -243,7 +240,9 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
             prefer=self.prefer,
             time_limit=self.time_limit,
         )
-        self.classifier_ = self.trimming_.classifier
+        # What a stopped search would need to go on is large, and cannot be pickled.
+        self.trimming_ = replace(found, _go_on=None) if isinstance(found, Trimming) else found
+        self.classifier_ = found.classifier
         self.features_ = self.classifier_.features
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MissingValues = Literal["error", "ignore"]
+# A column of at least so many rows that are all different is not one of categories.
+_FEWEST_ROWS_OF_AN_IDENTIFIER = 20
 
 
 def learn_naive_bayes(
@@ -46,8 +48,9 @@ def learn_naive_bayes(
     ------
     ValueError
         When a table is empty, holds NaN (see `missing`) or two columns with the same name; when `features` and `target`
-        have different lengths, or the same row labels in another order; when the smoothing is negative, or a feature
-        has no observed value in some class while the smoothing is 0.
+        have different lengths, or the same row labels in another order; when a column that is not categorical has a
+        different value in each of 20 rows or more; when the smoothing is negative, or a feature has no observed value
+        in some class while the smoothing is 0.
     """
     check_smoothing(smoothing)
     check_rows(features, target)
@@ -120,6 +123,11 @@ def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> t
             "rows, make 'missing' a value of its own, or pass missing='ignore' (features only)"
         )
     names = [str(value) for value in categorical.cat.categories.tolist()]
+    if column.dtype != "category" and len(names) == column.size >= _FEWEST_ROWS_OF_AN_IDENTIFIER:
+        raise ValueError(
+            f"{what} must hold categories, got a different value in each of {column.size} rows; if these are numbers, "
+            "cut it into intervals first (pd.cut or pd.qcut), and drop a column that only numbers the rows"
+        )
     if not names:
         raise ValueError(f"{what} must have at least one value that is not missing, got none; drop the column")
     return codes, names

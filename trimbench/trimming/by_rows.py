@@ -66,7 +66,7 @@ def trim_by_rows(
         raise TypeError("a classifier of two classes is trimmed with a threshold")
     threshold, (low, high), confidence = _agreement_at(classifier, found.features, found.threshold, engine, limits)
     upper_bound = 1.0 if by_model is None else max(by_model.upper_bound, high)
-    limits.report(0.5 * (low + high), upper_bound, found.n_evaluations, last=True)
+    limits.report(0.5 * (low + high), lambda: upper_bound, found.n_evaluations, last=True)
     return Trimming(
         original=classifier,
         features=tuple(classifier.features[i] for i in found.features),

@@ -99,14 +99,16 @@ class Limits:
         left = self.seconds_left()
         return Limits(None if left is None else share * left, self.evaluation_limit, n_jobs=self.n_jobs)
 
-    def report(self, agreement: float, upper_bound: float, n_evaluations: int, *, last: bool = False) -> None:
+    def report(
+        self, agreement: float, upper_bound: Callable[[], float], n_evaluations: int, *, last: bool = False
+    ) -> None:
         """Report progress, unless the last report was a moment ago."""
         if self._progress is None:
             return
         now = time.perf_counter()
         if last or now >= self._reported + _PAUSE:
             self._reported = now
-            self._progress(Progress(max(agreement, 0.0), upper_bound, n_evaluations, now - self._start))
+            self._progress(Progress(max(agreement, 0.0), upper_bound(), n_evaluations, now - self._start))
 
 
 def _is_count(value: object) -> bool:

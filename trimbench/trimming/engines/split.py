@@ -11,178 +11,28 @@ the weak ones in the table.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.dense import separation
+from trimbench.trimming.engines.halves import Feature, Half, Sums, sums_of
 from trimbench.trimming.engines.weight_sums import FloatArray
-from trimbench.trimming.kernels import split_sums as kernels
+from trimbench.trimming.kernels import removals
 from trimbench.trimming.limits import Limits, in_threads
 from trimbench.trimming.thresholds import TIE_TOLERANCE
 
-# Tables of a split that are kept for the next subsets.
-_CACHE_BYTES = 2**28
-_BUCKETS_PER_ENTRY = 2
-# Layouts of the enumerated instances, so that mostly this many neighbours (a power of 2) have all features removed or
-# kept alike: reading them one after the other is several times faster.
-_RUN, _MAX_LAYOUTS = 16, 6
+# Instances left out of a table up to which it is kept in several layouts.
+_FEW_LEFT_OUT = 2
 # A split is added where the others would enumerate this many times the square root of all instances.
 _MUCH_WORK, _MAX_HALVES = 8, 6
 # Instances enumerated between two looks at the clock (some 20 ms), and that are worth a thread.
 _UNINTERRUPTED, _WORTH_A_THREAD = 2**22, 2**15
-
-
-_Table = tuple[FloatArray, FloatArray, NDArray[np.int64], NDArray[np.int64], float]
-# Weights, and probabilities under both classes.
-_Sums = tuple[FloatArray, FloatArray, FloatArray]
-
-
-@dataclass(frozen=True, eq=False)
-class _Feature:
-    """Weights of a feature's possible values, and their probabilities under both classes."""
-
-    weights: FloatArray
-    positive: FloatArray
-    negative: FloatArray
-
-    @classmethod
-    def of(cls, table: FloatArray) -> _Feature:
-        possible = table.sum(axis=0) > 0
-        positive, negative = table[0][possible], table[1][possible]
-        with np.errstate(divide="ignore"):
-            return cls(np.log(positive) - np.log(negative), positive, negative)
-
-
-class _State:
-    """A table over some features of a half, and how likely it lifts each enumerated instance over the threshold.
-
-    Attributes
-    ----------
-    table : tuple
-        Weights, tails, bounds of the finite weights, buckets and their scale, as the kernels take them.
-    left_out : ndarray of shape (n_left_out, 2)
-        P(instance | class) of the features of the half that are not in the table.
-    """
-
-    def __init__(self, table: _Table, left_out: FloatArray, reached: FloatArray) -> None:
-        self.table = table
-        self.left_out = left_out
-        self._reached = [reached]
-        self.nbytes = reached.nbytes + 6 * table[0].nbytes
-
-    def reached(self, layouts: Sequence[_Layout], place: int) -> FloatArray:
-        """Return the probabilities in one of the layouts, shape (2, n_left_out, n_enumerated)."""
-        while len(self._reached) <= place:
-            layout = layouts[len(self._reached)]
-            shape = (2, len(self.left_out), *layouts[0].features[3])
-            axes = [layouts[0].place[feature] for feature in layout.order]
-            moved = self._reached[0].reshape(shape).transpose(0, 1, *(2 + axis for axis in axes))
-            self._reached.append(np.ascontiguousarray(moved).reshape(2, len(self.left_out), -1))
-            self.nbytes += moved.nbytes
-        return self._reached[place]
-
-
-class _Layout:
-    """An order of the enumerated features, the last one varying fastest."""
-
-    def __init__(self, features: Sequence[_Feature], order: Sequence[int]) -> None:
-        self.order = tuple(order)
-        self.place = {feature: place for place, feature in enumerate(order)}
-        cardinalities = np.array([features[i].weights.size for i in order], dtype=np.int64)
-        shape = (len(order), max(cardinalities, default=1))
-        padded = (np.zeros(shape), np.zeros(shape), np.zeros(shape))
-        for place, i in enumerate(order):
-            one = features[i]
-            for rows, values in zip(padded, (one.weights, one.positive, one.negative), strict=True):
-                rows[place, : values.size] = values
-        self.features = (*padded, cardinalities)
-
-    def gone(self, removed: frozenset[int]) -> NDArray[np.bool_]:
-        """Return which of the features are removed."""
-        return np.array([i in removed for i in self.order], dtype=np.bool_)
-
-    def run(self, removed: frozenset[int]) -> int:
-        """Return how many instances the innermost features have that are kept."""
-        n_instances = 1
-        for place in range(len(self.order) - 1, -1, -1):
-            if self.order[place] in removed:
-                break
-            n_instances *= int(self.features[3][place])
-        return n_instances
-
-
-class _Half:
-    """One way to split the features: those that may be tabulated, and those that are enumerated."""
-
-    def __init__(self, features: Sequence[_Feature], tabulated: Sequence[int], needed: float) -> None:
-        self.tabulated = frozenset(tabulated)
-        self.enumerated = frozenset(range(len(features))) - self.tabulated
-        self._table_order = tuple(tabulated)
-        self._features = features
-        self._needed = needed
-        self.layouts = [_Layout(features, sorted(self.enumerated))]
-        weight = np.zeros(1)
-        for i in self.layouts[0].order:
-            with np.errstate(invalid="ignore"):
-                weight = np.add.outer(weight, features[i].weights).ravel()
-        self._weight = weight
-        self._states: OrderedDict[frozenset[int], _State] = OrderedDict()
-
-    @property
-    def size(self) -> int:
-        """Number of enumerated instances."""
-        return self._weight.size
-
-    def work(self, left_out: frozenset[int]) -> int:
-        """Return how many instances are enumerated where some tabulated features are left out of the table."""
-        return self.size * math.prod(self._features[i].weights.size for i in left_out)
-
-    def state(self, left_out: frozenset[int]) -> _State:
-        """Return the table without some features; those used last are kept."""
-        found = self._states.pop(left_out, None) or self._make(left_out)
-        self._states[left_out] = found
-        while len(self._states) > 1 and sum(state.nbytes for state in self._states.values()) > _CACHE_BYTES:
-            self._states.popitem(last=False)
-        return found
-
-    def layout(self, removed: frozenset[int]) -> int:
-        """Return the position of the layout whose innermost features are kept, making one if none has enough."""
-        runs = [layout.run(removed) for layout in self.layouts]
-        best = max(range(len(runs)), key=lambda place: runs[place])
-        kept = [i for i in self.layouts[0].order if i not in removed]
-        if runs[best] >= _RUN or len(self.layouts) >= _MAX_LAYOUTS or len(kept) < _RUN.bit_length():
-            return best
-        # A different choice each time, so that few layouts suit many subsets.
-        inner = (kept * 2)[len(self.layouts) :][: _RUN.bit_length() - 1]
-        self.layouts.append(_Layout(self._features, [*(i for i in self.layouts[0].order if i not in inner), *inner]))
-        return len(self.layouts) - 1
-
-    def _make(self, left_out: frozenset[int]) -> _State:
-        weight, positive, negative = sums_of(self._features, [i for i in self._table_order if i not in left_out])
-        first = int(np.searchsorted(weight, -math.inf, side="right"))
-        last = int(np.searchsorted(weight, math.inf, side="left"))
-        tails = np.stack([kernels.tails_of(positive), kernels.tails_of(negative)], axis=1)
-        buckets = np.empty(_BUCKETS_PER_ENTRY * weight.size + 2, dtype=np.int64)
-        scale = kernels.fill_buckets(weight, first, last, buckets)
-        table = (weight, tails, np.array([first, last], dtype=np.int64), buckets, scale)
-        out_weight, out_positive, out_negative = sums_of(self._features, sorted(left_out))
-        reached = np.empty((2, out_weight.size, self.size))
-        kernels.reach(*table, self._needed, self._weight, out_weight, reached)
-        return _State(table, np.stack([out_positive, out_negative], axis=1), reached)
-
-
-def sums_of(features: Sequence[_Feature], group: Sequence[int], start: _Sums | None = None) -> _Sums:
-    """Return the sorted sums of a group of features, added to those of `start`, and their probabilities."""
-    sums = (np.zeros(1), np.ones(1), np.ones(1)) if start is None else start
-    for i in group:
-        sums = kernels.add_feature(*sums, features[i].weights, features[i].positive, features[i].negative)
-    return sums
 
 
 class SplitSums:
@@ -199,7 +49,7 @@ class SplitSums:
         self._offset = math.log(self._prior[0]) - math.log(self._prior[1])
         threshold = classifier.threshold
         self._needed = math.log(threshold) - math.log1p(-threshold) - TIE_TOLERANCE
-        self._features = [_Feature.of(table) for table in classifier.tables]
+        self._features = [Feature.of(table) for table in classifier.tables]
         self._strongest = sorted(range(len(self._features)), key=lambda i: -separation(classifier.tables[i]))
         self._half = math.prod(one.weights.size for one in self._features) ** 0.5
         weak = self._about_half(self._strongest[::-1])
@@ -216,8 +66,8 @@ class SplitSums:
             chosen.append(i)
         return chosen
 
-    def _split(self, tabulated: Sequence[int]) -> _Half:
-        return _Half(self._features, tabulated, self._needed - self._offset)
+    def _split(self, tabulated: Sequence[int]) -> Half:
+        return Half(self._features, tabulated, self._needed - self._offset)
 
     def potential_agreements(
         self, kept: frozenset[int], removed: frozenset[int], candidates: Sequence[int | None], limits: Limits
@@ -233,27 +83,38 @@ class SplitSums:
         limits : Limits
             When time is over, fewer values are returned, but at least one.
         """
-        half, keeps = self._best_half(kept, removed)
-        sums = sums_of(self._features, sorted(removed)) if len(removed) <= len(kept) else None
-        within = [i for i in candidates if i is None or i in half.enumerated]
-        together: dict[int | None, float] = {}
-        found: list[float] = []
-        for i in candidates:
-            if found and not limits.in_time():
-                break
-            if i is None or i in half.enumerated:
-                if i not in together:
-                    batch = within[len(together) : len(together) + self._batch_size(half, limits)]
-                    values = self._batch(half, keeps, removed, sums, batch, limits.n_jobs)
-                    together |= zip(batch, values, strict=True)
-                found.append(together[i])
-            else:
-                below, below_keeps = self._best_half(kept - {i}, removed | {i})
-                more = None if sums is None else sums_of(self._features, [i], sums)
-                found += self._batch(below, below_keeps, removed | {i}, more, [None], 1)
-        return found
+        node = self._node(*self._best_half(kept, removed), removed)
+        if len(removed) <= len(kept):
+            node.sums = sums_of(self._features, sorted(removed))
+        found: dict[int | None, float] = {}
+        open_ = list(candidates)
+        while open_ and (not found or limits.in_time()):
+            chosen = self._some(open_, node.half, limits.n_jobs)
+            within = [i for i in chosen if i is None or i in node.half.enumerated]
+            outside = [i for i in chosen if i is not None and i not in node.half.enumerated]
+            parts: list[list[int | None]] = [within[start :: limits.n_jobs] for start in range(limits.n_jobs)]
+            parts = [part for part in parts if part]
+            calls = [self._call(node, node.left_out, part) for part in parts]
+            calls += [self._call_without(node, kept, i) for i in outside]
+            single: list[list[int | None]] = [[i] for i in outside]
+            evaluated = [*parts, *single]
+            worth_it = sum(call.work for call in calls) >= _WORTH_A_THREAD
+            in_threads(functools.partial(_run, calls), len(calls), limits.n_jobs, worth_it=worth_it)
+            for part, call in zip(evaluated, calls, strict=True):
+                found.update(zip(part, call.out.tolist(), strict=True))
+            open_ = open_[len(chosen) :]
+        return [found[i] for i in candidates[: len(candidates) - len(open_)]]
 
-    def _best_half(self, kept: frozenset[int], removed: frozenset[int]) -> tuple[_Half, bool]:
+    def _node(self, half: Half, keeps: bool, removed: frozenset[int]) -> _Node:
+        left_out = half.tabulated & removed if keeps else half.tabulated - removed
+        layout = half.layout(removed)
+        return _Node(half, keeps, removed, left_out, layout, half.layouts[layout].gone(removed))
+
+    def _some(self, candidates: Sequence[int | None], half: Half, n_jobs: int) -> Sequence[int | None]:
+        """Return the first candidates, as many as are evaluated before the next look at the clock."""
+        return candidates[: max(n_jobs, _UNINTERRUPTED // half.size)]
+
+    def _best_half(self, kept: frozenset[int], removed: frozenset[int]) -> tuple[Half, bool]:
         """Return the split with the least work, and whether its table holds kept (or removed) features.
 
         A split that suits the subset is added if all others take much more work than it.
@@ -274,48 +135,81 @@ class SplitSums:
         self._halves.append(suited)
         return suited, side is kept
 
-    def _batch_size(self, half: _Half, limits: Limits) -> int:
-        """Return for how many candidates no look at the clock is needed."""
-        return max(limits.n_jobs, _UNINTERRUPTED // half.size)
+    def _call_without(self, node: _Node, kept: frozenset[int], feature: int) -> _Call:
+        """Prepare the evaluation of a subset without one of the tabulated features."""
+        left_out = node.left_out | {feature} if node.keeps else node.left_out - {feature}
+        sums = None if node.sums is None else sums_of(self._features, [feature], node.sums)
+        if node.half.work(left_out) <= _MUCH_WORK * self._half:
+            below = replace(node, removed=node.removed | {feature}, sums=sums)
+            return self._call(below, left_out, [None])
+        below = self._node(*self._best_half(kept - {feature}, node.removed | {feature}), node.removed | {feature})
+        below.sums = sums
+        return self._call(below, below.left_out, [None])
 
-    def _batch(
-        self,
-        half: _Half,
-        keeps: bool,
-        removed: frozenset[int],
-        sums: _Sums | None,
-        candidates: Sequence[int | None],
-        n_jobs: int,
-    ) -> list[float]:
-        state = half.state(half.tabulated & removed if keeps else half.tabulated - removed)
-        number = half.layout(removed)
+    def _call(self, node: _Node, left_out: frozenset[int], candidates: Sequence[int | None]) -> _Call:
+        """Prepare the evaluation of a subset without each candidate, all of them enumerated (None: without another)."""
+        half, state = node.half, node.half.state(left_out)
+        # A large state stays in the layout in which it is made.
+        number, gone = node.layout, node.gone.copy()
+        if len(state.left_out) > _FEW_LEFT_OUT:
+            number, gone = 0, half.layouts[0].gone(node.removed)
         layout = half.layouts[number]
         reached = state.reached(half.layouts, number)
         places = np.array([-1 if i is None else layout.place[i] for i in candidates], dtype=np.int64)
         out = np.empty(len(places))
-        if keeps and sums is None:
-            sums = sums_of(self._features, sorted(removed))
-
-        def evaluate(part: slice) -> None:
-            gone = layout.gone(removed)
-            if keeps and sums is not None:
-                kernels.agreements_without(
-                    *state.table,
-                    state.left_out,
-                    reached,
-                    (self._needed, self._offset),
-                    layout.features,
-                    self._prior,
-                    gone,
-                    sums,
-                    places[part],
-                    out[part],
-                )
-            else:
-                kernels.norms_without(
-                    state.left_out, reached, layout.features, self._prior, gone, places[part], out[part]
-                )
-
         work = len(places) * half.size * len(state.left_out)
-        in_threads(evaluate, len(places), n_jobs, worth_it=work >= _WORTH_A_THREAD)
-        return [float(value) for value in out]
+        if not node.keeps:
+            norms = (state.left_out, reached, layout.features, self._prior, gone, places, out)
+            return _Call(functools.partial(removals.norms_without, *norms), out, work)
+        arguments = (
+            *state.table,
+            state.left_out,
+            reached,
+            (self._needed, self._offset),
+            layout.features,
+            self._prior,
+            gone,
+            sums_of(self._features, sorted(node.removed)) if node.sums is None else node.sums,
+            places,
+            out,
+        )
+        return _Call(functools.partial(removals.agreements_without, *arguments), out, work)
+
+
+@dataclass(eq=False)
+class _Node:
+    """A subset, the split that suits it, and what all candidates for removal share.
+
+    Attributes
+    ----------
+    keeps : bool
+        Whether the table holds kept features (or removed ones).
+    left_out : frozenset of int
+        Tabulated features of the half that the table must not hold.
+    layout : int
+        Position of the layout, and which of its features are gone.
+    sums : tuple of arrays or None
+        The sorted sums over the removed features, if they are few.
+    """
+
+    half: Half
+    keeps: bool
+    removed: frozenset[int]
+    left_out: frozenset[int]
+    layout: int
+    gone: NDArray[np.bool_]
+    sums: Sums | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """A prepared call of a kernel: it writes `out`; `work` is how many instances it reads."""
+
+    run: Callable[[], None]
+    out: FloatArray
+    work: int
+
+
+def _run(calls: Sequence[_Call], part: slice) -> None:
+    for call in calls[part]:
+        call.run()

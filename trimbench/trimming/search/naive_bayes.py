@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from trimbench.trimming.costs import Choice, highest_cost
@@ -88,6 +88,8 @@ class RemovalSearch:
         units = frozenset(range(len(choice.units)))
         # Removing what is free of charge never helps.
         free = tuple(unit for unit in first_guess if unit not in self._required and choice.costs[unit] > 0)
+        self._limit = highest_cost(choice.budget)
+        self._one_cost = choice.costs[0] if len(set(choice.costs)) == 1 else None
         self._start = _Branch(root, None, units, free, 1.0)
         self._order = itertools.count()
         self._frontier: list[tuple[float, int, _Branch]] = []
@@ -127,24 +129,29 @@ class RemovalSearch:
                 continue
             if not limits.may_go_on(self._n_evaluations):
                 break
-            self._report()
+            limits.report(self._agreement, self._bound, self._n_evaluations)
             self._expand_next()
         return self._result()
 
     def _result(self) -> SearchResult:
         if self._best is None:
             self._take_guess()
-        bound = max([self._agreement, self._left, *(branch.bound for _, _, branch in self._frontier)])
         features = frozenset(self._choice.features(self._best or frozenset()))
-        self._limits.report(self._agreement, bound, self._n_evaluations, last=True)
-        return SearchResult(features, self._agreement, bound, self._n_evaluations)
+        self._limits.report(self._agreement, self._bound, self._n_evaluations, last=True)
+        return SearchResult(features, self._agreement, self._bound(), self._n_evaluations)
 
-    def _report(self) -> None:
-        bound = max((branch.bound for _, _, branch in self._frontier), default=self._agreement)
-        self._limits.report(self._agreement, max(bound, self._agreement), self._n_evaluations)
+    def _bound(self) -> float:
+        """Return the highest bound of what is open."""
+        if self._best_first and self._frontier:
+            highest = self._frontier[0][2].bound
+        else:
+            highest = max((branch.bound for _, _, branch in self._frontier), default=-math.inf)
+        return max(self._agreement, self._left, highest)
 
-    def _affordable(self, units: Iterable[int]) -> bool:
-        return math.fsum(self._choice.costs[unit] for unit in units) <= highest_cost(self._choice.budget)
+    def _affordable(self, units: Collection[int]) -> bool:
+        if self._one_cost is not None:
+            return len(units) * self._one_cost <= self._limit
+        return math.fsum(self._choice.costs[unit] for unit in units) <= self._limit
 
     def _improves(self, bound: float) -> bool:
         return bound > self._agreement + AGREEMENT_TOLERANCE

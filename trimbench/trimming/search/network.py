@@ -92,10 +92,10 @@ class InclusionSearch:
                 continue
             if not limits.may_go_on(self._n_evaluations):
                 break
-            limits.report(self._cut.agreement, self._bound(), self._n_evaluations)
+            limits.report(self._cut.agreement, self._bound, self._n_evaluations)
             self._open.pop()
             self._open += self._below(branch)
-        limits.report(self._cut.agreement, self._bound(), self._n_evaluations, last=True)
+        limits.report(self._cut.agreement, self._bound, self._n_evaluations, last=True)
         return GeneralResult(tuple(sorted(self._best)), self._cut, self._bound(), self._n_evaluations)
 
     def _bound(self) -> float:

@@ -75,7 +75,7 @@ def test_auto_does_without_the_sdd_engine(hide: Callable[..., None], monkeypatch
     hide("pysdd")
     assert isinstance(engines.make_engine(CLASSIFIER), DenseEngine)
 
-    def fails(_: object) -> DenseEngine:
+    def fails(_: object, *, compiled: bool) -> DenseEngine:
         raise ContractionTooLarge("too large")
 
     monkeypatch.setattr(DenseEngine, "build", fails)

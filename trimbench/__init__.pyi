@@ -7,7 +7,7 @@ from .networks.ace import read_ace_problem as read_ace_problem
 from .networks.bayesian_network import BayesianNetwork as BayesianNetwork
 from .networks.evidence import read_evidence as read_evidence
 from .networks.learning import learn_naive_bayes as learn_naive_bayes
-from .networks.mixture_learning import learn_naive_bayes_mixture as learn_naive_bayes_mixture
+from .networks.mixture_learning import learn_mixture as learn_mixture
 from .networks.naive_bayes import NaiveBayes as NaiveBayes
 from .networks.naive_bayes_mixture import NaiveBayesMixture as NaiveBayesMixture
 from .networks.tree_augmented import learn_tree_augmented as learn_tree_augmented
@@ -33,4 +33,5 @@ from .trimming.curve import trim_at_thresholds as trim_at_thresholds
 from .trimming.curve import trimming_curve as trimming_curve
 from .trimming.limits import Progress as Progress
 from .trimming.result import Trimming as Trimming
+from .trimming.rows.agreement import RowsAgreement as RowsAgreement
 from .trimming.trim import trim as trim

@@ -18,23 +18,26 @@ Joint = dict[tuple[int, ...], tuple[float, float]]
 
 def network_of(classifier: tb.BayesianClassifier) -> tb.BayesianNetwork:
     model = classifier.model
-    return model.to_network() if isinstance(model, tb.NaiveBayes) else model
+    return model if isinstance(model, tb.BayesianNetwork) else model.to_network()
 
 
 @functools.lru_cache(maxsize=4)
 def whole(classifier: tb.BayesianClassifier) -> Joint:
-    """Sum the product of all tables over every state of the network: Pr(c, f), Pr(not c, f) of all features."""
+    """Sum the product of all tables over every state of the network: Pr(c, f | e), Pr(not c, f | e) of all features."""
     network = network_of(classifier)
     table: dict[tuple[int, ...], list[float]] = {}
     for values in itertools.product(*(range(network.cardinality(node)) for node in network.nodes)):
         at = dict(zip(network.nodes, values, strict=True))
+        if any(network.states(node)[at[node]] != state for node, state in classifier.evidence.items()):
+            continue
         mass = math.prod(
             float(network.table(node)[(*(at[parent] for parent in network.parents(node)), at[node])])
             for node in network.nodes
         )
-        side = 0 if network.states(classifier.target)[at[classifier.target]] == classifier.positive else 1
+        side = 0 if network.states(classifier.target)[at[classifier.target]] in classifier.positive_states else 1
         table.setdefault(tuple(at[name] for name in classifier.features), [0.0, 0.0])[side] += mass
-    return {values: (pair[0], pair[1]) for values, pair in table.items()}
+    total = sum(map(sum, table.values())) if classifier.evidence else 1.0
+    return {values: (pair[0] / total, pair[1] / total) for values, pair in table.items()}
 
 
 def instances(classifier: tb.BayesianClassifier, features: Sequence[int]) -> Joint:

@@ -18,7 +18,7 @@ from trimbench.trimming.costs import Choice, checked_choice
 from trimbench.trimming.rows.balances import Cells, Columns, compiled_balances, highest_balances
 from trimbench.trimming.rows.cells import cells_of
 from trimbench.trimming.rows.problem import ThresholdProblem
-from trimbench.trimming.rows.scores import AdditiveScores, NetworkScores, scores_of, values_of
+from trimbench.trimming.rows.scores import AdditiveScores, GeneralScores, scores_of
 from trimbench.trimming.rows.search import count_subsets, select, select_exhaustively, select_greedily
 from trimbench.trimming.rows.weighted_rows import pooled
 
@@ -28,7 +28,7 @@ def random_rows(classifier: tb.BayesianClassifier, n_rows: int, rng: np.random.G
     return pd.DataFrame(
         {
             name: rng.choice(values, size=n_rows, p=np.arange(len(values), 0, -1) / sum(range(len(values) + 1)))
-            for name, values in values_of(classifier).items()
+            for name, values in zip(classifier.features, classifier.value_names, strict=True)
         }
     )
 
@@ -91,11 +91,14 @@ def test_a_network_too_large_for_a_table_is_judged_by_posteriors(monkeypatch: py
     rng = np.random.default_rng(3)
     classifier = brute_force.random_network_classifier(rng, 3, 0.5)
     scores = scores_of(classifier)
-    assert isinstance(scores, NetworkScores)
+    assert isinstance(scores, GeneralScores)
     codes = np.stack(np.unravel_index(np.arange(math.prod(scores.cardinalities)), scores.cardinalities), axis=1)
     from_table = scores.log_odds((0, 2), codes[:, [0, 2]])
-    monkeypatch.setattr("trimbench.trimming.rows.scores._MAX_TABLE", 1)
-    assert scores.log_odds((0, 2), codes[:, [0, 2]]) == pytest.approx(from_table)
+    for limit in ("_MAX_TABLE", "_MAX_OPERATIONS"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"trimbench.trimming.rows.scores.{limit}", 1)
+            by_rows = scores_of(brute_force.random_network_classifier(np.random.default_rng(3), 3, 0.5))
+            assert by_rows.log_odds((0, 2), codes[:, [0, 2]]) == pytest.approx(from_table)
 
 
 @settings(max_examples=25, deadline=None)

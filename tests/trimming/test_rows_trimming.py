@@ -190,20 +190,49 @@ def test_networks_can_be_trimmed_on_rows() -> None:
     assert agreement_of(tb.trim(classifier, 2, rows=rows)).n_rows == 40
 
 
+def test_a_network_without_an_exact_engine_gets_an_interval_from_drawn_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    classifier = brute_force.random_network_classifier(rng, 4, 0.5)
+    rows = random_rows(classifier, 40, rng)
+    exact = tb.trim(classifier, 2, rows=rows, rows_weight=1)
+    assert exact.confidence == 1
+    monkeypatch.setattr("trimbench.trimming.by_rows.exact_engine", lambda *_: None)
+    sampled = tb.trim(classifier, 2, rows=rows, rows_weight=1)
+    assert sampled.features == exact.features
+    assert sampled.agreement_interval[0] <= exact.agreement <= sampled.agreement_interval[1]
+    assert sampled.confidence == 0.99
+
+
+def test_networks_with_evidence_are_judged_on_rows() -> None:
+    rng = np.random.default_rng(6)
+    network = brute_force.random_network_classifier(rng, 5, 0.5).model
+    classifier = tb.BayesianClassifier(
+        network, "c", positive="1", features=["f0", "f1", "f2"], evidence={"f4": "1"}, threshold=0.4
+    )
+    rows = random_rows(classifier, 50, rng)
+    trimming = tb.trim(classifier, 2, rows=rows, rows_weight=1)
+    shares = []
+    for subset in (subset for size in range(3) for subset in itertools.combinations(classifier.features, size)):
+        levels = classifier.with_features(subset, 0.5).posterior(rows)
+        shares += [share(classifier, subset, level, rows) for level in (0.0, 1.0, *levels)]
+    assert agreement_of(trimming).apparent == pytest.approx(max(shares))
+
+
 @pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
 def test_several_classes_are_judged_by_the_most_probable_one(weight: float) -> None:
     rng = np.random.default_rng(4)
     tables = [rng.dirichlet(np.ones(k), size=3) for k in (2, 3, 2, 2)]
-    classifier = tb.ArgMaxClassifier(tb.NaiveBayes(rng.dirichlet(np.ones(3)), tables))
-    rows = classifier.model.sample(60, rng)
+    model = tb.NaiveBayes(rng.dirichlet(np.ones(3)), tables)
+    classifier = tb.ArgMaxClassifier(model)
+    rows = model.sample(60, rng)
     choice = checked_choice(classifier.features, 2)
     found = trim_on_rows(ArgMaxProblem(classifier), choice, rows, rows_weight=weight)
     mass = classifier.joint(range(4)).sum(axis=0)
     every = pd.DataFrame(np.array(list(itertools.product(*classifier.value_names))), columns=list(classifier.features))
 
     def blend(subset: tuple[int, ...]) -> float:
-        names = [classifier.features[i] for i in subset]
-        agree = [classifier.with_features(names).predict(frame) == classifier.predict(frame) for frame in (every, rows)]
+        trimmed = classifier.with_features([classifier.features[i] for i in subset])
+        agree = [trimmed.predict(frame) == classifier.predict(frame) for frame in (every, rows)]
         return (1 - weight) * float(mass[agree[0]].sum()) + weight * float(agree[1].mean())
 
     subsets = [subset for size in range(3) for subset in itertools.combinations(range(4), size)]

@@ -15,8 +15,9 @@ import trimbench as tb
 from trimbench.trimming.circuits.compiler import Compilation
 from trimbench.trimming.circuits.encoding import Encoding, encode
 from trimbench.trimming.circuits.engine import SddEngine, SddMeasure
+from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.limits import Limits
-from trimbench.trimming.search.naive_bayes import search
+from trimbench.trimming.search.naive_bayes import RemovalSearch
 
 from ..extras import needs_pysdd
 from ..networks.random_models import distributions
@@ -117,7 +118,8 @@ def test_the_search_runs_on_the_engine() -> None:
     classifier = brute_force.random_classifier(rng, [2, 2, 3, 2, 2, 2], 0.4)
     model = classifier.model
     engine = SddEngine.build(model.to_network(), model.class_variable, "0", classifier.features, 0.4)
-    found = search(engine.root, [1.0] * 6, 3.0, first_guess=range(6))
+    choice = checked_choice(classifier.features, 3.0)
+    found = RemovalSearch(engine.root, choice, first_guess=range(6)).run(Limits())
     best = max(brute_force.potential_agreement(classifier, s) for s in brute_force.affordable_subsets([1.0] * 6, 3.0))
     assert found.agreement == pytest.approx(best, abs=1e-12)
     assert found.upper_bound == pytest.approx(best, abs=1e-12)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.learning import learn_naive_bayes
-from trimbench.networks.mixture_learning import learn_naive_bayes_mixture
+from trimbench.networks.mixture_learning import learn_mixture
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
 from trimbench.networks.tree_augmented import learn_tree_augmented
@@ -30,4 +30,4 @@ def learned(density: Density, rows: pd.DataFrame, target: pd.Series, smoothing: 
         return learn_naive_bayes(rows, target, smoothing=smoothing)
     if density == "tree_augmented":
         return learn_tree_augmented(rows, target, smoothing=smoothing)
-    return learn_naive_bayes_mixture(rows, target, smoothing=smoothing, n_components=n_components)
+    return learn_mixture(rows, target, n_components, smoothing=smoothing)

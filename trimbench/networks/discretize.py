@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench.networks.entropy_cuts import between, entropy_cuts
-from trimbench.networks.learning import are_names_of_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CutRule = Literal["mdl", "mean", "median"]
+# More values than this, and more than this share of the rows, are no categories.
+_FEW_VALUES, _LARGEST_SHARE = 10, 0.5
 
 
 class IdentifierColumnWarning(UserWarning):
@@ -150,7 +151,7 @@ def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut:
         texts = _texts(seen)
         values = tuple(sorted(set(texts)))
         n_values, n_rows = len(values), len(seen)
-        if n_values > 2 and (n_values == n_rows or are_names_of_rows(n_values, n_rows)):
+        if n_values > 2 and (n_values == n_rows or _are_names_of_rows(n_values, n_rows)):
             warnings.warn(
                 f"column {name!r} is left out: its {n_values} different values in {n_rows} rows are names of rows, not "
                 "categories; drop it, or merge its values into fewer categories",
@@ -225,3 +226,8 @@ def _texts(column: pd.Series[Any]) -> list[str]:
 
 def _some(values: Sequence[str], most: int = 8) -> str:
     return str(list(values)) if len(values) <= most else f"{list(values[:most])} and {len(values) - most} more"
+
+
+def _are_names_of_rows(n_values: int, n_rows: int) -> bool:
+    """Return whether a column has so many different values that they are measurements or names, not categories."""
+    return n_values > max(_FEW_VALUES, _LARGEST_SHARE * n_rows)

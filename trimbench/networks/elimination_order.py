@@ -34,7 +34,7 @@ MOVES = 100_000
 OPERATIONS_A_ROUND = 2**32
 MOST_ROUNDS = 30
 # A first round that leaves this many times the operations that are allowed is the last: there is little hope.
-HOPELESS = 2**10
+HOPELESS = 2**5
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MissingValues = Literal["error", "ignore"]
-
-# More values than this, and more than this share of the rows, are no categories.
-_FEW_VALUES, _LARGEST_SHARE = 10, 0.5
+# A column of at least so many rows that are all different is not one of categories.
+_FEWEST_ROWS_OF_AN_IDENTIFIER = 20
 
 
 def learn_naive_bayes(
@@ -48,10 +47,10 @@ def learn_naive_bayes(
     Raises
     ------
     ValueError
-        When a table is empty, holds NaN (see `missing`) or two columns with the same name; when a column that is not
-        categorical has more than 10 values and more than half as many as rows; when `features` and `target`
-        have different lengths, or the same row labels in another order; when the smoothing is negative, or a feature
-        has no observed value in some class while the smoothing is 0.
+        When a table is empty, holds NaN (see `missing`) or two columns with the same name; when `features` and `target`
+        have different lengths, or the same row labels in another order; when a column that is not categorical has a
+        different value in each of 20 rows or more; when the smoothing is negative, or a feature has no observed value
+        in some class while the smoothing is 0.
     """
     check_smoothing(smoothing)
     check_rows(features, target)
@@ -105,11 +104,6 @@ def check_rows(features: pd.DataFrame, target: pd.Series) -> None:
         )
 
 
-def are_names_of_rows(n_values: int, n_rows: int) -> bool:
-    """Return whether a column has so many different values that they are measurements or names, not categories."""
-    return n_values > max(_FEW_VALUES, _LARGEST_SHARE * n_rows)
-
-
 def _shuffled(rows: pd.Index, others: pd.Index) -> bool:
     return not rows.equals(others) and bool(rows.isin(others).all() and others.isin(rows).all())
 
@@ -129,12 +123,10 @@ def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> t
             "rows, make 'missing' a value of its own, or pass missing='ignore' (features only)"
         )
     names = [str(value) for value in categorical.cat.categories.tolist()]
-    n_rows = int((codes >= 0).sum())
-    if str(column.dtype) != "category" and are_names_of_rows(len(names), n_rows):
+    if column.dtype != "category" and len(names) == column.size >= _FEWEST_ROWS_OF_AN_IDENTIFIER:
         raise ValueError(
-            f"{what} must hold categories, got {len(names)} different values in {n_rows} rows; cut numbers first (as "
-            "trimbench.estimators.TrimmedClassifier does, or with pandas.cut), drop names of rows, or declare "
-            "categories with astype('category')"
+            f"{what} must hold categories, got a different value in each of {column.size} rows; if these are numbers, "
+            "cut it into intervals first (pd.cut or pd.qcut), and drop a column that only numbers the rows"
         )
     if not names:
         raise ValueError(f"{what} must have at least one value that is not missing, got none; drop the column")

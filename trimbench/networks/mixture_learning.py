@@ -1,7 +1,8 @@
-"""Learning mixtures of naive Bayes models from tables, by expectation maximisation within each class."""
+"""Learning mixtures of naive Bayes models: expectation maximisation in each class."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,27 +16,24 @@ from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
 if TYPE_CHECKING:
     import pandas as pd
 
-# A step that gains less than this for each row is the last.
-_GAIN = 1e-6
+# EM stops once a step improves the objective by less than this share of it.
+_TOLERANCE = 1e-7
+_MAX_STEPS = 500
 
-FloatArray = NDArray[np.float64]
 
-
-def learn_naive_bayes_mixture(
+def learn_mixture(
     features: pd.DataFrame,
     target: pd.Series,
+    n_components: int = 2,
     *,
-    n_components: int = 3,
     smoothing: float = 1.0,
     missing: MissingValues = "error",
-    n_starts: int = 5,
-    max_steps: int = 200,
+    n_starts: int = 3,
     seed: int = 0,
 ) -> NaiveBayesMixture:
-    """Learn a mixture of naive Bayes models: some components for each class.
+    """Learn a mixture of naive Bayes models for each class by expectation maximisation, with Laplace smoothing.
 
-    The components of a class maximise the probability of its rows together with a Dirichlet prior of their
-    probabilities, by expectation maximisation from several random starts.
+    With one component it is naive Bayes.
 
     Parameters
     ----------
@@ -44,129 +42,109 @@ def learn_naive_bayes_mixture(
     target : Series of length n_rows
         The class of each row.
     n_components : int
-        Components of each class; not more than it has rows.
+        Components of each class, 1 or more.
     smoothing : float
-        Pseudo-count of every value in every component, and of every component, above 0.
+        Pseudo-count of every value and of every component, above 0.
     missing : {"error", "ignore"}
-        What NaN in a feature means: an error, or a cell that is summed out.
-    n_starts, max_steps : int
-        Random starts, and most steps of each.
+        What NaN in a feature means: an error, or a cell that is left out of the counts that need it.
+    n_starts : int
+        The best of so many random starts is taken: the one of the highest smoothed likelihood.
     seed : int
+        Decides the starts.
 
     Returns
     -------
     NaiveBayesMixture
-        With one component for each class, the model that `learn_naive_bayes` learns.
 
     Raises
     ------
     ValueError
-        When the tables do not match, hold NaN (see `missing`), or a number is out of range.
-
-    References
-    ----------
-    Lowd and Domingos (2005), Naive Bayes models for probability estimation, ICML.
+        When the tables do not match or hold NaN (see `missing`), or a number is out of range.
     """
     check_smoothing(smoothing)
     if smoothing == 0:
         raise ValueError("smoothing must be positive for a mixture, got 0; 1 is Laplace's rule")
-    for name, number in (("n_components", n_components), ("n_starts", n_starts), ("max_steps", max_steps)):
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-            raise ValueError(f"{name} must be a whole number, 1 or more, got {number!r}")
+    for name, count in (("n_components", n_components), ("n_starts", n_starts)):
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise ValueError(f"{name} must be a whole number, 1 or more, got {count!r}")
     check_rows(features, target)
     class_codes, class_names = category_codes(target, "target", missing="error")
     names = [str(label) for label in features.columns]
     coded = [category_codes(features.iloc[:, i], f"feature {name!r}", missing=missing) for i, name in enumerate(names)]
-    table = _Table.of([codes for codes, _ in coded], [len(values) for _, values in coded])
+    seen = _Indicators.of([codes for codes, _ in coded], [len(values) for _, values in coded])
     prior = np.bincount(class_codes, minlength=len(class_names)) + smoothing
-    shares, parts, homes = [], [], []
-    for place, name in enumerate(class_names):
-        rows = table.rows(class_codes == place)
-        rng = np.random.default_rng([seed, place])
-        n_parts = max(1, min(n_components, rows.n_rows))
-        found = [_fit(rows, n_parts, smoothing, max_steps, rng) for _ in range(n_starts if n_parts > 1 else 1)]
-        best = max(found, key=lambda components: components.score)
-        shares.append(prior[place] / prior.sum() * best.shares)
-        parts.append(best.chances)
-        homes += [name] * n_parts
-    chances = np.concatenate(parts)
-    taken = {*names, str(target.name) if target.name is not None else "class"}
-    hidden = "component"
-    while hidden in taken:
-        hidden += "_"
+    rng = np.random.default_rng(seed)
+    parts = []
+    for code in range(len(class_names)):
+        own = seen.of_rows(class_codes == code)
+        starts = [_fitted(own, int(n_components), smoothing, rng) for _ in range(n_starts if n_components > 1 else 1)]
+        parts.append(max(starts, key=lambda fit: fit.objective))
+    weights = np.concatenate([fit.shares * share for fit, share in zip(parts, prior / prior.sum(), strict=True)])
+    tables = np.concatenate([fit.tables for fit in parts])
+    class_name = str(target.name) if target.name is not None else "class"
+    component = "component"
+    while component in {class_name, *names}:
+        component += "_"
     components = NaiveBayes(
-        np.concatenate(shares),
-        np.split(chances, np.cumsum(table.sizes)[:-1], axis=1) if names else [],
+        weights,
+        [tables[:, columns] for columns in seen.columns],
         feature_names=names,
+        class_names=[f"{name}/{i + 1}" for name in class_names for i in range(n_components)],
         value_names=[values for _, values in coded],
-        class_variable=hidden,
+        class_variable=component,
     )
-    return NaiveBayesMixture(components, homes, class_variable=str(target.name) if target.name is not None else "class")
+    homes = [name for name in class_names for _ in range(n_components)]
+    return NaiveBayesMixture(components, homes, class_variable=class_name)
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
-    """Rows as indicators of values, shape (n_rows, sum of sizes); a missing cell has none."""
+class _Indicators:
+    """Which value each row has of each feature: one column for each value, all 0 where the value is missing."""
 
-    indicators: FloatArray
-    sizes: tuple[int, ...]
+    table: NDArray[np.float64]
+    columns: tuple[slice, ...]
 
     @classmethod
-    def of(cls, columns: list[NDArray[np.int64]], sizes: list[int]) -> _Table:
-        blocks = [(column[:, None] == np.arange(size)) for column, size in zip(columns, sizes, strict=True)]
-        return cls(np.concatenate(blocks, axis=1).astype(np.float64) if blocks else np.zeros((0, 0)), tuple(sizes))
+    def of(cls, codes: list[NDArray[np.int64]], sizes: list[int]) -> _Indicators:
+        table = np.zeros((len(codes[0]) if codes else 0, sum(sizes)))
+        ends = np.cumsum([0, *sizes])
+        for column, start in zip(codes, ends[:-1], strict=True):
+            rows = np.flatnonzero(column >= 0)
+            table[rows, start + column[rows]] = 1.0
+        return cls(table, tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(ends)))
 
-    def rows(self, places: NDArray[np.bool_]) -> _Table:
-        return _Table(self.indicators[places] if self.sizes else np.zeros((int(places.sum()), 0)), self.sizes)
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.indicators)
+    def of_rows(self, rows: NDArray[np.bool_]) -> _Indicators:
+        return _Indicators(self.table[rows], self.columns)
 
 
 @dataclass(frozen=True, eq=False)
-class _Components:
-    """Components of one class.
+class _Fit:
+    """A mixture of one class: shares of shape (n_components,), tables of shape (n_components, n_all_values)."""
 
-    Attributes
-    ----------
-    shares : ndarray of shape (n_components,)
-    chances : ndarray of shape (n_components, sum of sizes)
-        P(value | component) of all features, side by side.
-    score : float
-        Log-probability of the rows and of the parameters under their prior, up to a constant.
-    """
-
-    shares: FloatArray
-    chances: FloatArray
-    score: float
+    shares: NDArray[np.float64]
+    tables: NDArray[np.float64]
+    objective: float
 
 
-def _fit(rows: _Table, n_parts: int, smoothing: float, max_steps: int, rng: np.random.Generator) -> _Components:
-    """Alternate between the components' parameters and the rows' memberships, from random memberships."""
-    memberships = rng.dirichlet(np.ones(n_parts), size=rows.n_rows)
-    found = None
-    for _ in range(max_steps):
-        shares, chances = _maximised(rows, memberships, smoothing)
-        logs = np.log(shares) + rows.indicators @ np.log(chances).T
-        of_rows = np.logaddexp.reduce(logs, axis=1)
-        score = float(of_rows.sum() + smoothing * (np.log(shares).sum() + np.log(chances).sum()))
-        gain = np.inf if found is None else score - found.score
-        found = _Components(shares, chances, score)
-        if gain < _GAIN * max(rows.n_rows, 1):
+def _fitted(seen: _Indicators, n_components: int, smoothing: float, rng: np.random.Generator) -> _Fit:
+    """Fit a mixture from a random start; the objective is the log-likelihood and the smoothing's log-prior."""
+    n_rows = len(seen.table)
+    responsibilities = rng.dirichlet(np.ones(n_components), size=n_rows).reshape(n_rows, n_components)
+    objective = -np.inf
+    for _ in range(_MAX_STEPS):
+        counts = responsibilities.T @ seen.table + smoothing
+        tables = np.empty_like(counts)
+        for columns in seen.columns:
+            tables[:, columns] = counts[:, columns] / counts[:, columns].sum(axis=1, keepdims=True)
+        weights = responsibilities.sum(axis=0) + smoothing
+        shares = weights / weights.sum()
+        logs = np.log(shares) + seen.table @ np.log(tables).T
+        top = logs.max(axis=1, keepdims=True) if n_rows else logs
+        scaled = np.exp(logs - top)
+        totals = scaled.sum(axis=1, keepdims=True)
+        reached = float((top + np.log(totals)).sum() + smoothing * (np.log(tables).sum() + np.log(shares).sum()))
+        responsibilities = scaled / totals
+        if reached - objective < _TOLERANCE * abs(reached):
             break
-        memberships = np.exp(logs - of_rows[:, None])
-    if found is None:
-        raise RuntimeError("expectation maximisation takes at least one step")
-    return found
-
-
-def _maximised(rows: _Table, memberships: FloatArray, smoothing: float) -> tuple[FloatArray, FloatArray]:
-    """Return the shares and probabilities that are best for given memberships."""
-    shares = memberships.sum(axis=0) + smoothing
-    counts = memberships.T @ rows.indicators + smoothing
-    starts = np.cumsum([0, *rows.sizes])[:-1]
-    if counts.shape[1]:
-        totals = np.add.reduceat(counts, starts, axis=1)
-        counts = counts / np.repeat(totals, rows.sizes, axis=1)
-    return shares / shares.sum(), counts
+        objective = reached
+    return _Fit(shares, tables, reached)

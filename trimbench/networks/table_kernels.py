@@ -14,6 +14,39 @@ from trimbench.networks.compiling import compiled_loop
 
 # How an input depends on the run of entries that are computed together: not at all, entry by entry, or in part.
 CONSTANT, CONTIGUOUS, GATHERED = 0, 1, 2
+# A table is scaled when its largest entry leaves these bounds: products of several such tables are far from vanishing.
+SMALLEST, LARGEST = 2.0**-100, 2.0**100
+
+
+@compiled_loop
+def _pair(
+    work: NDArray[np.float64],
+    inputs: NDArray[np.int64],
+    bases: NDArray[np.int64],
+    offsets: NDArray[np.uint32],
+    outer: int,
+    out: NDArray[np.float64],
+) -> None:
+    """Write one run of the sum over two values of the product of two inputs, the most frequent step, at once."""
+    length = len(out)
+    one, other = (0, 1) if inputs[0, 2] == GATHERED else (1, 0)
+    start = bases[one] + np.int64(offsets[inputs[one, 1] + outer])
+    a, b = work[start:], work[start + inputs[one, 0] :]
+    start = bases[other] + np.int64(offsets[inputs[other, 1] + outer])
+    c, d = work[start:], work[start + inputs[other, 0] :]
+    places = offsets[inputs[one, 3] : inputs[one, 3] + length]
+    if inputs[other, 2] == GATHERED:
+        others = offsets[inputs[other, 3] : inputs[other, 3] + length]
+        for j in range(length):
+            i, k = places[j], others[j]
+            out[j] = a[i] * c[k] + b[i] * d[k]
+    elif inputs[one, 2] == GATHERED:
+        for j in range(length):
+            i = places[j]
+            out[j] = a[i] * c[j] + b[i] * d[j]
+    else:
+        for j in range(length):
+            out[j] = a[j] * c[j] + b[j] * d[j]
 
 
 @compiled_loop
@@ -33,12 +66,17 @@ def run_steps(
     exponent = 0
     for step in range(steps.shape[0]):
         n_outer, length, n_values, first, last, target = steps[step]
-        largest = 0.0
-        product = buffer[:length]
+        product, tops = buffer[:length], buffer[length : 2 * length]
+        tops[:] = 0.0
+        is_pair = (
+            last - first == 2 and n_values == 2 and inputs[first, 2] != CONSTANT and inputs[last - 1, 2] != CONSTANT
+        )
         for outer in range(n_outer):
             # Views and unsigned offsets: their indices need no check for negative numbers, and loops are vectorised.
             out = work[target + outer * length : target + (outer + 1) * length]
-            for value in range(n_values):
+            if is_pair:
+                _pair(work, inputs[first:last], bases[first:last], offsets, outer, out)
+            for value in range(0 if is_pair else n_values):
                 # One input after another is multiplied into a buffer that stays in the first cache.
                 constant = 1.0
                 empty = True
@@ -76,8 +114,9 @@ def run_steps(
                         out[j] += constant * product[j]
             if scaled:
                 for j in range(length):
-                    largest = max(largest, out[j])
-        if scaled and largest > 0.0:
+                    tops[j] = max(tops[j], out[j])
+        largest = tops.max()
+        if largest > 0.0 and not SMALLEST < largest < LARGEST:
             shift = math.frexp(largest)[1]
             exponent += shift
             # Subnormal numbers have no reciprocal: the factor is applied in two halves.

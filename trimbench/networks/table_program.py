@@ -81,7 +81,7 @@ class TableProgram:
     shape : tuple of int
         Its shape.
     scaled : bool
-        Whether every table is scaled by a power of two.
+        Whether tables are scaled by powers of two, so that none of them vanishes.
     """
 
     factors: NDArray[np.float64]
@@ -106,7 +106,7 @@ class TableProgram:
         from trimbench.networks.table_kernels import run_steps
 
         bases = self.bases + self.strides @ np.array(values, dtype=np.int64)
-        buffer = np.empty(LONGEST_RUN)
+        buffer = np.empty(2 * LONGEST_RUN)
         exponent = run_steps(work, self.steps, self.inputs, bases, self.offsets, buffer, self.scaled)
         return Scaled(work[self.result].reshape(self.shape).copy(), int(exponent))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +24,8 @@ from trimbench.trimming.search.network import InclusionSearch
 
 # Points of the grid of certified bounds: a quarter of a second without a time limit, a tenth with one.
 _POINTS, _POINTS_IN_TIME = 2**20, 2**16
+# What the tables of the log-odds engine take, times the square root of the number of instances.
+_SECONDS_OF_TABLES = 2.5e-6
 # Share of a time limit that the selection of features may take before it is certified.
 _SELECTION = 0.6
 
@@ -40,10 +44,16 @@ def trim_by_model(
         return nothing_removed(classifier)
     if not classifier.is_naive_bayes:
         return _trim_general(classifier, choice, engine, limits)
-    if engine in ("auto", "log_odds") and math.prod(classifier.cardinalities) > MAX_ENTRIES:
+    n_instances = math.prod(classifier.cardinalities)
+    if engine in ("auto", "log_odds") and n_instances > MAX_ENTRIES:
         if classifier.threshold == 0 or not classifier.prior.all():
             return nothing_needed(classifier, sorted(choice.required))
         return _trim_certified(classifier, choice, limits)
+    # Where there is no time for a single exact value, bounds are the best that can be had.
+    hurried = limits.time_limit is not None and _SECONDS_OF_TABLES * n_instances**0.5 > limits.time_limit
+    if engine == "auto" and hurried and 0 < classifier.threshold < 1 and classifier.prior.all():
+        found = _trim_certified(classifier, choice, limits)
+        return replace(found, _go_on=functools.partial(trim_by_model, classifier, choice, engine))
     return _trim_exactly(classifier, choice, engine, limits)
 
 

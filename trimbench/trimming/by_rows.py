@@ -26,6 +26,7 @@ from trimbench.trimming.thresholds import Cut
 if TYPE_CHECKING:
     import pandas as pd
 
+# Rows behind an interval for a network that has no exact engine.
 _N_DRAWN = 20_000
 
 
@@ -63,9 +64,7 @@ def trim_by_rows(
         return replace(by_model, rows_agreement=found.rows_agreement, n_evaluations=n_evaluations)
     if found.cut is None or found.threshold is None:
         raise TypeError("a classifier of two classes is trimmed with a threshold")
-    threshold, (low, high), confidence = _agreement_at(classifier, found.features, found.threshold, engine)
-    if by_model is not None:
-        confidence = min(confidence, by_model.confidence)
+    threshold, (low, high), confidence = _agreement_at(classifier, found.features, found.threshold, engine, limits)
     upper_bound = 1.0 if by_model is None else max(by_model.upper_bound, high)
     limits.report(0.5 * (low + high), lambda: upper_bound, found.n_evaluations, last=True)
     return Trimming(
@@ -78,43 +77,54 @@ def trim_by_rows(
         upper_bound=upper_bound,
         optimal=upper_bound <= low + AGREEMENT_TOLERANCE,
         n_evaluations=found.n_evaluations + (0 if by_model is None else by_model.n_evaluations),
-        confidence=confidence,
+        confidence=confidence if by_model is None else min(confidence, by_model.confidence),
         rows_agreement=found.rows_agreement,
     )
 
 
 def _agreement_at(
-    classifier: BayesianClassifier, kept: Sequence[int], threshold: float, engine: EngineName | Engine
+    classifier: BayesianClassifier,
+    kept: Sequence[int],
+    threshold: float,
+    engine: EngineName | Engine,
+    limits: Limits,
 ) -> tuple[float, tuple[float, float], float]:
-    """Return a threshold, the model's agreement there (exactly, or an interval), and the confidence in it."""
-    certified = (
-        classifier.is_naive_bayes
-        and engine in ("auto", "log_odds")
-        and math.prod(classifier.cardinalities) > MAX_ENTRIES
-    )
-    if not certified:
-        computed: Engine | None
-        if engine == "auto" and not classifier.is_naive_bayes:
-            computed = exact_engine(classifier, EXACT_SECONDS)
-        else:
-            computed = make_engine(classifier, engine) if isinstance(engine, str) else engine
-        if computed is None:
-            return threshold, _sampled_agreement(classifier, kept, threshold), CONFIDENCE
-        value = computed.agreement(kept, threshold)
+    """Return a threshold, and the model's agreement there with its confidence.
+
+    The agreement is exact where an engine can be had, else certified bounds or an interval from drawn rows.
+    """
+    if not isinstance(engine, str):
+        value = engine.agreement(kept, threshold)
         return threshold, (value, value), 1.0
+    if classifier.is_naive_bayes and engine != "dense" and math.prod(classifier.cardinalities) > MAX_ENTRIES:
+        return *_certified_at(classifier, kept, threshold), 1.0
+    if engine == "auto" and not classifier.is_naive_bayes:
+        seconds = EXACT_SECONDS if limits.time_limit is None else 0.5 * limits.time_limit
+        computed = exact_engine(classifier, seconds)
+        if computed is None:
+            return threshold, _sampled_at(classifier, kept, threshold), CONFIDENCE
+    else:
+        computed = make_engine(classifier, engine)
+    value = computed.agreement(kept, threshold)
+    return threshold, (value, value), 1.0
+
+
+def _certified_at(
+    classifier: BayesianClassifier, kept: Sequence[int], threshold: float
+) -> tuple[float, tuple[float, float]]:
     if classifier.threshold == 0 or not classifier.prior.all():  # the original gives all instances the same class
-        return threshold, (1.0, 1.0) if not kept and threshold == classifier.threshold else (0.0, 1.0), 1.0
+        return threshold, (1.0, 1.0) if not kept and threshold == classifier.threshold else (0.0, 1.0)
     if threshold == 0:  # all instances are positive, as without features at the lowest threshold
         found = CertifiedEngine(classifier).agreement((), math.ulp(0.0))
-        return threshold, (found.low, found.high), 1.0
+        return threshold, (found.low, found.high)
     threshold = min(threshold, math.nextafter(1.0, 0.0))
     found = CertifiedEngine(classifier).agreement(kept, threshold)
-    return threshold, (found.low, found.high), 1.0
+    return threshold, (found.low, found.high)
 
 
-def _sampled_agreement(classifier: BayesianClassifier, kept: Sequence[int], threshold: float) -> tuple[float, float]:
-    """Return a confidence interval of the agreement from rows that are drawn from the model."""
-    trimmed = classifier.with_features([classifier.features[place] for place in kept], threshold)
-    codes = classifier.draw(_N_DRAWN, np.random.default_rng(0))
-    agreed = classifier.decide(codes) == trimmed.decide(codes[:, list(kept)])
-    return binomial_interval(int(agreed.sum()), _N_DRAWN, CONFIDENCE)
+def _sampled_at(classifier: BayesianClassifier, kept: Sequence[int], threshold: float) -> tuple[float, float]:
+    """Return a confidence interval from rows that no selection has seen."""
+    codes = classifier.draw(_N_DRAWN, np.random.default_rng([0, 1]))
+    trimmed = classifier.with_features([classifier.features[i] for i in kept], threshold)
+    agree = trimmed.decide(codes[:, list(kept)]) == classifier.decide(codes)
+    return binomial_interval(int(agree.sum()), _N_DRAWN, CONFIDENCE)

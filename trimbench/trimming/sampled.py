@@ -21,6 +21,7 @@ from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.confidence import binomial_interval, rows_for_width
 from trimbench.trimming.costs import Choice
 from trimbench.trimming.left_out import upper_bound
+from trimbench.trimming.search.posterior_search import PosteriorSearch
 from trimbench.trimming.search.row_search import RowSearch, search_rows
 from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 
@@ -29,6 +30,8 @@ EXACT_SECONDS = 30.0
 CONFIDENCE = 0.99
 WIDTH = 0.01
 _SEARCH_ROWS, _BOUND_ROWS, _RANKING_ROWS, _FEWEST_ROWS = 20_000, 8_000, 1_000, 500
+# For posteriors of trimmed classifiers.
+_EXACT_ROWS = 6_000
 _BATCH = 2**14
 # About how many products of two numbers a second takes, where tables are small.
 _OPERATIONS_PER_SECOND = 2**28
@@ -109,9 +112,9 @@ def trim_by_sampling(
         When the probabilities of single rows are too expensive, because too many hidden variables depend on each
         other; a ValueError.
     """
-    exact = _without_loss(classifier, choice)
-    if exact is not None:
-        return exact
+    lossless = _without_loss(classifier, choice)
+    if lossless is not None:
+        return lossless
     clock = _Clock(time.monotonic(), time_limit)
     searching, evaluating, bounding = (np.random.default_rng([seed, purpose]) for purpose in range(3))
     n_search = _affordable_rows(classifier, clock)
@@ -122,7 +125,13 @@ def trim_by_sampling(
         return clock.has(_SEARCH_SHARE) and (evaluation_limit is None or n_evaluations < evaluation_limit)
 
     found = search_rows(search, choice, may_go_on)
-    kept, threshold = _with_threshold(classifier, choice, found.units, rows, 0.3 * clock.seconds)
+    few = slice(_EXACT_ROWS)
+    exact = PosteriorSearch(
+        classifier, choice, rows.codes[few], rows.posterior[few], rows.decision[few], may_go_on, search.n_evaluations
+    )
+    improved = exact.improved(found.units)
+    units = improved.units if improved.score > 0 else found.units
+    kept, threshold = _with_threshold(classifier, choice, units, rows, 0.3 * clock.seconds)
     trimmed = classifier.with_features([classifier.features[i] for i in kept], threshold)
     on_search = float((trimmed.decide(rows.codes[:, list(kept)]) == rows.decision).mean())
     bound = 1.0
@@ -143,7 +152,7 @@ def trim_by_sampling(
         interval=(low, high),
         confidence=confidence,
         upper_bound=max(bound, high),
-        n_evaluations=search.n_evaluations,
+        n_evaluations=exact.n_evaluations,
         n_rows=n_rows,
     )
 

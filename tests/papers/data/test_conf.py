@@ -157,6 +157,15 @@ def test_network_files_match_their_declaration(path: Path, given_cache: Cache) -
     assert (declaration.target is not None) == (path.stem in CLASSIFIERS)
     if isinstance(loaded.model, NaiveBayes):
         assert declaration.positive in loaded.model.class_names
+    assert bool(loaded.evidence) == path.stem.startswith(("bn_", "cpcs"))
+
+
+@pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
+def test_evidence_lies_beside_its_network(path: Path) -> None:
+    files = _network(path).files
+    assert ("evidence" in files) == path.stem.startswith(("bn_", "cpcs"))
+    if "evidence" in files:
+        assert files["evidence"].url == files["network"].url.removesuffix(".gz") + ".evid.gz"
 
 
 def test_network_files_come_from_two_fixed_commits() -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import trimbench as tb
-from tests.networks.network_writers import encode_bif
+from tests.networks.network_writers import encode_bif, encode_ergo
+from trimbench.papers.configuration import Catalogue, ConfigurationError
 from trimbench.papers.data.availability import is_here
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.errors import DataUnavailable
 from trimbench.papers.data.network_declaration import declare_network
 from trimbench.papers.data.networks import load_network
+from trimbench.papers.study.inputs import Inputs
+
+from .loopback import Loopback
 
 ALARM = tb.BayesianNetwork(
     {"thief": ["yes", "no"], "bell": ["on", "off"], "call": ["yes", "no"]},
@@ -84,3 +92,80 @@ def test_a_missing_file_is_explained(tmp_path: Path, cache: Cache) -> None:
     for call in (lambda: load_network(declaration, cache), lambda: declaration.sha256):
         with pytest.raises(DataUnavailable, match=r"network 'mine': path must be an existing file, got .*gone\.bif"):
             call()
+
+
+def offered(loopback: Loopback, evidence: str) -> dict[str, Any]:
+    """Declare the alarm in Ergo format, with evidence, on the server."""
+    contents = {"network": ("alarm.erg", encode_ergo(ALARM)), "evidence": ("alarm.erg.evid.gz", evidence)}
+    files = {}
+    for role, (name, text) in contents.items():
+        body = gzip.compress(text.encode(), mtime=0) if name.endswith(".gz") else text.encode()
+        loopback.files[f"/{name}"] = body
+        sha256 = hashlib.sha256(body).hexdigest()
+        files[role] = {"path": f"alarm/{name}", "url": loopback.url(f"/{name}"), "sha256": sha256}
+    return {"format": "erg", "files": files}
+
+
+def inputs_of(folder: Path, declaration: dict[str, Any], cache: Cache) -> Inputs:
+    (folder / "network").mkdir()
+    (folder / "network/alarm.yaml").write_text(yaml.safe_dump(declaration))
+    return Inputs(Catalogue((folder,)), cache)
+
+
+def test_evidence_is_downloaded_and_read_where_it_is_asked_for(tmp_path: Path, loopback: Loopback) -> None:
+    cache = Cache((), tmp_path / "cache")
+    inputs = inputs_of(tmp_path, offered(loopback, "/* Evidence */ 1\n 1 0\n"), cache)
+    plain, given = inputs.network("alarm"), inputs.network("alarm", evidence=True)
+    assert plain.sha256 != given.sha256
+    assert plain.name != given.name
+    assert "evidence" not in plain.declared["files"]  # type: ignore[operator]
+    loaded = load_network(plain.declaration, cache)  # type: ignore[arg-type]
+    assert loaded.evidence == {}
+    assert loopback.requests == ["GET /alarm.erg"]
+    assert is_here(plain.declaration, cache)
+    assert not is_here(given.declaration, cache)
+    loaded = load_network(given.declaration, cache)  # type: ignore[arg-type]
+    assert loopback.requests == ["GET /alarm.erg", "GET /alarm.erg.evid.gz"]
+    assert isinstance(loaded.model, tb.BayesianNetwork)
+    node = loaded.model.nodes[1]
+    assert loaded.evidence == {node: loaded.model.states(node)[0]}
+    assert is_here(given.declaration, cache)
+
+
+def test_a_network_with_unused_evidence_has_the_hash_that_it_has_without(tmp_path: Path, loopback: Loopback) -> None:
+    declaration = offered(loopback, "0")
+    inputs = inputs_of(tmp_path, declaration, Cache((), tmp_path / "cache"))
+    del declaration["files"]["evidence"]
+    assert inputs.network("alarm").sha256 == declare_network("alarm", declaration).sha256
+    assert inputs.network("alarm").declared == declaration
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"sha256": "0" * 64}, DataUnavailable, "the download has SHA-256"),
+        ({"url": None}, ConfigurationError, "evidence"),
+    ],
+)
+def test_wrong_evidence_is_refused(
+    tmp_path: Path, loopback: Loopback, change: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    declaration = offered(loopback, "0")
+    declaration["files"]["evidence"] |= change
+    with pytest.raises(error, match=message):
+        load_network(declare_network("alarm", declaration), Cache((), tmp_path / "cache"))
+
+
+def test_evidence_that_does_not_fit_the_network_is_named(tmp_path: Path, loopback: Loopback) -> None:
+    declaration = offered(loopback, "1\n 3 0\n")
+    message = (
+        r"alarm\.erg\.evid\.gz, line 2: the index of an observed variable must be a whole number in 0\.\.2, got '3'"
+    )
+    with pytest.raises(ValueError, match=message):
+        load_network(declare_network("alarm", declaration), Cache((), tmp_path / "cache"))
+
+
+def test_evidence_that_is_not_declared_cannot_be_asked_for(tmp_path: Path, loopback: Loopback, file: Path) -> None:
+    inputs = inputs_of(tmp_path, {"format": "bif", "path": str(file)}, Cache((), tmp_path / "cache"))
+    with pytest.raises(ValueError, match=re.escape("'alarm' must be declared with an evidence file (files.evidence)")):
+        inputs.network("alarm", evidence=True)

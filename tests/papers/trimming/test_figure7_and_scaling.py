@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 import trimbench as tb
+from tests.networks.test_contraction import enumerated
 from tests.trimming import brute_force
 from trimbench.networks.contraction import ContractionTooLarge
 from trimbench.papers.configuration import Catalogue
-from trimbench.papers.trimming.against_information_gain import draw_class
+from trimbench.papers.trimming.against_information_gain import binary_roots, draw_class
 from trimbench.papers.trimming.figure7 import Figure7
 from trimbench.papers.trimming.scaling import Scaling, TwoSides
 
 from ..command_line import Command, table_of
 from .experiments import TOY, rows_of, values_of
 
+GIVEN_TITLES = [
+    "Figure 7 given the competition's evidence: agreement with the original, mean over the thresholds",
+    "Agreement with the original at each threshold given the competition's evidence",
+    "Settings (network, class and threshold) in which the trimming agrees more often given the competition's evidence",
+    "Networks and classes that could not be computed within the limits given the competition's evidence",
+]
 THRESHOLDS = [0.2, 0.5, 0.8]
 TWO_SIDES = {"digits_1v7": TwoSides(dataset="digits", positive=["1"], negative=["7"])}
 
@@ -67,19 +77,134 @@ def test_figure_7_is_what_its_definition_says(catalogue: Catalogue) -> None:
     assert least.to_dict() == pytest.approx(lines.groupby("T")["no feature"].mean().to_dict())
 
 
+@pytest.fixture
+def with_evidence(catalogue: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogue:
+    """The small network as files in a cache, with evidence on a root and two leaves."""
+    own = Path(catalogue.folders[0]) / "network"
+    network = tb.BayesianNetwork.read(own / "small.erg")
+    seen = [("r1", 0), ("x0", 1), ("x4", 0)]
+    evidence = "\n".join(["3", *(f"{network.nodes.index(node)} {state}" for node, state in seen)])
+    folder = tmp_path / "cache/files"
+    folder.mkdir(parents=True)
+    files = {}
+    for role, name, content in (
+        ("network", "small.erg", (own / "small.erg").read_bytes()),
+        ("evidence", "small.erg.evid", evidence.encode()),
+    ):
+        (folder / name).write_bytes(content)
+        sha256 = hashlib.sha256(content).hexdigest()
+        files[role] = {"path": name, "url": f"https://example.org/{name}", "sha256": sha256}
+    (own / "observed.yaml").write_text(json.dumps({"format": "erg", "files": files}))
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "cache"))
+    return catalogue
+
+
+def given_evidence(network: tb.BayesianNetwork, target: str, features: list[str], evidence: dict[str, str]) -> Any:
+    """The network of the target and the features alone, given the evidence: each depends on all before it."""
+    names = [target, *features]
+    joint = enumerated(network, [*names, *evidence])
+    joint = joint[(..., *(network.states(node).index(state) for node, state in evidence.items()))]
+    tables = {}
+    for i, name in enumerate(names):
+        part = joint.sum(axis=tuple(range(i + 1, len(names))))
+        tables[name] = part / part.sum(axis=-1, keepdims=True)
+    return tb.BayesianNetwork(
+        {name: network.states(name) for name in names}, {name: names[:i] for i, name in enumerate(names)}, tables
+    )
+
+
+def test_figure_7_given_evidence_is_what_its_definition_says(with_evidence: Catalogue) -> None:
+    experiment = Figure7(networks=["small"], evidence_networks=["observed"], thresholds=THRESHOLDS, classes=3)
+    rows = rows_of(experiment, with_evidence)
+    network = tb.BayesianNetwork.read(Path(with_evidence.folders[0]) / "network/small.erg")
+    evidence = {"r1": "0", "x0": "1", "x4": "0"}
+    leaves = [node for node in network.nodes if not network.children(node) and node not in evidence]
+    given = rows[rows["evidence"] != "none"]
+    *solved, last = given.to_dict("records")
+    assert len(rows) == 6
+    assert last["refused"] == "only 2 of the binary roots are not observed"
+    assert {row["target"] for row in solved} == {"r0", "r2"}
+    for row in solved:
+        assert (row["n_features"], row["budget"]) == (4, 1)
+        twin = given_evidence(network, row["target"], leaves, evidence)
+        for point in row["points"]:
+            threshold = point["threshold"]
+            classifier = tb.BayesianClassifier(
+                twin, row["target"], positive=twin.states(row["target"])[-1], features=leaves, threshold=threshold
+            )
+            best = max(brute_force.achievable_agreement(classifier, s) for s in [(), (0,), (1,), (2,), (3,)])
+            assert point["agreement"] == pytest.approx(best, abs=1e-10)
+            gain = [leaves.index(name) for name in row["gain_features"]]
+            assert point["gain_same_threshold"] == pytest.approx(
+                brute_force.expected_agreement(classifier, gain, threshold), abs=1e-10
+            )
+
+
+def test_what_is_given_evidence_stands_apart(with_evidence: Catalogue) -> None:
+    both = Figure7(networks=["small"], evidence_networks=["observed"], thresholds=[0.5], classes=2)
+    alone = Figure7(networks=["small"], thresholds=[0.5], classes=2)
+    outcome, plain = (experiment.outcome(rows_of(experiment, with_evidence)) for experiment in (both, alone))
+    assert [number.value for number in outcome.numbers] == [number.value for number in plain.numbers]
+    assert [number.jobs for number in outcome.numbers] == [number.jobs for number in plain.numbers]
+    titles = [table.title for table in plain.tables]
+    assert [table.title for table in outcome.tables] == [*titles, *(f"{title}" for title in GIVEN_TITLES)]
+    seconds = ["seconds"]
+    for one, other in zip(outcome.tables, plain.tables, strict=False):
+        pd.testing.assert_frame_equal(
+            one.frame.drop(columns=seconds, errors="ignore"), other.frame.drop(columns=seconds, errors="ignore")
+        )
+    names = [part.name for part in (*outcome.tables, *outcome.figures)]
+    assert len(set(names)) == len(names)
+    assert names[4:8] == [
+        "given_evidence",
+        "thresholds_given_evidence",
+        "claim_given_evidence",
+        "refused_given_evidence",
+    ]
+    assert names[-3:] == ["small", "no_feature", "observed_given_evidence"]
+    assert "given the competition's evidence" in outcome.figures[-1].title
+    assert set(outcome.tables[4].frame["network"]) == {"observed"}
+    assert len(outcome.notes) == len(plain.notes) + 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"evidence_networks": ["small", "small"]}, "evidence_networks must be distinct, got ['small', 'small']"),
+        ({"max_operations": 0}, "max_operations must be a number of at least 1, got 0"),
+        ({"n_threads": 0}, "n_threads"),
+    ],
+)
+def test_settings_of_evidence_that_make_no_sense_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Figure7(networks=["small"], thresholds=[0.5], **change)
+
+
+def test_a_network_without_declared_evidence_is_named(catalogue: Catalogue) -> None:
+    experiment = Figure7(networks=["small"], evidence_networks=["small"], thresholds=[0.5])
+    with pytest.raises(ValueError, match=r"network 'small' must be declared with an evidence file \(files\.evidence\)"):
+        rows_of(experiment, catalogue)
+
+
+def test_the_limit_on_operations_is_that_of_the_settings(catalogue: Catalogue) -> None:
+    experiment = Figure7(networks=["small"], thresholds=[0.5], classes=1, max_operations=1000)
+    (row,) = rows_of(experiment, catalogue).to_dict("records")
+    assert "max_operations = 1e+03" in row["refused"]
+
+
 def test_classes_are_drawn_without_repetition(catalogue: Catalogue) -> None:
     network = tb.BayesianNetwork.read(catalogue.network_mapping("small")["path"])
-    drawn = [draw_class(network, "small", draw, 7) for draw in range(3)]
+    drawn = [draw_class(binary_roots(network), "small", draw, 7) for draw in range(3)]
     assert len(set(drawn)) == 3
-    assert [draw_class(network, "small", draw, 7) for draw in range(3)] == drawn
+    assert [draw_class(binary_roots(network), "small", draw, 7) for draw in range(3)] == drawn
     with pytest.raises(ValueError, match=r"classes must be at most 3 for 'small' \(its binary roots\), got draw 4"):
-        draw_class(network, "small", 3, 7)
+        draw_class(binary_roots(network), "small", 3, 7)
 
 
 def test_a_network_that_is_too_large_is_a_row_with_the_reason(
     catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise ContractionTooLarge("needs a table of 2**40 entries")
 
     monkeypatch.setattr("trimbench.papers.trimming.against_information_gain.make_engine", refuse)
@@ -165,13 +290,14 @@ def test_one_hot_features_and_left_out_classes() -> None:
 def test_figure_7_on_published_networks(given_folder: Path, command: Command) -> None:
     answer = command(
         "experiment=trimming/figure7",
-        "networks=[cpcs54,s386,bn_2]",
+        "networks=[cpcs54,s386,bn_5]",
+        "evidence_networks=[bn_5]",
         "classes=2",
         "thresholds=[0.3,0.6]",
         "offline=true",
         code=0,
     )
-    heading = "## trimming/figure7,networks=cpcs54+s386+bn_2,classes=2,thresholds=0.3+0.6"
+    heading = "## trimming/figure7,networks=cpcs54+s386+bn_5,evidence_networks=bn_5,classes=2,thresholds=0.3+0.6"
     assert re.search(rf"^{re.escape(heading)}\S*: complete, with other settings$", answer.out, re.MULTILINE)
     summary = table_of("trimming/figure7").set_index("network")
     assert summary.loc["s386", "engine"].tolist() == ["sdd", "sdd"]
@@ -179,10 +305,14 @@ def test_figure_7_on_published_networks(given_folder: Path, command: Command) ->
     assert (summary["smallest lead"] >= 0).all()
     assert set(summary["proven"]) == {"2 of 2"}
     refused = table_of("trimming/figure7_refused")
-    assert refused["network"].tolist() == ["bn_2", "bn_2"]
+    assert refused["network"].tolist() == ["bn_5", "bn_5"]
     assert refused["reason"].str.contains("max_entries = 2**26", regex=False).all()
     lines = table_of("trimming/figure7_thresholds")
     assert len(lines) == 2 * (2 * 2 + 2)
+    given = table_of("trimming/figure7_given_evidence")
+    assert given["network"].tolist() == ["bn_5", "bn_5"]
+    assert set(given["features"]) == {12}
+    assert (given["smallest lead"] >= 0).all()
 
 
 def test_a_declared_class_is_not_drawn(catalogue: Catalogue) -> None:

@@ -106,9 +106,10 @@ class NetworkDeclaration:
 def declare_network(name: str, mapping: Mapping[str, object]) -> NetworkDeclaration:
     """Check the declaration of a network.
 
-    Its keys are ``format``; ``files`` (with an evidence file if there is one), or ``path`` for a file of the user's own; ``target`` and ``positive``; ``facts``
-    with ``features``. An ACE problem needs all of them, and files; other networks may come without a class and without
-    facts. Raises `ConfigurationError`, which names the network and the key, if a key or its value is wrong.
+    Its keys are ``format``; ``files`` (with an evidence file if there is one), or ``path`` for a file of the user's
+    own; ``target`` and ``positive``; ``facts`` with ``features``. An ACE problem needs all of them, and files; other
+    networks may come without a class and without facts. Raises `ConfigurationError`, which names the network and the
+    key, if a key or its value is wrong.
     """
     keys = validated(cast("type[_AceProblem | _Network]", _AnyNetwork), mapping, f"network {name!r}")
     return NetworkDeclaration(

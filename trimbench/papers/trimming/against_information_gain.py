@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypedDict, cast
+from typing import NamedTuple, cast
 
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.contraction import ContractionTooLarge
@@ -17,7 +17,7 @@ from trimbench.papers.study.inputs import dataset_of, network_of
 from trimbench.trimming.baselines.information_gain import select_by_information_gain
 from trimbench.trimming.circuits.compiler import CircuitError
 from trimbench.trimming.classifier import BayesianClassifier, feature_indices
-from trimbench.trimming.engines.choice import Engine, EngineName, make_engine
+from trimbench.trimming.engines.choice import Engine, EngineName, TableLimits, make_engine
 from trimbench.trimming.trim import trim
 
 _CODE = (
@@ -43,13 +43,6 @@ SELECTIONS = {
 }
 
 
-class Limits(TypedDict):
-    """How much work the table of a network may take: products of two numbers, and threads that share them."""
-
-    max_operations: float
-    n_threads: int
-
-
 @job_function(code=_CODE)
 def trim_drawn_class(
     network: Mapping[str, Json],
@@ -58,7 +51,7 @@ def trim_drawn_class(
     thresholds: list[float],
     budget_divisor: int,
     engine: EngineName,
-    limits: Limits,
+    limits: TableLimits,
 ) -> dict[str, Json]:
     """Trim a network input whose features are its leaves and whose class is drawn from its binary roots.
 
@@ -127,7 +120,7 @@ def _against_information_gain(
     thresholds: Sequence[float],
     budget_divisor: int,
     name: EngineName,
-    limits: Limits | None = None,
+    limits: TableLimits | None = None,
 ) -> dict[str, Json]:
     """Return the trimming at each threshold, and how far selections by information gain agree there.
 
@@ -137,7 +130,7 @@ def _against_information_gain(
     facts: dict[str, Json] = {"target": classifier.target, "n_features": classifier.n_features, "budget": budget}
     start = time.perf_counter()
     try:
-        engine = _made_engine(classifier, name, limits)
+        engine = make_engine(classifier, name, limits=limits)
         # An engine may put off making its table until a value is asked for.
         engine.agreement((), 0.5)
     except (ContractionTooLarge, CircuitError) as error:
@@ -154,21 +147,6 @@ def _against_information_gain(
         **{f"{name}_features": list(features) for name, features in selections.items()},
         "points": points,
     }
-
-
-def _made_engine(classifier: BayesianClassifier, name: EngineName, limits: Limits | None) -> Engine:
-    """Return the engine called `name`; a table that is too large by default is made within the limits given here."""
-    if limits is None or name == "sdd":
-        return make_engine(classifier, name)
-    own = {"max_operations": int(limits["max_operations"]), "n_threads": limits["n_threads"]}
-    if name == "dense":
-        classifier.prepare_table(**own)
-        return make_engine(classifier, name)
-    try:
-        return make_engine(classifier, name)
-    except ContractionTooLarge:
-        classifier.prepare_table(**own)
-        return make_engine(classifier, name)
 
 
 def _point(

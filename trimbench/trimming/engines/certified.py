@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from trimbench.trimming.engines.weight_sums import FloatArray, WeightSums
 from trimbench.trimming.thresholds import TIE_TOLERANCE
 
 DEFAULT_POINTS = 2**20
+# For bounds on many subsets, of which each takes some milliseconds.
+_COARSE_POINTS = 2**13
 # Sums over a subset with at most this many instances are enumerated instead of rounded.
 _EXACT_INSTANCES = 2**16
 # The thresholds next to 0 and 1.
@@ -173,7 +175,9 @@ class CertifiedEngine:
         coefficient = math.exp(-_cut_knapsack(gains, costs, max(0.0, budget)))
         bayes_error = 0.5 * (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * math.prod(self.classifier.prior) * coefficient**2)))
         bound = min(1.0, 1.0 - bayes_error + unlike_class)
-        return bound if bound < 1.0 or by_loss is None else self._loss_bound(choice, by_loss)
+        if bound < 1.0 or by_loss is None:
+            return bound
+        return replace(self, n_points=min(self.n_points, _COARSE_POINTS))._loss_bound(choice, by_loss)
 
     def _loss_bound(self, choice: Choice, units: Sequence[int]) -> float:
         wanted, bound = set(choice.required), 0.0
@@ -183,7 +187,7 @@ class CertifiedEngine:
                 continue
             bound = max(bound, self.highest_agreement([i for i in range(self.classifier.n_features) if i not in gone]))
             wanted.update(choice.units[unit])
-            if not choice.is_affordable(wanted):
+            if bound == 1.0 or not choice.is_affordable(wanted):
                 return bound
         return 1.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, Protocol, Self, get_args
+from typing import Literal, Protocol, Self, TypedDict, get_args
 
 import numpy as np
 
@@ -73,12 +73,24 @@ def check_engine(name: str) -> None:
         check_installed("pysdd", extra="sdd", what="engine='sdd'")
 
 
+class TableLimits(TypedDict):
+    """How much work the table of a network may take: products of two numbers, and the threads that share them."""
+
+    max_operations: int
+    n_threads: int
+
+
 def make_engine(
-    classifier: BayesianClassifier, name: EngineName = "auto", *, time_limit: float | None = None
+    classifier: BayesianClassifier,
+    name: EngineName = "auto",
+    *,
+    time_limit: float | None = None,
+    limits: TableLimits | None = None,
 ) -> Engine:
     """Return the engine called `name`, or for ``"auto"`` the one that fits the size of the model.
 
-    Searches with it use compiled kernels, unless these would take too much of a time limit to load.
+    Searches with it use compiled kernels, unless these would take too much of a time limit to load. The `limits` are on
+    the table of a network, if one is needed; by default those of `joint_distribution`.
 
     Raises
     ------
@@ -92,10 +104,12 @@ def make_engine(
     if name == "sdd":
         return SddEngine.of(classifier)
     if name == "auto" and not classifier.is_naive_bayes:
-        return _for_network(classifier)
+        return _for_network(classifier, limits)
     compiled = is_worth_loading(time_limit)
     small = math.prod(classifier.cardinalities) <= (_DENSE_IS_FASTER if compiled else _DENSE_IS_FASTER_IN_NUMPY)
     if name == "dense" or (name == "auto" and small):
+        if limits is not None:
+            classifier.prepare_table(**limits)
         return dense.DenseEngine.build(classifier, compiled=compiled)
     return log_odds.LogOddsEngine(classifier, compiled)
 
@@ -121,7 +135,7 @@ def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | Non
     return dense.DenseEngine.build(classifier, compiled=is_worth_loading(seconds))
 
 
-def _for_network(classifier: BayesianClassifier) -> Engine:
+def _for_network(classifier: BayesianClassifier, limits: TableLimits | None) -> Engine:
     """Return the engine of circuits where zeros make them small, else the dense engine."""
     has_small_circuit = _has_small_circuit(classifier)
     if has_small_circuit and is_installed("pysdd"):
@@ -130,6 +144,8 @@ def _for_network(classifier: BayesianClassifier) -> Engine:
         except CircuitError:
             pass  # the table may still be possible
     try:
+        if limits is not None:
+            classifier.prepare_table(**limits)
         return dense.DenseEngine.build(classifier, compiled=True)
     except ValueError as error:
         if has_small_circuit:

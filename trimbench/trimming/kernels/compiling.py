@@ -39,4 +39,4 @@ def _compiled(function: _F, *, fastmath: bool | set[str]) -> _F:
 
 def is_worth_loading(seconds: float | None) -> bool:
     """Return whether a search of so many seconds (None: no limit) should wait until kernels are loaded."""
-    return seconds is None or seconds >= _LOADING_SECONDS or "trimbench.trimming.kernels.split_sums" in sys.modules
+    return seconds is None or seconds >= _LOADING_SECONDS or "trimbench.trimming.kernels.removals" in sys.modules

@@ -207,17 +207,18 @@ def _reaches(fitting: CrossFitting, setup: Setup, best: Setup, places: BoolArray
     return float(lead.mean()) <= float(lead.std()) / math.sqrt(lead.size) + TOLERANCE
 
 
-def cross_fitted(fitting: CrossFitting, rule: Rule) -> BoolArray:
+def cross_fitted(fitting: CrossFitting, rule: Rule) -> list[BoolArray]:
     """Judge each part of the rows by the set-up that the rule takes from the other parts, selected without the part.
 
     Returns
     -------
-    ndarray of bool, shape (n_judged_rows,)
-        Fewer rows than there are if the time ran out.
+    list of ndarrays of bool, one for each part
+        Fewer parts than there are if the time ran out.
     """
     parts = []
     for fold in range(fitting.n_folds):
         part = fitting.folds == fold
         setup = rule(~part)
-        parts.append(fitting.judged(setup)[part & fitting.is_judged(setup)])
-    return np.concatenate(parts)
+        if fitting.is_judged(setup)[part].all():
+            parts.append(fitting.judged(setup)[part])
+    return parts

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.networks.value_codes import IntegerArray
 from trimbench.trimming.rows.objective import Objective, ThresholdObjective, odds_as_joint
-from trimbench.trimming.rows.scores import scores_of, values_of
+from trimbench.trimming.rows.scores import scores_of
 from trimbench.trimming.rows.weighted_rows import Codes, WeightedRows, encoded_rows, small_codes
 from trimbench.trimming.thresholds import is_positive
 
@@ -50,7 +50,8 @@ class ThresholdProblem:
 
     def rows(self, frame: pd.DataFrame) -> WeightedRows:
         """Return the rows of a data set with the decisions of the original."""
-        codes = encoded_rows(frame, values_of(self._classifier))
+        classifier = self._classifier
+        codes = encoded_rows(frame, dict(zip(classifier.features, classifier.value_names, strict=True)))
         return self._decided(codes, np.full(len(codes), 1.0 / len(codes)))
 
     def model_rows(self, rng: np.random.Generator) -> WeightedRows:
@@ -58,7 +59,7 @@ class ThresholdProblem:
         cardinalities = self._scores.cardinalities
         n_instances = math.prod(cardinalities)
         if n_instances > MAX_INSTANCES:
-            codes = self._drawn(N_DRAWN, rng)
+            codes = self._classifier.draw(N_DRAWN, rng)
             return self._decided(codes, np.full(len(codes), 1.0 / len(codes)))
         positive, negative = self._classifier.joint(range(len(cardinalities)))
         possible = np.flatnonzero(positive + negative > 0)
@@ -77,31 +78,6 @@ class ThresholdProblem:
         level = self._classifier.threshold if threshold is None else threshold
         return is_positive(positive, negative, level).astype(np.int64)
 
-    def _decided(self, codes: NDArray[np.int64], weights: NDArray[np.float64]) -> WeightedRows:
+    def _decided(self, codes: IntegerArray, weights: NDArray[np.float64]) -> WeightedRows:
         small = small_codes(codes, self._scores.cardinalities)
-        return WeightedRows(small, self.decisions(range(codes.shape[1]), None, small), weights)
-
-    def _drawn(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        classifier = self._classifier
-        if not isinstance(classifier.model, NaiveBayes):
-            return classifier.draw(n_rows, rng).astype(np.int64)
-        return drawn_from_naive_bayes(classifier.prior, classifier.tables, n_rows, rng)
-
-
-def drawn_from_naive_bayes(
-    prior: NDArray[np.float64], tables: Sequence[NDArray[np.float64]], n_rows: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Return value indices of rows drawn from a naive Bayes model, shape (n_rows, n_features).
-
-    Parameters
-    ----------
-    prior : ndarray of shape (n_classes,)
-    tables : sequence of ndarrays of shape (n_classes, cardinality)
-    """
-    classes = rng.choice(len(prior), size=n_rows, p=prior / prior.sum())
-    codes = np.empty((n_rows, len(tables)), dtype=np.int64)
-    for i, table in enumerate(tables):
-        # The last value takes what rounding leaves.
-        steps = np.cumsum(table, axis=1)[:, :-1]
-        codes[:, i] = (rng.random(n_rows)[:, None] >= steps[classes]).sum(axis=1)
-    return codes
+        return WeightedRows(small, self._classifier.decide(small).astype(np.int64), weights)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench.networks.contraction import ContractionTooLarge
 from trimbench.trimming.rows.weighted_rows import Codes
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ FloatArray = NDArray[np.float64]
 
 # Posteriors of larger log-odds are 1 in floating point: no threshold separates them.
 HIGHEST = 36.0
-# Up to this many instances the joint of a network is read from one table.
-_MAX_TABLE = 2**22
+# With at most so many instances of all features, the joint probabilities of any of them come from one table.
+_MAX_TABLE, _MAX_OPERATIONS = 2**16, 2**28
 
 
 class Scores(Protocol):
@@ -92,51 +93,40 @@ class AdditiveScores:
         return total
 
 
-@dataclass(frozen=True, eq=False)
-class NetworkScores:
-    """Log-odds of a general network, for each set of kept features anew."""
+class GeneralScores:
+    """Log-odds of any other model, for each set of kept features anew."""
 
-    classifier: BayesianClassifier
-    values: tuple[tuple[str, ...], ...]
+    def __init__(self, classifier: BayesianClassifier) -> None:
+        self._classifier = classifier
+        self._has_table = math.prod(classifier.cardinalities) <= _MAX_TABLE
+        try:
+            if self._has_table:
+                classifier.prepare_table(max_operations=_MAX_OPERATIONS)
+        except ContractionTooLarge:
+            self._has_table = False
 
     @property
     def cardinalities(self) -> tuple[int, ...]:
         """Number of values of each feature."""
-        return tuple(len(values) for values in self.values)
+        return self._classifier.cardinalities
 
     def log_odds(self, kept: Sequence[int], codes: Codes) -> FloatArray:
         """Return the log-odds of rows, shape (n_rows,)."""
-        if math.prod(self.cardinalities) <= _MAX_TABLE:
-            positive, negative = self.classifier.joint(kept)
-            shape = [self.cardinalities[feature] for feature in kept]
-            places = np.ravel_multi_index(tuple(codes.T), shape) if shape else np.zeros(len(codes), dtype=np.int64)
-            positive, negative = positive[places], negative[places]
-        else:
-            positive = self._posterior(kept, codes)
-            negative = 1.0 - positive
+        positive, negative = self._weights(kept, codes)
         with np.errstate(divide="ignore"):
             return summed(np.log(positive), -np.log(negative))
 
-    def _posterior(self, kept: Sequence[int], codes: Codes) -> FloatArray:
-        import pandas as pd
-
-        names = [self.classifier.features[feature] for feature in kept]
-        columns = {
-            name: np.array(self.values[feature])[column]
-            for name, feature, column in zip(names, kept, codes.T, strict=True)
-        }
-        frame = pd.DataFrame(columns, index=range(len(codes)))
-        trimmed = self.classifier.with_features(names, self.classifier.threshold)
-        return np.nan_to_num(trimmed.posterior(frame), nan=1.0)
+    def _weights(self, kept: Sequence[int], codes: Codes) -> tuple[FloatArray, FloatArray]:
+        classifier = self._classifier
+        if self._has_table:
+            positive, negative = classifier.joint(kept)
+            shape = [classifier.cardinalities[feature] for feature in kept]
+            places = np.ravel_multi_index(tuple(codes.T), shape) if shape else np.zeros(len(codes), dtype=np.int64)
+            return positive[places], negative[places]
+        # What is not kept is summed out for these rows alone.
+        return classifier.with_features([classifier.features[i] for i in kept], classifier.threshold).weights(codes)
 
 
 def scores_of(classifier: BayesianClassifier) -> Scores:
-    """Return the log-odds of a classifier: sums for naive Bayes, else from the network."""
-    if classifier.is_naive_bayes:
-        return AdditiveScores.of(classifier)
-    return NetworkScores(classifier, tuple(values_of(classifier).values()))
-
-
-def values_of(classifier: BayesianClassifier) -> dict[str, tuple[str, ...]]:
-    """Return the names of the values of each feature."""
-    return dict(zip(classifier.features, classifier.value_names, strict=True))
+    """Return the log-odds of a classifier: sums for naive Bayes, else from the model."""
+    return AdditiveScores.of(classifier) if classifier.is_naive_bayes else GeneralScores(classifier)

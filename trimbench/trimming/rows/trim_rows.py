@@ -145,7 +145,7 @@ def trim_on_rows(
     rule = best_weight(fitting, weights, choice.budget)
     if prefer == "cheapest":
         rule = cheapest(fitting, rule, _budgets(choice))
-    judged = cross_fitted(fitting, rule)
+    parts = cross_fitted(fitting, rule)
     setup = rule(np.ones(len(weighted), dtype=np.bool_))
     deadline.share = 1.0
     found = fitting.fitted(setup)
@@ -154,7 +154,7 @@ def trim_on_rows(
         found.features,
         found.cut,
         found.threshold,
-        rows_agreement(judged, weight=setup.weight, apparent=apparent),
+        rows_agreement(parts, weight=setup.weight, apparent=apparent),
         fitting.n_evaluations,
         fitting.finished,
     )

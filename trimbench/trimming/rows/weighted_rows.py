@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.value_codes import encode_columns
+from trimbench.networks.value_codes import IntegerArray, encode_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,9 +64,9 @@ def masses(places: NDArray[np.int64], weights: NDArray[np.float64], size: int) -
     return np.asarray(np.bincount(places, weights=weights, minlength=size), dtype=np.float64)
 
 
-def small_codes(codes: NDArray[np.int64], cardinalities: Sequence[int]) -> Codes:
+def small_codes(codes: IntegerArray, cardinalities: Sequence[int]) -> Codes:
     """Return value indices as bytes where that is enough."""
-    return codes.astype(np.uint8) if max(cardinalities, default=0) <= 256 else codes
+    return codes.astype(np.uint8) if max(cardinalities, default=0) <= 256 else codes.astype(np.int64)
 
 
 def pooled(model: WeightedRows | None, rows: WeightedRows, weight: float) -> WeightedRows:

@@ -90,8 +90,13 @@ class RowSearch:
 
     def explained(self, groups: _Groups) -> float:
         """Return the share of the variance of the posterior that the estimates explain."""
-        variance = float(self.posterior.var())
-        return 1.0 - float(np.square(self.posterior - groups.estimate).mean()) / variance if variance > 0 else 1.0
+        return explained_share(self.posterior, groups.estimate)
+
+
+def explained_share(posterior: NDArray[np.float64], estimate: NDArray[np.float64]) -> float:
+    """Return the share of the variance of the posterior that estimates of it explain."""
+    variance = float(posterior.var())
+    return 1.0 - float(np.square(posterior - estimate).mean()) / variance if variance > 0 else 1.0
 
 
 def best_agreement(estimate: NDArray[np.float64], decision: NDArray[np.bool_]) -> float:
@@ -150,7 +155,7 @@ def _few_subsets(choice: Choice, required: Sequence[int]) -> list[tuple[int, ...
         if visited > 4 * _FEW_SUBSETS or len(found) > _FEW_SUBSETS:
             return None
         if place == len(optional):
-            if not _open(choice, units):
+            if not open_units(choice, units):
                 found.append(units)
             continue
         stack.append((units, place + 1))
@@ -161,7 +166,7 @@ def _few_subsets(choice: Choice, required: Sequence[int]) -> list[tuple[int, ...
 
 def _ranked(search: RowSearch, choice: Choice, required: Sequence[int]) -> list[int]:
     """Return the units that are affordable, those that explain most on their own first."""
-    alone = {unit: search.with_features(search.nothing(), choice.units[unit]) for unit in _open(choice, required)}
+    alone = {unit: search.with_features(search.nothing(), choice.units[unit]) for unit in open_units(choice, required)}
     return sorted(alone, key=lambda unit: -search.explained(alone[unit]))
 
 
@@ -177,7 +182,7 @@ def _best_pair(
     best, best_score = list(required), -1.0
     for one in ranked[:_PAIRED]:
         groups = search.with_features(start, choice.units[one])
-        others = [unit for unit in _open(choice, [*required, one]) if unit > one or unit not in ranked[:_PAIRED]]
+        others = [unit for unit in open_units(choice, [*required, one]) if unit > one or unit not in ranked[:_PAIRED]]
         for other in others if len(others) <= _SHORT_LIST else [u for u in others if u in set(ranked[:_SHORT_LIST])]:
             if not may_go_on(search.n_evaluations):
                 return best
@@ -194,7 +199,7 @@ def _greedy(
     bought = list(start)
     groups = search.with_features(search.nothing(), choice.features(bought))
     best = Found(tuple(bought), search.score(groups))
-    while (candidates := _open(choice, bought)) and may_go_on(search.n_evaluations):
+    while (candidates := open_units(choice, bought)) and may_go_on(search.n_evaluations):
         grown = (search.with_features(groups, choice.units[unit]) for unit in candidates)
         chosen = candidates[int(np.argmax([search.score(more, tie_break) for more in grown]))]
         groups = search.with_features(groups, choice.units[chosen])
@@ -217,7 +222,7 @@ def _exchange(
                 return best
             others = [unit for unit in best.units if unit != out]
             groups = search.with_features(search.nothing(), choice.features(others))
-            candidates = [unit for unit in _open(choice, others) if unit in short and unit != out]
+            candidates = [unit for unit in open_units(choice, others) if unit in short and unit != out]
             scores = [search.score(search.with_features(groups, choice.units[unit])) for unit in candidates]
             if scores and max(scores) > best.score + _IMPROVEMENT:
                 best = Found((*others, candidates[int(np.argmax(scores))]), max(scores))
@@ -225,7 +230,7 @@ def _exchange(
     return best
 
 
-def _open(choice: Choice, bought: Sequence[int]) -> list[int]:
+def open_units(choice: Choice, bought: Sequence[int]) -> list[int]:
     """Return the units that can still be afforded."""
     have = set(bought)
     return [

@@ -1,0 +1,94 @@
+"""Time trimming with rows: 784 binary features and ten thousand rows, compiled kernels against their twin in NumPy.
+
+Needs no data: the rows are drawn from a mixture, so that features depend on each other as pixels do. Takes a minute.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+import trimbench as tb
+from trimbench.trimming.costs import checked_choice
+from trimbench.trimming.rows.balances import Cells, Columns, compiled_balances, highest_balances
+from trimbench.trimming.rows.cells import cells_of
+from trimbench.trimming.rows.problem import ThresholdProblem
+from trimbench.trimming.rows.scores import AdditiveScores, scores_of
+from trimbench.trimming.rows.search import select
+from trimbench.trimming.rows.trim_rows import RowsWeight, trim_on_rows
+
+N_ROWS, N_FEATURES, BUDGET = 10_000, 784, 10
+
+
+def images(rng: np.random.Generator) -> tuple[pd.DataFrame, pd.Series]:
+    """Return rows of binary features from ten kinds, five in each class."""
+    kinds = rng.integers(0, 10, size=N_ROWS)
+    rates = rng.beta(0.4, 0.6, size=(10, N_FEATURES))
+    pixels = (rng.random((N_ROWS, N_FEATURES)) < rates[kinds]).astype(np.int8)
+    frame = pd.DataFrame(pixels, columns=[f"p{i}" for i in range(N_FEATURES)])
+    return frame.astype("category"), pd.Series(np.where(kinds < 5, "three", "five"))
+
+
+def cpu_seconds(call: Callable[[], object], repeat: int = 1) -> float:
+    """Return the mean processor time of a call."""
+    start = time.process_time()
+    for _ in range(repeat):
+        call()
+    return (time.process_time() - start) / repeat
+
+
+def kernels(classifier: tb.BayesianClassifier, frame: pd.DataFrame) -> None:
+    """Compare one step of the greedy search: every feature added to half of the budget."""
+    problem = ThresholdProblem(classifier)
+    rows = problem.rows(frame)
+    scores = scores_of(classifier)
+    if not isinstance(scores, AdditiveScores):
+        raise TypeError("a naive Bayes classifier has additive scores")
+    signed = np.where(rows.decisions == 1, rows.weights, -rows.weights)
+    columns = Columns(rows.codes, scores.cardinalities, scores.weights, signed)
+    for n_kept in (1, BUDGET // 2, BUDGET - 1):
+        kept = list(range(n_kept))
+        places, codes = cells_of(rows.codes, kept, scores.cardinalities)
+        cells = Cells.sorted(places, scores.log_odds(kept, codes))
+        candidates = list(range(n_kept, N_FEATURES))
+        plain, packed = (function(columns, cells, candidates) for function in (highest_balances, compiled_balances))
+        if not np.allclose(plain, packed, atol=1e-10):
+            raise AssertionError("both kernels must give the same balances")
+        slow = cpu_seconds(partial(highest_balances, columns, cells, candidates))
+        fast = cpu_seconds(partial(compiled_balances, columns, cells, candidates), 5)
+        print(
+            f"one more feature beside {n_kept}, {len(cells.log_odds)} cells, {len(candidates)} candidates: "
+            f"{fast * 1e3:.1f} ms packed, {slow * 1e3:.0f} ms NumPy, {slow / fast:.0f} times"
+        )
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    frame, target = images(rng)
+    classifier = tb.BayesianClassifier(tb.learn_naive_bayes(frame, target), positive="three")
+    kernels(classifier, frame)
+    choice = checked_choice(classifier.features, BUDGET)
+    problem = ThresholdProblem(classifier)
+    print(f"rows as weighted instances: {cpu_seconds(lambda: problem.rows(frame)):.2f} s")
+    objective = problem.objective(problem.rows(frame))
+    seconds = cpu_seconds(lambda: select(objective, choice, lambda: True))
+    print(f"one selection of {BUDGET} of {N_FEATURES} features on {N_ROWS} rows: {seconds:.2f} s")
+    weights: list[RowsWeight] = [1.0, 0.5, "auto"]
+    for weight in weights:
+        start = time.process_time()
+        found = trim_on_rows(classifier, choice, frame, rows_weight=weight)
+        agreement = found.rows_agreement
+        print(
+            f"rows_weight={weight!r}: {time.process_time() - start:.1f} s with cross-fitting, "
+            f"{found.n_evaluations} agreements, cross-fitted {agreement.value:.4f}, weight {agreement.weight}"
+        )
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        main()

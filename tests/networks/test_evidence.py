@@ -1,0 +1,124 @@
+"""Evidence files: both formats, compressed or not, damaged, and evidence that fits no network."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import trimbench as tb
+from tests.networks.random_models import networks
+from tests.networks.test_bayesian_network import lawn
+from trimbench.networks.evidence import checked_evidence, shown
+
+# The variables of the lawn are rain (yes, no), sprinkler (on, off) and grass (dry, damp, wet).
+SEEN = {"grass": "wet", "rain": "no"}
+ERGO = "/* Evidence */\n2\n 2    2\n 0    1\n"
+
+
+def written(folder: Path, text: str, ending: str = ".erg.evid") -> Path:
+    path = folder / f"lawn{ending}"
+    content = text.encode()
+    path.write_bytes(gzip.compress(content) if ending.endswith(".gz") else content)
+    return path
+
+
+@pytest.mark.parametrize("ending", [".erg.evid", ".erg.evid.gz", ".uai.evid", ".EVID.GZ"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        ERGO,
+        "2 2 2 0 1",
+        "2 2 2 0 1\n",
+        "2\n2 2 0 1\n",
+        "1\n2 2 2 0 1\n",
+        "1 2 2 2 0 1",
+        "2\n2 2 2 0 1\n1 1 0\n",
+        "3\n2  2 2  0 1\n\n0\n2 0 0 1 1\n",
+    ],
+)
+def test_both_formats_are_read(tmp_path: Path, text: str, ending: str) -> None:
+    found = tb.read_evidence(written(tmp_path, text, ending.lower()), lawn())
+    assert list(found.items()) == list(SEEN.items())
+
+
+@pytest.mark.parametrize("text", ["0", "0\n", "1\n0\n", "2\n0\n1 0 1\n", "/* none */ 0"])
+def test_nothing_may_be_observed(tmp_path: Path, text: str) -> None:
+    assert tb.read_evidence(written(tmp_path, text), lawn()) == {}
+
+
+DAMAGE = [
+    ("2\n 2", "3\n 2", 4, "the index of an observed variable must follow, got the end of the file; is it cut short?"),
+    (" 0    1", " 0", 4, "the index of the state of 'rain' must follow, got the end of the file"),
+    ("2\n 2", "4\n 2", 2, "the number of observed variables must be a whole number in 0..3, got '4'"),
+    ("2\n 2", "two\n 2", 2, "the number of observed variables must be a whole number in 0..3, got 'two'"),
+    (" 2    2", " 3    2", 3, "the index of an observed variable must be a whole number in 0..2, got '3'"),
+    (" 2    2", " 2    3", 3, "the index of the state of 'grass' must be a whole number in 0..2, got '3'"),
+    (" 0    1", " 0    -1", 4, "the index of the state of 'rain' must be a whole number in 0..1, got '-1'"),
+    (" 0    1", " 2    1", 4, "a variable must be observed once, got '2'"),
+    (" 0    1\n", " 0    1\n 7\n", 5, "the file must end here, got '7'"),
+    ("/* Evidence */\n2\n", "0\n1 0\n", 2, "the file must end here, got '1'"),
+    ("/* Evidence */\n2\n", "1\n0\n", 3, "the file must end here, got '2'"),
+    ("/* Evidence */\n2\n 2    2\n 0    1\n", "", 0, "the number of observed variables must follow"),
+    ("/* Evidence */\n2\n", "0\n1 2 2\n", 1, "the number of samples must be a whole number in 1..1000000000, got '0'"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "line", "message"), DAMAGE)
+def test_damage_is_named_by_its_file_and_line(tmp_path: Path, old: str, new: str, line: int, message: str) -> None:
+    assert old in ERGO
+    path = written(tmp_path, ERGO.replace(old, new, 1))
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        tb.read_evidence(path, lawn())
+    assert str(caught.value).startswith(f"{path}, line {line}: ")
+
+
+def test_a_file_that_is_no_evidence_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"path must end in \.evid or \.evid\.gz, got '.*lawn\.erg'"):
+        tb.read_evidence(written(tmp_path, ERGO, ".erg"), lawn())
+    path = written(tmp_path, ERGO, ".erg.evid.gz")
+    path.write_bytes(path.read_bytes()[:-6])
+    with pytest.raises(ValueError, match=r"lawn\.erg\.evid\.gz must be a whole gzip file"):
+        tb.read_evidence(path, lawn())
+    (tmp_path / "lawn.evid").write_bytes(b"\xff")
+    with pytest.raises(ValueError, match="must be UTF-8 text"):
+        tb.read_evidence(tmp_path / "lawn.evid", lawn())
+    with pytest.raises(FileNotFoundError):
+        tb.read_evidence(tmp_path / "no.evid", lawn())
+
+
+@given(network=networks(), data=st.data())
+def test_what_is_written_is_read(
+    tmp_path_factory: pytest.TempPathFactory, network: tb.BayesianNetwork, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("evidence")
+    nodes = data.draw(st.lists(st.sampled_from(network.nodes), unique=True))
+    seen = {node: data.draw(st.sampled_from(network.states(node))) for node in nodes}
+    pairs = [(network.nodes.index(node), network.states(node).index(state)) for node, state in seen.items()]
+    ergo = f"/* Evidence */\n{len(pairs)}\n" + "".join(f" {i}    {k}\n" for i, k in pairs)
+    uai = "2\n" + " ".join(map(str, [len(pairs), *(n for pair in pairs for n in pair)])) + "\n0\n"
+    for text in (ergo, uai):
+        assert tb.read_evidence(written(folder, text), network) == seen
+    assert checked_evidence(network, seen) == {node: network.states(node).index(seen[node]) for node in nodes}
+
+
+@given(text=st.text(st.sampled_from("012 \n/*x"), max_size=30))
+def test_any_text_is_evidence_or_a_named_error(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = written(tmp_path_factory.mktemp("text"), text)
+    try:
+        checked_evidence(lawn(), tb.read_evidence(path, lawn()))
+        message = str(path)
+    except ValueError as error:
+        message = str(error)
+    assert message.startswith(str(path))
+
+
+def test_a_long_list_is_cut_short() -> None:
+    assert shown(["a", "b"]) == "['a', 'b']"
+    many = shown(f"{i}" * 100 for i in range(50))
+    assert len(many) < 400
+    assert many.endswith("... and 46 more]")

@@ -1,0 +1,228 @@
+"""Classifiers against enumeration of their networks: rows, evidence, several positive states; and their messages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB
+
+import trimbench as tb
+from tests.extras import needs_pysdd
+from tests.networks.random_models import distributions
+from tests.trimming import brute_force
+from trimbench.trimming.classifier import checked_classifier
+from trimbench.trimming.engines.choice import EngineName
+
+THREE = tb.NaiveBayes(
+    [0.2, 0.3, 0.5], [[[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]]] * 2, class_names=["a", "b", "c"], feature_names=["x", "y"]
+)
+
+
+def random_classifier(seed: int, *, naive: bool = False) -> tb.BayesianClassifier:
+    """Return a classifier with up to four classes, hidden nodes, evidence, zeros and ties."""
+    rng = np.random.default_rng(seed)
+    order = [f"v{i}" for i in range(int(rng.integers(3, 7)))]
+    sizes = {node: int(rng.integers(2, 5)) for node in order}
+    target = order[0] if naive else str(rng.choice(order))
+    parents = {
+        node: (["v0"] if i else []) if naive else [other for other in order[:i] if rng.random() < 0.5][:3]
+        for i, node in enumerate(order)
+    }
+    coarse = bool(rng.random() < 0.5)
+    tables = {
+        node: distributions(rng, tuple(sizes[v] for v in (*parents[node], node)), coarse=coarse) for node in order
+    }
+    states = {node: [f"s{i}" for i in range(sizes[node])] for node in order}
+    network = tb.BayesianNetwork(states, parents, tables)
+    others = [str(node) for node in rng.permutation([node for node in order if node != target])]
+    n_seen = int(rng.integers(0, len(others)))
+    row = network.sample(1, rng).iloc[0]
+    evidence = {node: str(row[node]) for node in others[:n_seen] if rng.random() < 0.5}
+    features = [node for node in others if node not in evidence][: int(rng.integers(0, 5))]
+    positive = [str(s) for s in rng.permutation(states[target])[: int(rng.integers(1, sizes[target]))]]
+    threshold = float(rng.choice([0.0, 0.2, 0.5, 0.7, 1.0]))
+    return tb.BayesianClassifier(
+        network, target, positive=positive, features=features, threshold=threshold, evidence=evidence
+    )
+
+
+@given(seed=st.integers(0, 2**32), naive=st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_rows_and_joint_equal_enumeration(seed: int, naive: bool) -> None:
+    classifier = random_classifier(seed, naive=naive)
+    whole = brute_force.whole(classifier)
+    frame = pd.DataFrame(
+        [[classifier.value_names[i][code] for i, code in enumerate(row)] for row in whole],
+        columns=list(classifier.features),
+        index=range(len(whole)),
+    )
+    masses = np.array(list(whole.values()))
+    expected = np.array([np.nan if sum(pair) == 0 else pair[0] / sum(pair) for pair in whole.values()])
+    np.testing.assert_allclose(classifier.posterior(frame), expected, rtol=1e-10, atol=1e-12)
+    possible = masses.sum(axis=1) > 0
+    decided = [brute_force.positive(pair, classifier.threshold) for pair in whole.values()]
+    said = classifier.predict(frame) == classifier.positive
+    assert said[possible].tolist() == np.array(decided)[possible].tolist()
+    joint = np.stack(classifier.joint(range(classifier.n_features)))
+    places = np.ravel_multi_index(np.array(list(whole)).T, classifier.cardinalities) if classifier.features else [0]
+    np.testing.assert_allclose(joint[:, places].T, masses, atol=1e-12)
+    np.testing.assert_allclose(classifier.prior, masses.sum(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ["auto", "dense", pytest.param("sdd", marks=needs_pysdd)])
+@pytest.mark.parametrize("seed", [1, 2, 7, 9, 12])
+def test_engines_know_evidence_and_several_positive_states(engine: EngineName, seed: int) -> None:
+    classifier = random_classifier(seed)
+    for subset in brute_force.affordable_subsets([1.0] * classifier.n_features, 2):
+        names = [classifier.features[i] for i in subset]
+        value, _ = tb.maximum_achievable_agreement(classifier, names, engine=engine)
+        assert value == pytest.approx(brute_force.achievable_agreement(classifier, subset), abs=1e-9)
+
+
+def test_positive_states_are_named_together() -> None:
+    classifier = tb.BayesianClassifier(THREE, positive=["c", "a"])
+    assert (classifier.positive, classifier.negative) == ("a or c", "b")
+    assert classifier.prior.tolist() == pytest.approx([0.7, 0.3])
+    assert not classifier.is_naive_bayes
+    assert set(classifier.predict(THREE.sample(50, np.random.default_rng(0)))) <= {"a or c", "b"}
+    again = classifier.with_threshold(0.3)
+    assert (again.positive_states, again.threshold) == (("a", "c"), 0.3)
+    with pytest.raises(ValueError, match="naive Bayes with one component for each class"):
+        _ = classifier.tables
+
+
+def test_numbers_stand_for_their_text() -> None:
+    model = tb.NaiveBayes([0.4, 0.6], [[[0.9, 0.1], [0.2, 0.8]]])
+    assert tb.BayesianClassifier(model, positive=0).positive == "0"  # type: ignore[arg-type]
+    assert tb.BayesianClassifier(model, positive=np.array([1])).positive == "1"  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"positive must be one of \['0', '1'\], got '2'"):
+        tb.BayesianClassifier(model, positive=2)  # type: ignore[arg-type]
+
+
+def test_evidence_of_naive_bayes_moves_into_the_prior() -> None:
+    model = tb.NaiveBayes([0.4, 0.6], [[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.3, 0.7]]])
+    given_x0 = tb.BayesianClassifier(model, positive="0", evidence={"x0": "1"})
+    assert (given_x0.features, given_x0.is_naive_bayes) == (("x1",), True)
+    assert given_x0.prior.tolist() == pytest.approx([0.04 / 0.52, 0.48 / 0.52])
+    assert given_x0.with_threshold(0.1).evidence == {"x0": "1"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"evidence": {"x0": "2"}}, r"evidence on 'x0' must be one of its states \['0', '1'\], got '2'"),
+        ({"evidence": {"y": "0"}}, r"evidence must be on variables among \['x0', 'x1'\], got 'y'"),
+        ({"evidence": {"class": "0"}}, "evidence must not be on the target 'class'"),
+        ({"evidence": ["x0"]}, "evidence must be a mapping from node to its observed state, got list"),
+        ({"evidence": {"x0": "0"}, "features": ["x0"]}, "features must not be among the evidence, got 'x0' in both"),
+        ({"evidence": {"x0": "1"}}, r"evidence must have a probability above 0, got x0=1, which is impossible"),
+        ({"positive": []}, r"states on both sides, positive and not; got positive=\[\]"),
+        ({"positive": ["0", "1"]}, r"states on both sides, positive and not; got positive=\['0', '1'\]"),
+        ({"features": "x0"}, r"features must be a sequence of names, got the string 'x0'; write \['x0'\]"),
+    ],
+)
+def test_impossible_settings_are_named(change: dict[str, object], message: str) -> None:
+    model = tb.NaiveBayes([0.4, 0.6], [[[1.0, 0.0], [1.0, 0.0]], [[0.5, 0.5], [0.3, 0.7]]])
+    with pytest.raises(ValueError, match=message):
+        tb.BayesianClassifier(model, **({"positive": "0"} | change))  # type: ignore[arg-type]
+
+
+def test_impossible_evidence_in_a_network_is_named() -> None:
+    network = tb.BayesianNetwork(
+        {"c": ["0", "1"], "x": ["0", "1"], "y": ["0", "1"]},
+        {"x": ["c"], "y": ["x"]},
+        {"c": [0.5, 0.5], "x": [[1.0, 0.0], [1.0, 0.0]], "y": [[0.5, 0.5], [0.2, 0.8]]},
+    )
+    classifier = tb.BayesianClassifier(network, "c", positive="0", evidence={"x": "1"})
+    with pytest.raises(ValueError, match="evidence must have a positive probability"):
+        tb.trim(classifier, 0)
+
+
+def test_two_classes_cannot_have_one_name() -> None:
+    model = tb.NaiveBayes([0.2, 0.3, 0.5], [], class_names=["a", "b", "a or b"])
+    with pytest.raises(ValueError, match="both classes would be called 'a or b'; rename a state"):
+        tb.BayesianClassifier(model, positive=["a", "b"])
+
+
+def test_predict_says_what_it_takes() -> None:
+    classifier = tb.BayesianClassifier(THREE, positive="a")
+    with pytest.raises(
+        ValueError, match=r"must be a DataFrame .* got ndarray; .*pd\.DataFrame\(array, columns=\['x', "
+    ):
+        classifier.predict(np.zeros((3, 2)))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"column 'x' must hold values among .* cut into intervals first"):
+        classifier.predict(pd.DataFrame({"x": np.linspace(0, 1, 50), "y": 0}))
+
+
+def test_a_column_of_many_numbers_is_not_learned() -> None:
+    rows = pd.DataFrame({"x": np.linspace(0, 1, 40)})
+    with pytest.raises(ValueError, match=r"feature 'x' must hold categories, .* cut it into intervals first"):
+        tb.learn_naive_bayes(rows, pd.Series(["a", "b"] * 20))
+
+
+def test_categories_that_no_row_has_may_be_unknown() -> None:
+    classifier = tb.BayesianClassifier(THREE, positive="a")
+    frame = pd.DataFrame({"x": pd.Categorical(["1", "0"], categories=["1", "9", "0"]), "y": [0, 1]})
+    texts = pd.DataFrame({"x": ["1", "0"], "y": ["0", "1"]})
+    assert classifier.posterior(frame).tolist() == classifier.posterior(texts).tolist()
+
+
+def test_other_objects_are_told_how_to_become_a_classifier() -> None:
+    assert checked_classifier(classifier := tb.BayesianClassifier(THREE, positive="a")) is classifier
+    for thing, how in (
+        (THREE, r"got NaiveBayes; make one with BayesianClassifier\(model, positive=\.\.\.\)"),
+        (THREE.to_network(), r"BayesianClassifier\(network, target, positive=\.\.\.\)"),
+        (BernoulliNB(), r"NaiveBayes\.from_sklearn\(estimator, feature_names\)"),
+    ):
+        with pytest.raises(TypeError, match=how):
+            checked_classifier(thing)
+    with pytest.raises(TypeError, match=r"got BernoulliNB; convert it with NaiveBayes\.from_sklearn"):
+        tb.BayesianClassifier(BernoulliNB(), positive="a")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"got dict$"):
+        tb.BayesianClassifier({}, positive="a")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [BernoulliNB, CategoricalNB])
+def test_scikit_learn_estimators_are_converted(kind: type) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2 if kind is BernoulliNB else 4, size=(300, 5))
+    y = np.array(["no", "perhaps", "yes"])[rng.integers(0, 3, size=300)]
+    estimator = kind(alpha=0.7).fit(X, y)
+    model = tb.NaiveBayes.from_sklearn(estimator)
+    classifier = tb.BayesianClassifier(model, positive="yes")
+    frame = pd.DataFrame(X, columns=list(model.feature_names))
+    assert classifier.posterior(frame) == pytest.approx(estimator.predict_proba(X)[:, 2])
+    named = tb.NaiveBayes.from_sklearn(estimator, list("abcde"))
+    assert named.feature_names == tuple("abcde")
+    with pytest.raises(ValueError, match="feature_names must have 5 names, got 1"):
+        tb.NaiveBayes.from_sklearn(estimator, ["a"])
+    with pytest.raises(ValueError, match=r"estimator must be fitted, got .*; call fit\(\) first"):
+        tb.NaiveBayes.from_sklearn(kind())
+    with pytest.raises(TypeError, match="estimator must be a BernoulliNB or a CategoricalNB, got dict"):
+        tb.NaiveBayes.from_sklearn({})
+
+
+def test_rows_of_a_wide_model_take_no_table() -> None:
+    """A tree over 200 features, against the product of its tables."""
+    rng = np.random.default_rng(3)
+    names = [f"x{i}" for i in range(200)]
+    parents = {"x0": ["c"]} | {name: ["c", names[int(rng.integers(i))]] for i, name in enumerate(names) if i}
+    tables = {"c": np.array([0.3, 0.7])} | {
+        name: rng.dirichlet([1.0, 1.0], size=(2,) * len(parents[name])) for name in names
+    }
+    network = tb.BayesianNetwork({name: ["0", "1"] for name in ("c", *names)}, parents, tables)
+    classifier = tb.BayesianClassifier(network, "c", positive="1")
+    frame = network.sample(20, rng)
+    codes = {name: frame[name].cat.codes.to_numpy() for name in names}
+    logs = np.zeros((20, 2))
+    for value in (0, 1):
+        at = codes | {"c": np.full(20, value)}
+        for name in ("c", *names):
+            logs[:, value] += np.log(tables[name][(*(at[parent] for parent in parents.get(name, ())), at[name])])
+    expected = 1.0 / (1.0 + np.exp(logs[:, 0] - logs[:, 1]))
+    assert classifier.posterior(frame) == pytest.approx(expected, rel=1e-9)
+    # A row does not depend on the others that are predicted with it.
+    assert classifier.posterior(frame.iloc[:1]).tolist() == classifier.posterior(frame)[:1].tolist()

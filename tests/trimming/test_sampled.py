@@ -1,0 +1,189 @@
+"""Trimming by sampling: intervals and bounds hold at least as often as stated, and large models are answered."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import trimbench as tb
+from tests.networks.random_models import distributions
+from tests.trimming import brute_force
+from trimbench.networks.contraction import ContractionTooLarge, joint_distribution
+from trimbench.networks.sampling import RowSampler
+from trimbench.trimming.confidence import binomial_interval, mean_upper_bound, rows_for_width
+from trimbench.trimming.costs import checked_choice
+from trimbench.trimming.left_out import _Rows
+from trimbench.trimming.sampled import trim_by_sampling
+
+
+def tree_augmented(n_features: int, seed: int, *, coarse: bool = False) -> tb.BayesianClassifier:
+    """Return a class with a random tree over the features."""
+    rng = np.random.default_rng(seed)
+    names = [f"x{i}" for i in range(n_features)]
+    parents = {"x0": ["c"]} | {
+        name: ["c", names[int(rng.integers(max(0, i - 5), i))]] for i, name in enumerate(names) if i
+    }
+    tables = {"c": np.array([0.4, 0.6])} | {
+        name: 0.2 + 0.6 * distributions(rng, (2,) * (len(parents[name]) + 1), coarse=coarse) for name in names
+    }
+    network = tb.BayesianNetwork(
+        {name: ["0", "1"] for name in ("c", *names)},
+        parents,
+        {name: table / table.sum(axis=-1, keepdims=True) for name, table in tables.items()},
+    )
+    return tb.BayesianClassifier(network, "c", positive="1")
+
+
+def test_intervals_and_bounds_cover_the_exact_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both hold with probability 0.9 at least; 40 models of which each may miss by chance."""
+    for name, value in (("_SEARCH_ROWS", 4000), ("_BOUND_ROWS", 2000), ("_LOOKUPS_PER_SECOND", 10**5)):
+        monkeypatch.setattr(f"trimbench.trimming.sampled.{name}", value)
+    missed = {"interval": 0, "bound": 0}
+    for seed in range(40):
+        classifier = tree_augmented(8, seed, coarse=seed % 2 == 0)
+        choice = checked_choice(classifier.features, 3)
+        found = trim_by_sampling(classifier, choice, seed=seed, confidence=0.9, width=0.05)
+        names = [classifier.features[i] for i in found.features]
+        exact = tb.expected_agreement(classifier, names, found.threshold, engine="dense")
+        missed["interval"] += not found.interval[0] <= exact <= found.interval[1]
+        missed["bound"] += found.upper_bound < tb.trim(classifier, 3, engine="dense").agreement
+        assert found.interval[1] - found.interval[0] <= 0.055
+    # With the stated confidence, more than 9 misses of 40 have a probability below 0.7 %.
+    assert binom.sf(9, 40, 0.1) < 0.007
+    assert max(missed.values()) <= 9
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_few_subsets_are_all_tried(seed: int) -> None:
+    classifier = tree_augmented(9, seed)
+    found = trim_by_sampling(classifier, checked_choice(classifier.features, 3))
+    best = tb.trim(classifier, 3, engine="dense").agreement
+    names = [classifier.features[i] for i in found.features]
+    assert tb.expected_agreement(classifier, names, found.threshold, engine="dense") >= best - 0.01
+    assert trim_by_sampling(classifier, checked_choice(classifier.features, 3)) == found, "the seed decides the answer"
+
+
+def test_costs_groups_required_and_forbidden_features_are_kept_to() -> None:
+    classifier = tree_augmented(30, 1)
+    costs = {"blood": 2.0} | {f"x{i}": 1.0 for i in range(3, 30)}
+    groups = {"blood": ["x0", "x1", "x2"]}
+    choice = checked_choice(classifier.features, 5, costs, groups=groups, required=["x7"], forbidden=["x8", "x9"])
+    found = trim_by_sampling(classifier, choice, width=0.1, evaluation_limit=400)
+    assert 7 in found.features
+    assert not {8, 9} & set(found.features)
+    assert choice.is_affordable(found.features)
+
+
+def test_the_features_that_matter_are_enough() -> None:
+    network = tree_augmented(12, 5).model
+    assert isinstance(network, tb.BayesianNetwork)
+    leaf = next(name for name in network.nodes if not network.children(name))
+    classifier = tb.BayesianClassifier(network, leaf, positive="1")
+    found = trim_by_sampling(classifier, checked_choice(classifier.features, 2))
+    assert {classifier.features[i] for i in found.features} == set(network.parents(leaf))
+    assert (found.agreement, found.interval, found.confidence, found.upper_bound) == (1.0, (1.0, 1.0), 1.0, 1.0)
+
+
+def test_sixty_features_with_a_narrow_interval() -> None:
+    classifier = tree_augmented(60, 7)
+    trimming = tb.trim(classifier, 10)
+    low, high = trimming.agreement_interval
+    assert len(trimming.features) == 10
+    assert low <= trimming.agreement <= high <= trimming.upper_bound < 1.0
+    assert high - low <= 0.01
+    assert (trimming.confidence, trimming.optimal) == (0.99, False)
+    rows = classifier.model.sample(20_000, np.random.default_rng(11))  # type: ignore[union-attr]
+    agreed = float((trimming.classifier.predict(rows) == classifier.predict(rows)).mean())
+    assert low - 0.01 <= agreed <= high + 0.01
+    limited = tb.trim(classifier, 10, time_limit=0.5)
+    assert limited.agreement_interval[0] > 0.5
+
+
+def test_a_mixture_beyond_the_table_is_trimmed() -> None:
+    rng = np.random.default_rng(4)
+    components = tb.NaiveBayes(
+        rng.dirichlet(np.ones(4)), [rng.dirichlet([1.0, 1.0], size=4) for _ in range(40)], class_variable="part"
+    )
+    classifier = tb.BayesianClassifier(tb.NaiveBayesMixture(components, ["a", "a", "b", "b"]), positive="a")
+    trimming = tb.trim(classifier, 5)
+    assert trimming.confidence == 0.99
+    low, high = trimming.agreement_interval
+    assert 0.6 < low < high < low + 0.011
+
+
+def test_a_potential_without_features_equals_enumeration() -> None:
+    classifier = tree_augmented(6, 3)
+    rows = np.array(list(brute_force.whole(classifier)), dtype=np.uint8)
+    weights = np.array([sum(pair) for pair in brute_force.whole(classifier).values()])
+    for left_out in [(2,), (0, 4), (1, 3, 5)]:
+        kept = [i for i in range(6) if i not in left_out]
+        potential = float(weights @ _Rows.of(classifier, rows).potential(left_out))
+        assert potential == pytest.approx(brute_force.potential_agreement(classifier, kept), abs=1e-10)
+
+
+@pytest.mark.parametrize("evidence", [{}, {"c": "1"}, {"x3": "0"}, {"x3": "0", "x5": "1", "c": "0"}])
+def test_rows_are_drawn_given_the_evidence(evidence: dict[str, str]) -> None:
+    network = tree_augmented(6, 8).model
+    assert isinstance(network, tb.BayesianNetwork)
+    free = [node for node in network.nodes if node not in evidence]
+    columns = free[::2]
+    rows = RowSampler.of(network, columns, evidence).draw(40_000, np.random.default_rng(2))
+    exact = joint_distribution(network, columns, evidence=evidence).reshape(-1)
+    places = np.ravel_multi_index(tuple(rows.T.astype(int)), (2,) * len(columns))
+    seen = np.bincount(places, minlength=exact.size) / len(rows)
+    assert np.abs(seen - exact).max() < 5 * math.sqrt(0.25 / len(rows))
+
+
+def test_impossible_evidence_is_not_drawn() -> None:
+    network = tb.BayesianNetwork(
+        {"c": ["0", "1"], "x": ["0", "1"]}, {"x": ["c"]}, {"c": [1.0, 0.0], "x": [[1.0, 0.0], [0.0, 1.0]]}
+    )
+    for evidence in ({"c": "1"}, {"x": "1"}):
+        with pytest.raises(ValueError, match="evidence must have a probability above 0"):
+            RowSampler.of(network, ["x" if "c" in evidence else "c"], evidence)
+
+
+def test_evidence_below_the_features_is_trimmed() -> None:
+    network = tree_augmented(40, 9).model
+    assert isinstance(network, tb.BayesianNetwork)
+    leaf = next(name for name in reversed(network.nodes) if not network.children(name))
+    classifier = tb.BayesianClassifier(network, "c", positive="1", evidence={leaf: "1"})
+    trimming = tb.trim(classifier, 4)
+    assert trimming.agreement_interval[1] - trimming.agreement_interval[0] <= 0.01
+    assert leaf not in trimming.features
+
+
+def test_too_many_hidden_variables_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    names = [f"h{i}" for i in range(40)]
+    parents = {name: [str(p) for p in rng.choice(names[:i], min(i, 4), replace=False)] for i, name in enumerate(names)}
+    leaves = {f"f{i}": [str(p) for p in rng.choice(names, 4, replace=False)] for i in range(40)}
+    tables = {name: distributions(rng, (2,) * (len(p) + 1), coarse=False) for name, p in (parents | leaves).items()}
+    network = tb.BayesianNetwork({name: ["0", "1"] for name in tables}, parents | leaves, tables)
+    classifier = tb.BayesianClassifier(network, "h0", positive="1", features=list(leaves))
+    with pytest.raises(ContractionTooLarge, match="give the classifier more features, so that fewer variables"):
+        tb.trim(classifier, 3, time_limit=1.0)
+
+
+def test_binomial_intervals_cover() -> None:
+    for n, chance in ((20, 0.5), (200, 0.97), (1000, 0.2)):
+        covered = 0.0
+        for k in range(n + 1):
+            low, high = binomial_interval(k, n, 0.95)
+            covered += float(binom.pmf(k, n, chance)) * (low <= chance <= high)
+        assert covered >= 0.95
+    low, high = binomial_interval(0, 50, 0.9)
+    assert low == 0.0
+    assert high == pytest.approx(1 - 0.05 ** (1 / 50))
+    n = rows_for_width(0.9, 0.01, 0.99)
+    low, high = binomial_interval(round(0.9 * n), n, 0.99)
+    assert high - low <= 0.01
+
+
+def test_bounds_on_means_hold() -> None:
+    rng = np.random.default_rng(6)
+    missed = sum(mean_upper_bound(rng.beta(2, 5, size=100), 1.0, 0.9) < 2 / 7 for _ in range(300))
+    assert missed <= 30

@@ -1,0 +1,172 @@
+"""One split of the features of a naive Bayes classifier: a part that is tabulated, and one that is enumerated."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.trimming.engines.weight_sums import FloatArray
+from trimbench.trimming.kernels import sorted_sums as kernels
+
+# Tables of a split that are kept for the next subsets.
+_CACHE_BYTES = 2**29
+_BUCKETS_PER_ENTRY = 2
+# Layouts of the enumerated instances, so that mostly this many neighbours (a power of 2) have all features removed or
+# kept alike: reading them one after the other is several times faster.
+_RUN, _MAX_LAYOUTS = 16, 4
+
+_Table = tuple[FloatArray, FloatArray, NDArray[np.int64], NDArray[np.int64], float]
+# Weights, and probabilities under both classes.
+Sums = tuple[FloatArray, FloatArray, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """Weights of a feature's possible values, and their probabilities under both classes."""
+
+    weights: FloatArray
+    positive: FloatArray
+    negative: FloatArray
+
+    @classmethod
+    def of(cls, table: FloatArray) -> Feature:
+        """Return the values of a likelihood table that some class allows."""
+        possible = table.sum(axis=0) > 0
+        positive, negative = table[0][possible], table[1][possible]
+        with np.errstate(divide="ignore"):
+            return cls(np.log(positive) - np.log(negative), positive, negative)
+
+
+class State:
+    """A table over some features of a half, and how likely it lifts each enumerated instance over the threshold.
+
+    Attributes
+    ----------
+    table : tuple
+        Weights, tails, bounds of the finite weights, buckets and their scale, as the kernels take them.
+    left_out : ndarray of shape (n_left_out, 2)
+        P(instance | class) of the features of the half that are not in the table.
+    """
+
+    def __init__(self, table: _Table, left_out: FloatArray, reached: FloatArray) -> None:
+        self.table = table
+        self.left_out = left_out
+        self._reached = [reached]
+        self.nbytes = reached.nbytes + 6 * table[0].nbytes
+
+    def reached(self, layouts: Sequence[Layout], place: int) -> FloatArray:
+        """Return the probabilities in one of the layouts, shape (2, n_left_out, n_enumerated)."""
+        while len(self._reached) <= place:
+            layout = layouts[len(self._reached)]
+            shape = (2, len(self.left_out), *layouts[0].features[3])
+            axes = [layouts[0].place[feature] for feature in layout.order]
+            moved = self._reached[0].reshape(shape).transpose(0, 1, *(2 + axis for axis in axes))
+            self._reached.append(np.ascontiguousarray(moved).reshape(2, len(self.left_out), -1))
+            self.nbytes += moved.nbytes
+        return self._reached[place]
+
+
+class Layout:
+    """An order of the enumerated features, the last one varying fastest."""
+
+    def __init__(self, features: Sequence[Feature], order: Sequence[int]) -> None:
+        self.order = tuple(order)
+        self.place = {feature: place for place, feature in enumerate(order)}
+        cardinalities = np.array([features[i].weights.size for i in order], dtype=np.int64)
+        shape = (len(order), max(cardinalities, default=1))
+        padded = (np.zeros(shape), np.zeros(shape), np.zeros(shape))
+        for place, i in enumerate(order):
+            one = features[i]
+            for rows, values in zip(padded, (one.weights, one.positive, one.negative), strict=True):
+                rows[place, : values.size] = values
+        self.features = (*padded, cardinalities)
+
+    def gone(self, removed: frozenset[int]) -> NDArray[np.bool_]:
+        """Return which of the features are removed."""
+        return np.array([i in removed for i in self.order], dtype=np.bool_)
+
+    def run(self, removed: frozenset[int]) -> int:
+        """Return how many instances the innermost features have that are kept."""
+        n_instances = 1
+        for place in range(len(self.order) - 1, -1, -1):
+            if self.order[place] in removed:
+                break
+            n_instances *= int(self.features[3][place])
+        return n_instances
+
+
+class Half:
+    """One way to split the features: those that may be tabulated, and those that are enumerated."""
+
+    def __init__(self, features: Sequence[Feature], tabulated: Sequence[int], needed: float) -> None:
+        self.tabulated = frozenset(tabulated)
+        self.enumerated = frozenset(range(len(features))) - self.tabulated
+        self._table_order = tuple(tabulated)
+        self._features = features
+        self._needed = needed
+        self.layouts = [Layout(features, sorted(self.enumerated))]
+        weight = np.zeros(1)
+        for i in self.layouts[0].order:
+            with np.errstate(invalid="ignore"):
+                weight = np.add.outer(weight, features[i].weights).ravel()
+        self._weight = weight
+        self._states: OrderedDict[frozenset[int], State] = OrderedDict()
+
+    @property
+    def size(self) -> int:
+        """Number of enumerated instances."""
+        return self._weight.size
+
+    def work(self, left_out: frozenset[int]) -> int:
+        """Return how many instances are enumerated where some tabulated features are left out of the table."""
+        return self.size * math.prod(self._features[i].weights.size for i in left_out)
+
+    def state(self, left_out: frozenset[int]) -> State:
+        """Return the table without some features; those used last are kept."""
+        found = self._states.get(left_out)
+        if found is None:
+            found = self._states[left_out] = self._make(left_out)
+            n_bytes = sum(state.nbytes for state in self._states.values())
+            while len(self._states) > 1 and n_bytes > _CACHE_BYTES:
+                n_bytes -= self._states.popitem(last=False)[1].nbytes
+        else:
+            self._states.move_to_end(left_out)
+        return found
+
+    def layout(self, removed: frozenset[int]) -> int:
+        """Return the position of the layout whose innermost features are kept, making one if none has enough."""
+        runs = [layout.run(removed) for layout in self.layouts]
+        best = max(range(len(runs)), key=lambda place: runs[place])
+        kept = [i for i in self.layouts[0].order if i not in removed]
+        if runs[best] >= _RUN or len(self.layouts) >= _MAX_LAYOUTS or len(kept) < _RUN.bit_length():
+            return best
+        # A different choice each time, so that few layouts suit many subsets.
+        inner = (kept * 2)[len(self.layouts) :][: _RUN.bit_length() - 1]
+        self.layouts.append(Layout(self._features, [*(i for i in self.layouts[0].order if i not in inner), *inner]))
+        return len(self.layouts) - 1
+
+    def _make(self, left_out: frozenset[int]) -> State:
+        weight, positive, negative = sums_of(self._features, [i for i in self._table_order if i not in left_out])
+        first = int(np.searchsorted(weight, -math.inf, side="right"))
+        last = int(np.searchsorted(weight, math.inf, side="left"))
+        tails = np.stack([kernels.tails_of(positive), kernels.tails_of(negative)], axis=1)
+        buckets = np.empty(_BUCKETS_PER_ENTRY * weight.size + 2, dtype=np.int64)
+        scale = kernels.fill_buckets(weight, first, last, buckets)
+        table = (weight, tails, np.array([first, last], dtype=np.int64), buckets, scale)
+        out_weight, out_positive, out_negative = sums_of(self._features, sorted(left_out))
+        reached = np.empty((2, out_weight.size, self.size))
+        kernels.reach(*table, self._needed, self._weight, out_weight, reached)
+        return State(table, np.stack([out_positive, out_negative], axis=1), reached)
+
+
+def sums_of(features: Sequence[Feature], group: Sequence[int], start: Sums | None = None) -> Sums:
+    """Return the sorted sums of a group of features, added to those of `start`, and their probabilities."""
+    sums = (np.zeros(1), np.ones(1), np.ones(1)) if start is None else start
+    for i in group:
+        sums = kernels.add_feature(*sums, features[i].weights, features[i].positive, features[i].negative)
+    return sums

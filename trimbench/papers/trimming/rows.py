@@ -124,9 +124,9 @@ class Rows(LearnedOnSplits):
                 listed=False,
             ),
         )
-        figures = [_figure(groups, lines["agreement"], _WITH_ROWS, "", "by rows and by the blend")]
+        figures = [_figure(groups, lines["agreement"], _WITH_ROWS, "", "rows and blend")]
         by_labels = [name for name in _OTHERS if name not in _WITH_ROWS]
-        figures.append(_figure(groups, lines["agreement"], by_labels, "labels", "of selections by the class"))
+        figures.append(_figure(groups, lines["agreement"], by_labels, "labels", "selections by the class"))
         return Outcome(tables, [figure for figure in figures if len(figure.points)], (), _NOTES)
 
 
@@ -260,7 +260,7 @@ def _figure(
         if line["selected by"] == _TITLES[method] and line["data"] in known
     ]
     return LineFigure(
-        f"Agreement on test rows {what}, against trimming by the model",
+        f"Agreement on test rows: {what} against trimming by the model",
         "number of training rows (one data set each)",
         "lead in agreement",
         pd.DataFrame(points, columns=["series", "x", "y", "low", "high"]),

@@ -203,6 +203,17 @@ def test_a_search_that_is_stopped_brackets_the_best(problem: tuple[tb.ArgMaxClas
     assert not found.optimal or found.agreement == pytest.approx(best, abs=1e-11)
 
 
+def test_a_search_that_is_stopped_early_has_a_bound_below_one() -> None:
+    rng = np.random.default_rng(0)
+    model = tb.NaiveBayes([0.2, 0.3, 0.5], [rng.dirichlet([1, 1], size=3) for _ in range(10)])
+    classifier = tb.ArgMaxClassifier(model)
+    choice = checked_choice(classifier.features, 3)
+    best = trim_arg_max(classifier, choice).agreement
+    stopped = trim_arg_max(classifier, choice, evaluation_limit=11)
+    assert not stopped.optimal
+    assert best <= stopped.upper_bound < 0.99
+
+
 @given(classifier=classifiers())
 @settings(max_examples=40, deadline=None)
 def test_predictions_are_those_of_the_joint(classifier: tb.ArgMaxClassifier) -> None:

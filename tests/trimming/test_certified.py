@@ -7,6 +7,7 @@ import pytest
 
 import trimbench as tb
 from tests.trimming import brute_force
+from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines.certified import CertifiedEngine
 from trimbench.trimming.engines.rounded_sums import rounded_sums
 from trimbench.trimming.engines.weight_sums import WeightSums
@@ -84,7 +85,7 @@ def test_no_trimming_exceeds_the_upper_bound(seed: int) -> None:
     classifier = brute_force.random_classifier(rng, rng.integers(2, 4, size=6).tolist(), 0.5, coarse=seed % 3 == 0)
     costs = rng.uniform(0.2, 2.0, size=6).tolist()
     budget = float(rng.uniform(0, 3))
-    bound = CertifiedEngine(classifier, 2**10).upper_bound(costs, budget)
+    bound = CertifiedEngine(classifier, 2**10).upper_bound(checked_choice(classifier.features, budget, costs))
     assert tb.trim(classifier, budget, costs).agreement <= bound + 1e-12
 
 
@@ -117,7 +118,7 @@ def test_hundreds_of_features_are_trimmed_with_a_narrow_interval() -> None:
 def test_costs_are_kept_by_forward_selection() -> None:
     classifier = brute_force.random_classifier(np.random.default_rng(8), [2] * 12, 0.5)
     costs = np.random.default_rng(9).uniform(0.5, 2.0, size=12).tolist()
-    kept = select_forward(classifier, costs, 5.0, lambda _: True).kept
+    kept = select_forward(classifier, checked_choice(classifier.features, 5.0, costs), lambda _: True).kept
     assert len(set(kept)) == len(kept)
     assert 3.0 < sum(costs[i] for i in kept) <= 5.0
     best = tb.trim(classifier, 5.0, costs).agreement
@@ -201,4 +202,7 @@ def test_free_features_count_in_the_upper_bound() -> None:
     tables = [[[0, 1], [1, 0]]] + [[[0.6, 0.4], [0.3, 0.7]]] * 59
     classifier = tb.BayesianClassifier(tb.NaiveBayes([0.5, 0.5], tables), positive="0")
     costs = [5.0] + [0.0] * 59
-    assert CertifiedEngine(classifier).upper_bound(costs, 0) >= tb.trim(classifier, 0, costs).agreement_interval[0]
+    assert (
+        CertifiedEngine(classifier).upper_bound(checked_choice(classifier.features, 0, costs))
+        >= (tb.trim(classifier, 0, costs).agreement_interval[0])
+    )

@@ -15,6 +15,7 @@ from tests.networks.random_models import distributions
 from tests.trimming import brute_force
 from trimbench.trimming.classifier import checked_classifier
 from trimbench.trimming.engines.choice import EngineName
+from trimbench.trimming.thresholds import Instances, best_cut
 
 THREE = tb.NaiveBayes(
     [0.2, 0.3, 0.5], [[[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]]] * 2, class_names=["a", "b", "c"], feature_names=["x", "y"]
@@ -226,3 +227,14 @@ def test_rows_of_a_wide_model_take_no_table() -> None:
     assert classifier.posterior(frame) == pytest.approx(expected, rel=1e-9)
     # A row does not depend on the others that are predicted with it.
     assert classifier.posterior(frame.iloc[:1]).tolist() == classifier.posterior(frame)[:1].tolist()
+
+
+def test_a_threshold_that_ties_with_the_posteriors_below_a_cut_is_not_in_its_interval() -> None:
+    """Rounding leaves the posterior of a subset next to the original threshold, which still counts as reached."""
+    below = 0.5 * (1.0 - 3e-16)
+    instances = Instances(np.array([below, 0.1]), np.array([0.5, 0.9]), np.array([-0.8, -0.2]))
+    cut = best_cut(instances, 0.5)
+    assert cut.agreement == pytest.approx(1.0)
+    threshold = cut.representative(0.5)
+    assert threshold > 0.5
+    assert instances.agreement(threshold) == pytest.approx(1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -87,7 +88,8 @@ def test_the_features_that_matter_are_enough() -> None:
     assert (found.agreement, found.interval, found.confidence, found.upper_bound) == (1.0, (1.0, 1.0), 1.0, 1.0)
 
 
-def test_sixty_features_with_a_narrow_interval() -> None:
+def test_sixty_features_with_a_narrow_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trimbench.trimming.search.posterior_search._SECONDS", 2.0)
     classifier = tree_augmented(60, 7)
     trimming = tb.trim(classifier, 10)
     low, high = trimming.agreement_interval
@@ -102,7 +104,8 @@ def test_sixty_features_with_a_narrow_interval() -> None:
     assert limited.agreement_interval[0] > 0.5
 
 
-def test_a_mixture_beyond_the_table_is_trimmed() -> None:
+def test_a_mixture_beyond_the_table_is_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trimbench.trimming.search.posterior_search._SECONDS", 0.5)
     rng = np.random.default_rng(4)
     components = tb.NaiveBayes(
         rng.dirichlet(np.ones(4)), [rng.dirichlet([1.0, 1.0], size=4) for _ in range(40)], class_variable="part"
@@ -146,7 +149,8 @@ def test_impossible_evidence_is_not_drawn() -> None:
             RowSampler.of(network, ["x" if "c" in evidence else "c"], evidence)
 
 
-def test_evidence_below_the_features_is_trimmed() -> None:
+def test_evidence_below_the_features_is_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trimbench.trimming.search.posterior_search._SECONDS", 0.5)
     network = tree_augmented(40, 9).model
     assert isinstance(network, tb.BayesianNetwork)
     leaf = next(name for name in reversed(network.nodes) if not network.children(name))
@@ -187,3 +191,22 @@ def test_bounds_on_means_hold() -> None:
     rng = np.random.default_rng(6)
     missed = sum(mean_upper_bound(rng.beta(2, 5, size=100), 1.0, 0.9) < 2 / 7 for _ in range(300))
     assert missed <= 30
+
+
+def test_exact_posteriors_fill_a_large_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 16 features, hardly two rows look alike; averages over rows that do say nothing about more features."""
+    monkeypatch.setattr("trimbench.trimming.search.posterior_search._SECONDS", 2.0)
+    classifier = tree_augmented(40, 7)
+    few = trim_by_sampling(classifier, checked_choice(classifier.features, 6))
+    many = trim_by_sampling(classifier, checked_choice(classifier.features, 16))
+    assert len(many.features) > 10
+    assert many.interval[0] > few.interval[1] + 0.02
+
+
+def test_little_time_gives_a_subset_all_the_same() -> None:
+    classifier = tree_augmented(40, 2)
+    start = time.process_time()
+    found = trim_by_sampling(classifier, checked_choice(classifier.features, 8), time_limit=0.3)
+    assert time.process_time() - start < 0.5
+    assert len(found.features) <= 8
+    assert found.interval[0] > 0.4

@@ -69,8 +69,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         The best columns within the budget, or the cheapest that are within one standard error of the best on rows.
     threshold : float in [0, 1]
         Of the classifier with all columns, for two classes.
-    time_limit : float, optional
-        Seconds for the search.
+    time_limit : float or None
+        Seconds for the search, which needs less with few columns; None gives it the time to prove its result.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         rows_weight: RowsWeight = "auto",
         prefer: Prefer = "best",
         threshold: float = 0.5,
-        time_limit: float | None = None,
+        time_limit: float | None = 30.0,
     ) -> None:
         self.budget = budget
         self.costs = costs

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 IntegerArray = NDArray[np.integer[Any]]
 # A list of names is cut in messages, which stay short whatever the input.
 _MOST_NAMES = 8
+# Whole numbers in a range of this length are looked up in a table, which is faster than hashing them.
+_SHORT_RANGE = 256
 
 
 def encode_columns(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDArray[np.int64]:
@@ -69,6 +71,8 @@ def _column_codes(column: pd.Series[Any], name: str, known: Sequence[str]) -> ND
     if isinstance(getattr(column, "dtype", None), _categorical_type()):
         places = column.cat.codes.to_numpy()
         texts = [str(value) for value in column.cat.categories.tolist()]
+    elif (small := _small_numbers(column)) is not None:
+        places, texts = small
     else:
         places, distinct = column.factorize()
         texts = [str(value) for value in distinct.tolist()]
@@ -95,6 +99,15 @@ def _column_codes(column: pd.Series[Any], name: str, known: Sequence[str]) -> ND
                 + ("; a column of numbers has to be cut into intervals first, as for learning" if numbers else "")
             )
     return translated[places]
+
+
+def _small_numbers(column: pd.Series[Any]) -> tuple[NDArray[Any], list[str]] | None:
+    """Return the place of each value in a range of whole numbers, and their texts; None if there is no short range."""
+    values = column.to_numpy()
+    if values.dtype.kind not in "iu" or values.size == 0:
+        return None
+    low, high = int(values.min()), int(values.max())
+    return (values - low, [str(number) for number in range(low, high + 1)]) if high - low < _SHORT_RANGE else None
 
 
 def _categorical_type() -> type:

@@ -135,8 +135,8 @@ def _trim_by_sampling(classifier: BayesianClassifier, choice: Choice, limits: Li
 def _trim_certified(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
     """Trim a classifier that is too large for exact values: forward selection, then certified bounds."""
     in_time = limits.time_limit is not None
-    selection = select_forward(classifier, choice, limits.part(_SELECTION).may_go_on)
     engine = CertifiedEngine(classifier, _POINTS_IN_TIME if in_time else _POINTS)
+    selection = select_forward(classifier, choice, limits.part(_SELECTION).may_go_on)
     kept = sorted(selection.kept)
     certified = engine.agreement(kept)
     if any(choice.costs[unit] > 0 and choice.is_affordable(members) for unit, members in enumerate(choice.units)):

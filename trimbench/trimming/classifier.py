@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -231,18 +231,8 @@ class BayesianClassifier(SavedClassifier):
             table = table.transpose(0, *(1 + order))
             return table[0].reshape(-1), table[1].reshape(-1)
         tables = [self._likelihoods[i] for i in features]
-        half = len(tables) // 2
-        both = []
-        for rows in self._sides:
-            total: NDArray[np.float64] | None = None
-            for row in rows:
-                # Two halves first: one pass over the full table instead of one for each feature.
-                left = self._components.prior[row] * _outer([table[row] for table in tables[:half]])
-                right = _outer([table[row] for table in tables[half:]])
-                part = np.multiply.outer(left, right).reshape(-1)
-                total = part if total is None else np.add(total, part, out=total)
-            both.append(np.zeros(1) if total is None else total)
-        return both[0], both[1]
+        positive, negative = (self._components.joint(rows, tables) for rows in self._sides)
+        return positive, negative
 
     @cached_property
     def _network_table(self) -> NDArray[np.float64]:
@@ -378,11 +368,6 @@ class BayesianClassifier(SavedClassifier):
         free = self._components
         parts = NaiveBayes(free.prior, self._likelihoods, feature_names=self.features, class_variable=self.target)
         return RowSampler.of(parts.to_network(), self.features)
-
-
-def _outer(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    start: NDArray[np.float64] = np.ones(1)
-    return reduce(lambda left, right: np.multiply.outer(left, right).reshape(-1), rows, start)
 
 
 def checked_classifier(classifier: object) -> BayesianClassifier:

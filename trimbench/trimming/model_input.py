@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import cast
 
 import numpy as np
@@ -39,6 +40,25 @@ class Components:
     feature_names: tuple[str, ...]
     value_names: tuple[tuple[str, ...], ...]
     states: tuple[str, ...]
+
+    def joint(self, rows: Sequence[int], tables: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return Pr(one of some components, f') over all instances of some features, the first outermost."""
+        half = len(tables) // 2
+        total: NDArray[np.float64] | None = None
+        for row in rows:
+            # Two halves first: one pass over the full table instead of one for each feature.
+            left = self.prior[row] * _outer([table[row] for table in tables[:half]])
+            right = _outer([table[row] for table in tables[half:]])
+            part = np.multiply.outer(left, right).reshape(-1)
+            total = part if total is None else np.add(total, part, out=total)
+        if total is None:
+            raise ValueError("rows must name at least one component, got none")
+        return total
+
+
+def _outer(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    start: NDArray[np.float64] = np.ones(1)
+    return reduce(lambda left, right: np.multiply.outer(left, right).reshape(-1), rows, start)
 
 
 def understood_model(model: object, target: str | None) -> tuple[Model, str]:

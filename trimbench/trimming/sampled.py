@@ -30,6 +30,8 @@ EXACT_SECONDS = 30.0
 CONFIDENCE = 0.99
 WIDTH = 0.01
 _SEARCH_ROWS, _BOUND_ROWS, _RANKING_ROWS, _FEWEST_ROWS = 20_000, 8_000, 1_000, 500
+# With little time, fewer rows leave time for more subsets.
+_FEWEST_SEARCH_ROWS, _SEARCH_ROWS_PER_SECOND = 2_000, 3_000
 # For posteriors of trimmed classifiers.
 _EXACT_ROWS = 6_000
 _BATCH = 2**14
@@ -39,7 +41,7 @@ _OPERATIONS_PER_SECOND = 2**28
 _LOOKUPS_PER_SECOND = 2 * 10**7
 _LONGEST, _MOMENT = 60.0, 0.1
 # Shares of the time for the search, and for what comes before the final rows.
-_SEARCH_SHARE, _PREPARED_SHARE = 0.4, 0.6
+_SEARCH_SHARE, _PREPARED_SHARE = 0.6, 0.7
 
 
 @dataclass(frozen=True)
@@ -116,20 +118,21 @@ def trim_by_sampling(
     if lossless is not None:
         return lossless
     clock = _Clock(time.monotonic(), time_limit)
-    searching, evaluating, bounding = (np.random.default_rng([seed, purpose]) for purpose in range(3))
+    searching, evaluating, bounding, kicking = (np.random.default_rng([seed, purpose]) for purpose in range(4))
     n_search = _affordable_rows(classifier, clock)
     rows = _drawn(classifier, n_search, searching, clock)
     search = RowSearch(rows.codes, rows.posterior, rows.decision, classifier.cardinalities)
 
-    def may_go_on(n_evaluations: int) -> bool:
-        return clock.has(_SEARCH_SHARE) and (evaluation_limit is None or n_evaluations < evaluation_limit)
+    def may_go_on(n_evaluations: int, share: float = _SEARCH_SHARE) -> bool:
+        return clock.has(share) and (evaluation_limit is None or n_evaluations < evaluation_limit)
 
-    found = search_rows(search, choice, may_go_on)
+    # Half of the time is for the exact posteriors.
+    found = search_rows(search, choice, lambda n_evaluations: may_go_on(n_evaluations, 0.5 * _SEARCH_SHARE))
     few = slice(_EXACT_ROWS)
     exact = PosteriorSearch(
         classifier, choice, rows.codes[few], rows.posterior[few], rows.decision[few], may_go_on, search.n_evaluations
     )
-    improved = exact.improved(found.units)
+    improved = exact.best_from(found.units, kicking)
     units = improved.units if improved.score > 0 else found.units
     kept, threshold = _with_threshold(classifier, choice, units, rows, 0.3 * clock.seconds)
     trimmed = classifier.with_features([classifier.features[i] for i in kept], threshold)
@@ -209,7 +212,7 @@ def _affordable_rows(classifier: BayesianClassifier, clock: _Clock) -> int:
             f"on each other: too many for {clock.seconds:g} seconds; give the classifier more features, so that fewer "
             "variables are hidden, or more time"
         )
-    return min(_SEARCH_ROWS, affordable)
+    return min(_SEARCH_ROWS, affordable, max(_FEWEST_SEARCH_ROWS, int(clock.seconds * _SEARCH_ROWS_PER_SECOND)))
 
 
 def _drawn(classifier: BayesianClassifier, n_rows: int, rng: np.random.Generator, clock: _Clock) -> _Rows:
@@ -223,7 +226,7 @@ def _drawn(classifier: BayesianClassifier, n_rows: int, rng: np.random.Generator
         codes.append(batch)
         posteriors.append(positive / (positive + negative))
         decisions.append(is_positive(positive, negative, classifier.threshold))
-        if not clock.has(0.5 * _SEARCH_SHARE):
+        if not clock.has(0.25 * _SEARCH_SHARE):
             break
     together = np.asfortranarray(np.concatenate(codes))
     seconds = time.monotonic() - start

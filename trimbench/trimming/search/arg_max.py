@@ -87,8 +87,20 @@ def search_arg_max(root: ClassMeasures, choice: Choice, may_go_on: Callable[[int
     units = frozenset(range(len(choice.units)))
     free = tuple(sorted(units - choice.required_units))
     _eliminate(state, root, units, free)
-    _descend(state, root, units - set(free), free, root.potential_agreement())
+    bound = min(root.potential_agreement(), _first_bound(state, units, free))
+    _descend(state, root, units - set(free), free, bound)
     return ArgMaxResult(state.best, state.agreement, max(state.bound, state.agreement), state.n_evaluations)
+
+
+def _first_bound(state: _State, units: frozenset[int], free: Sequence[int]) -> float:
+    """Return a bound from what is known of removing single units: each allowed subset has to do without several."""
+    known = sorted((state.known.get(units - {unit}, 1.0) for unit in free), reverse=True)
+    dearest = sorted(free, key=lambda unit: -state.choice.costs[unit])
+    for n_removed in range(len(free) + 1):
+        if state.affordable(units - set(dearest[:n_removed])):
+            # The bound of one of the removed units is no higher than the n-th highest of all.
+            return known[n_removed - 1] if n_removed else 1.0
+    return 1.0
 
 
 def _eliminate(state: _State, node: ClassMeasures, kept: frozenset[int], free: Sequence[int]) -> None:

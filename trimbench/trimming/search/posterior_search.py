@@ -24,6 +24,8 @@ _IMPROVEMENT = 1e-9
 # What one evaluation takes: seconds for each variable, and for each product of two numbers.
 _PER_VARIABLE, _PER_PRODUCT = 1e-4, 1e-8
 _SECONDS = 12.0
+# How often some units are left out at random, and how many of them.
+_MOST_KICKS, _LEFT_OUT = 12, 3
 
 
 @dataclass
@@ -51,7 +53,20 @@ class PosteriorSearch:
     _work: float = 0.0
     _scores: dict[frozenset[int], float] = field(default_factory=dict)
 
-    def improved(self, units: Sequence[int]) -> Found:
+    def best_from(self, units: Sequence[int], rng: np.random.Generator) -> Found:
+        """Return the best units found from those given, and after some of them were left out at random."""
+        best = self._improved(units)
+        for _ in range(_MOST_KICKS):
+            optional = [unit for unit in best.units if unit not in self.choice.required_units]
+            if len(optional) < 2 or not self._has_time():
+                break
+            out = rng.choice(len(optional), size=min(len(optional), _LEFT_OUT), replace=False)
+            left = {optional[i] for i in out}
+            found = self._improved([unit for unit in best.units if unit not in left])
+            best = max(best, found, key=lambda one: one.score)
+        return best
+
+    def _improved(self, units: Sequence[int]) -> Found:
         """Return better units than those given, if any are found: first more of them, then others in their place."""
         best = Found(tuple(units), self._score(units))
         bought = list(units)

@@ -7,6 +7,7 @@ does not look perfect. Units are bought one by one, then exchanged while that he
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.value_codes import IntegerArray
-from trimbench.trimming.costs import Choice
+from trimbench.trimming.costs import Choice, is_affordable
 
 # Estimates are told apart by this many levels.
 _LEVELS = 512
@@ -24,7 +25,7 @@ _PRIOR_ROWS = 1.0
 _SHORT_LIST = 80
 # How many units are tried with every other one.
 _PAIRED = 20
-_FEW_SUBSETS = 2000
+_FEW_SUBSETS = 4000
 _IMPROVEMENT = 1e-9
 # How much what a unit explains counts beside agreement, which many units leave as it is at first.
 _TIE_BREAK = 1e-3
@@ -120,8 +121,8 @@ class Found:
 def search_rows(search: RowSearch, choice: Choice, may_go_on: Callable[[int], bool]) -> Found:
     """Return the best units found; `may_go_on` is asked before each step with the number of evaluations so far.
 
-    Few subsets are all tried. Otherwise units are bought one by one, once by agreement, once by what they explain of
-    the posterior and once starting from the best pair, and exchanged while that helps.
+    Few subsets are all tried. Otherwise units are bought one by one, once by what they explain of the posterior,
+    once by agreement and once starting from the best pair, and exchanged while that helps.
     """
     required = sorted(choice.required_units)
     start = search.with_features(search.nothing(), choice.features(required))
@@ -136,7 +137,7 @@ def search_rows(search: RowSearch, choice: Choice, may_go_on: Callable[[int], bo
                 best = Found(tuple(units), score)
         return best
     ranked = _ranked(search, choice, required)
-    for tie_break in (_TIE_BREAK, 1.0):
+    for tie_break in (1.0, _TIE_BREAK):
         best = max(best, _greedy(search, choice, required, tie_break, may_go_on), key=lambda found: found.score)
     pair = _best_pair(search, choice, required, ranked, may_go_on)
     best = max(best, _greedy(search, choice, pair, _TIE_BREAK, may_go_on), key=lambda found: found.score)
@@ -145,8 +146,12 @@ def search_rows(search: RowSearch, choice: Choice, may_go_on: Callable[[int], bo
 
 def _few_subsets(choice: Choice, required: Sequence[int]) -> list[tuple[int, ...]] | None:
     """Return all affordable subsets that nothing can be added to, or None if there are many."""
-    found: list[tuple[int, ...]] = []
     optional = [unit for unit in range(len(choice.units)) if unit not in choice.required_units]
+    cheapest = sorted(choice.costs[unit] for unit in optional)
+    most = sum(is_affordable(cheapest[: n + 1], choice.budget) for n in range(len(cheapest)))
+    if math.comb(len(optional), min(most, len(optional) // 2)) > _FEW_SUBSETS:
+        return None
+    found: list[tuple[int, ...]] = []
     stack: list[tuple[tuple[int, ...], int]] = [(tuple(required), 0)]
     visited = 0
     while stack:

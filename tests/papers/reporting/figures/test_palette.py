@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trimbench.papers.conformant import em_mice, evaluation
 from trimbench.papers.reporting.figures.palette import N_SLOTS, slots
 from trimbench.papers.selection_bias.settings import CORRECTIONS
-from trimbench.papers.trimming import accuracy_by_budget, figure7, many_features, split_averages, table6
+from trimbench.papers.trimming import accuracy_by_budget, figure7_report, many_features, split_averages, table6
 
 # The methods that a figure, or the lines of a sweep, compares with each other, and where they are declared.
 IMPUTATION = ("NaCL", "mean", "median", "min", "max")
@@ -21,7 +21,7 @@ COMPARED: list[tuple[tuple[str, ...], Collection[str]]] = [
     ((*IMPUTATION, "naive Bayes", "NaCL, categorical"), evaluation.METHODS.values()),
     (IMPUTERS, [method.title for method in em_mice.METHODS.values()]),
     (("highest ECA", "highest accuracy", "information gain"), split_averages.PICKS.values()),
-    (("trimming", *GAINS, "no feature"), figure7._METHODS.values()),
+    (("trimming", *GAINS, "no feature"), figure7_report._METHODS.values()),
     (("information gain", "greedy accuracy"), [baseline.title for baseline in many_features.BASELINES.values()]),
     (("expected agreement (ECA)", "agreement on test rows", "accuracy on test rows"), accuracy_by_budget._CURVES),
     (("eca_trim", "fs_sdd"), table6._METHODS),

@@ -13,7 +13,7 @@ from trimbench.trimming.by_model import trim_by_model
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.confidence import binomial_interval
 from trimbench.trimming.costs import Choice
-from trimbench.trimming.engines.certified import CertifiedEngine
+from trimbench.trimming.engines.certified import DEFAULT_POINTS, CertifiedEngine
 from trimbench.trimming.engines.choice import Engine, EngineName, exact_engine, make_engine
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES
 from trimbench.trimming.limits import Limits
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Rows behind an interval for a network that has no exact engine.
 _N_DRAWN = 20_000
+# Points of the grid of certified bounds where time is limited.
+_POINTS_IN_TIME = 2**16
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,8 @@ def _agreement_at(
         value = engine.agreement(kept, threshold)
         return threshold, (value, value), 1.0
     if classifier.is_naive_bayes and engine != "dense" and math.prod(classifier.cardinalities) > MAX_ENTRIES:
-        return *_certified_at(classifier, kept, threshold), 1.0
+        n_points = DEFAULT_POINTS if limits.time_limit is None else _POINTS_IN_TIME
+        return *_certified_at(classifier, kept, threshold, n_points), 1.0
     if engine == "auto" and not classifier.is_naive_bayes:
         seconds = EXACT_SECONDS if limits.time_limit is None else 0.5 * limits.time_limit
         computed = exact_engine(classifier, seconds)
@@ -110,15 +113,15 @@ def _agreement_at(
 
 
 def _certified_at(
-    classifier: BayesianClassifier, kept: Sequence[int], threshold: float
+    classifier: BayesianClassifier, kept: Sequence[int], threshold: float, n_points: int
 ) -> tuple[float, tuple[float, float]]:
     if classifier.threshold == 0 or not classifier.prior.all():  # the original gives all instances the same class
         return threshold, (1.0, 1.0) if not kept and threshold == classifier.threshold else (0.0, 1.0)
     if threshold == 0:  # all instances are positive, as without features at the lowest threshold
-        found = CertifiedEngine(classifier).agreement((), math.ulp(0.0))
+        found = CertifiedEngine(classifier, n_points).agreement((), math.ulp(0.0))
         return threshold, (found.low, found.high)
     threshold = min(threshold, math.nextafter(1.0, 0.0))
-    found = CertifiedEngine(classifier).agreement(kept, threshold)
+    found = CertifiedEngine(classifier, n_points).agreement(kept, threshold)
     return threshold, (found.low, found.high)
 
 

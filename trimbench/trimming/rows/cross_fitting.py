@@ -174,7 +174,9 @@ def best_weight(fitting: CrossFitting, weights: Sequence[float], budget: float) 
             return setups[0]
         fitting.judge(setups)
         shares = [fitting.share(setup, places) for setup in setups]
-        best = max(zip(shares, setups, strict=True))[1] if not math.isnan(shares[0]) else setups[len(setups) // 2]
+        if math.isnan(shares[0]):  # the time ran out: what the model selects costs nothing more
+            return setups[0]
+        best = max(zip(shares, setups, strict=True))[1]
         good = (setup for setup in setups if _reaches(fitting, setup, best, places))
         return next(good, best)
 

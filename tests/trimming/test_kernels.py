@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.trimming import brute_force
+from trimbench import _compiling
 from trimbench.trimming.engines.dense import DenseEngine
 from trimbench.trimming.engines.halves import Half
 from trimbench.trimming.engines.log_odds import LogOddsEngine
 from trimbench.trimming.engines.split import SplitSums
-from trimbench.trimming.kernels import axis_norms, compiling, removals, sorted_sums
+from trimbench.trimming.kernels import axis_norms, removals, sorted_sums
 from trimbench.trimming.limits import Limits
 
 WEIGHTS = st.sampled_from([-math.inf, -1.5, -1.0, 0.0, 0.25, 1.0, 2.0, math.inf])
@@ -170,13 +171,13 @@ def test_kernels_work_without_a_folder_for_machine_code(monkeypatch: pytest.Monk
         return lambda function: function
 
     monkeypatch.setattr(numba, "njit", refuse)
-    assert compiling.compiled(math.sqrt)(4.0) == 2.0
+    assert _compiling.compiled(math.sqrt)(4.0) == 2.0
 
 
 def test_a_short_search_does_not_wait_for_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(compiling.sys.modules, "trimbench.trimming.kernels.removals")
-    assert compiling.is_worth_loading(None)
-    assert not compiling.is_worth_loading(0.3)
+    monkeypatch.delitem(_compiling.sys.modules, "trimbench.trimming.kernels.removals")
+    assert _compiling.is_worth_loading(None)
+    assert not _compiling.is_worth_loading(0.3)
 
 
 def test_threads_change_nothing() -> None:

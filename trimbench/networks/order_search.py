@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.compiling import compiled_loop
+from trimbench._compiling import compiled
 
 # A variable is moved by at most this many places.
 LONGEST_MOVE = 16
@@ -26,7 +26,7 @@ def room_for(n_tables: int, n_variables: int) -> NDArray[np.int64]:
     return np.zeros((n_variables + n_lists, width), dtype=np.int64)
 
 
-@compiled_loop
+@compiled
 def operations(
     order: NDArray[np.int64],
     members: NDArray[np.int64],
@@ -101,7 +101,7 @@ def operations(
     return total
 
 
-@compiled_loop
+@compiled
 def _shift(order: NDArray[np.int64], source: int, target: int) -> None:
     """Move one entry to another place."""
     variable = order[source]
@@ -111,7 +111,7 @@ def _shift(order: NDArray[np.int64], source: int, target: int) -> None:
     order[target] = variable
 
 
-@compiled_loop
+@compiled
 def improve(
     order: NDArray[np.int64],
     members: NDArray[np.int64],

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.compiling import compiled_loop
+from trimbench._compiling import compiled
 
 # How an input depends on the run of entries that are computed together: not at all, entry by entry, or in part.
 CONSTANT, CONTIGUOUS, GATHERED = 0, 1, 2
@@ -18,7 +18,7 @@ CONSTANT, CONTIGUOUS, GATHERED = 0, 1, 2
 SMALLEST, LARGEST = 2.0**-100, 2.0**100
 
 
-@compiled_loop
+@compiled
 def _pair(
     work: NDArray[np.float64],
     inputs: NDArray[np.int64],
@@ -49,7 +49,7 @@ def _pair(
             out[j] = a[j] * c[j] + b[j] * d[j]
 
 
-@compiled_loop
+@compiled
 def run_steps(
     work: NDArray[np.float64],
     steps: NDArray[np.int64],

@@ -32,7 +32,8 @@ class Trimming:
         Every T' with ``low < T' <= high`` has the same agreement; ``(0, 0)`` stands for T' = 0 alone. If nothing is
         removed, or only bounds on the agreement are known, it holds the threshold alone.
     agreement : float
-        Expected classification agreement with the original; the middle of `agreement_interval`.
+        Expected classification agreement with the original; where it is not exact, the middle of `agreement_interval`,
+        or the share of drawn rows.
     agreement_interval : tuple of float
         A lower and an upper value of the agreement; equal where it is exact.
     upper_bound : float
@@ -61,6 +62,10 @@ class Trimming:
     confidence: float = 1.0
     rows_agreement: RowsAgreement | None = None
     _go_on: Callable[[Limits], Trimming] | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        # A search that could go on is not written to another process.
+        return {**vars(self), "_go_on": None}
 
     @property
     def classifier(self) -> BayesianClassifier:

@@ -8,6 +8,7 @@ from typing import Literal, Protocol, Self, TypedDict, get_args
 
 import numpy as np
 
+from trimbench._compiling import is_worth_loading
 from trimbench._extras import check_installed, is_installed
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.contraction import ContractionTooLarge
@@ -16,7 +17,6 @@ from trimbench.trimming.circuits.engine import SddEngine
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines import dense, log_odds
 from trimbench.trimming.engines.measure import SignedMeasure
-from trimbench.trimming.kernels.compiling import is_worth_loading
 from trimbench.trimming.thresholds import Cut, Instances
 
 EngineName = Literal["auto", "dense", "log_odds", "sdd"]

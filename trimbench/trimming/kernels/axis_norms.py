@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.kernels.compiling import compiled, compiled_sums
+from trimbench._compiling import compiled, compiled_sums
 
 # Entries of a block: 128 KiB stay near the processor while all axes within the block are summed.
 _BLOCK = 2**14

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._compiling import compiled, compiled_sums
 from trimbench.trimming.kernels.axis_norms import axis_norm
-from trimbench.trimming.kernels.compiling import compiled, compiled_sums
 from trimbench.trimming.kernels.sorted_sums import Floats, Integers, add_feature, look_up, sign_change
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.kernels.compiling import compiled
+from trimbench._compiling import compiled
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

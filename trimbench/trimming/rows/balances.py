@@ -13,11 +13,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._compiling import compiled
 from trimbench.trimming.rows.scores import HIGHEST, FloatArray, capped, summed
 from trimbench.trimming.rows.weighted_rows import Codes, masses
 
@@ -150,12 +150,9 @@ def compiled_balances(columns: Columns, cells: Cells, candidates: Sequence[int])
 
 @cache
 def _kernels() -> tuple[Callable[..., FloatArray], Callable[..., float]]:
-    """Compile the kernels, once in a process; numba keeps the machine code on disk."""
-    import numba
+    """Compile the kernels, once in a process."""
 
-    compiled: Any = numba.njit(cache=True, nogil=True)
-
-    @compiled  # type: ignore[untyped-decorator]
+    @compiled
     def merged(log_odds: FloatArray, weights: FloatArray, mass: FloatArray, heads: NDArray[np.int64]) -> float:
         """Merge the sorted lists of the values; mass has shape (n_cells, n_values)."""
         n_cells, n_values = mass.shape
@@ -189,7 +186,7 @@ def _kernels() -> tuple[Callable[..., FloatArray], Callable[..., float]]:
             best = max(best, -total)
         return best
 
-    @compiled  # type: ignore[untyped-decorator]
+    @compiled
     def binary(
         packed: NDArray[np.uint8],
         places: NDArray[np.int64],
@@ -226,7 +223,7 @@ def _kernels() -> tuple[Callable[..., FloatArray], Callable[..., float]]:
                     found[8 * b + lane] = merged(log_odds, weights[8 * b + lane], mass, heads)
         return found
 
-    @compiled  # type: ignore[untyped-decorator]
+    @compiled
     def general(
         codes: NDArray[np.int64],
         places: NDArray[np.int64],

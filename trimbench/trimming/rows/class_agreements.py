@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._compiling import compiled
 from trimbench.trimming.thresholds import TIE_TOLERANCE
 
 FloatArray = NDArray[np.float64]
@@ -66,10 +67,9 @@ def numpy_agreement(
 
 @cache
 def _kernel() -> Callable[..., float]:
-    """Compile the kernel, once in a process; numba keeps the machine code on disk."""
-    import numba
+    """Compile the kernel, once in a process."""
 
-    @numba.njit(cache=True, nogil=True)
+    @compiled
     def agreement(
         logs: FloatArray,
         places: IntArray,
@@ -98,5 +98,4 @@ def _kernel() -> Callable[..., float]:
                 agreed += row_weights[row]
         return agreed
 
-    compiled: Callable[..., float] = agreement
-    return compiled
+    return agreement

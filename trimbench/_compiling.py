@@ -1,4 +1,7 @@
-"""The compiler of kernels, and whether it is worth waiting for."""
+"""The compiler of loops, and whether it is worth waiting for.
+
+Importing numba takes half a second, so a module of compiled loops is imported where it is used.
+"""
 
 from __future__ import annotations
 

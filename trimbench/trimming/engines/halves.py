@@ -6,6 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,17 @@ from trimbench.trimming.kernels import sorted_sums as kernels
 
 # Tables of a split that are kept for the next subsets.
 _CACHE_BYTES = 2**29
+_STACK_BYTES = 2**26
 _BUCKETS_PER_ENTRY = 2
 # Layouts of the enumerated instances, so that mostly this many neighbours (a power of 2) have all features removed or
 # kept alike: reading them one after the other is several times faster.
 _RUN, _MAX_LAYOUTS = 16, 4
 
 _Table = tuple[FloatArray, FloatArray, NDArray[np.int64], NDArray[np.int64], float]
+# Weights, P(value | c) and P(value | not c) of some features, padded, and how many values they have.
+Padded = tuple[FloatArray, FloatArray, FloatArray, NDArray[np.int64]]
+# Weights, tails, bounds, buckets, scales, probabilities of what is left out, and what is reached, of several tables.
+Stack = tuple[FloatArray, FloatArray, NDArray[np.int64], NDArray[np.int64], FloatArray, FloatArray, FloatArray]
 # Weights, and probabilities under both classes.
 Sums = tuple[FloatArray, FloatArray, FloatArray]
 
@@ -77,14 +83,7 @@ class Layout:
     def __init__(self, features: Sequence[Feature], order: Sequence[int]) -> None:
         self.order = tuple(order)
         self.place = {feature: place for place, feature in enumerate(order)}
-        cardinalities = np.array([features[i].weights.size for i in order], dtype=np.int64)
-        shape = (len(order), max(cardinalities, default=1))
-        padded = (np.zeros(shape), np.zeros(shape), np.zeros(shape))
-        for place, i in enumerate(order):
-            one = features[i]
-            for rows, values in zip(padded, (one.weights, one.positive, one.negative), strict=True):
-                rows[place, : values.size] = values
-        self.features = (*padded, cardinalities)
+        self.features = _padded(features, order)
 
     def gone(self, removed: frozenset[int]) -> NDArray[np.bool_]:
         """Return which of the features are removed."""
@@ -98,6 +97,18 @@ class Layout:
                 break
             n_instances *= int(self.features[3][place])
         return n_instances
+
+
+def _padded(features: Sequence[Feature], order: Sequence[int]) -> Padded:
+    """Return weights and probabilities of features as rows of one length, and their numbers of values."""
+    cardinalities = np.array([features[i].weights.size for i in order], dtype=np.int64)
+    shape = (len(order), max(cardinalities, default=1))
+    padded = (np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    for place, i in enumerate(order):
+        one = features[i]
+        for rows, values in zip(padded, (one.weights, one.positive, one.negative), strict=True):
+            rows[place, : values.size] = values
+    return (*padded, cardinalities)
 
 
 class Half:
@@ -116,6 +127,9 @@ class Half:
                 weight = np.add.outer(weight, features[i].weights).ravel()
         self._weight = weight
         self._states: OrderedDict[frozenset[int], State] = OrderedDict()
+        self._stacks: dict[int, Stack] = {}
+        self.row = {feature: place for place, feature in enumerate(tabulated)}
+        self.table_features = _padded(features, tabulated)
 
     @property
     def size(self) -> int:
@@ -137,6 +151,19 @@ class Half:
         else:
             self._states.move_to_end(left_out)
         return found
+
+    def can_stack(self) -> bool:
+        """Return whether the tables without one feature each take little enough memory to be kept in one piece."""
+        width = self.table_features[0].shape[1]
+        n_entries = math.prod(int(size) for size in self.table_features[3])
+        return bool(16 * len(self.row) * (width * self.size + 4 * n_entries) <= _STACK_BYTES)
+
+    def stack(self, layout: int) -> Stack:
+        """Return the tables without one feature each, in one of the layouts."""
+        if layout not in self._stacks:
+            states = [self.state(frozenset([feature])) for feature in self.row]
+            self._stacks[layout] = _stacked(states, [state.reached(self.layouts, layout) for state in states])
+        return self._stacks[layout]
 
     def layout(self, removed: frozenset[int]) -> int:
         """Return the position of the layout whose innermost features are kept, making one if none has enough."""
@@ -162,6 +189,30 @@ class Half:
         reached = np.empty((2, out_weight.size, self.size))
         kernels.reach(*table, self._needed, self._weight, out_weight, reached)
         return State(table, np.stack([out_positive, out_negative], axis=1), reached)
+
+
+def _stacked(states: Sequence[State], reached: Sequence[FloatArray]) -> Stack:
+    """Return the tables of some states as arrays, padded along all axes but the first."""
+    weights, tails, bounds, buckets, scales = zip(*(state.table for state in states), strict=True)
+    left_out = [state.left_out for state in states]
+    return (
+        _piled(weights),
+        _piled(tails),
+        np.stack(bounds),
+        _piled(buckets),
+        np.array(scales),
+        _piled(left_out),
+        _piled([part.transpose(1, 0, 2) for part in reached]).transpose(0, 2, 1, 3).copy(),
+    )
+
+
+def _piled(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays that differ in the length of their first axis as one, zeros at the end of the shorter ones."""
+    length = max(len(part) for part in parts)
+    out = np.zeros((len(parts), length, *parts[0].shape[1:]), dtype=parts[0].dtype)
+    for place, part in enumerate(parts):
+        out[place, : len(part)] = part
+    return out
 
 
 def sums_of(features: Sequence[Feature], group: Sequence[int], start: Sums | None = None) -> Sums:

@@ -29,6 +29,8 @@ from trimbench.trimming.thresholds import TIE_TOLERANCE
 
 # Instances left out of a table up to which it is kept in several layouts.
 _FEW_LEFT_OUT = 2
+# How many times the square root of all instances is tabulated.
+_TABULATED = 4.0
 # A split is added where the others would enumerate this many times the square root of all instances.
 _MUCH_WORK, _MAX_HALVES = 8, 6
 # Instances enumerated between two looks at the clock (some 20 ms), and that are worth a thread.
@@ -53,14 +55,14 @@ class SplitSums:
         self._strongest = sorted(range(len(self._features)), key=lambda i: -separation(classifier.tables[i]))
         self._half = math.prod(one.weights.size for one in self._features) ** 0.5
         weak = self._about_half(self._strongest[::-1])
-        self._halves = [self._split(weak), self._split([i for i in self._strongest if i not in set(weak)])]
+        self._halves = [self._split(weak), self._split(self._about_half(self._strongest))]
 
     def _about_half(self, order: Sequence[int]) -> list[int]:
         """Return the first features that have about the square root of all instances."""
         n_instances, chosen = 1, []
         for i in order:
             size = self._features[i].weights.size
-            if n_instances * size**0.5 > self._half:
+            if n_instances * size**0.5 > self._half * _TABULATED:
                 break
             n_instances *= size
             chosen.append(i)
@@ -92,12 +94,15 @@ class SplitSums:
             chosen = self._some(open_, node.half, limits.n_jobs)
             within = [i for i in chosen if i is None or i in node.half.enumerated]
             outside = [i for i in chosen if i is not None and i not in node.half.enumerated]
-            parts: list[list[int | None]] = [within[start :: limits.n_jobs] for start in range(limits.n_jobs)]
-            parts = [part for part in parts if part]
-            calls = [self._call(node, node.left_out, part) for part in parts]
-            calls += [self._call_without(node, kept, i) for i in outside]
-            single: list[list[int | None]] = [[i] for i in outside]
-            evaluated = [*parts, *single]
+            evaluated: list[list[int | None]] = []
+            calls: list[_Call] = []
+            for part in _dealt(within, limits.n_jobs):
+                calls.append(self._call(node, node.left_out, part))
+                evaluated.append(part)
+            stacked = node.keeps and not node.left_out and node.half.can_stack()
+            for part in _dealt(outside, limits.n_jobs if stacked else len(outside)):
+                calls.append(self._call_stacked(node, part) if stacked else self._call_without(node, kept, part[0]))
+                evaluated.append(part)
             worth_it = sum(call.work for call in calls) >= _WORTH_A_THREAD
             in_threads(functools.partial(_run, calls), len(calls), limits.n_jobs, worth_it=worth_it)
             for part, call in zip(evaluated, calls, strict=True):
@@ -135,8 +140,29 @@ class SplitSums:
         self._halves.append(suited)
         return suited, side is kept
 
-    def _call_without(self, node: _Node, kept: frozenset[int], feature: int) -> _Call:
+    def _call_stacked(self, node: _Node, candidates: Sequence[int | None]) -> _Call:
+        """Prepare the evaluation of a subset without each of some tabulated features; the table lacks no others."""
+        half, layout = node.half, node.half.layouts[node.layout]
+        rows = np.array([half.row[i] for i in candidates if i is not None], dtype=np.int64)
+        out = np.empty(len(rows))
+        arguments = (
+            half.stack(node.layout),
+            half.table_features,
+            (self._needed, self._offset),
+            layout.features,
+            self._prior,
+            node.gone.copy(),
+            sums_of(self._features, sorted(node.removed)) if node.sums is None else node.sums,
+            rows,
+            out,
+        )
+        work = 2 * len(rows) * half.size
+        return _Call(functools.partial(removals.agreements_without_tabulated, *arguments), out, work)
+
+    def _call_without(self, node: _Node, kept: frozenset[int], feature: int | None) -> _Call:
         """Prepare the evaluation of a subset without one of the tabulated features."""
+        if feature is None:
+            raise TypeError("a subset without another feature removed is enumerated")
         left_out = node.left_out | {feature} if node.keeps else node.left_out - {feature}
         sums = None if node.sums is None else sums_of(self._features, [feature], node.sums)
         if node.half.work(left_out) <= _MUCH_WORK * self._half:
@@ -213,3 +239,8 @@ class _Call:
 def _run(calls: Sequence[_Call], part: slice) -> None:
     for call in calls[part]:
         call.run()
+
+
+def _dealt(items: Sequence[int | None], n_parts: int) -> list[list[int | None]]:
+    """Deal items to some parts, none of them empty."""
+    return [list(items[start::n_parts]) for start in range(min(n_parts, len(items)))]

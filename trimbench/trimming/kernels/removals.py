@@ -113,6 +113,62 @@ def kept_run(cardinalities: Integers, gone: NDArray[np.bool_]) -> tuple[int, int
 
 
 @compiled
+def fill_above(
+    weight: Floats,
+    tails: Floats,
+    bounds: Integers,
+    buckets: Integers,
+    scale: float,
+    cut: float,
+    kept: Floats,
+    block: tuple[int, int],
+    above: Floats,
+) -> None:
+    """Write how likely the tabulated sum lifts each kept instance to `cut`, the same for all values of a feature.
+
+    Parameters
+    ----------
+    kept : ndarray of shape (n_kept,)
+        Sums of the kept enumerated features without that feature.
+    block : tuple of int
+        Number of its values, and of instances of the kept features inside of it.
+    above : ndarray of shape (2, n_values * n_kept)
+        Is written.
+    """
+    n_values, inner = block
+    for first in range(0, kept.size, inner):
+        for j in range(inner):
+            found = look_up(weight, bounds[0], bounds[1], buckets, scale, cut - kept[first + j])
+            for value in range(n_values):
+                at = first * n_values + value * inner + j
+                above[0, at] = tails[found, 0]
+                above[1, at] = tails[found, 1]
+
+
+@compiled
+def disagreement(
+    above: Floats,
+    left_out: Floats,
+    reached: Floats,
+    masses: tuple[Floats, Floats],
+    removed_masses: tuple[Floats, Floats],
+    starts: NDArray[np.int32],
+    run: int,
+) -> float:
+    """Return how likely original and trimmed classifier disagree; parameters as in `agreements_without`."""
+    n_blocks = above.shape[1] // run
+    total = 0.0
+    for side in range(2):
+        for i in range(left_out.shape[0]):
+            for r in range(removed_masses[side].size):
+                distance = mean_distance(
+                    masses[side], above[side], reached[side, i], starts[r * n_blocks : (r + 1) * n_blocks], run
+                )
+                total += left_out[i, side] * removed_masses[side][r] * distance
+    return total
+
+
+@compiled
 def agreements_without(
     weight: Floats,
     tails: Floats,
@@ -186,25 +242,62 @@ def agreements_without(
             gone[candidate] = True
         cut = sign_change(needed, sums[0], sums[1], sums[2]) - offset
         kept = sums_of_chosen(values, cardinalities, ~gone)
-        # The same for all values of the candidate.
-        for first in range(0, kept.size, inner):
-            for j in range(inner):
-                found = look_up(weight, bounds[0], bounds[1], buckets, scale, cut - kept[first + j])
-                for value in range(n_values):
-                    at = first * n_values + value * inner + j
-                    above[0, at] = tails[found, 0]
-                    above[1, at] = tails[found, 1]
-        total = 0.0
-        for side in range(2):
-            for i in range(left_out.shape[0]):
-                for r in range(removed_masses[side].size):
-                    distance = mean_distance(
-                        masses[side], above[side], reached[side, i], starts[r * n_blocks : (r + 1) * n_blocks], run
-                    )
-                    total += left_out[i, side] * removed_masses[side][r] * distance
-        out[place] = 1.0 - total
+        fill_above(weight, tails, bounds, buckets, scale, cut, kept, (n_values, inner), above)
+        out[place] = 1.0 - disagreement(above, left_out, reached, masses, removed_masses, starts, run)
         if candidate >= 0:
             gone[candidate] = False
+
+
+@compiled
+def agreements_without_tabulated(
+    tables: tuple[Floats, Floats, Integers, Integers, Floats, Floats, Floats],
+    tabulated: tuple[Floats, Floats, Floats, Integers],
+    cuts: tuple[float, float],
+    features: tuple[Floats, Floats, Floats, Integers],
+    prior: Floats,
+    gone: NDArray[np.bool_],
+    removed: tuple[Floats, Floats, Floats],
+    candidates: Integers,
+    out: Floats,
+) -> None:
+    """Write the agreement after removing each candidate, all of which are tabulated; the table holds kept features.
+
+    Parameters
+    ----------
+    tables : tuple of arrays
+        Weights, tails, bounds, buckets, scales, `left_out` and `reached` of the tables without one feature each,
+        stacked along the first axis.
+    tabulated : tuple of arrays
+        The tabulated features, as `features`, in the order of the tables.
+    cuts, features, prior, gone, removed, out
+        As in `agreements_without`.
+    candidates : ndarray of int
+        Positions among the tables.
+    """
+    needed, offset = cuts
+    weight, tails, bounds, buckets, scale, left_out, reached = tables
+    values, positive, negative, cardinalities = features
+    n_outer, run = kept_run(cardinalities, gone)
+    starts, n_blocks = kept_innermost(cardinalities[:n_outer], gone[:n_outer])
+    starts *= np.int32(run)
+    masses = (products(positive, cardinalities, ~gone, prior[0]), products(negative, cardinalities, ~gone, prior[1]))
+    removed_masses = (products(positive, cardinalities, gone, 1.0), products(negative, cardinalities, gone, 1.0))
+    above = np.empty((2, n_blocks * run))
+    kept = sums_of_chosen(values, cardinalities, ~gone)
+    for place in range(candidates.size):
+        k = candidates[place]
+        n_values = tabulated[3][k]
+        sums = add_feature(
+            removed[0],
+            removed[1],
+            removed[2],
+            tabulated[0][k, :n_values],
+            tabulated[1][k, :n_values],
+            tabulated[2][k, :n_values],
+        )
+        cut = sign_change(needed, sums[0], sums[1], sums[2]) - offset
+        fill_above(weight[k], tails[k], bounds[k], buckets[k], scale[k], cut, kept, (1, kept.size), above)
+        out[place] = 1.0 - disagreement(above, left_out[k, :n_values], reached[k], masses, removed_masses, starts, run)
 
 
 @compiled

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,9 @@ from trimbench.trimming.thresholds import TIE_TOLERANCE
 
 # Instances left out of a table up to which it is kept in several layouts.
 _FEW_LEFT_OUT = 2
-# How many times the square root of all instances is tabulated.
-_TABULATED = 4.0
+# How many times the square root of all instances is tabulated: in large problems memory decides, in small ones the
+# number of calls.
+_TABULATED, _TABULATED_IF_SMALL, _SMALL = 4.0, 1.0, 2**22
 # A split is added where the others would enumerate this many times the square root of all instances.
 _MUCH_WORK, _MAX_HALVES = 8, 6
 # Instances enumerated between two looks at the clock (some 20 ms), and that are worth a thread.
@@ -59,10 +60,11 @@ class SplitSums:
 
     def _about_half(self, order: Sequence[int]) -> list[int]:
         """Return the first features that have about the square root of all instances."""
+        tabulated = _TABULATED_IF_SMALL if self._half**2 <= _SMALL else _TABULATED
         n_instances, chosen = 1, []
         for i in order:
             size = self._features[i].weights.size
-            if n_instances * size**0.5 > self._half * _TABULATED:
+            if n_instances * size**0.5 > self._half * tabulated:
                 break
             n_instances *= size
             chosen.append(i)
@@ -166,7 +168,7 @@ class SplitSums:
         left_out = node.left_out | {feature} if node.keeps else node.left_out - {feature}
         sums = None if node.sums is None else sums_of(self._features, [feature], node.sums)
         if node.half.work(left_out) <= _MUCH_WORK * self._half:
-            below = replace(node, removed=node.removed | {feature}, sums=sums)
+            below = _Node(node.half, node.keeps, node.removed | {feature}, left_out, node.layout, node.gone, sums)
             return self._call(below, left_out, [None])
         below = self._node(*self._best_half(kept - {feature}, node.removed | {feature}), node.removed | {feature})
         below.sums = sums

@@ -77,13 +77,13 @@ def test_sorted_sums_are_those_of_all_instances(way: Any) -> None:
 
 
 @pytest.mark.parametrize("way", [lambda kernel: kernel, interpreted])
-@pytest.mark.parametrize("shape", [(2, 2, 2, 2), (3, 1, 2, 4), (5,), (2, 3, 2)])
+@pytest.mark.parametrize("shape", [(2, 2, 2, 2), (3, 1, 2, 4), (5,), (2, 3, 2), (2, 3, 3, 5)])
 def test_axis_norms_are_those_of_sums_over_axes(
     way: Any, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if way is interpreted:
         monkeypatch.setattr(axis_norms, "_BLOCK", 4)
-        for name in ("axis_norm", "outer_axis_norm", "sum_norm"):
+        for name in ("axis_norm", "short_runs_norm", "sum_norm"):
             monkeypatch.setattr(axis_norms, name, interpreted(getattr(axis_norms, name)))
     table = np.random.default_rng(1).normal(size=shape)
     axes, out = np.arange(len(shape)), np.empty(len(shape))

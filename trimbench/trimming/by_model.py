@@ -26,6 +26,8 @@ from trimbench.trimming.search.network import InclusionSearch
 _POINTS, _POINTS_IN_TIME = 2**20, 2**16
 # What the tables of the log-odds engine take, times the square root of the number of instances.
 _SECONDS_OF_TABLES = 2.5e-6
+# Up to this many subsets are enumerated where bounds are expensive: a search would hardly prove more in that time.
+_FEW_SUBSETS = 5000
 # Share of a time limit that the selection of features may take before it is certified.
 _SELECTION = 0.6
 
@@ -67,6 +69,7 @@ def _trim_exactly(
         choice,
         first_guess=_by_separation(classifier, choice),
         best_first=isinstance(computed, LogOddsEngine),
+        few_subsets=_FEW_SUBSETS if isinstance(computed, LogOddsEngine) and computed.split is None else None,
     )
     return _searched(classifier, choice, computed, search, limits)
 

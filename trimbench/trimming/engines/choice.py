@@ -22,7 +22,7 @@ from trimbench.trimming.thresholds import Cut, Instances
 EngineName = Literal["auto", "dense", "log_odds", "sdd"]
 
 # Up to this size a search on the table is faster than one on log-odds, both compiled or both in NumPy (measured).
-_DENSE_IS_FASTER, _DENSE_IS_FASTER_IN_NUMPY = 2**16, 2**21
+_DENSE_IS_FASTER, _DENSE_IS_FASTER_IN_NUMPY = 2**18, 2**21
 # A network with this many nodes, and this share of probabilities that are 0 or 1, has a small circuit and large tables.
 _MANY_NODES, _MOSTLY_DETERMINISTIC = 100, 0.75
 # Instances of more features make a diagram too large even so.

@@ -25,8 +25,6 @@ from trimbench.trimming.limits import Limits
 
 # Agreements closer than this count as equal: they are sums of probabilities with errors of about 1e-14.
 AGREEMENT_TOLERANCE = 1e-12
-# Up to this many subsets are enumerated where bounds are expensive: a search would hardly prove more in that time.
-_FEW_SUBSETS = 5000
 
 
 @dataclass(frozen=True)
@@ -75,10 +73,18 @@ class RemovalSearch:
         is stopped before it finds another.
     best_first : bool
         Local search, then best bound first; else depth first. Best bound first keeps many measures in memory.
+    few_subsets : int
+        If no more subsets than this exhaust the budget, they are enumerated; default: the number of pairs of units.
     """
 
     def __init__(
-        self, root: SignedMeasure, choice: Choice, *, first_guess: Sequence[int], best_first: bool = False
+        self,
+        root: SignedMeasure,
+        choice: Choice,
+        *,
+        first_guess: Sequence[int],
+        best_first: bool = False,
+        few_subsets: int | None = None,
     ) -> None:
         self._choice = choice
         self._root = root
@@ -91,6 +97,7 @@ class RemovalSearch:
         self._limit = highest_cost(choice.budget)
         self._one_cost = choice.costs[0] if len(set(choice.costs)) == 1 else None
         self._start = _Branch(root, None, units, free, 1.0)
+        self._few_subsets = math.comb(len(free), 2) if few_subsets is None else few_subsets
         self._order = itertools.count()
         self._frontier: list[tuple[float, int, _Branch]] = []
         self._begun = self._climbed = False
@@ -112,12 +119,12 @@ class RemovalSearch:
                 return SearchResult(frozenset(self._root.features), value, value, 0)
             self._push(self._start)
             if not self._best_first:
-                self._enumerate_few(math.comb(len(self._start.free), 2))
+                self._enumerate_few(self._few_subsets)
         if self._best_first and not self._climbed:
             # The bound of the root first: whatever happens then, something is known.
             self._expand_next()
             self._climbed = not self._frontier or self._frontier[0][2].unit is not None
-            if self._climbed and not self._enumerate_few(_FEW_SUBSETS):
+            if self._climbed and not self._enumerate_few(self._few_subsets):
                 self._climb()
         while self._frontier:
             bound = self._frontier[0 if self._best_first else -1][2].bound

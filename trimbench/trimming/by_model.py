@@ -75,11 +75,16 @@ def _trim_exactly(
 
 
 def _searched(
-    classifier: BayesianClassifier, choice: Choice, engine: Engine, search: RemovalSearch, limits: Limits
+    classifier: BayesianClassifier,
+    choice: Choice,
+    engine: Engine,
+    search: RemovalSearch,
+    limits: Limits,
+    known_bound: float = 1.0,
 ) -> Trimming:
     found = search.run(limits)
     kept = sorted(found.features)
-    upper_bound = found.upper_bound
+    upper_bound = min(found.upper_bound, known_bound)
     if upper_bound >= 1.0 > found.agreement and 0 < classifier.threshold < 1 and classifier.prior.all():
         # Stopped before the search itself could bound anything.
         upper_bound = _loose_bound(classifier, choice)
@@ -89,7 +94,7 @@ def _searched(
         engine.best_cut(kept),
         upper_bound,
         found.n_evaluations,
-        lambda more: _searched(classifier, choice, engine, search, more),
+        lambda more: _searched(classifier, choice, engine, search, more, upper_bound),
     )
 
 

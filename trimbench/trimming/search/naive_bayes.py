@@ -50,13 +50,17 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class _Branch:
-    """A node of the search tree: `unit` is removed from `parent`, and some of the units `free` have to follow."""
+    """A node of the search tree: `unit` is removed from `parent`, and some of the units `free` have to follow.
+
+    `known` is what is left after removing the first of these, from an expansion that was stopped.
+    """
 
     parent: SignedMeasure
     unit: int | None
     kept: frozenset[int]
     free: tuple[int, ...]
     bound: float
+    known: tuple[tuple[float, int], ...] = ()
 
 
 class RemovalSearch:
@@ -216,7 +220,7 @@ class RemovalSearch:
             node = node.without(*self._choice.features(free))
             self._offer(kept - set(free), node.potential_agreement())
             return []
-        values = self._values(node, free)
+        values = [*branch.known, *self._values(node, free[len(branch.known) :])]
         live = []
         for value, candidate in values:
             if self._affordable(kept - {candidate}):
@@ -230,7 +234,7 @@ class RemovalSearch:
             bound = (
                 min(branch.bound, loss_bound(self._by_features(values), self._choice)) if unit is None else branch.bound
             )
-            return [replace(branch, bound=bound)]
+            return [replace(branch, bound=bound, known=tuple(values))]
         for value, _ in live:
             if not self._improves(value):
                 self._left = max(self._left, value)

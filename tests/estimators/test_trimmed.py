@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -179,6 +180,26 @@ def test_bad_parameters_are_explained(settings: dict[str, Any], message: str) ->
         TrimmedClassifier(**settings).fit(X, y)
     assert message in str(caught.value)
     assert len(str(caught.value)) < 500
+
+
+def test_strange_columns_are_explained() -> None:
+    X, y = patients()
+    with pytest.raises(ValueError, match="X must have a different name for each column, got 'ward' twice"):
+        TrimmedClassifier().fit(X.rename(columns={"noise": "ward"}), y)
+    with pytest.raises(ValueError, match="column 'noise' must hold real numbers, got complex128"):
+        TrimmedClassifier().fit(X.assign(noise=X["noise"] + 1j), y)
+    trimmed = TrimmedClassifier(1, required=["fever"], **BY_MODEL).fit(X, y)
+    with pytest.raises(ValueError, match="column 'fever' must hold real numbers, got datetime64"):
+        trimmed.predict(X.assign(fever=pd.Timestamp("2020-01-01")))
+
+
+def test_classes_may_be_dates(tmp_path: Path) -> None:
+    X, y = patients()
+    days = np.where(y == "ill", np.datetime64("2020-01-01"), np.datetime64("2021-06-01")).astype("datetime64[ns]")
+    trimmed = TrimmedClassifier(2, **BY_MODEL).fit(X, days)
+    assert trimmed.score(X, days) > 0.9
+    trimmed.save(tmp_path / "days.json")
+    assert (TrimmedClassifier.load(tmp_path / "days.json").predict(X) == trimmed.predict(X)).all()
 
 
 def test_bad_tables_are_explained() -> None:

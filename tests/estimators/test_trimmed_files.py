@@ -31,6 +31,7 @@ def fitted(**settings: Any) -> tuple[TrimmedClassifier, pd.DataFrame]:
         {"costs": {0: 2.0, "ward": 1, "colour": 1, "cough": 1, "grade": np.float64(1), "noise": 1}},
         {"groups": {"visit": ["fever", 2]}, "required": ["cough"], "forbidden": [4]},
         {"costs": pd.Series(dict.fromkeys(patients(20)[0], 1.0))},
+        {"budget": np.inf, "density": "tree_augmented"},
         {"density": "tree_augmented"},
         {"density": "mixture", "n_components": 2},
     ],

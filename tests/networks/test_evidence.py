@@ -122,3 +122,9 @@ def test_a_long_list_is_cut_short() -> None:
     many = shown(f"{i}" * 100 for i in range(50))
     assert len(many) < 400
     assert many.endswith("... and 46 more]")
+
+
+def test_a_long_word_is_cut_in_the_message(tmp_path: Path) -> None:
+    path = written(tmp_path, "1 0 " + "9" * 5000)
+    with pytest.raises(ValueError, match=r"must be a whole number in 0\.\.1, got '9{60}\.\.\.'"):
+        tb.read_evidence(path, lawn())

@@ -142,6 +142,54 @@ def test_impossible_evidence_in_a_network_is_named() -> None:
         tb.trim(classifier, 0)
 
 
+def test_impossible_evidence_is_never_given_an_agreement() -> None:
+    names = ("c", "x", "y", "z")
+    network = tb.BayesianNetwork(
+        {name: ["0", "1"] for name in names},
+        {"x": ["c"], "y": ["x", "c"]},
+        {
+            "c": [0.5, 0.5],
+            "x": [[0.3, 0.7], [0.6, 0.4]],
+            "y": [[[1.0, 0.0], [1.0, 0.0]], [[0.5, 0.5], [0.2, 0.8]]],
+            "z": [0.5, 0.5],
+        },
+    )
+    for evidence in ({"y": "1"}, {"x": "1", "y": "0"}):
+        assert tb.trim(tb.BayesianClassifier(network, "c", positive="0", evidence=evidence), 3).optimal
+    impossible = {"x": "0", "y": "1"}
+    classifier = tb.BayesianClassifier(network, "c", positive="0", evidence=impossible)
+    rows = pd.DataFrame({"z": ["0", "1"]})
+    for ask in (
+        lambda: tb.trim(classifier, 1),  # all features are affordable
+        lambda: tb.trim(classifier.with_threshold(0), 0),
+        lambda: tb.trim(tb.ArgMaxClassifier(network, "c", evidence=impossible), 1),
+        lambda: tb.trimming_curve(classifier, [0, 1]),
+        lambda: classifier.predict(rows),
+        lambda: classifier.posterior(rows),
+        lambda: tb.ArgMaxClassifier(network, "c", evidence=impossible).predict(rows),
+    ):
+        with pytest.raises(ValueError, match="evidence must have a positive probability"):
+            ask()
+
+
+def test_arguments_of_another_kind_are_explained() -> None:
+    model = tb.NaiveBayes([0.4, 0.6], [[[0.9, 0.1], [0.2, 0.8]]])
+    assert tb.BayesianClassifier(model, positive=np.array("0")).positive == "0"  # type: ignore[arg-type]
+    for features in (3, [3], [["x0"]]):
+        with pytest.raises(ValueError, match="features must be"):
+            tb.BayesianClassifier(model, positive="0", features=features)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="features must be"):
+            tb.ArgMaxClassifier(model, features=features)  # type: ignore[arg-type]
+    classifier = tb.BayesianClassifier(model, positive="0")
+    for budgets in (2, "2"):
+        with pytest.raises(ValueError, match="budgets must be a sequence of numbers, got '2'; for example"):
+            tb.trimming_curve(classifier, budgets)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"thresholds must be a sequence of numbers, got '0\.5'"):
+        tb.trim_at_thresholds(classifier, 1, 0.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="engine must be the name of an engine, or made by make_engine, got '3'"):
+        tb.trim(classifier, 0, engine=3)  # type: ignore[call-overload]
+
+
 def test_two_classes_cannot_have_one_name() -> None:
     model = tb.NaiveBayes([0.2, 0.3, 0.5], [], class_names=["a", "b", "a or b"])
     with pytest.raises(ValueError, match="both classes would be called 'a or b'; rename a state"):

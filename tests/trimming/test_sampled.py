@@ -172,6 +172,19 @@ def test_too_many_hidden_variables_are_refused() -> None:
         tb.trim(classifier, 3, time_limit=1.0)
 
 
+def test_expensive_rows_are_few_without_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier = tree_augmented(12, seed=3)
+    features = [f"x{i}" for i in range(6)]
+    hidden = tb.BayesianClassifier(classifier.model, "c", positive="1", features=features)
+    choice = checked_choice(features, 2)
+    operations = hidden.rows.operations
+    assert operations > 0
+    # A minute is enough for 1,000 rows to search on, and for 4/3 as many to judge.
+    monkeypatch.setattr("trimbench.trimming.sampled._OPERATIONS_PER_SECOND", operations * 1000 / (0.3 * 60))
+    found = trim_by_sampling(hidden, choice)
+    assert 1300 <= found.n_rows <= 1334
+
+
 def test_binomial_intervals_cover() -> None:
     for n, chance in ((20, 0.5), (200, 0.97), (1000, 0.2)):
         covered = 0.0

@@ -22,12 +22,16 @@ def checked_rows(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_va
     import pandas as pd
 
     if is_frame(X):
+        labels = [str(label) for label in X.columns]
+        twice = next((label for label in labels if labels.count(label) > 1), None)
+        if twice is not None:
+            raise ValueError(f"X must have a different name for each column, got {twice[:80]!r} twice; rename one")
         validate_data(estimator, X, y, reset=reset, skip_check_array=True)
         if X.shape[1] == 0 or len(X) == 0:
             raise ValueError(
                 f"X must have at least one row and one column: found {len(X)} sample(s) and {X.shape[1]} feature(s)"
             )
-        return X.set_axis([str(label) for label in X.columns], axis=1)
+        return X.set_axis(labels, axis=1)
     checked = validate_data(estimator, X, y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
     table = checked if isinstance(y, str) and y == "no_validation" else checked[0]
     return pd.DataFrame(table, columns=[f"x{place}" for place in range(table.shape[1])])

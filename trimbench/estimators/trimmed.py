@@ -271,7 +271,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         """Return the class of each row, from the columns that are kept."""
         coded = self._coded(X)
         found = self.classifier_.predict(coded)
-        place = {str(name): code for code, name in enumerate(self.classes_.tolist())}
+        place = {str(name): code for code, name in enumerate(self.classes_)}
         labels: NDArray[Any] = self.classes_[[place[name] for name in found.tolist()]]
         return labels
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -94,11 +95,13 @@ def _read_rule(content: Mapping[str, Any]) -> ColumnRule:
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter as JSON has it; a mapping as pairs, because its keys may be positions."""
+    """Return a parameter as JSON has it; a mapping as pairs (its keys may be positions), infinity as text."""
     if hasattr(value, "to_dict"):
         value = value.to_dict()
     if isinstance(value, Mapping):
         return {"pairs": [[_plain(key), _plain(entry)] for key, entry in value.items()]}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": str(float(value))}
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, list | tuple):
@@ -108,5 +111,7 @@ def _plain(value: Any) -> Any:
 
 def _value(content: Any) -> Any:
     if isinstance(content, Mapping):
+        if "number" in content:
+            return float(content["number"])
         return {_value(key): _value(entry) for key, entry in content["pairs"]}
     return [_value(entry) for entry in content] if isinstance(content, list) else content

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench.networks.entropy_cuts import between, entropy_cuts
+from trimbench.networks.value_codes import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +65,7 @@ class ColumnRule:
             strange = texts[int(np.argmax(found < 0))] if (found < 0).any() else None
             if strange is not None:
                 raise ValueError(
-                    f"column {self.name!r} must hold values among {_some(self.categories)}, got {strange!r}"
+                    f"column {self.name!r} must hold values among {listed(self.categories)}, got {strange[:80]!r}"
                 )
         else:
             found = np.searchsorted(np.array(self.cuts), _numbers(column[~absent], self.name), side="left")
@@ -206,6 +207,8 @@ def _is_number(value: object) -> bool:
 
 
 def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
+    if column.dtype.kind in "cmM":
+        raise ValueError(f"column {name!r} must hold real numbers, got {column.dtype}; make it numbers first")
     try:
         values = column.to_numpy(dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -222,10 +225,6 @@ def _texts(column: pd.Series[Any]) -> list[str]:
         str(int(value)) if isinstance(value, float | np.floating) and float(value).is_integer() else str(value)
         for value in column.tolist()
     ]
-
-
-def _some(values: Sequence[str], most: int = 8) -> str:
-    return str(list(values)) if len(values) <= most else f"{list(values[:most])} and {len(values) - most} more"
 
 
 def _are_names_of_rows(n_values: int, n_rows: int) -> bool:

@@ -77,6 +77,10 @@ def probability(word: str) -> float:
     return value
 
 
+# An error shows no more of a word than this, so that it stays short.
+LONGEST_WORD = 60
+
+
 class Words:
     """The words of a text, read one after another.
 
@@ -98,7 +102,8 @@ class Words:
         for i, match in enumerate(re.finditer(r"\S+", self._text)):
             if i == index:
                 line = self._text.count("\n", 0, match.start()) + 1
-                raise ValueError(f"{self._path}, line {line}: {message}, got {match[0]!r}")
+                word = match[0] if len(match[0]) <= LONGEST_WORD else f"{match[0][:LONGEST_WORD]}..."
+                raise ValueError(f"{self._path}, line {line}: {message}, got {word!r}")
         line = len(self._text.splitlines())
         raise ValueError(f"{self._path}, line {line}: {message}, got the end of the file; is it cut short?")
 

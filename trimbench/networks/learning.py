@@ -86,7 +86,7 @@ def learn_naive_bayes(
 
 def check_smoothing(smoothing: float) -> None:
     """Raise a ValueError unless the pseudo-count is a finite number of 0 or more."""
-    if not np.isfinite(smoothing) or smoothing < 0:
+    if not isinstance(smoothing, int | float | np.number) or not np.isfinite(smoothing) or smoothing < 0:
         raise ValueError(f"smoothing must be a finite number >= 0, got {smoothing!r}; 1 is Laplace's rule")
 
 

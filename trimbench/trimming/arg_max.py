@@ -18,7 +18,9 @@ from trimbench.networks.value_codes import IntegerArray, encode_compactly
 from trimbench.trimming.model_input import (
     Components,
     Model,
+    as_names,
     as_network,
+    check_possible,
     checked_evidence,
     class_states,
     components_of,
@@ -88,7 +90,7 @@ class ArgMaxClassifier(SavedClassifier):
             raise ValueError(f"target {name!r} must have at least two classes, got {list(classes)}")
         observed = checked_evidence(understood, evidence, name)
         known = tuple(variable for variable in default_features(understood, name) if variable not in observed)
-        chosen = known if features is None else features if isinstance(features, str) else tuple(features)
+        chosen = known if features is None else as_names(features)
         feature_indices(known, chosen)
         # The class is frozen.
         vars(self).update(
@@ -247,6 +249,7 @@ class ArgMaxClassifier(SavedClassifier):
     def rows(self) -> RowInference:
         """What gives the probabilities of rows."""
         if self._components is None:
+            check_possible(self.model, self.target, self.evidence)
             return RowInference.of_network(as_network(self.model), self.target, self.features, self.evidence)
         return RowInference.of_naive_bayes(self._components.prior, self._component_tables)
 

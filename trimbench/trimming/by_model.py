@@ -181,6 +181,8 @@ def _by_separation(classifier: BayesianClassifier, choice: Choice) -> list[int]:
 
 def _check_engine_of(engine: Engine, classifier: BayesianClassifier) -> None:
     """Raise a ValueError if the engine was made for another classifier."""
+    if not hasattr(engine, "classifier"):
+        raise ValueError(f"engine must be the name of an engine, or made by make_engine, got {str(engine)[:80]!r}")
     made_for = engine.classifier
     if made_for is None:
         return

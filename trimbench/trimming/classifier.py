@@ -19,7 +19,9 @@ from trimbench.networks.sampling import RowSampler
 from trimbench.networks.value_codes import IntegerArray, encode_compactly
 from trimbench.trimming.model_input import (
     Components,
+    as_names,
     as_network,
+    check_possible,
     checked_evidence,
     class_states,
     components_of,
@@ -101,9 +103,9 @@ class BayesianClassifier(SavedClassifier):
         positive_states, negative_states = split_states(class_states(understood, name), name, positive)
         observed = checked_evidence(understood, evidence, name)
         known = tuple(variable for variable in default_features(understood, name) if variable not in observed)
-        chosen = known if features is None else tuple(features) if not isinstance(features, str) else features
+        chosen = known if features is None else as_names(features)
         for feature in chosen:
-            if feature in observed:
+            if isinstance(feature, str) and feature in observed:
                 raise ValueError(f"features must not be among the evidence, got {feature!r} in both")
         feature_indices(known, chosen)
         # The class is frozen.
@@ -340,6 +342,7 @@ class BayesianClassifier(SavedClassifier):
     def rows(self) -> RowInference:
         """What gives the probabilities of rows."""
         if self._components is None:
+            check_possible(self.model, self.target, self.evidence)
             return RowInference.of_network(as_network(self.model), self.target, self.features, self.evidence)
         return RowInference.of_naive_bayes(self._components.prior, self._likelihoods)
 

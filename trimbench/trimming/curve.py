@@ -13,6 +13,7 @@ from trimbench.trimming.classifier import BayesianClassifier, checked_threshold
 from trimbench.trimming.costs import checked_budget, checked_costs, highest_cost
 from trimbench.trimming.engines.choice import Engine, EngineName, make_engine
 from trimbench.trimming.engines.dense import MAX_ENTRIES, DenseEngine
+from trimbench.trimming.model_input import check_possible
 from trimbench.trimming.result import Trimming, exact_trimming
 from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
 from trimbench.trimming.search.subset_batches import subset_batches
@@ -50,9 +51,8 @@ def trimming_curve(
         When an argument is out of range or there are too many features for the dense engine.
     """
     price = checked_costs(classifier.features, costs)
-    limits = [highest_cost(checked_budget(budget)) for budget in budgets]
-    if not limits:
-        raise ValueError("budgets must be a sequence of at least one number, got none")
+    check_possible(classifier.model, classifier.target, classifier.evidence)
+    limits = [highest_cost(checked_budget(budget)) for budget in _several(budgets, "budgets")]
     if math.prod(classifier.cardinalities) > MAX_ENTRIES:
         raise ValueError(
             f"classifier must have at most 2^{math.log2(MAX_ENTRIES):.0f} instances of its features for all budgets at "
@@ -98,9 +98,7 @@ def trim_at_thresholds(
     ValueError
         When an argument is out of range or there are too many features for the engine.
     """
-    levels = [checked_threshold(threshold) for threshold in thresholds]
-    if not levels:
-        raise ValueError("thresholds must be a sequence of at least one number, got none")
+    levels = [checked_threshold(threshold) for threshold in _several(thresholds, "thresholds")]
     # The engine of a naive Bayes classifier depends on the threshold, and is quick to build.
     shared = engine
     if isinstance(engine, str) and not classifier.is_naive_bayes:
@@ -142,6 +140,17 @@ def potential_agreements(
     price = checked_costs(classifier.features, costs)
     found = list(_sweep(classifier, DenseEngine.build(classifier), price, checked_budget(budget)))
     return [kept for kept, _, _ in found], np.array([value for _, _, value in found])
+
+
+def _several(numbers: Sequence[float], what: str) -> Sequence[float]:
+    """Return a sequence of numbers as it is; ValueError if it is something else, or empty."""
+    if isinstance(numbers, str) or not hasattr(numbers, "__len__") or not hasattr(numbers, "__iter__"):
+        raise ValueError(
+            f"{what} must be a sequence of numbers, got {str(numbers)[:80]!r}; for example [1, 2, 3], or range(4)"
+        )
+    if not len(numbers):
+        raise ValueError(f"{what} must be a sequence of at least one number, got none")
+    return numbers
 
 
 def _sweep(

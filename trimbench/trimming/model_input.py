@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from typing import cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.contraction import joint_distribution
+from trimbench.networks.contraction import ContractionTooLarge, joint_distribution
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
 from trimbench.networks.value_codes import listed
 
 Model = NaiveBayes | NaiveBayesMixture | BayesianNetwork
+
+# Whether evidence is possible is computed where this takes about a second at most, and once.
+_CHECK_OPERATIONS = 2**24
+_POSSIBLE: WeakKeyDictionary[BayesianNetwork, set[frozenset[tuple[str, str]]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +107,8 @@ def split_states(states: Sequence[str], target: str, positive: object) -> tuple[
     States that are not strings are compared by their text.
     """
     several = isinstance(positive, Collection | np.ndarray) and not isinstance(positive, str)
+    if isinstance(positive, np.ndarray):
+        positive = np.atleast_1d(positive)
     wanted = [str(state) for state in (cast("Collection[object]", positive) if several else [positive])]
     for state in wanted:
         if state not in states:
@@ -170,6 +178,22 @@ def components_of(model: Model, evidence: Mapping[str, str]) -> Components | Non
     )
 
 
+def check_possible(model: Model, target: str, evidence: Mapping[str, str]) -> None:
+    """Raise a ValueError if the evidence in a network has probability zero.
+
+    A network in which that takes long to compute is not checked. Evidence in other models was checked in their
+    components.
+    """
+    if not evidence or not isinstance(model, BayesianNetwork):
+        return
+    known = _POSSIBLE.setdefault(model, set())
+    if (key := frozenset(evidence.items())) not in known:
+        if not all(model.table(node).all() for node in model.nodes):
+            with suppress(ContractionTooLarge):
+                joint_distribution(model, [target], evidence=evidence, max_operations=_CHECK_OPERATIONS)
+        known.add(key)
+
+
 def as_network(model: Model) -> BayesianNetwork:
     """Return any model as a Bayesian network."""
     return model if isinstance(model, BayesianNetwork) else model.to_network()
@@ -189,7 +213,7 @@ def feature_indices(known: Sequence[str], chosen: Sequence[str], *, what: str = 
         raise ValueError(f"{what} must be a sequence of names, got the string {chosen!r}; write [{chosen!r}]")
     position = {name: index for index, name in enumerate(known)}
     for name in chosen:
-        if name not in position:
+        if not isinstance(name, str) or name not in position:
             raise ValueError(f"{what} must be among {listed(known)}, got {name!r}")
     if len(set(chosen)) != len(chosen):
         raise ValueError(f"{what} must be distinct, got {listed(chosen)}")
@@ -201,6 +225,16 @@ def checked_threshold(threshold: float) -> float:
     if not isinstance(threshold, int | float | np.number) or not 0.0 <= threshold <= 1.0:
         raise ValueError(f"threshold must be a probability in [0, 1], got {threshold!r}")
     return float(threshold)
+
+
+def as_names(names: Sequence[str]) -> tuple[str, ...] | str:
+    """Return names as a tuple, and a string, which is a mistake, as it is; ValueError if they are no sequence."""
+    if isinstance(names, str):
+        return names
+    try:
+        return tuple(names)
+    except TypeError as error:
+        raise ValueError(f"features must be a sequence of names, got {str(names)[:80]}") from error
 
 
 def conditional_table(

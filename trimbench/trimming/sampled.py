@@ -42,6 +42,8 @@ _LOOKUPS_PER_SECOND = 2 * 10**7
 _LONGEST, _MOMENT = 60.0, 0.1
 # Shares of the time for the search, and for what comes before the final rows.
 _SEARCH_SHARE, _PREPARED_SHARE = 0.6, 0.7
+# Of the longest time, for the final rows where time is not limited: in operations, so that the result is reproducible.
+_EVALUATION_SHARE = 0.4
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ def trim_by_sampling(
         bounding_rows = classifier.draw(min(_BOUND_ROWS, n_search), bounding)
         work = int(min(clock.seconds, _LONGEST) * _LOOKUPS_PER_SECOND)
         bound = upper_bound(classifier, choice, rows.codes[:_RANKING_ROWS], bounding_rows, confidence, work)
-    n_rows = min(rows_for_width(on_search, width, confidence), clock.rows_left(len(rows.codes), rows.seconds))
+    n_rows = min(rows_for_width(on_search, width, confidence), clock.rows_left(rows, classifier.rows.operations))
     agreed = 0
     for start in range(0, n_rows, _BATCH):
         codes = classifier.draw(min(_BATCH, n_rows - start), evaluating)
@@ -176,13 +178,13 @@ class _Clock:
         """The time that there is; a moment in any case."""
         return _LONGEST if self.limit is None else max(self.limit, _MOMENT)
 
-    def rows_left(self, n_rows: int, seconds: float) -> int:
-        """Return how many rows the rest of the time allows, if `n_rows` of them took so many seconds."""
+    def rows_left(self, rows: _Rows, operations: int) -> int:
+        """Return how many rows the rest of the time allows, after others, if one takes so many operations."""
         if self.limit is None:
-            return 2**31
+            return max(_FEWEST_ROWS, int(_EVALUATION_SHARE * _LONGEST * _OPERATIONS_PER_SECOND / max(operations, 1)))
         left = 0.9 * (self.start + self.limit - time.monotonic())
         # The trimmed classifier takes about as long as the original.
-        return max(_FEWEST_ROWS, int(left * n_rows / max(2.0 * seconds, 1e-6)))
+        return max(_FEWEST_ROWS, int(left * len(rows.codes) / max(2.0 * rows.seconds, 1e-6)))
 
 
 @dataclass(frozen=True, eq=False)

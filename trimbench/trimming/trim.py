@@ -13,6 +13,7 @@ from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines.choice import Engine, EngineName, check_engine
 from trimbench.trimming.limits import Limits, Progress
+from trimbench.trimming.model_input import check_possible
 from trimbench.trimming.result import Trimming
 from trimbench.trimming.rows.trim_rows import Prefer, RowsWeight, check_rows_settings
 
@@ -140,6 +141,7 @@ def trim(
     limits = Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress)
     check_rows_settings(rows_weight, prefer)
     original = classifier if isinstance(classifier, ArgMaxClassifier) else checked_classifier(classifier)
+    check_possible(original.model, original.target, original.evidence)
     choice = checked_choice(original.features, budget, costs, groups=groups, required=required, forbidden=forbidden)
     if isinstance(engine, str):
         check_engine(engine)

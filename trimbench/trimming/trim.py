@@ -141,7 +141,7 @@ def trim(
     check_rows_settings(rows_weight, prefer)
     original = classifier if isinstance(classifier, ArgMaxClassifier) else checked_classifier(classifier)
     choice = checked_choice(original.features, budget, costs, groups=groups, required=required, forbidden=forbidden)
-    if isinstance(engine, str):
+    if isinstance(engine, str) or not hasattr(engine, "best_cut"):
         check_engine(engine)
     if isinstance(original, ArgMaxClassifier):
         return trim_arg_max(

@@ -52,13 +52,17 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class _Branch:
-    """A node of the search tree: `unit` is removed from `parent`, and some of the units `free` have to follow."""
+    """A node of the search tree: `unit` is removed from `parent`, and some of the units `free` have to follow.
+
+    What is left after removing each of the first ones is `known` if the search was stopped there.
+    """
 
     parent: SignedMeasure
     unit: int | None
     kept: frozenset[int]
     free: tuple[int, ...]
     bound: float
+    known: tuple[tuple[float, int], ...] = ()
 
 
 class RemovalSearch:
@@ -209,7 +213,7 @@ class RemovalSearch:
             node = node.without(*self._choice.features(free))
             self._offer(kept - set(free), node.potential_agreement())
             return []
-        values = self._values(node, free)
+        values = [*branch.known, *self._values(node, free[len(branch.known) :])]
         live = []
         for value, candidate in values:
             if self._affordable(kept - {candidate}):
@@ -223,7 +227,7 @@ class RemovalSearch:
             bound = (
                 min(branch.bound, loss_bound(self._by_features(values), self._choice)) if unit is None else branch.bound
             )
-            return [replace(branch, bound=bound)]
+            return [replace(branch, bound=bound, known=tuple(values))]
         for value, _ in live:
             if not self._improves(value):
                 self._left = max(self._left, value)
@@ -233,7 +237,7 @@ class RemovalSearch:
             later = tuple(i for _, i in live[place + 1 :])
             # A branch that cannot get within the budget any more holds no subset.
             if self._affordable(kept - {candidate, *later}):
-                branches.append(_Branch(node, candidate, kept, later, value))
+                branches.append(_Branch(node, candidate, kept, later, min(value, branch.bound)))
         return branches
 
     def _by_features(self, values: Iterable[tuple[float, int]]) -> list[tuple[float, tuple[int, ...]]]:

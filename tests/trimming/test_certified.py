@@ -133,7 +133,8 @@ def test_nothing_affordable_and_nothing_removed() -> None:
 
 
 def test_trivial_thresholds_are_refused() -> None:
-    classifier = brute_force.random_classifier(np.random.default_rng(8), [2] * 50, 1.0)
+    tables = [[[0.5, 0.5], [0.0, 1.0]]] * 50  # some instances are certain
+    classifier = tb.BayesianClassifier(tb.NaiveBayes([0.5, 0.5], tables), positive="0", threshold=1.0)
     with pytest.raises(ValueError, match=r"need a threshold strictly between 0 and 1.*got threshold 1\.0"):
         tb.trim(classifier, 3)
     with pytest.raises(ValueError, match=r"threshold must be strictly between 0 and 1 for certified bounds, got 0"):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trimbench.trimming.classifier import BayesianClassifier, checked_threshold, feature_indices
+import numpy as np
+
+from trimbench.trimming.classifier import BayesianClassifier, checked_classifier, checked_threshold, feature_indices
 from trimbench.trimming.engines.certified import DEFAULT_POINTS, CertifiedEngine
 from trimbench.trimming.engines.choice import EngineName, make_engine
 
@@ -34,7 +36,7 @@ def expected_agreement(
     ValueError
         When a feature is unknown, the threshold is outside [0, 1], or there are too many features for the engine.
     """
-    indices = feature_indices(classifier.features, features)
+    indices = feature_indices(checked_classifier(classifier).features, features)
     level = checked_threshold(threshold)
     return make_engine(classifier, engine).agreement(indices, level)
 
@@ -65,8 +67,10 @@ def expected_agreement_interval(
     ValueError
         When a feature is unknown, or a threshold is not strictly between 0 and 1.
     """
-    indices = feature_indices(classifier.features, features)
+    indices = feature_indices(checked_classifier(classifier).features, features)
     level = checked_threshold(threshold)
+    if isinstance(n_points, bool) or not isinstance(n_points, int | np.integer) or n_points < 2:
+        raise ValueError(f"n_points must be a whole number, 2 or more, got {n_points!r}; the default is 2^20")
     if level in (0.0, 1.0):
         raise ValueError(f"threshold must be strictly between 0 and 1 for certified bounds, got {threshold!r}")
     found = CertifiedEngine(classifier, n_points).agreement(indices, level)
@@ -98,7 +102,7 @@ def maximum_achievable_agreement(
     ValueError
         When a feature is unknown or there are too many features for the engine.
     """
-    indices = feature_indices(classifier.features, features)
+    indices = feature_indices(checked_classifier(classifier).features, features)
     cut = make_engine(classifier, engine).best_cut(indices)
     return cut.agreement, (cut.low, cut.high)
 
@@ -128,7 +132,7 @@ def maximum_potential_agreement(
     ValueError
         When a feature is unknown or there are too many features for the engine.
     """
-    indices = set(feature_indices(classifier.features, features))
+    indices = set(feature_indices(checked_classifier(classifier).features, features))
     measure = make_engine(classifier, engine).root
     for index in measure.features:
         if index not in indices:

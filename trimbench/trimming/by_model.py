@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,14 +13,17 @@ from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.certified import CertifiedEngine
 from trimbench.trimming.engines.choice import Engine, EngineName, exact_engine, make_engine
+from trimbench.trimming.engines.dense import MAX_ENTRIES as DENSE_ENTRIES
 from trimbench.trimming.engines.dense import separation
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
 from trimbench.trimming.limits import Limits
+from trimbench.trimming.model_input import short
 from trimbench.trimming.result import Trimming, exact_trimming, nothing_needed, nothing_removed
 from trimbench.trimming.sampled import EXACT_SECONDS, trim_by_sampling
-from trimbench.trimming.search.forward_selection import select_forward
+from trimbench.trimming.search.forward_selection import Selection, select_forward
 from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE, RemovalSearch
 from trimbench.trimming.search.network import InclusionSearch
+from trimbench.trimming.thresholds import Cut
 
 # Points of the grid of certified bounds: a quarter of a second without a time limit, a tenth with one.
 _POINTS, _POINTS_IN_TIME = 2**20, 2**16
@@ -28,6 +31,8 @@ _POINTS, _POINTS_IN_TIME = 2**20, 2**16
 _SECONDS_OF_TABLES = 2.5e-6
 # Up to this many subsets are enumerated where bounds are expensive: a search would hardly prove more in that time.
 _FEW_SUBSETS = 5000
+# How many instances are sorted in a second, and how many in any case.
+_INSTANCES_PER_SECOND, _FEW_INSTANCES = 2**21, 2**18
 # Share of a time limit that the selection of features may take before it is certified.
 _SELECTION = 0.6
 
@@ -47,16 +52,48 @@ def trim_by_model(
     if not classifier.is_naive_bayes:
         return _trim_general(classifier, choice, engine, limits)
     n_instances = math.prod(classifier.cardinalities)
+    if engine in ("auto", "log_odds") and n_instances > DENSE_ENTRIES and _is_constant(classifier):
+        return nothing_needed(classifier, sorted(choice.required))
     if engine in ("auto", "log_odds") and n_instances > MAX_ENTRIES:
-        if classifier.threshold == 0 or not classifier.prior.all():
-            return nothing_needed(classifier, sorted(choice.required))
         return _trim_certified(classifier, choice, limits)
-    # Where there is no time for a single exact value, bounds are the best that can be had.
-    hurried = limits.time_limit is not None and _SECONDS_OF_TABLES * n_instances**0.5 > limits.time_limit
-    if engine == "auto" and hurried and 0 < classifier.threshold < 1 and classifier.prior.all():
-        found = _trim_certified(classifier, choice, limits)
-        return replace(found, _go_on=functools.partial(trim_by_model, classifier, choice, engine))
+    if engine == "auto" and 0 < classifier.threshold < 1 and classifier.prior.all():
+        return _trim_in_time(classifier, choice, limits, functools.partial(_trim_certified, classifier, choice))
     return _trim_exactly(classifier, choice, engine, limits)
+
+
+def _is_constant(classifier: BayesianClassifier) -> bool:
+    """Return whether a naive Bayes classifier gives all instances the same class, whatever its features say."""
+    if classifier.threshold == 0 or not classifier.prior.all():
+        return True
+    return classifier.threshold == 1 and all((table[1] > 0).all() for table in classifier.tables)
+
+
+def _trim_in_time(
+    classifier: BayesianClassifier, choice: Choice, limits: Limits, certify: Callable[[Limits], Trimming]
+) -> Trimming:
+    """Search the subsets; where there is no time for a single exact value, bounds are the best that can be had."""
+    seconds = _SECONDS_OF_TABLES * math.prod(classifier.cardinalities) ** 0.5
+    if limits.time_limit is None or seconds <= limits.time_limit:
+        return _trim_exactly(classifier, choice, "auto", limits)
+    found = certify(limits)
+    more_certified = found._go_on or (lambda _: found)
+
+    def go_on(more: Limits) -> Trimming:
+        return _not_worse(_trim_in_time(classifier, choice, more, more_certified), found)
+
+    return replace(found, _go_on=go_on)
+
+
+def _not_worse(found: Trimming, before: Trimming) -> Trimming:
+    """Return what a continued search found, or what was found before if that is certain to agree more often."""
+    bound = min(found.upper_bound, before.upper_bound)
+    best, go_on = found, found._go_on
+    if not found.optimal and before.agreement_interval[0] > found.agreement_interval[0]:
+        best = replace(before, n_evaluations=found.n_evaluations)
+    best = replace(
+        best, upper_bound=bound, optimal=best.optimal or bound <= best.agreement_interval[0] + AGREEMENT_TOLERANCE
+    )
+    return best if go_on is None else replace(best, _go_on=lambda more: _not_worse(go_on(more), best))
 
 
 def _trim_exactly(
@@ -91,11 +128,19 @@ def _searched(
     return exact_trimming(
         classifier,
         kept,
-        engine.best_cut(kept),
+        _cut_in_time(engine, kept, limits),
         upper_bound,
         found.n_evaluations,
         lambda more: _searched(classifier, choice, engine, search, more, upper_bound),
     )
+
+
+def _cut_in_time(engine: Engine, kept: Sequence[int], limits: Limits) -> Cut:
+    """Return the best threshold interval of a subset, of one threshold where there is no time for more."""
+    seconds = limits.seconds_left()
+    if seconds is None or not isinstance(engine, LogOddsEngine):
+        return engine.best_cut(kept)
+    return engine.best_cut(kept, max(_FEW_INSTANCES, seconds * _INSTANCES_PER_SECOND))
 
 
 def _trim_general(
@@ -140,21 +185,28 @@ def _trim_by_sampling(classifier: BayesianClassifier, choice: Choice, limits: Li
     )
 
 
-def _trim_certified(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
+def _trim_certified(
+    classifier: BayesianClassifier, choice: Choice, limits: Limits, stopped: Selection | None = None
+) -> Trimming:
     """Trim a classifier that is too large for exact values: forward selection, then certified bounds."""
     in_time = limits.time_limit is not None
     engine = CertifiedEngine(classifier, _POINTS_IN_TIME if in_time else _POINTS)
-    selection = select_forward(classifier, choice, limits.part(_SELECTION).may_go_on)
+    allowed = choice.features(range(len(choice.units)))
+    if choice.is_affordable(allowed):  # each feature more only helps
+        selection = Selection(list(allowed), 0, finished=True)
+    else:
+        selection = select_forward(classifier, choice, limits.part(_SELECTION).may_go_on, stopped)
     kept = sorted(selection.kept)
     certified = engine.agreement(kept)
-    if any(choice.costs[unit] > 0 and choice.is_affordable(members) for unit, members in enumerate(choice.units)):
+    buyable = (choice.costs[unit] > 0 and choice.is_affordable(members) for unit, members in enumerate(choice.units))
+    if len(kept) < len(allowed) and any(buyable):
         upper_bound = max(engine.upper_bound(choice), certified.high)
         if upper_bound == 1.0:
             upper_bound = max(_loose_bound(classifier, choice), certified.high)
     else:  # there is no other subset
         upper_bound = engine.highest_agreement(kept)
     limits.report(certified.low, lambda: upper_bound, selection.n_evaluations, last=True)
-    return Trimming(
+    found = Trimming(
         original=classifier,
         features=tuple(classifier.features[i] for i in kept),
         threshold=certified.threshold,
@@ -164,8 +216,10 @@ def _trim_certified(classifier: BayesianClassifier, choice: Choice, limits: Limi
         upper_bound=upper_bound,
         optimal=upper_bound <= certified.low + AGREEMENT_TOLERANCE,
         n_evaluations=selection.n_evaluations,
-        _go_on=None if selection.finished else lambda more: _trim_certified(classifier, choice, more),
     )
+    if selection.finished:
+        return found
+    return replace(found, _go_on=lambda more: _not_worse(_trim_certified(classifier, choice, more, selection), found))
 
 
 def _loose_bound(classifier: BayesianClassifier, choice: Choice) -> float:
@@ -195,18 +249,13 @@ def _check_engine_of(engine: Engine, classifier: BayesianClassifier) -> None:
     ):
         if own != other:
             raise ValueError(
-                f"engine must be made for this classifier, got one for {what} {_short(own)} instead of "
-                f"{_short(other)}; make it with make_engine(classifier), or use its with_threshold"
+                f"engine must be made for this classifier, got one for {what} {short(own)} instead of "
+                f"{short(other)}; make it with make_engine(classifier), or use its with_threshold"
             )
     if made_for.model is not classifier.model and not _same_distribution(made_for, classifier):
         raise ValueError(
             "engine must be made for this classifier, got one for another model; make it with make_engine(classifier)"
         )
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:100]}..."
 
 
 def _same_distribution(one: BayesianClassifier, other: BayesianClassifier) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from trimbench.trimming.classifier import feature_indices
+from trimbench.trimming.model_input import short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,6 +151,8 @@ def _checked_groups(features: Sequence[str], groups: Mapping[str, Sequence[str]]
     found: dict[str, tuple[int, ...]] = {}
     group_of: dict[int, str] = {}
     for name, members in groups.items():
+        if str(name) in found:
+            raise ValueError(f"groups must have different names as text, got {str(name)!r} twice; rename one")
         places = feature_indices(features, members, what=f"groups[{name!r}]")
         if not places:
             raise ValueError(f"groups[{name!r}] must hold at least one feature, got none; leave the group out")
@@ -183,6 +186,8 @@ def checked_costs(
             raise ValueError("costs must have each name once, got an index with duplicates")
         costs = {str(name): cost for name, cost in costs.to_dict().items()}
     if isinstance(costs, Mapping):
+        if len({str(name) for name in costs}) == len(costs):
+            costs = {str(name): cost for name, cost in costs.items()}
         for name in costs:
             if name not in names:
                 raise ValueError(f"costs must be given for names among {_listed(names)}, got {name!r}")
@@ -194,7 +199,7 @@ def checked_costs(
         raise ValueError("costs must be a mapping by name, or None, where there are groups, got a sequence")
     if isinstance(costs, str) or not isinstance(costs, Sequence | np.ndarray):
         raise ValueError(
-            f"costs must be a mapping or a Series from feature to cost, or a sequence of costs, got {costs!r}"
+            f"costs must be a mapping or a Series from feature to cost, or a sequence of costs, got {short(costs)}"
         )
     if len(costs) != len(names):
         raise ValueError(f"costs must have {len(names)} entries, one for each feature, got {len(costs)}")

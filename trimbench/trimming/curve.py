@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.classifier import BayesianClassifier, checked_threshold
+from trimbench.trimming.classifier import BayesianClassifier, checked_classifier, checked_threshold
 from trimbench.trimming.costs import checked_budget, checked_costs, highest_cost
 from trimbench.trimming.engines.choice import Engine, EngineName, make_engine
 from trimbench.trimming.engines.dense import MAX_ENTRIES, DenseEngine
@@ -50,16 +50,17 @@ def trimming_curve(
     ValueError
         When an argument is out of range or there are too many features for the dense engine.
     """
-    price = checked_costs(classifier.features, costs)
+    price = checked_costs(checked_classifier(classifier).features, costs)
     check_possible(classifier.model, classifier.target, classifier.evidence)
-    limits = [highest_cost(checked_budget(budget)) for budget in _several(budgets, "budgets")]
+    levels = [checked_budget(budget) for budget in _numbers(budgets, "budgets")]
+    limits = [highest_cost(budget) for budget in levels]
     if math.prod(classifier.cardinalities) > MAX_ENTRIES:
         raise ValueError(
             f"classifier must have at most 2^{math.log2(MAX_ENTRIES):.0f} instances of its features for all budgets at "
             f"once, got {classifier.n_features} features; call trim() for each budget, or give it fewer features"
         )
     engine = DenseEngine.build(classifier)
-    candidates = [(-value, cost, kept) for kept, cost, value in _sweep(classifier, engine, price, max(budgets))]
+    candidates = [(-value, cost, kept) for kept, cost, value in _sweep(classifier, engine, price, max(levels))]
     heapq.heapify(candidates)
     return _best_of_each(classifier, engine, candidates, limits)
 
@@ -98,7 +99,8 @@ def trim_at_thresholds(
     ValueError
         When an argument is out of range or there are too many features for the engine.
     """
-    levels = [checked_threshold(threshold) for threshold in _several(thresholds, "thresholds")]
+    checked_classifier(classifier)
+    levels = [checked_threshold(threshold) for threshold in _numbers(thresholds, "thresholds")]
     # The engine of a naive Bayes classifier depends on the threshold, and is quick to build.
     shared = engine
     if isinstance(engine, str) and not classifier.is_naive_bayes:
@@ -114,6 +116,15 @@ def trim_at_thresholds(
         )
         for level in levels
     ]
+
+
+def _numbers(values: Sequence[float], what: str) -> list[float]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f"{what} must be a sequence of numbers, got {values!r}; write [{values!r}] for one alone")
+    found = list(values)
+    if not found:
+        raise ValueError(f"{what} must be a sequence of at least one number, got none")
+    return found
 
 
 def potential_agreements(
@@ -137,20 +148,9 @@ def potential_agreements(
     agreements : ndarray of shape (n_subsets,)
         For naive Bayes the maximum achievable agreement, too (Proposition 3).
     """
-    price = checked_costs(classifier.features, costs)
+    price = checked_costs(checked_classifier(classifier).features, costs)
     found = list(_sweep(classifier, DenseEngine.build(classifier), price, checked_budget(budget)))
     return [kept for kept, _, _ in found], np.array([value for _, _, value in found])
-
-
-def _several(numbers: Sequence[float], what: str) -> Sequence[float]:
-    """Return a sequence of numbers as it is; ValueError if it is something else, or empty."""
-    if isinstance(numbers, str) or not hasattr(numbers, "__len__") or not hasattr(numbers, "__iter__"):
-        raise ValueError(
-            f"{what} must be a sequence of numbers, got {str(numbers)[:80]!r}; for example [1, 2, 3], or range(4)"
-        )
-    if not len(numbers):
-        raise ValueError(f"{what} must be a sequence of at least one number, got none")
-    return numbers
 
 
 def _sweep(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -204,6 +204,12 @@ def _shown(evidence: Mapping[str, str]) -> str:
     return ", ".join(pairs[:5]) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
 
 
+def short(value: object) -> str:
+    """Return a text for messages, cut after 100 characters."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."
+
+
 def feature_indices(known: Sequence[str], chosen: Sequence[str], *, what: str = "features") -> tuple[int, ...]:
     """Return the position of each chosen feature name; raise ValueError if a name is unknown or occurs twice.
 
@@ -211,6 +217,8 @@ def feature_indices(known: Sequence[str], chosen: Sequence[str], *, what: str = 
     """
     if isinstance(chosen, str):
         raise ValueError(f"{what} must be a sequence of names, got the string {chosen!r}; write [{chosen!r}]")
+    if not isinstance(chosen, Iterable):
+        raise ValueError(f"{what} must be a sequence of names, got {short(chosen)}")
     position = {name: index for index, name in enumerate(known)}
     for name in chosen:
         if not isinstance(name, str) or name not in position:

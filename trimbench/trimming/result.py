@@ -150,6 +150,4 @@ def nothing_removed(classifier: BayesianClassifier) -> Trimming:
 
 def nothing_needed(classifier: BayesianClassifier, kept: Sequence[int]) -> Trimming:
     """Return a trimming of a classifier that gives all instances the same class: it needs no feature."""
-    threshold = classifier.threshold
-    names = tuple(classifier.features[i] for i in kept)
-    return replace(nothing_removed(classifier), features=names, threshold_interval=(threshold, threshold))
+    return replace(nothing_removed(classifier), features=tuple(classifier.features[i] for i in kept))

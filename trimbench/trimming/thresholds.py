@@ -103,7 +103,9 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
     # inf - inf is the distance of two posteriors that are both 0 or both 1.
     with np.errstate(invalid="ignore"):
         apart = np.nan_to_num(np.diff(log_odds), nan=0.0, posinf=np.inf) > _GROUP_TOLERANCE
-    starts = np.concatenate([[0], 1 + np.flatnonzero(apart & (np.diff(posterior) > 0))])
+    # A posterior that is rounded to 1 is told from 1 itself by T' = 1 alone.
+    certain = np.isposinf(log_odds)
+    starts = np.concatenate([[0], 1 + np.flatnonzero(apart & ((np.diff(posterior) > 0) | np.diff(certain)))])
     signed = np.add.reduceat(instances.signed[seen][order], starts)
     # Entry i: the i lowest groups are below the threshold.
     scores = signed.sum() - 2.0 * np.concatenate([[0.0], np.cumsum(signed)])
@@ -112,7 +114,8 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
     # A threshold that a posterior reaches within the tolerance does not put it below.
     lows = np.concatenate([[0.0], group_high + 2.0 * TIE_TOLERANCE * group_high * (1.0 - group_high)])
     highs = np.concatenate([group_low, [1.0]])
-    if group_high[-1] == 1.0:
+    lows = np.where(lows < 1.0, lows, math.nextafter(1.0, 0.0))
+    if certain[-1]:
         scores[-1] = -np.inf  # no threshold is above a posterior of 1
     best = np.flatnonzero(scores >= scores.max() - TIE_TOLERANCE)
     holds = best[(lows[best] < preferred) & (preferred <= highs[best])]

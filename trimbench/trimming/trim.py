@@ -143,7 +143,7 @@ def trim(
     original = classifier if isinstance(classifier, ArgMaxClassifier) else checked_classifier(classifier)
     check_possible(original.model, original.target, original.evidence)
     choice = checked_choice(original.features, budget, costs, groups=groups, required=required, forbidden=forbidden)
-    if isinstance(engine, str):
+    if isinstance(engine, str) or not hasattr(engine, "best_cut"):
         check_engine(engine)
     if isinstance(original, ArgMaxClassifier):
         return trim_arg_max(

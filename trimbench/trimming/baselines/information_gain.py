@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.costs import checked_budget, checked_costs, is_affordable
 from trimbench.trimming.engines.choice import Engine
 
@@ -71,7 +71,7 @@ def select_by_information_gain(
     ValueError
         When an argument is out of range or a feature is unknown.
     """
-    price = checked_costs(classifier.features, costs)
+    price = checked_costs(checked_classifier(classifier).features, costs)
     limit = checked_budget(budget)
     chosen: list[int] = []
     gains = information_gains(classifier, engine=engine)

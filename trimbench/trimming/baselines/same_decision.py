@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.costs import checked_budget, checked_costs
 from trimbench.trimming.engines.dense import DenseEngine
 from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
@@ -68,7 +68,7 @@ def select_by_same_decision(
     ValueError
         When an argument is out of range or there are too many features for the dense engine.
     """
-    price = checked_costs(classifier.features, costs)
+    price = checked_costs(checked_classifier(classifier).features, costs)
     root = DenseEngine.build(classifier).root
     n_evaluations, highest = 0, 0.0
     leaders: list[tuple[float, tuple[int, ...]]] = []

@@ -239,7 +239,7 @@ class CertifiedEngine:
         else:
             cut = 0.5 * (below + above)
         # A threshold of 0 or 1 would ignore the features.
-        return min(max(1.0 / (1.0 + math.exp(-cut)), _LOWEST), _HIGHEST)
+        return min(max(_probability(cut), _LOWEST), _HIGHEST)
 
     def _bound(self, side: int, kept: _Points, rest: RoundedSums, cut: float, *, strict: bool) -> float:
         """Return Pr(class, both agree), with each condition tested too strictly or too leniently."""
@@ -274,6 +274,11 @@ def _edges(level: float, slack: float, *, strict: bool) -> tuple[float, float]:
 
 def _log_odds(probability: float) -> float:
     return math.log(probability) - math.log1p(-probability)
+
+
+def _probability(log_odds: float) -> float:
+    small = math.exp(-abs(log_odds))
+    return (small if log_odds < 0 else 1.0) / (1.0 + small)
 
 
 def _finite(sums: RoundedSums) -> float:

@@ -57,7 +57,7 @@ class Engine(Protocol):
         """Return the threshold interval of a feature subset with the highest agreement."""
 
 
-def check_engine(name: str) -> None:
+def check_engine(name: object) -> None:
     """Raise an error unless `name` is an engine that is installed.
 
     Raises

@@ -98,20 +98,21 @@ class LogOddsEngine:
             return self.instances(features).agreement(threshold)
         return self._agreement_at(tuple(features), self._others(features), _log_odds(threshold) - TIE_TOLERANCE)
 
-    def best_cut(self, features: Sequence[int]) -> Cut:
+    def best_cut(self, features: Sequence[int], max_instances: float = MAX_INSTANCES) -> Cut:
         """Return a threshold interval of a feature subset with the highest agreement.
 
-        For a subset of more than `MAX_INSTANCES` instances it holds one threshold only.
+        For a subset of more than `max_instances` instances it holds one threshold only, and takes less time.
         """
-        if not self._is_large(features):
+        if not self._is_large(features, max_instances):
             return best_cut(self.instances(features), self.classifier.threshold)
         kept, removed = tuple(features), self._others(features)
         change = self._sign_change(removed)
         threshold = 1.0 / (1.0 + math.exp(-change)) if change > -700.0 else 0.0
         return Cut(self._agreement_at(kept, removed, change), math.nextafter(threshold, 0.0), threshold)
 
-    def _is_large(self, features: Sequence[int]) -> bool:
-        return math.prod(self.classifier.cardinalities[i] for i in features) > MAX_INSTANCES
+    def _is_large(self, features: Sequence[int], max_instances: float = MAX_INSTANCES) -> bool:
+        n_instances = math.prod(self.classifier.cardinalities[i] for i in features)
+        return n_instances > min(max_instances, MAX_INSTANCES)
 
     def _others(self, features: Sequence[int]) -> tuple[int, ...]:
         kept = set(features)

@@ -126,11 +126,15 @@ class ForwardSelection:
 
 @dataclass(frozen=True)
 class Selection:
-    """Kept features, by position, how many agreements were approximated, and whether the selection ended by itself."""
+    """Kept features, by position, how many agreements were approximated, and whether the selection ended by itself.
+
+    If it did not, `bought` are the units from which it can go on.
+    """
 
     kept: list[int]
     n_evaluations: int
     finished: bool
+    bought: tuple[int, ...] = ()
 
 
 class _Candidates:
@@ -177,24 +181,29 @@ class _Candidates:
         return values
 
 
-def select_forward(classifier: BayesianClassifier, choice: Choice, may_go_on: Callable[[int], bool]) -> Selection:
+def select_forward(
+    classifier: BayesianClassifier,
+    choice: Choice,
+    may_go_on: Callable[[int], bool],
+    stopped: Selection | None = None,
+) -> Selection:
     """Select affordable units one by one, then exchange them while that helps.
 
     `may_go_on` is called before each step with the number of agreements up to its end; once it returns False, the
-    units that separate the classes best fill the rest of the budget.
+    units that separate the classes best fill the rest of the budget. A selection that was `stopped` goes on.
     """
     candidates = _Candidates(classifier, choice)
-    bought = sorted(choice.required_units)
+    bought = sorted(choice.required_units) if stopped is None else list(stopped.bought)
     n_kept = len(choice.features(bought)) + sum(
         is_affordable(sorted(choice.costs)[: n + 1], choice.budget) * max(len(unit) for unit in choice.units)
         for n in range(len(choice.costs))
     )
     coarse = ForwardSelection(classifier, n_kept, _COARSE)
-    n_evaluations = 0
+    n_evaluations = 0 if stopped is None else stopped.n_evaluations
     distribution = candidates.distribution(coarse, bought)
     while units := candidates.affordable(bought):
         if not may_go_on(n_evaluations + len(units) - 1):
-            return Selection(_filled_up(candidates, bought), n_evaluations, False)
+            return Selection(_filled_up(candidates, bought), n_evaluations, False, tuple(bought))
         n_evaluations += len(units)
         best = units[int(np.argmax(candidates.agreements(coarse, distribution, bought, units)))]
         for feature in choice.units[best]:
@@ -217,11 +226,14 @@ def _exchange(
     improved = True
     while improved:
         improved = False
-        for out in [unit for unit in bought if unit not in choice.required_units]:
+        exchangeable = [unit for unit in bought if unit not in choice.required_units]
+        for place, out in enumerate(exchangeable):
             others = [unit for unit in bought if unit != out]
             units = candidates.affordable(others)
             if not may_go_on(n_evaluations + len(units) + _SHORT_LIST):
-                return Selection(list(choice.features(bought)), n_evaluations, False)
+                untried = exchangeable[place:]
+                in_turn = (*untried, *(unit for unit in bought if unit not in untried))
+                return Selection(list(choice.features(bought)), n_evaluations, False, in_turn)
             rough = candidates.agreements(coarse, candidates.distribution(coarse, others), others, units)
             listed = {units[i] for i in np.argsort(-rough)[:_SHORT_LIST]}
             listed_first = [out, *sorted(listed - {out})]
@@ -234,8 +246,10 @@ def _exchange(
 
 
 def _filled_up(candidates: _Candidates, bought: Sequence[int]) -> list[int]:
-    chosen = list(bought)
+    choice, chosen = candidates.choice, list(bought)
+    spent, have = [choice.costs[unit] for unit in bought], set(bought)
     for unit in candidates.by_separation:
-        if unit in candidates.affordable(chosen):
+        if unit not in have and is_affordable([*spent, choice.costs[unit]], choice.budget):
             chosen.append(unit)
-    return list(candidates.choice.features(chosen))
+            spent.append(choice.costs[unit])
+    return list(choice.features(chosen))

@@ -244,7 +244,7 @@ class RemovalSearch:
             later = tuple(i for _, i in live[place + 1 :])
             # A branch that cannot get within the budget any more holds no subset.
             if self._affordable(kept - {candidate, *later}):
-                branches.append(_Branch(node, candidate, kept, later, value))
+                branches.append(_Branch(node, candidate, kept, later, min(value, branch.bound)))
         return branches
 
     def _by_features(self, values: Iterable[tuple[float, int]]) -> list[tuple[float, tuple[int, ...]]]:

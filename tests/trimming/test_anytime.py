@@ -74,7 +74,8 @@ def test_progress_tells_incumbent_and_bound(engine: EngineName, monkeypatch: pyt
     monkeypatch.setattr("trimbench.trimming.limits._PAUSE", 0.0)
     told: list[tb.Progress] = []
     found = tb.trim(naive_bayes(10), 4, engine=engine, progress=told.append)
-    assert (told[-1].agreement, told[-1].n_evaluations) == (found.agreement, found.n_evaluations)
+    assert told[-1].n_evaluations == found.n_evaluations
+    assert told[-1].agreement == pytest.approx(found.agreement, abs=1e-12)
     assert told[-1].upper_bound == pytest.approx(found.agreement, abs=1e-12)
     for attribute in ("agreement", "n_evaluations", "seconds"):
         values = [getattr(now, attribute) for now in told]

@@ -182,7 +182,7 @@ def test_arguments_of_another_kind_are_explained() -> None:
             tb.ArgMaxClassifier(model, features=features)  # type: ignore[arg-type]
     classifier = tb.BayesianClassifier(model, positive="0")
     for budgets in (2, "2"):
-        with pytest.raises(ValueError, match="budgets must be a sequence of numbers, got '?2'?; write"):
+        with pytest.raises(ValueError, match=r"budgets must be a sequence of numbers, got '?2'?; write"):
             tb.trimming_curve(classifier, budgets)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"thresholds must be a sequence of numbers, got 0\.5; write"):
         tb.trim_at_thresholds(classifier, 1, 0.5)  # type: ignore[arg-type]

@@ -124,7 +124,15 @@ class Split:
         return cls(train_rows, target.iloc[train], test_rows, target.iloc[test])
 
     def learned(self, positive: str, learning: Learning) -> BayesianClassifier:
-        """Learn a naive Bayes classifier on the training rows."""
+        """Learn a naive Bayes classifier on the training rows; ValueError unless they have two classes.
+
+        Several classes against one would have predictions that name no class of the data, and no accuracy.
+        """
+        classes = sorted(self.target.astype(str).unique())
+        if len(classes) > 2:
+            raise ValueError(
+                f"the class must be binary, got {len(classes)} classes {', '.join(classes[:10])}; merge them into two"
+            )
         model = learn_naive_bayes(self.train, self.target, smoothing=learning["smoothing"])
         return BayesianClassifier(model, positive=positive, threshold=learning["threshold"])
 

@@ -76,11 +76,6 @@ class Choice:
         """Return the features of some units, in the order of the classifier."""
         return tuple(sorted(feature for unit in units for feature in self.units[unit]))
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether every feature is a unit of its own, and none is required or forbidden."""
-        return not self.required and not self.forbidden and all(len(unit) == 1 for unit in self.units)
-
 
 def checked_choice(
     features: Sequence[str],

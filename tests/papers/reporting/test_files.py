@@ -18,8 +18,11 @@ from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.temporary import temporary_name
 from trimbench.papers.reporting.figures import files as figure_files
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.files import unattempted, write_findings, write_summary
+from trimbench.papers.reporting.files import unattempted, write_findings
+from trimbench.papers.reporting.parts import Entry, part_file, part_of, read_part, write_part
+from trimbench.papers.reporting.summary import write_summary
 from trimbench.papers.reporting.verdicts import compare
+from trimbench.papers.study.reported import Literature
 from trimbench.papers.study.tables import Table
 
 from ..command_line import results
@@ -171,12 +174,20 @@ def test_a_failed_write_leaves_the_old_files(
 
 
 def test_summary(tmp_path: Path) -> None:
-    lines = [{"experiment": "a", "status": "failed: one\ntwo | three"}]
-    table = Table.of("A title", lines, ["experiment", "status"])
-    written = write_summary(table, "<p>page</p>", tmp_path / "new" / "folder")
+    part = part_of(Entry("mine/a", "failed", "", (), None, "one\ntwo | three"), tmp_path)
+    written = write_summary([part], Literature({}, {}), tmp_path / "new" / "folder", run="r", profile="quick")
     assert pd.read_csv(written[0])["status"].tolist() == ["failed: one\ntwo | three"]
-    assert written[2].read_text(encoding="utf-8") == "<p>page</p>"
-    assert r"| a            | failed: one two \| three |" in written[1].read_text(encoding="utf-8")
+    assert "mine/<wbr>a" in written[2].read_text(encoding="utf-8")
+    assert r"| failed: one two \| three |" in written[1].read_text(encoding="utf-8")
+
+
+def test_a_part_of_the_page_that_ends_early_is_no_part(tmp_path: Path) -> None:
+    path = write_part(part_of(Entry("mine/a", "complete", "", (), None), tmp_path), part_file(tmp_path / "a"))
+    whole = path.read_bytes()
+    assert read_part(path)["name"] == "mine/a"
+    path.write_bytes(whole[:-9])
+    with pytest.raises(ValueError, match=r"a_page\.json\.gz ends early"):
+        read_part(path)
 
 
 def test_what_a_killed_program_left_is_removed(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import pytest
 
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.files import write_findings
-from trimbench.papers.reporting.page import Entry, render_page
+from trimbench.papers.reporting.page import render_page
+from trimbench.papers.reporting.parts import Entry, part_of, read_part, write_part
 from trimbench.papers.reporting.verdicts import compare
 from trimbench.papers.study.numbers import Number
 from trimbench.papers.study.reported import Literature, Paper, ReportedExperiment
@@ -64,7 +65,17 @@ def page(folder: Path) -> str:
         Entry("family/one", "complete", "What `code </script>` is about", judged, found),
         Entry("family/zeta", "failed", "", compare([reported("z", "1")], (), "Boom"), None),
     ]
-    return render_page(entries, literature(), folder, run="mine", profile="quick")
+    return rendered(entries, folder)
+
+
+def rendered(entries: Sequence[Entry], folder: Path) -> str:
+    """Return the page of entries whose parts were stored in between."""
+    stored = [write_part(part_of(entry, folder), folder / f"{number}.json.gz") for number, entry in enumerate(entries)]
+    parts = [read_part(path) for path in stored]
+    assert render_page(parts, literature(), run="mine", profile="quick") == render_page(
+        [part_of(entry, folder) for entry in entries], literature(), run="mine", profile="quick"
+    )
+    return render_page(parts, literature(), run="mine", profile="quick")
 
 
 @pytest.fixture(scope="module")
@@ -145,18 +156,23 @@ def test_it_links_to_nothing_but_itself_and_files_beside_it(folder: Path, text: 
 def test_a_picture_is_shown_in_a_format_that_browsers_know(tmp_path: Path, formats: list[Any], shown: str) -> None:
     found = dataclasses.replace(findings("family/one"), stem="family/one,seed=7")
     write_findings(found, [], tmp_path, FigureSettings(formats=formats))
-    text = render_page(
-        [Entry("family/one", "complete", "", (), found)], literature(), tmp_path, run="r", profile="quick"
-    )
+    text = rendered([Entry("family/one", "complete", "", (), found)], tmp_path)
     pictures = re.findall(r'<img src="([^"]+)" alt="A title" (width="\d+" height="\d+")?', text)
     assert [address for address, _ in pictures] == ([f"family/one,seed=7.{shown}"] if shown else [])
     assert [bool(size) for _, size in pictures] == ([shown == "png"] if shown else [])
 
 
 def test_without_any_experiment_of_a_paper_nothing_is_compared(tmp_path: Path) -> None:
-    text = render_page([Entry("mine/x", "complete", "", (), None)], literature(), tmp_path, run="r", profile="quick")
+    text = rendered([Entry("mine/x", "complete", "", (), None)], tmp_path)
     assert headings(text, 2) == ["All numbers, claims, curves and times", "Beyond the papers"]
     assert "No number of the papers is compared with this run." in text
+
+
+def test_an_experiment_of_another_commit_says_which(tmp_path: Path) -> None:
+    part = part_of(Entry("mine/x", "complete", "", (), None), tmp_path)
+    later = render_page([part, {**part, "name": "mine/y", "commit": "abc"}], literature(), run="r", profile="quick")
+    assert later.count("Written with commit") == 1
+    assert "Written with commit abc." in later
 
 
 @pytest.fixture(params=[(1280, "light"), (360, "dark")])

@@ -1,76 +1,83 @@
-"""The task ``publish``: put a run in the place of the published outcome."""
+"""The task ``publish``: put the experiments of a run in the place of the published ones."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from trimbench.papers.commands.invocation import PUBLISHED, SHARED_KEYS, Invocation
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.provenance import provenance
 from trimbench.papers.execution.temporary import temporary_name
-from trimbench.papers.reporting.runs import check_profile, folder_of
+from trimbench.papers.reporting.parts import part_file, read_part
+from trimbench.papers.reporting.runs import check_profile, folder_of, write_profile
+from trimbench.papers.reporting.summary import write_summary
+from trimbench.papers.study.reported import Literature
 from trimbench.papers.validation import ConfigurationError
 
 # The published outcome is part of every clone.
 _MOST_MEGABYTES = 15
 _MEGABYTE = 1_000_000
-_PAGE = "index.html"
 _AGAIN = "write it again with trimbench task=report"
 
 
 def publish(invocation: Invocation) -> int:
-    """Replace the published outcome by a run of all experiments that this commit has written."""
+    """Publish the experiments of a run, which this commit must have written; those it lacks stay as published.
+
+    The page and the counts of verdicts are made of both.
+    """
     target = invocation.root / PUBLISHED
     if invocation.run == PUBLISHED:
         raise ConfigurationError(f"run must be another one than {PUBLISHED!r}; write task=publish profile=paper")
     source = folder_of(invocation.root, invocation.run)
     check_profile(source, invocation.profile)
-    files = sorted(_files(source, invocation))
-    size = sum(path.stat().st_size for path in files) / _MEGABYTE
-    if size > _MOST_MEGABYTES:
-        raise ConfigurationError(
-            f"a published run must take at most {_MOST_MEGABYTES} MB, got {size:.1f} MB; run it with fewer formats of "
-            "figures or smaller tables"
-        )
-    _replace(source, target, files)
-    sys.stdout.write(f"{len(files)} files, {size:.1f} MB, are now in {target}; commit them.\n")
+    here = _clean_commit()
+    names = invocation.catalogue.names("experiment")
+    renewed = [name for name in names if name in invocation.experiments and (source / f"{name}.json").is_file()]
+    if not renewed:
+        raise ConfigurationError(f"run must have an experiment to publish, got none in {source}; {_AGAIN}")
+    folders = {name: source if name in renewed else target for name in names}
+    for name in renewed:
+        _check(name, _about(source, name), invocation.experiments[name], here)
+    if len(renewed) < len(names):
+        check_profile(target, invocation.profile)
+    _replace(target, folders, invocation)
+    _say(target, folders, source)
     return 0
 
 
-def _files(source: Path, invocation: Invocation) -> Iterator[Path]:
-    """Yield the files of all experiments, with the settings of their declarations, and those of the whole run.
-
-    Raises ConfigurationError unless the code that is here, and committed, has written all of them.
-    """
+def _clean_commit() -> str:
     here = provenance()
     if here["commit"] is None or here["dirty"]:
         found = "changes that are not committed" if here["commit"] else "no git repository"
         raise ConfigurationError(f"task=publish needs a clean commit of trimbench, got {found}; commit first")
-    for name in invocation.catalogue.names("experiment"):
-        about = source / f"{name}.json"
-        try:
-            content = json.loads(about.read_text(encoding="utf-8"))
-            commit, dirty = content["written_with"]["commit"], content["written_with"]["dirty"]
-            yield from (about.with_name(str(file)) for file in content["files"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ConfigurationError(
-                f"run must have all experiments, got none for {name} ({error}); {_AGAIN}"
-            ) from error
-        if _changed(content["configuration"], invocation.experiments[name]):
-            raise ConfigurationError(f"run must have the settings of the declarations, got others for {name}; {_AGAIN}")
-        if commit != here["commit"] or dirty:
-            got = f"{name} of {str(commit)[:12]}{' with changes' if dirty else ''}"
-            wanted = str(here["commit"])[:12]
-            raise ConfigurationError(f"run must be written by the present commit {wanted}, got {got}; {_AGAIN}")
-    whole = {path.name: path for path in source.iterdir() if path.is_file()}
-    if _PAGE not in whole:
-        raise ConfigurationError(f"run must have a page of all experiments, got no {_PAGE}; {_AGAIN}")
-    # A comma is followed by settings that were changed.
-    yield from (path for name, path in whole.items() if "," not in name and not name.startswith("."))
+    return str(here["commit"])
+
+
+def _about(folder: Path, name: str) -> Mapping[str, Any]:
+    """Return the provenance of an experiment of a run; raise ConfigurationError if there is none that can be read."""
+    try:
+        content: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        content["written_with"]["commit"], content["written_with"]["dirty"], content["configuration"], content["files"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"run must have every experiment that is not published yet, got none for {name} ({error}); run it first"
+        ) from error
+    return content
+
+
+def _check(name: str, about: Mapping[str, Any], declared: Mapping[str, Json], here: str) -> None:
+    """Raise ConfigurationError unless this commit has written an experiment with the settings of its declaration."""
+    if _changed(about["configuration"], declared):
+        raise ConfigurationError(f"run must have the settings of the declarations, got others for {name}; {_AGAIN}")
+    commit, dirty = about["written_with"]["commit"], about["written_with"]["dirty"]
+    if commit != here or dirty:
+        got = f"{name} of {str(commit)[:12]}{' with changes' if dirty else ''}"
+        raise ConfigurationError(f"run must be written by the present commit {here[:12]}, got {got}; {_AGAIN}")
 
 
 def _changed(stored: object, declared: Mapping[str, Json]) -> bool:
@@ -80,14 +87,21 @@ def _changed(stored: object, declared: Mapping[str, Json]) -> bool:
     return not isinstance(stored, dict) or wanted != {k: v for k, v in stored.items() if k not in ignored}
 
 
-def _replace(source: Path, target: Path, files: Sequence[Path]) -> None:
-    """Copy files to a new folder, which then takes the place of the old one."""
+def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) -> None:
+    """Make a new folder of the files of all experiments, which then takes the place of the old one."""
     new, old = (target.with_name(temporary_name(kind)) for kind in ("new", "old"))
     try:
-        for path in files:
-            copy = new / path.relative_to(source)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
+        _copy(new, folders)
+        parts = [read_part(part_file(new / name)) for name in folders]
+        literature = Literature.of(invocation.catalogue)
+        write_summary(parts, literature, new, run=PUBLISHED, profile=invocation.profile)
+        write_profile(new, invocation.profile)
+        size = _megabytes(new)
+        if size > _MOST_MEGABYTES:
+            raise ConfigurationError(
+                f"a published run must take at most {_MOST_MEGABYTES} MB, got {size:.1f} MB; run it with fewer formats "
+                "of figures or smaller tables"
+            )
         if target.exists():
             target.rename(old)
         try:
@@ -98,3 +112,37 @@ def _replace(source: Path, target: Path, files: Sequence[Path]) -> None:
     finally:
         shutil.rmtree(new, ignore_errors=True)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _copy(new: Path, folders: Mapping[str, Path]) -> None:
+    """Copy what belongs to each experiment from the folder that has it."""
+    for name, folder in folders.items():
+        part = part_file(folder / name)
+        if not part.is_file():
+            _about(folder, name)
+            raise ConfigurationError(f"run must have a part of the page for {name}, got no {part.name}; {_AGAIN}")
+        for file in [part, *(part.with_name(str(file)) for file in _about(folder, name)["files"])]:
+            copy = new / file.relative_to(folder)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / _MEGABYTE
+
+
+def _say(target: Path, folders: Mapping[str, Path], source: Path) -> None:
+    kept = _by_commit(target, [name for name, folder in folders.items() if folder != source])
+    for commit, names in kept.items():
+        sys.stdout.write(f"As before, written by {commit[:12]}: {', '.join(names)}.\n")
+    renewed = [name for name, folder in folders.items() if folder == source]
+    sys.stdout.write(
+        f"{len(renewed)} of {len(folders)} experiments are new in {target}, {_megabytes(target):.1f} MB; commit them.\n"
+    )
+
+
+def _by_commit(folder: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(str(_about(folder, name)["written_with"]["commit"]), []).append(name)
+    return found

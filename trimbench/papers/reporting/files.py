@@ -65,20 +65,6 @@ def write_findings(
     return written
 
 
-def write_summary(table: Table, page: str, folder: Path, suffix: str = "") -> list[Path]:
-    """Write the overview of several experiments as ``summary.csv`` and ``summary.md``, and the page ``index.html``.
-
-    A `suffix` of these names says which settings were changed.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    remove_stale(folder.glob("writing.*.tmp"))
-    return [
-        write_csv(table.frame, folder / f"summary{suffix}.csv"),
-        write_text(f"# {table.title}\n\n{markdown(table)}\n", folder / f"summary{suffix}.md"),
-        write_text(page, folder / f"index{suffix}.html"),
-    ]
-
-
 def nothing_stored(findings: Findings) -> bool:
     """Tell whether an experiment has jobs and none of them is stored."""
     return bool(findings.records) and all(record.status == "missing" for record in findings.records)

@@ -31,14 +31,19 @@ def render(template: str, **values: object) -> str:
 def facts_of(*own: str) -> list[str]:
     """Return what the head of a page says of its origin: its `own` facts, then version, commit, Python and date."""
     where = provenance()
-    commit = str(where["commit"] or "unknown")[:12]
     return [
         *own,
         f"trimbench {where['trimbench'] or 'of unknown version'}",
-        f"written with commit {commit}{' and uncommitted changes' if where['dirty'] else ''}",
+        f"written with commit {present_commit()}",
         f"Python {where['python']}",
         str(where["time"])[:10],
     ]
+
+
+def present_commit() -> str:
+    """Return the commit of the code that is running, as pages show it."""
+    where = provenance()
+    return f"{str(where['commit'] or 'unknown')[:12]}{' and uncommitted changes' if where['dirty'] else ''}"
 
 
 def anchor(name: str) -> str:

@@ -10,15 +10,15 @@ from pathlib import Path
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.errors import WAY_OUT
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.files import nothing_stored, unattempted, write_findings, write_summary
-from trimbench.papers.reporting.page import Entry, render_page
+from trimbench.papers.reporting.files import nothing_stored, unattempted, write_findings
+from trimbench.papers.reporting.parts import Entry, part_file, part_of, write_part
 from trimbench.papers.reporting.runs import make_run, profile_of, runs_in
+from trimbench.papers.reporting.summary import summary_of, write_summary
 from trimbench.papers.reporting.tables import markdown, side_by_side
-from trimbench.papers.reporting.tallies import COLUMNS, NOT_ATTEMPTED, in_words, tally
+from trimbench.papers.reporting.tallies import NOT_ATTEMPTED, in_words
 from trimbench.papers.reporting.verdicts import Judgement, compare
 from trimbench.papers.study.findings import NO_DATA, Findings
 from trimbench.papers.study.reported import Literature, NumbersError
-from trimbench.papers.study.tables import Table
 
 FAILED = "failed"
 _COMPLETE = "complete"
@@ -44,7 +44,6 @@ class Overview:
         self._folder, self._catalogue, self._literature, self._figure = folder, catalogue, literature, figure
         self._profile, self._suffix = profile, suffix
         self._entries: list[Entry] = []
-        self._errors: dict[str, str] = {}
 
     def note(self, findings: Findings) -> None:
         """Write and print what an experiment found. If none of its jobs is stored, leave the files of before."""
@@ -59,6 +58,8 @@ class Overview:
             return
         make_run(self._folder, self._profile)
         written = write_findings(findings, judgements, self._folder, self._figure)
+        if not findings.altered:
+            written.append(write_part(part_of(entry, self._folder), part_file(self._folder / findings.stem)))
         for table in findings.outcome.tables:
             if table.listed and len(table.frame):
                 _say(f"{table.title}\n\n{markdown(table)}\n")
@@ -74,8 +75,7 @@ class Overview:
 
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep an experiment that could not run as a line of the summary."""
-        self._keep(name, FAILED, compare(self._literature.reported(name), (), str(error)), None)
-        self._errors[name] = str(error)
+        self._keep(name, FAILED, compare(self._literature.reported(name), (), str(error)), None, str(error))
         # The numbers are wrong, not the program: where it was found does not help.
         text = str(error) if isinstance(error, NumbersError) else "".join(traceback.format_exception(error))
         _say(f"\n## {name}: {FAILED}\n\n{text}")
@@ -98,28 +98,22 @@ class Overview:
             self._say_runs()
         return 1 if any(one is None or one.failures for one in found) else 0
 
-    def _keep(self, name: str, status: str, judgements: Sequence[Judgement], findings: Findings | None) -> Entry:
+    def _keep(
+        self, name: str, status: str, judgements: Sequence[Judgement], findings: Findings | None, error: str = ""
+    ) -> Entry:
         about = self._catalogue.about("experiment", name) if name in self._catalogue.names("experiment") else ""
-        entry = Entry(name, status, about, judgements, findings)
+        entry = Entry(name, status, about, judgements, findings, error)
         self._entries.append(entry)
         return entry
 
     def _summarise(self) -> None:
-        by_name = {entry.name: entry for entry in self._entries}
-        entries = [by_name[name] for name in self._literature.in_order(by_name)]
-        lines = [
-            {
-                "experiment": entry.name,
-                "table": self._literature.table(entry.name) or "beyond the papers",
-                "status": ": ".join(filter(None, [entry.status, self._errors.get(entry.name)])),
-                **tally(entry.judgements),
-            }
-            for entry in entries
-        ]
-        table = Table.of("Reported and reproduced", lines, ["experiment", "table", "status", *COLUMNS])
+        parts = [part_of(entry, self._folder) for entry in self._entries]
         make_run(self._folder, self._profile)
-        page = render_page(entries, self._literature, self._folder, run=self._folder.name, profile=self._profile)
-        written = write_summary(table, page, self._folder, self._suffix)
+        run = self._folder.name
+        written = write_summary(
+            parts, self._literature, self._folder, run=run, profile=self._profile, suffix=self._suffix
+        )
+        table = summary_of(parts, self._literature)
         _say(f"\n# {table.title}\n\n{markdown(table)}\n")
         _say_files(written)
 

@@ -49,4 +49,9 @@ def make_run(folder: Path, profile: str) -> None:
         for place in (folder, folder.parent / "jobs"):
             place.mkdir(parents=True, exist_ok=True)
             write_text("*\n", place / ".gitignore")
-        write_text(json.dumps({"profile": profile}) + "\n", folder / _ABOUT)
+        write_profile(folder, profile)
+
+
+def write_profile(folder: Path, profile: str) -> None:
+    """Write what makes an existing folder a run of this profile."""
+    write_text(json.dumps({"profile": profile}) + "\n", folder / _ABOUT)

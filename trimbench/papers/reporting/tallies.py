@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
-from trimbench.papers.reporting.verdicts import CAUSES, DIFFERENCES, VERDICTS_ON, Judgement, Verdict
+from trimbench.papers.reporting.verdicts import CAUSES, DIFFERENCES, VERDICTS_ON, Cause, Verdict
 from trimbench.papers.study.reported import SUBJECTS, Subject
 
 NOT_ATTEMPTED: Verdict = "not attempted"
@@ -17,6 +18,30 @@ PLURALS: Mapping[Subject, str] = {
 }
 # Their verdicts have the same names as those on numbers.
 _NAMED_WITH_SUBJECT = ("identity", "curve")
+
+
+class Judged(Protocol):
+    """What is counted: the verdict on a kind of statement, and the cause of a difference."""
+
+    @property
+    def subject(self) -> Subject:
+        """The kind of statement."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on it."""
+
+    @property
+    def cause(self) -> Cause | None:
+        """What accounts for a difference."""
+
+
+class Counted(NamedTuple):
+    """A judgement without the number."""
+
+    subject: Subject
+    verdict: Verdict
+    cause: Cause | None
 
 
 def column_of(subject: Subject, verdict: Verdict) -> str:
@@ -53,17 +78,17 @@ _DID_NOT: Mapping[Subject, tuple[str, str]] = {
 _ACCOUNTED: Mapping[str, str] = {"contradicts itself": "contradicted by the paper itself", "chance": "by chance"}
 
 
-def tally(judgements: Sequence[Judgement]) -> dict[str, int]:
+def tally(judgements: Sequence[Judged]) -> dict[str, int]:
     """Return the counts under the names of `COLUMNS`."""
     found: list[str] = []
     for one in judgements:
-        subject = one.reported.rule.subject
-        found += [PLURALS[subject], one.verdict if one.verdict == NOT_ATTEMPTED else column_of(subject, one.verdict)]
+        own = one.verdict if one.verdict == NOT_ATTEMPTED else column_of(one.subject, one.verdict)
+        found += [PLURALS[one.subject], own]
         found += [one.cause] if one.cause else []
     return {column: found.count(column) for column in COLUMNS}
 
 
-def in_words(judgements: Sequence[Judgement], *, detailed: bool = False) -> str:
+def in_words(judgements: Sequence[Judged], *, detailed: bool = False) -> str:
     """Return what came out, for example ``16 of 72 numbers reproduced, 56 differ; 3 of 3 claims hold``.
 
     `detailed` adds how numbers were reproduced, for example ``(12 exact, 4 within)``, and what accounts for those that
@@ -73,7 +98,7 @@ def in_words(judgements: Sequence[Judgement], *, detailed: bool = False) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def causes_in_words(judgements: Sequence[Judgement]) -> str:
+def causes_in_words(judgements: Sequence[Judged]) -> str:
     """Return how many differences have which cause, for example ``30 explained, 1 unexplained``; empty without any."""
     counts = tally(judgements)
     found = [(counts[cause], _ACCOUNTED.get(cause, cause)) for cause in CAUSES if counts[cause]]
@@ -83,8 +108,8 @@ def causes_in_words(judgements: Sequence[Judgement]) -> str:
     return ", ".join(f"{count} {words}" for count, words in found)
 
 
-def _of_subject(subject: Subject, judgements: Sequence[Judgement], detailed: bool) -> str:
-    ours = [one for one in judgements if one.reported.rule.subject == subject]
+def _of_subject(subject: Subject, judgements: Sequence[Judged], detailed: bool) -> str:
+    ours = [one for one in judgements if one.subject == subject]
     verdicts = [one.verdict for one in ours]
     several = len(ours) != 1
     noun = PLURALS[subject] if several else subject

@@ -48,6 +48,11 @@ class Judgement:
     cause: Cause | None = None
 
     @property
+    def subject(self) -> Subject:
+        """The kind of statement."""
+        return self.reported.rule.subject
+
+    @property
     def explanation(self) -> Explanation | None:
         """The number under an inferred set-up, if there is one, whether or not it explains a difference."""
         return None if self.number is None else self.number.explanation

@@ -190,4 +190,5 @@ def test_published_figures(stored: StoredFigure, tmp_path: Path) -> None:
     assert_readable(picture(shown, preset("column")), least_points=7)
     draw(shown, [tmp_path / path.name for path in stored.pictures], stored.settings)
     for path in stored.pictures:
-        assert (imread(tmp_path / path.name) == imread(path)).all(), f"{path} is not what is drawn now"
+        # Processors round differently: by at most one of the 255 levels of a colour.
+        assert abs(imread(tmp_path / path.name) - imread(path)).max() < 1.5 / 255, f"{path} is not what is drawn now"

@@ -14,7 +14,7 @@ import pytest
 from trimbench.papers.commands import cli, publishing
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.execution.provenance import provenance
-from trimbench.papers.reporting import files
+from trimbench.papers.reporting import files, html
 
 from ..command_line import T4, Command, results
 
@@ -109,7 +109,7 @@ def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     (folder / "experiment/trimming/table4.yaml").write_text(kept)
     monkeypatch.setattr(cli, "configuration_folder", lambda: folder)
     state = {**provenance(), "commit": "a" * 40, "dirty": False}
-    for module in (publishing, files):
+    for module in (publishing, files, html):
         monkeypatch.setattr(module, "provenance", lambda: dict(state))
     return state
 

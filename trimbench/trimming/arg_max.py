@@ -236,7 +236,10 @@ class ArgMaxClassifier(SavedClassifier):
 
     def log_weights(self, codes: IntegerArray) -> NDArray[np.float64]:
         """Return what `log_joint` does, for rows of value indices, shape (n_rows, n_features)."""
-        logs = self.rows.log_joint(codes)
+        return self.by_class(self.rows.log_joint(codes))
+
+    def by_class(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the logarithms of each class, shape (n_rows, n_classes), from those that `rows` gives."""
         if self._components is None or self.is_naive_bayes:
             return logs
         return np.stack([np.logaddexp.reduce(logs[:, rows], axis=1) for rows in self._members], axis=1)
@@ -252,6 +255,14 @@ class ArgMaxClassifier(SavedClassifier):
             check_possible(self.model, self.target, self.evidence)
             return RowInference.of_network(as_network(self.model), self.target, self.features, self.evidence)
         return RowInference.of_naive_bayes(self._components.prior, self._component_tables)
+
+    @cached_property
+    def whole_rows(self) -> RowInference:
+        """As `rows`, with the factors that all classes share: it gives log Pr(c, f, e) itself."""
+        if self._components is not None:
+            return self.rows
+        network = as_network(self.model)
+        return RowInference.of_network(network, self.target, self.features, self.evidence, whole=True)
 
     def predict_proba(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return Pr(c | features) of each row, shape (n_rows, n_classes); NaN where a row has probability zero."""

@@ -255,3 +255,11 @@ def test_little_time_gives_a_subset_all_the_same() -> None:
     assert time.process_time() - start < 0.5
     assert len(found.features) <= 8
     assert found.interval[0] > 0.4
+
+
+def test_no_time_gives_a_bound_all_the_same() -> None:
+    classifier = tree_augmented(40, 2)
+    hidden = tb.BayesianClassifier(classifier.model, "c", positive="1", features=classifier.features[1:])
+    for original in (classifier, hidden):
+        found = trim_by_sampling(original, checked_choice(original.features, 8), time_limit=1e-3)
+        assert found.interval[1] <= found.upper_bound < 1.0

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.networks.random_models import distributions
 from trimbench.trimming.arg_max_trim import trim_arg_max
+from trimbench.trimming.bayes_error import agreement_bound, highest_accuracy
 from trimbench.trimming.costs import Choice, checked_choice
 from trimbench.trimming.engines.arg_max import ClassMeasures
 from trimbench.trimming.left_out import _Rows, upper_bound
@@ -295,6 +296,30 @@ def test_bounds_from_rows_hold_with_the_stated_confidence(hidden: int) -> None:
     # With the stated confidence, more than 9 misses of 40 have a probability below 0.7 %.
     assert missed <= 9
     assert nontrivial >= 30
+
+
+@given(problem=problems())
+@settings(max_examples=80, deadline=None)
+def test_no_allowed_subset_is_right_more_often_than_the_bound(problem: tuple[tb.ArgMaxClassifier, Choice]) -> None:
+    classifier, choice = problem
+    assume(classifier.is_naive_bayes)
+    joint = whole(classifier)
+    right = max(sum(masses.max() for masses in part(joint, kept).values()) for kept in subsets_within(choice))
+    assert right <= highest_accuracy(classifier, choice) + 1e-11
+
+
+def test_the_accuracy_bounds_agreement_with_the_stated_confidence() -> None:
+    missed, nontrivial = 0, 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        model = tb.NaiveBayes(rng.dirichlet([3, 3, 3]), [rng.dirichlet([1, 1], size=3) for _ in range(11)])
+        classifier = tb.ArgMaxClassifier(model)
+        choice = checked_choice(classifier.features, 1)
+        bound = agreement_bound(classifier, choice, classifier.draw(2000, rng), 0.9)
+        missed += bound < trim_arg_max(classifier, choice).agreement
+        nontrivial += bound < 1.0
+    assert missed <= 9
+    assert nontrivial >= 10
 
 
 def depends_on_the_first(rng: np.random.Generator, n_features: int) -> tb.ArgMaxClassifier:

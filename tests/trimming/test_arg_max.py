@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.networks.random_models import distributions
 from trimbench.trimming.arg_max_trim import trim_arg_max
+from trimbench.trimming.bayes_error import agreement_bound, highest_accuracy
 from trimbench.trimming.costs import Choice, checked_choice
 from trimbench.trimming.engines.arg_max import ClassMeasures
+from trimbench.trimming.left_out import _Rows, upper_bound
+from trimbench.trimming.limits import Limits
 
 CLOSE = 1e-12
 Joint = dict[tuple[int, ...], np.ndarray]
@@ -196,7 +201,7 @@ def test_a_search_that_is_stopped_brackets_the_best(problem: tuple[tb.ArgMaxClas
     classifier, choice = problem
     joint = whole(classifier)
     best = max(agreement(joint, features) for features in subsets_within(choice))
-    found = trim_arg_max(classifier, choice, evaluation_limit=limit)
+    found = trim_arg_max(classifier, choice, Limits(evaluation_limit=limit))
     kept = tuple(classifier.features.index(name) for name in found.features)
     assert kept in subsets_within(choice)
     assert found.agreement - 1e-11 <= best <= found.upper_bound + 1e-11
@@ -204,14 +209,130 @@ def test_a_search_that_is_stopped_brackets_the_best(problem: tuple[tb.ArgMaxClas
 
 
 def test_a_search_that_is_stopped_early_has_a_bound_below_one() -> None:
-    rng = np.random.default_rng(0)
-    model = tb.NaiveBayes([0.2, 0.3, 0.5], [rng.dirichlet([1, 1], size=3) for _ in range(10)])
-    classifier = tb.ArgMaxClassifier(model)
+    classifier = ten_features()
     choice = checked_choice(classifier.features, 3)
     best = trim_arg_max(classifier, choice).agreement
-    stopped = trim_arg_max(classifier, choice, evaluation_limit=11)
+    stopped = trim_arg_max(classifier, choice, Limits(evaluation_limit=11))
     assert not stopped.optimal
     assert best <= stopped.upper_bound < 0.99
+
+
+@given(problem=problems(), step=st.sampled_from([1, 4]))
+@settings(max_examples=60, deadline=None)
+def test_a_search_in_parts_ends_where_a_whole_one_does(problem: tuple[tb.ArgMaxClassifier, Choice], step: int) -> None:
+    classifier, choice = problem
+    whole_search = trim_arg_max(classifier, choice)
+    found = trim_arg_max(classifier, choice, Limits(evaluation_limit=step))
+    bounds = [found.upper_bound]
+    while not found.optimal:
+        found = found.resume(evaluation_limit=found.n_evaluations + step)
+        bounds.append(found.upper_bound)
+    assert (found.features, found.agreement) == (whole_search.features, whole_search.agreement)
+    assert bounds == sorted(bounds, reverse=True)
+    assert found.resume() is found
+
+
+def ten_features(seed: int = 0) -> tb.ArgMaxClassifier:
+    rng = np.random.default_rng(seed)
+    return tb.ArgMaxClassifier(tb.NaiveBayes([0.2, 0.3, 0.5], [rng.dirichlet([1, 1], size=3) for _ in range(10)]))
+
+
+@pytest.mark.parametrize("limits", [{"evaluation_limit": 1}, {"time_limit": 1e-6}])
+def test_a_search_without_time_has_a_bound(limits: dict[str, Any]) -> None:
+    classifier = ten_features()
+    stopped = tb.trim(classifier, 3, **limits)
+    assert not stopped.optimal
+    assert stopped.agreement <= stopped.upper_bound < 1.0 - 1e-6
+    finished = stopped.resume()
+    assert finished.optimal
+    assert finished.agreement == tb.trim(classifier, 3).agreement <= stopped.upper_bound
+
+
+def test_progress_tells_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trimbench.trimming.limits._PAUSE", 0.0)
+    told: list[tb.Progress] = []
+    found = tb.trim(ten_features(), 3, progress=told.append)
+    assert (told[-1].n_evaluations, told[-1].agreement) == (found.n_evaluations, found.agreement)
+    assert told[-1].upper_bound == found.upper_bound == found.agreement
+    for attribute, falling in (("agreement", False), ("n_evaluations", False), ("upper_bound", True)):
+        values = [getattr(now, attribute) for now in told]
+        assert values == sorted(values, reverse=falling)
+        assert len(set(values)) > 1
+
+
+def test_a_stopped_trimming_can_be_pickled() -> None:
+    stopped = tb.trim(ten_features(), 3, evaluation_limit=3)
+    again = pickle.loads(pickle.dumps(stopped))
+    assert (again.features, again.upper_bound) == (stopped.features, stopped.upper_bound)
+    assert again.resume() is again
+
+
+@given(classifier=classifiers(), n_left_out=st.integers(1, 3), n_hidden=st.integers(0, 1))
+@settings(max_examples=80, deadline=None)
+def test_a_potential_without_features_equals_enumeration(
+    classifier: tb.ArgMaxClassifier, n_left_out: int, n_hidden: int
+) -> None:
+    classifier = classifier.with_features(classifier.features[n_hidden:])
+    joint = {values: masses for values, masses in whole(classifier).items() if masses.sum() > 0}
+    rows = _Rows.of(classifier, np.array(list(joint), dtype=np.uint8).reshape(len(joint), -1))
+    weights = np.array([masses.sum() for masses in joint.values()])
+    for left_out in itertools.combinations(range(classifier.n_features), n_left_out):
+        kept = [place for place in range(classifier.n_features) if place not in left_out]
+        assert float(weights @ rows.potential(left_out)) == pytest.approx(potential(joint, kept), abs=1e-10)
+
+
+@pytest.mark.parametrize("hidden", [0, 2])
+def test_bounds_from_rows_hold_with_the_stated_confidence(hidden: int) -> None:
+    missed, nontrivial = 0, 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        whole_model = depends_on_the_first(rng, 7)
+        classifier = whole_model.with_features(whole_model.features[hidden:])
+        choice = checked_choice(classifier.features, 2)
+        rows = classifier.draw(2500, rng)
+        bound = upper_bound(classifier, choice, rows[:500], rows[500:], 0.9, 10**7)
+        missed += bound < trim_arg_max(classifier, choice).agreement
+        nontrivial += bound < 0.99
+    # With the stated confidence, more than 9 misses of 40 have a probability below 0.7 %.
+    assert missed <= 9
+    assert nontrivial >= 30
+
+
+@given(problem=problems())
+@settings(max_examples=80, deadline=None)
+def test_no_allowed_subset_is_right_more_often_than_the_bound(problem: tuple[tb.ArgMaxClassifier, Choice]) -> None:
+    classifier, choice = problem
+    assume(classifier.is_naive_bayes)
+    joint = whole(classifier)
+    right = max(sum(masses.max() for masses in part(joint, kept).values()) for kept in subsets_within(choice))
+    assert right <= highest_accuracy(classifier, choice) + 1e-11
+
+
+def test_the_accuracy_bounds_agreement_with_the_stated_confidence() -> None:
+    missed, nontrivial = 0, 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        model = tb.NaiveBayes(rng.dirichlet([3, 3, 3]), [rng.dirichlet([1, 1], size=3) for _ in range(11)])
+        classifier = tb.ArgMaxClassifier(model)
+        choice = checked_choice(classifier.features, 1)
+        bound = agreement_bound(classifier, choice, classifier.draw(2000, rng), 0.9)
+        missed += bound < trim_arg_max(classifier, choice).agreement
+        nontrivial += bound < 1.0
+    assert missed <= 9
+    assert nontrivial >= 10
+
+
+def depends_on_the_first(rng: np.random.Generator, n_features: int) -> tb.ArgMaxClassifier:
+    """Three classes below the first feature, the other features below both."""
+    names = [f"x{place}" for place in range(n_features)]
+    tables = {"x0": rng.dirichlet([3, 3]), "c": rng.dirichlet([2, 2, 2], size=2)}
+    tables |= {name: rng.dirichlet([1, 1], size=(3, 2)) for name in names[1:]}
+    network = tb.BayesianNetwork(
+        {"x0": ["0", "1"], "c": ["a", "b", "d"]} | {name: ["0", "1"] for name in names[1:]},
+        {"c": ["x0"]} | {name: ["c", "x0"] for name in names[1:]},
+        tables,
+    )
+    return tb.ArgMaxClassifier(network, "c", features=names)
 
 
 @given(classifier=classifiers())

@@ -15,6 +15,7 @@ from tests.networks.random_models import distributions
 from tests.trimming.test_arg_max import agreement, classifiers, part, whole
 from trimbench.trimming.arg_max_trim import trim_arg_max
 from trimbench.trimming.costs import checked_choice
+from trimbench.trimming.limits import Limits
 from trimbench.trimming.rows.arg_max import ArgMaxProblem
 from trimbench.trimming.rows.class_agreements import _kernel, numpy_agreement
 
@@ -63,6 +64,19 @@ def test_rows_alone_give_the_best_subset_on_the_rows(classifier: tb.ArgMaxClassi
 
 
 @given(classifier=classifiers(), seed=st.integers(0, 2**32))
+@settings(max_examples=20, deadline=None)
+def test_rows_alone_leave_the_bound_of_the_model(classifier: tb.ArgMaxClassifier, seed: int) -> None:
+    rows = _frame(classifier, classifier.draw(25, np.random.default_rng(seed)))
+    told: list[tb.Progress] = []
+    found = tb.trim(classifier, 1, rows=rows, rows_weight=1, progress=told.append)
+    best = tb.trim(classifier, 1)
+    assert found.agreement - 1e-12 <= best.agreement <= found.upper_bound + 1e-12
+    assert found.upper_bound <= tb.trim(classifier, 1, evaluation_limit=1).upper_bound + 1e-12
+    assert told[-1].upper_bound == found.upper_bound
+    assert found.resume() is found
+
+
+@given(classifier=classifiers(), seed=st.integers(0, 2**32))
 @settings(max_examples=30, deadline=None)
 def test_weight_zero_is_the_trimming_by_the_model(classifier: tb.ArgMaxClassifier, seed: int) -> None:
     rows = _frame(classifier, classifier.draw(25, np.random.default_rng(seed)))
@@ -108,10 +122,13 @@ def test_more_classes_and_features_than_a_table_holds_are_trimmed_on_rows() -> N
     assert found.rows_agreement is not None
     assert found.rows_agreement.value > 0.6
     assert not found.optimal
+    assert found.confidence == 0.99
+    assert high <= found.upper_bound < 0.999
     with pytest.raises(ValueError, match="prefer must be 'best' without rows"):
         trim_arg_max(classifier, choice, prefer="cheapest")
-    stopped = trim_arg_max(classifier, choice, rows=rows, time_limit=1e-9)
+    stopped = trim_arg_max(classifier, choice, Limits(1e-9), rows=rows)
     assert len(stopped.features) <= 3
+    assert stopped.upper_bound < 0.999
 
 
 def _frame(classifier: tb.ArgMaxClassifier, codes: np.ndarray) -> object:

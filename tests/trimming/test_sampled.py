@@ -16,7 +16,7 @@ from trimbench.networks.contraction import ContractionTooLarge, joint_distributi
 from trimbench.networks.sampling import RowSampler
 from trimbench.trimming.confidence import binomial_interval, mean_upper_bound, rows_for_width
 from trimbench.trimming.costs import checked_choice
-from trimbench.trimming.left_out import _Rows
+from trimbench.trimming.left_out import _Rows, upper_bound
 from trimbench.trimming.sampled import trim_by_sampling
 
 
@@ -55,6 +55,32 @@ def test_intervals_and_bounds_cover_the_exact_values(monkeypatch: pytest.MonkeyP
     # With the stated confidence, more than 9 misses of 40 have a probability below 0.7 %.
     assert binom.sf(9, 40, 0.1) < 0.007
     assert max(missed.values()) <= 9
+
+
+def test_bounds_hold_where_variables_are_hidden() -> None:
+    """With probability 0.9 at least; 40 models of which each may miss by chance."""
+    missed, nontrivial = 0, 0
+    for seed in range(40):
+        every = tree_augmented(9, seed, coarse=seed % 2 == 0)
+        hidden = tb.BayesianClassifier(every.model, "c", positive="1", features=every.features[2:])
+        assert hidden.whole_rows.sums
+        choice = checked_choice(hidden.features, 2)
+        rows = hidden.draw(2500, np.random.default_rng(seed))
+        bound = upper_bound(hidden, choice, rows[:500], rows[500:], 0.9, 10**7)
+        missed += bound < tb.trim(hidden, 2, engine="dense").agreement
+        nontrivial += bound < 0.99
+    assert missed <= 9
+    assert nontrivial >= 30
+
+
+def test_few_rows_bound_less_and_none_nothing() -> None:
+    every = tree_augmented(9, 1)
+    hidden = tb.BayesianClassifier(every.model, "c", positive="1", features=every.features[2:])
+    choice = checked_choice(hidden.features, 2)
+    rows = hidden.draw(2500, np.random.default_rng(1))
+    bounds = [upper_bound(hidden, choice, rows[:500], rows[500:], 0.9, work) for work in (10**8, 10**5, 10**3)]
+    assert bounds == sorted(bounds)
+    assert bounds[0] < bounds[1] < bounds[2] == 1.0
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -117,8 +143,14 @@ def test_a_mixture_beyond_the_table_is_trimmed(monkeypatch: pytest.MonkeyPatch) 
     assert 0.6 < low < high < low + 0.011
 
 
-def test_a_potential_without_features_equals_enumeration() -> None:
-    classifier = tree_augmented(6, 3)
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        tree_augmented(6, 3),
+        *(brute_force.random_network_classifier(np.random.default_rng(i), 6, 0.4) for i in range(3)),
+    ],
+)
+def test_a_potential_without_features_equals_enumeration(classifier: tb.BayesianClassifier) -> None:
     rows = np.array(list(brute_force.whole(classifier)), dtype=np.uint8)
     weights = np.array([sum(pair) for pair in brute_force.whole(classifier).values()])
     for left_out in [(2,), (0, 4), (1, 3, 5)]:
@@ -223,3 +255,11 @@ def test_little_time_gives_a_subset_all_the_same() -> None:
     assert time.process_time() - start < 0.5
     assert len(found.features) <= 8
     assert found.interval[0] > 0.4
+
+
+def test_no_time_gives_a_bound_all_the_same() -> None:
+    classifier = tree_augmented(40, 2)
+    hidden = tb.BayesianClassifier(classifier.model, "c", positive="1", features=classifier.features[1:])
+    for original in (classifier, hidden):
+        found = trim_by_sampling(original, checked_choice(original.features, 8), time_limit=1e-3)
+        assert found.interval[1] <= found.upper_bound < 1.0

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.networks.row_inference import RowInference
-from trimbench.networks.sampling import RowSampler
-from trimbench.networks.value_codes import IntegerArray, encode_compactly
+from trimbench.networks.value_codes import IntegerArray
+from trimbench.trimming.model_classifier import ModelClassifier
 from trimbench.trimming.model_input import (
     Components,
     Model,
     as_names,
     as_network,
-    check_possible,
     checked_evidence,
     class_states,
     components_of,
@@ -29,7 +25,6 @@ from trimbench.trimming.model_input import (
     feature_indices,
     understood_model,
 )
-from trimbench.trimming.saving import SavedClassifier
 from trimbench.trimming.thresholds import TIE_TOLERANCE
 
 if TYPE_CHECKING:
@@ -37,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class ArgMaxClassifier(SavedClassifier):
+class ArgMaxClassifier(ModelClassifier):
     """The classifier that gives the class c with the highest Pr(c | f), or Pr(c | f, e) given evidence e.
 
     Of several most probable classes it gives the first in the order of the model. Probabilities that are equal up to
@@ -102,11 +97,6 @@ class ArgMaxClassifier(SavedClassifier):
         )
 
     @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return len(self.features)
-
-    @property
     def class_names(self) -> tuple[str, ...]:
         """Names of the classes, in the order of the model."""
         return class_states(self.model, self.target)
@@ -122,39 +112,10 @@ class ArgMaxClassifier(SavedClassifier):
         return self._components is not None and len(self._components.states) == self.n_classes
 
     @cached_property
-    def value_names(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the values of each feature."""
-        if isinstance(self.model, BayesianNetwork):
-            return tuple(self.model.states(name) for name in self.features)
-        parts = self._own_components
-        return tuple(parts.value_names[place] for place in self._places)
-
-    @cached_property
-    def cardinalities(self) -> tuple[int, ...]:
-        """Number of values of each feature."""
-        return tuple(len(values) for values in self.value_names)
-
-    @property
-    def _own_components(self) -> Components:
-        if self._components is None:
-            raise ValueError(f"the model must be naive Bayes to have likelihoods, got {self.model!r}; use joint")
-        return self._components
-
-    @property
-    def _places(self) -> tuple[int, ...]:
-        return feature_indices(self._own_components.feature_names, self.features)
-
-    @cached_property
-    def _component_tables(self) -> tuple[NDArray[np.float64], ...]:
-        """Pr(value | component) of each feature."""
-        parts = self._own_components
-        return tuple(parts.likelihoods[place] for place in self._places)
-
-    @cached_property
-    def _members(self) -> tuple[list[int], ...]:
+    def _members(self) -> list[list[int]]:
         """The components of each class."""
-        states = self._own_components.states
-        return tuple([i for i, state in enumerate(states) if state == name] for name in self.class_names)
+        states = self.class_names if self._components is None else self._components.states
+        return [[i for i, state in enumerate(states) if state == name] for name in self.class_names]
 
     @cached_property
     def prior(self) -> NDArray[np.float64]:
@@ -172,10 +133,9 @@ class ArgMaxClassifier(SavedClassifier):
         ValueError
             When the features are not independent given the class.
         """
-        tables = self._component_tables
         if not self.is_naive_bayes:
             raise ValueError(f"the model must be naive Bayes to have likelihoods, got {self.model!r}; use joint")
-        return tables
+        return self._component_tables
 
     def joint(self, features: Sequence[int]) -> NDArray[np.float64]:
         """Return Pr(c, f') over all instances of a feature subset, given the evidence.
@@ -199,22 +159,11 @@ class ArgMaxClassifier(SavedClassifier):
             table = conditional_table(as_network(self.model), [self.target, *names], self.evidence)
             return np.asarray(table).reshape(self.n_classes, -1)
         tables = [self._component_tables[place] for place in features]
-        prior = self._components.prior
-        return np.stack([sum(_product(prior[row], tables, row) for row in rows) for rows in self._members])
+        return np.stack([self._components.joint(rows, tables) for rows in self._members])
 
     def with_features(self, features: Sequence[str]) -> ArgMaxClassifier:
         """Return the classifier of the same distribution with other features."""
         return ArgMaxClassifier(self.model, self.target, features=features, evidence=self.evidence)
-
-    def encode(self, frame: pd.DataFrame) -> IntegerArray:
-        """Return the value indices of the features of each row, shape (n_rows, n_features).
-
-        Raises
-        ------
-        ValueError
-            When `frame` is no DataFrame, a column is absent, or it holds NaN or an unknown value.
-        """
-        return encode_compactly(frame, dict(zip(self.features, self.value_names, strict=True)))
 
     def log_joint(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return log Pr(c, features) of each row, up to a constant of the row.
@@ -236,7 +185,10 @@ class ArgMaxClassifier(SavedClassifier):
 
     def log_weights(self, codes: IntegerArray) -> NDArray[np.float64]:
         """Return what `log_joint` does, for rows of value indices, shape (n_rows, n_features)."""
-        logs = self.rows.log_joint(codes)
+        return self.by_class(self.rows.log_joint(codes))
+
+    def by_class(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the logarithms of each class, shape (n_rows, n_classes), from those that `rows` gives."""
         if self._components is None or self.is_naive_bayes:
             return logs
         return np.stack([np.logaddexp.reduce(logs[:, rows], axis=1) for rows in self._members], axis=1)
@@ -244,14 +196,6 @@ class ArgMaxClassifier(SavedClassifier):
     def decide(self, codes: IntegerArray) -> NDArray[np.intp]:
         """Return the position of the class of each row of value indices, shape (n_rows, n_features)."""
         return most_probable(self.log_weights(codes).T, logarithms=True)
-
-    @cached_property
-    def rows(self) -> RowInference:
-        """What gives the probabilities of rows."""
-        if self._components is None:
-            check_possible(self.model, self.target, self.evidence)
-            return RowInference.of_network(as_network(self.model), self.target, self.features, self.evidence)
-        return RowInference.of_naive_bayes(self._components.prior, self._component_tables)
 
     def predict_proba(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return Pr(c | features) of each row, shape (n_rows, n_classes); NaN where a row has probability zero."""
@@ -263,30 +207,6 @@ class ArgMaxClassifier(SavedClassifier):
     def predict(self, frame: pd.DataFrame) -> NDArray[np.str_]:
         """Return the name of the most probable class of each row; the first of equally probable ones."""
         return np.array(self.class_names)[self.decide(self.encode(frame))]
-
-    def draw(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
-        """Return value indices of the features of rows drawn given the evidence, shape (n_rows, n_features).
-
-        Raises
-        ------
-        ContractionTooLarge
-            When the evidence makes too many variables of a network depend on each other; a ValueError.
-        """
-        return self._sampler.draw(n_rows, rng)
-
-    @cached_property
-    def _sampler(self) -> RowSampler:
-        if self._components is None:
-            return RowSampler.of(as_network(self.model), self.features, self.evidence)
-        prior, tables = self._components.prior, self._component_tables
-        parts = NaiveBayes(prior, tables, feature_names=self.features, class_variable=self.target)
-        return RowSampler.of(parts.to_network(), self.features)
-
-
-def _product(weight: float, tables: Sequence[NDArray[np.float64]], row: int) -> NDArray[np.float64]:
-    """Return the weight times the product of one row of each table, over all combinations of their columns."""
-    rows = (table[row] for table in tables)
-    return reduce(lambda left, right: np.multiply.outer(left, right).reshape(-1), rows, np.array([weight]))
 
 
 def most_probable(joint: NDArray[np.float64], *, logarithms: bool = False) -> NDArray[np.intp]:

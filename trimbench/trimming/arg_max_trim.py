@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trimbench.trimming.arg_max import ArgMaxClassifier
+from trimbench.trimming.bayes_error import agreement_bound
 from trimbench.trimming.confidence import binomial_interval
 from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.arg_max import ClassMeasures, n_entries
 from trimbench.trimming.engines.dense import MAX_ENTRIES
+from trimbench.trimming.left_out import upper_bound
 from trimbench.trimming.limits import Limits
-from trimbench.trimming.model_input import feature_indices
-from trimbench.trimming.rows.agreement import RowsAgreement
+from trimbench.trimming.result import AnyTrimming
 from trimbench.trimming.rows.arg_max import ArgMaxProblem
 from trimbench.trimming.rows.trim_rows import Prefer, RowsWeight, check_rows_settings, trim_on_rows
-from trimbench.trimming.search.arg_max import search_arg_max
+from trimbench.trimming.search.arg_max import ArgMaxSearch
 from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
 from trimbench.trimming.thresholds import Cut
 
@@ -27,11 +26,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CONFIDENCE = 0.99
-_N_DRAWN = 20_000
+_N_DRAWN, _RANKING_ROWS, _BOUND_ROWS = 20_000, 500, 8_000
+# Shares of the time for the search by the model, and for what comes before the agreement and the bound.
+_BY_MODEL, _ON_ROWS = 0.5, 0.8
+# For the upper bound: entries of tables looked up in a second, and seconds at most and at least.
+_LOOKUPS_PER_SECOND = 2 * 10**7
+_LONGEST, _MOMENT = 10.0, 0.1
 
 
-@dataclass(frozen=True)
-class ArgMaxTrimming:
+@dataclass(frozen=True, kw_only=True)
+class ArgMaxTrimming(AnyTrimming[ArgMaxClassifier]):
     """A trimmed classifier of several classes, and what is known about its agreement with the original.
 
     Attributes
@@ -50,44 +54,27 @@ class ArgMaxTrimming:
         Whether the agreement is proven to reach `upper_bound` (within 1e-12).
     n_evaluations : int
         Number of evaluations of the criterion that the search took.
+    confidence : float
+        Probability with which `agreement_interval` holds the agreement, and `upper_bound` is one: 1 where both are
+        proven, less where they come from drawn rows.
     rows_agreement : RowsAgreement or None
         Agreement on the rows that `trim` was given.
     """
-
-    original: ArgMaxClassifier
-    features: tuple[str, ...]
-    agreement: float
-    agreement_interval: tuple[float, float]
-    upper_bound: float
-    optimal: bool
-    n_evaluations: int
-    rows_agreement: RowsAgreement | None = None
 
     @property
     def classifier(self) -> ArgMaxClassifier:
         """The trimmed classifier, ready to predict from `features` alone."""
         return self.original.with_features(self.features)
 
-    @property
-    def kept(self) -> tuple[int, ...]:
-        """Positions of `features` in the original."""
-        return feature_indices(self.original.features, self.features)
-
-    def save(self, path: str | Path) -> None:
-        """Write the trimmed classifier as JSON; `ArgMaxClassifier.load` reads it."""
-        self.classifier.save(path)
-
 
 def trim_arg_max(
     classifier: ArgMaxClassifier,
     choice: Choice,
+    limits: Limits | None = None,
     *,
     rows: pd.DataFrame | None = None,
     rows_weight: RowsWeight = "auto",
     prefer: Prefer = "best",
-    time_limit: float | None = None,
-    evaluation_limit: int | None = None,
-    n_jobs: int = 1,
 ) -> ArgMaxTrimming:
     """Find the allowed subset whose most probable class is most often that of the classifier.
 
@@ -95,7 +82,9 @@ def trim_arg_max(
     ----------
     choice : Choice
         Which subsets are allowed.
-    rows, rows_weight, prefer, time_limit, evaluation_limit, n_jobs
+    limits : Limits, optional
+        When the search stops. Default: when it is finished.
+    rows, rows_weight, prefer
         As in `trim`.
 
     Raises
@@ -104,16 +93,15 @@ def trim_arg_max(
         When there are no rows, and the class and the features have too many combinations of values for a table.
     """
     check_rows_settings(rows_weight, prefer)
+    limits = limits or Limits()
     if rows is None:
         if prefer == "cheapest":
             raise ValueError("prefer must be 'best' without rows, got 'cheapest'; give rows to judge subsets by")
-        return _trim_by_model(classifier, choice, time_limit, evaluation_limit)
-    start = time.monotonic()
+        return _trim_by_model(classifier, choice, limits)
+    is_small = n_entries(classifier) <= MAX_ENTRIES
     by_model = None
-    if n_entries(classifier) <= MAX_ENTRIES and rows_weight in ("auto", 0) and prefer == "best":
-        by_model = _trim_by_model(
-            classifier, choice, None if time_limit is None else 0.5 * time_limit, evaluation_limit
-        )
+    if is_small and rows_weight in ("auto", 0) and prefer == "best":
+        by_model = _trim_by_model(classifier, choice, limits.part(_BY_MODEL))
     found = trim_on_rows(
         ArgMaxProblem(classifier),
         choice,
@@ -122,29 +110,36 @@ def trim_arg_max(
         prefer=prefer,
         # The cut stands for none: there is no threshold.
         by_model=None if by_model is None else (by_model.kept, Cut(by_model.agreement, 0.0, 1.0)),
-        time_limit=None if time_limit is None else max(0.0, time_limit - (time.monotonic() - start)),
-        n_jobs=n_jobs,
+        time_limit=limits.part(1.0 if is_small else _ON_ROWS).seconds_left(),
+        n_jobs=limits.n_jobs,
     )
     n_evaluations = found.n_evaluations + (0 if by_model is None else by_model.n_evaluations)
     if by_model is not None and found.features == by_model.kept:
-        return replace(by_model, rows_agreement=found.rows_agreement, n_evaluations=n_evaluations)
-    interval = _agreement(classifier, found.features)
-    upper_bound = 1.0 if by_model is None else max(by_model.upper_bound, interval[1])
-    trimming = _trimming(classifier, found.features, interval, upper_bound, n_evaluations)
+        # A search by the model alone goes on where rows have no weight.
+        go_on = by_model._go_on if found.rows_agreement.weight == 0 else None
+        trimming = replace(by_model, n_evaluations=n_evaluations, _go_on=go_on)
+    else:
+        interval = _agreement(classifier, found.features)
+        bound = _upper_bound(classifier, choice, limits) if by_model is None else by_model.upper_bound
+        confidence = 1.0 if is_small else CONFIDENCE
+        trimming = _trimming(classifier, found.features, interval, bound, n_evaluations, confidence)
+    limits.report(trimming.agreement, lambda: trimming.upper_bound, n_evaluations, last=True)
     return replace(trimming, rows_agreement=found.rows_agreement)
 
 
-def _trim_by_model(
-    classifier: ArgMaxClassifier, choice: Choice, time_limit: float | None, evaluation_limit: int | None
-) -> ArgMaxTrimming:
-    may_go_on = Limits(time_limit, evaluation_limit).may_go_on
-    allowed = [place for unit in choice.units for place in unit]
+def _trim_by_model(classifier: ArgMaxClassifier, choice: Choice, limits: Limits) -> ArgMaxTrimming:
+    allowed = choice.features(range(len(choice.units)))
     if len(allowed) == classifier.n_features and choice.is_affordable(allowed):
-        return _trimming(classifier, tuple(range(classifier.n_features)), (1.0, 1.0), 1.0, 0)
-    root = ClassMeasures.of(classifier, allowed)
-    found = search_arg_max(root, choice, may_go_on)
-    exact = (found.agreement, found.agreement)
-    return _trimming(classifier, found.features, exact, found.upper_bound, found.n_evaluations)
+        return _trimming(classifier, allowed, (1.0, 1.0), 1.0, 0)
+    search = ArgMaxSearch(ClassMeasures.of(classifier, allowed), choice)
+
+    def run(more: Limits) -> ArgMaxTrimming:
+        found = search.run(more)
+        exact = (found.agreement, found.agreement)
+        trimming = _trimming(classifier, found.features, exact, found.upper_bound, found.n_evaluations)
+        return replace(trimming, _go_on=run)
+
+    return run(limits)
 
 
 def _agreement(classifier: ArgMaxClassifier, kept: tuple[int, ...]) -> tuple[float, float]:
@@ -160,20 +155,43 @@ def _agreement(classifier: ArgMaxClassifier, kept: tuple[int, ...]) -> tuple[flo
     return binomial_interval(int(agreed.sum()), _N_DRAWN, CONFIDENCE)
 
 
+def _upper_bound(classifier: ArgMaxClassifier, choice: Choice, limits: Limits) -> float:
+    """Return a bound on the agreement of all allowed subsets under the model: proven, or from drawn rows."""
+    allowed = choice.features(range(len(choice.units)))
+    if choice.is_affordable(allowed) and len(allowed) == classifier.n_features:
+        return 1.0
+    if n_entries(classifier) <= MAX_ENTRIES:
+        # As many evaluations as it takes to bound anything.
+        return ArgMaxSearch(ClassMeasures.of(classifier, allowed), choice).run(Limits(evaluation_limit=1)).upper_bound
+    seconds = limits.seconds_left()
+    work = int(_LOOKUPS_PER_SECOND * (_LONGEST if seconds is None else min(max(seconds, _MOMENT), _LONGEST)))
+    ranking, bounding = (classifier.draw(n, np.random.default_rng([1, n])) for n in (_RANKING_ROWS, _BOUND_ROWS))
+    if not classifier.is_naive_bayes:
+        return upper_bound(classifier, choice, ranking, bounding, CONFIDENCE, work)
+    # Two bounds from the same rows: each may be wrong half as often.
+    each = 0.5 + 0.5 * CONFIDENCE
+    by_accuracy = agreement_bound(classifier, choice, bounding, each)
+    return min(by_accuracy, upper_bound(classifier, choice, ranking, bounding, each, work))
+
+
 def _trimming(
     classifier: ArgMaxClassifier,
     kept: tuple[int, ...],
     interval: tuple[float, float],
-    upper_bound: float,
+    bound: float,
     n_evaluations: int,
+    confidence: float = 1.0,
 ) -> ArgMaxTrimming:
     low, high = interval
+    # Where all features are kept, the agreement of a large classifier is known too.
+    confidence = 1.0 if low == high else confidence
     return ArgMaxTrimming(
         original=classifier,
         features=tuple(classifier.features[place] for place in kept),
         agreement=0.5 * (low + high),
         agreement_interval=interval,
-        upper_bound=upper_bound,
-        optimal=upper_bound <= low + AGREEMENT_TOLERANCE,
+        upper_bound=max(bound, high),
+        optimal=confidence == 1.0 and bound <= low + AGREEMENT_TOLERANCE,
         n_evaluations=n_evaluations,
+        confidence=confidence,
     )

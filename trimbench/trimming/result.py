@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from trimbench.trimming.classifier import BayesianClassifier, feature_indices
 from trimbench.trimming.limits import Limits, Progress
+from trimbench.trimming.saving import SavedClassifier
 from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
 from trimbench.trimming.thresholds import Cut
 
@@ -17,8 +18,72 @@ if TYPE_CHECKING:
     from trimbench.trimming.rows.agreement import RowsAgreement
 
 
-@dataclass(frozen=True)
-class Trimming:
+Original = TypeVar("Original", bound=SavedClassifier)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnyTrimming(Generic[Original]):
+    """What is known of trimmed classifiers of every kind; `Trimming` and `ArgMaxTrimming` describe the attributes."""
+
+    original: Original
+    features: tuple[str, ...]
+    agreement: float
+    agreement_interval: tuple[float, float]
+    upper_bound: float
+    optimal: bool
+    n_evaluations: int
+    confidence: float = 1.0
+    rows_agreement: RowsAgreement | None = None
+    _go_on: Callable[[Limits], Self] | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        # A search that could go on is not written to another process.
+        return {**vars(self), "_go_on": None}
+
+    @property
+    def classifier(self) -> Original:
+        """The trimmed classifier, ready to predict from `features` alone."""
+        raise NotImplementedError
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Positions of `features` in the original."""
+        return feature_indices(self.original.features, self.features)
+
+    def save(self, path: str | Path) -> None:
+        """Write the trimmed classifier as JSON; the method `load` of its class reads it."""
+        self.classifier.save(path)
+
+    def resume(
+        self,
+        time_limit: float | None = None,
+        *,
+        evaluation_limit: int | None = None,
+        n_jobs: int = 1,
+        progress: Callable[[Progress], object] | None = None,
+    ) -> Self:
+        """Continue the search that a limit has stopped, from where it was.
+
+        Parameters
+        ----------
+        time_limit : float, optional
+            Seconds from now.
+        evaluation_limit : int, optional
+            Evaluations in all, those before the stop included.
+        n_jobs, progress
+            As in `trim`.
+
+        Returns
+        -------
+        Trimming or ArgMaxTrimming
+            This one if nothing is left to search: where it is optimal, or the search ended by itself.
+        """
+        limits = Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress)
+        return self if self.optimal or self._go_on is None else self._go_on(limits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trimming(AnyTrimming[BayesianClassifier]):
     """A trimmed classifier, and what is known about its agreement with the original.
 
     Attributes
@@ -50,63 +115,13 @@ class Trimming:
         and model is best, and `agreement` still is the model's, at `threshold`.
     """
 
-    original: BayesianClassifier
-    features: tuple[str, ...]
     threshold: float
     threshold_interval: tuple[float, float]
-    agreement: float
-    agreement_interval: tuple[float, float]
-    upper_bound: float
-    optimal: bool
-    n_evaluations: int
-    confidence: float = 1.0
-    rows_agreement: RowsAgreement | None = None
-    _go_on: Callable[[Limits], Trimming] | None = field(default=None, repr=False, compare=False)
-
-    def __getstate__(self) -> dict[str, object]:
-        # A search that could go on is not written to another process.
-        return {**vars(self), "_go_on": None}
 
     @property
     def classifier(self) -> BayesianClassifier:
         """The trimmed classifier, ready to predict from `features` alone."""
         return self.original.with_features(self.features, self.threshold)
-
-    @property
-    def kept(self) -> tuple[int, ...]:
-        """Positions of `features` in the original."""
-        return feature_indices(self.original.features, self.features)
-
-    def save(self, path: str | Path) -> None:
-        """Write the trimmed classifier as JSON; `BayesianClassifier.load` reads it."""
-        self.classifier.save(path)
-
-    def resume(
-        self,
-        time_limit: float | None = None,
-        *,
-        evaluation_limit: int | None = None,
-        n_jobs: int = 1,
-        progress: Callable[[Progress], object] | None = None,
-    ) -> Trimming:
-        """Continue the search that a limit has stopped, from where it was.
-
-        Parameters
-        ----------
-        time_limit : float, optional
-            Seconds from now.
-        evaluation_limit : int, optional
-            Evaluations in all, those before the stop included.
-        n_jobs, progress
-            As in `trim`.
-
-        Returns
-        -------
-        Trimming
-            This one if nothing is left to search: where it is optimal, or the search ended by itself.
-        """
-        limits = Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress)
-        return self if self.optimal or self._go_on is None else self._go_on(limits)
 
 
 def exact_trimming(

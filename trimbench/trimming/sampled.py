@@ -139,11 +139,11 @@ def trim_by_sampling(
     kept, threshold = _with_threshold(classifier, choice, units, rows, 0.3 * clock.seconds)
     trimmed = classifier.with_features([classifier.features[i] for i in kept], threshold)
     on_search = float((trimmed.decide(rows.codes[:, list(kept)]) == rows.decision).mean())
-    bound = 1.0
-    if clock.has(_PREPARED_SHARE):
-        bounding_rows = classifier.draw(min(_BOUND_ROWS, n_search), bounding)
-        work = int(min(clock.seconds, _LONGEST) * _LOOKUPS_PER_SECOND)
-        bound = upper_bound(classifier, choice, rows.codes[:_RANKING_ROWS], bounding_rows, confidence, work)
+    # A bound from fewer rows is better than none.
+    seconds = min(clock.seconds, _LONGEST) if clock.has(_PREPARED_SHARE) else _MOMENT
+    work = int(seconds * _LOOKUPS_PER_SECOND)
+    bounding_rows = classifier.draw(min(_BOUND_ROWS, n_search), bounding)
+    bound = upper_bound(classifier, choice, rows.codes[:_RANKING_ROWS], bounding_rows, confidence, work)
     n_rows = min(rows_for_width(on_search, width, confidence), clock.rows_left(rows, classifier.rows.operations))
     agreed = 0
     for start in range(0, n_rows, _BATCH):

@@ -104,7 +104,7 @@ def trim(
         trimmed by drawing rows from it (see `Trimming.confidence`).
     time_limit : float, optional
         Seconds after which the search stops, certification included. The result is then the best trimming found, with
-        an upper bound on all others; `Trimming.resume` goes on from there.
+        an upper bound on all others; its method `resume` goes on from there.
     evaluation_limit : int, optional
         Evaluations of the criterion after which the search stops. The result is the same on every machine.
     n_jobs : int
@@ -146,16 +146,7 @@ def trim(
     if isinstance(engine, str) or not hasattr(engine, "best_cut"):
         check_engine(engine)
     if isinstance(original, ArgMaxClassifier):
-        return trim_arg_max(
-            original,
-            choice,
-            rows=rows,
-            rows_weight=rows_weight,
-            prefer=prefer,
-            time_limit=time_limit,
-            evaluation_limit=evaluation_limit,
-            n_jobs=n_jobs,
-        )
+        return trim_arg_max(original, choice, limits, rows=rows, rows_weight=rows_weight, prefer=prefer)
     if rows is not None:
         return trim_by_rows(original, choice, ByRows(rows, rows_weight, prefer), engine, limits)
     if prefer == "cheapest":

@@ -10,12 +10,13 @@ that no subset is met twice.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.arg_max import ClassMeasures
-from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
+from trimbench.trimming.limits import Limits
+from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE, loss_bound
 
 
 @dataclass(frozen=True)
@@ -39,40 +40,27 @@ class ArgMaxResult:
     n_evaluations: int
 
 
-@dataclass
-class _State:
-    choice: Choice
-    may_go_on: Callable[[int], bool]
-    best: tuple[int, ...] = ()
-    agreement: float = -math.inf
-    bound: float = -math.inf
-    n_evaluations: int = 0
-    # Potential agreements that the first guess has already computed, by the units that are left.
-    known: dict[frozenset[int], float] = field(default_factory=dict)
+@dataclass(frozen=True)
+class _Branch:
+    """The subsets that hold the units `fixed` and some of `free`; `node` is the measure over both and `removed`.
 
-    def affordable(self, units: Iterable[int]) -> bool:
-        return self.choice.is_affordable(self.choice.features(units))
+    `met` says whether the largest of them has been considered.
+    """
 
-    def improves(self, bound: float) -> bool:
-        return bound > self.agreement + AGREEMENT_TOLERANCE
+    node: ClassMeasures
+    removed: tuple[int, ...]
+    fixed: frozenset[int]
+    free: tuple[int, ...]
+    bound: float
+    met: bool = False
 
-    def consider(self, node: ClassMeasures) -> None:
-        """Compute the agreement of an affordable subset and keep it if it is the best."""
-        self.n_evaluations += 1
-        agreement = node.agreement()
-        if self.improves(agreement):
-            self.best, self.agreement = tuple(sorted(node.features)), agreement
-
-    def potential_without(self, node: ClassMeasures, kept: frozenset[int], unit: int) -> float:
-        left = kept - {unit}
-        if left not in self.known:
-            self.n_evaluations += 1
-            return node.potential_agreement_without(self.choice.units[unit])
-        return self.known[left]
+    @property
+    def kept(self) -> frozenset[int]:
+        return self.fixed | set(self.free)
 
 
-def search_arg_max(root: ClassMeasures, choice: Choice, may_go_on: Callable[[int], bool]) -> ArgMaxResult:
-    """Find the allowed feature subset with the highest agreement.
+class ArgMaxSearch:
+    """A search that can be stopped and continued.
 
     Parameters
     ----------
@@ -80,73 +68,120 @@ def search_arg_max(root: ClassMeasures, choice: Choice, may_go_on: Callable[[int
         Over all features that are not forbidden.
     choice : Choice
         Some subset is affordable: that of its required features.
-    may_go_on : callable
-        Whether the search may go on, given the number of evaluations so far.
     """
-    state = _State(choice, may_go_on)
-    units = frozenset(range(len(choice.units)))
-    free = tuple(sorted(units - choice.required_units))
-    _eliminate(state, root, units, free)
-    bound = min(root.potential_agreement(), _first_bound(state, units, free))
-    _descend(state, root, units - set(free), free, bound)
-    return ArgMaxResult(state.best, state.agreement, max(state.bound, state.agreement), state.n_evaluations)
 
+    def __init__(self, root: ClassMeasures, choice: Choice) -> None:
+        self._root = root
+        self._choice = choice
+        self._units = frozenset(range(len(choice.units)))
+        self._free = tuple(sorted(self._units - choice.required_units))
+        self._best: tuple[int, ...] | None = None
+        self._agreement = -math.inf
+        self._n_evaluations = 0
+        # Potential agreements that are computed already, by the units that are left.
+        self._known: dict[frozenset[int], float] = {}
+        # What the first guess has left so far.
+        self._guess = (root, self._units)
+        self._root_bound = root.potential_agreement()
+        self._open: list[_Branch] | None = None
 
-def _first_bound(state: _State, units: frozenset[int], free: Sequence[int]) -> float:
-    """Return a bound from what is known of removing single units: each allowed subset has to do without several."""
-    known = sorted((state.known.get(units - {unit}, 1.0) for unit in free), reverse=True)
-    dearest = sorted(free, key=lambda unit: -state.choice.costs[unit])
-    for n_removed in range(len(free) + 1):
-        if state.affordable(units - set(dearest[:n_removed])):
-            # The bound of one of the removed units is no higher than the n-th highest of all.
-            return known[n_removed - 1] if n_removed else 1.0
-    return 1.0
+    def run(self, limits: Limits) -> ArgMaxResult:
+        """Search, or go on searching, until the optimum is proven or a limit is reached.
 
+        Whatever the limits, there is a subset afterwards, and a bound below 1 if removing one unit gives one.
+        """
+        if self._best is None:
+            required = self._root.without(i for unit in self._free for i in self._choice.units[unit])
+            self._consider(required)
+        if self._open is None and self._has_guessed(limits):
+            self._open = [_Branch(self._root, (), self._units - set(self._free), self._free, self._root_bound)]
+        while self._open:
+            branch = self._open.pop()
+            if not self._improves(branch.bound):
+                continue
+            below = self._below(branch, limits) if limits.may_go_on(self._n_evaluations) else [branch]
+            self._open += below
+            if below and not limits.may_go_on(self._n_evaluations):
+                break
+            limits.report(self._agreement, self._bound, self._n_evaluations)
+        limits.report(self._agreement, self._bound, self._n_evaluations, last=True)
+        return ArgMaxResult(self._best or (), self._agreement, self._bound(), self._n_evaluations)
 
-def _eliminate(state: _State, node: ClassMeasures, kept: frozenset[int], free: Sequence[int]) -> None:
-    """Make a first guess: remove the unit with the smallest loss for its cost until the rest is affordable."""
-    bound = node.potential_agreement()
-    while not state.affordable(kept):
-        costly = [unit for unit in free if unit in kept and state.choice.costs[unit] > 0]
-        for unit in costly:
-            if state.may_go_on(state.n_evaluations):
-                state.known[kept - {unit}] = state.potential_without(node, kept, unit)
-        if any(kept - {unit} not in state.known for unit in costly):
-            # Out of time: what is required is affordable.
-            kept = kept - set(free)
-            node = node.without([place for place in node.features if state.choice.unit_of[place] not in kept])
-            break
-        loss = {unit: (bound - state.known[kept - {unit}]) / state.choice.costs[unit] for unit in costly}
-        unit = min(costly, key=lambda unit: loss[unit])
-        kept = kept - {unit}
-        node, bound = node.without(state.choice.units[unit]), state.known[kept]
-    state.consider(node)
+    def _bound(self) -> float:
+        if self._open is None:
+            return max(self._agreement, self._root_bound)
+        return max([self._agreement, *(branch.bound for branch in self._open)])
 
+    def _improves(self, bound: float) -> bool:
+        return bound > self._agreement + AGREEMENT_TOLERANCE
 
-def _descend(state: _State, node: ClassMeasures, fixed: frozenset[int], free: Sequence[int], bound: float) -> None:
-    """Search the subsets that hold the units `fixed` and some of `free`; `node` is the measure over both."""
-    if not state.improves(bound):
-        return
-    if not state.may_go_on(state.n_evaluations):
-        state.bound = max(state.bound, bound)
-        return
-    kept = fixed | set(free)
-    if state.affordable(kept):
-        state.consider(node)
-    if not free or not state.improves(bound):
-        return
-    children = []
-    for unit in free:
-        # Out of time in the middle of a large table, the bound of the parent stands for that of the child.
-        known = state.may_go_on(state.n_evaluations)
-        children.append((state.potential_without(node, kept, unit) if known else bound, unit))
-    children.sort()
-    ordered = [unit for _, unit in children]
-    for place in reversed(range(len(ordered))):
-        below, unit = children[place]
-        stays = fixed | set(ordered[:place])
-        if state.improves(below) and state.affordable(stays):
-            if not state.may_go_on(state.n_evaluations):
-                state.bound = max(state.bound, below)
-            else:
-                _descend(state, node.without(state.choice.units[unit]), stays, ordered[place + 1 :], below)
+    def _affordable(self, units: Iterable[int]) -> bool:
+        return self._choice.is_affordable(self._choice.features(units))
+
+    def _consider(self, node: ClassMeasures) -> None:
+        """Compute the agreement of an affordable subset and keep it if it is the best."""
+        self._n_evaluations += 1
+        agreement = node.agreement()
+        if self._improves(agreement):
+            self._best, self._agreement = tuple(sorted(node.features)), agreement
+
+    def _learn(self, node: ClassMeasures, kept: frozenset[int], unit: int) -> float:
+        """Return the potential agreement without a unit."""
+        left = kept - {unit}
+        if left not in self._known:
+            self._n_evaluations += 1
+            self._known[left] = node.potential_agreement_without(self._choice.units[unit])
+        return self._known[left]
+
+    def _has_guessed(self, limits: Limits) -> bool:
+        """Make a first guess: remove the unit with the smallest loss for its cost until the rest is affordable.
+
+        Returns whether there was time for it.
+        """
+        node, kept = self._guess
+        while not self._affordable(kept) and self._improves(self._root_bound):
+            bound = self._known.get(kept, self._root_bound)
+            costly = [unit for unit in self._free if unit in kept and self._choice.costs[unit] > 0]
+            for unit in costly:
+                limits.report(self._agreement, self._bound, self._n_evaluations)
+                needs_bound = kept == self._units and self._root_bound > 1.0 - AGREEMENT_TOLERANCE
+                if not needs_bound and not limits.may_go_on(self._n_evaluations):
+                    return False
+                self._learn(node, kept, unit)
+                if kept == self._units:
+                    self._bound_by_losses(costly)
+            unit = min(costly, key=lambda unit: (bound - self._known[kept - {unit}]) / self._choice.costs[unit])
+            node, kept = node.without(self._choice.units[unit]), kept - {unit}
+            self._guess = node, kept
+        if self._affordable(kept):
+            self._consider(node)
+        return True
+
+    def _bound_by_losses(self, units: Iterable[int]) -> None:
+        """Lower the bound of all subsets to what is known of removing single units."""
+        removals = ((self._units - {unit}, self._choice.units[unit]) for unit in units)
+        known = [(self._known[left], features) for left, features in removals if left in self._known]
+        self._root_bound = min(self._root_bound, loss_bound(known, self._choice))
+
+    def _below(self, branch: _Branch, limits: Limits) -> list[_Branch]:
+        """Return the branches below one, that to be searched first last; the branch itself if a limit is reached."""
+        node, kept = branch.node.without(branch.removed), branch.kept
+        if not branch.met and self._affordable(kept):
+            self._consider(node)
+        if not branch.free or not self._improves(branch.bound):
+            return []
+        children = []
+        for unit in branch.free:
+            if kept - {unit} not in self._known and not limits.may_go_on(self._n_evaluations):
+                return [_Branch(node, (), branch.fixed, branch.free, branch.bound, met=True)]
+            children.append((self._learn(node, kept, unit), unit))
+        for _, unit in children:
+            # No other branch asks for these.
+            del self._known[kept - {unit}]
+        children.sort()
+        ordered = [unit for _, unit in children]
+        return [
+            _Branch(node, self._choice.units[unit], stays, tuple(ordered[place + 1 :]), min(bound, branch.bound))
+            for place, (bound, unit) in enumerate(children)
+            if self._improves(bound) and self._affordable(stays := branch.fixed | set(ordered[:place]))
+        ]

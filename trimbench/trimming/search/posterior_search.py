@@ -16,11 +16,10 @@ from trimbench.networks.contraction import ContractionTooLarge
 from trimbench.networks.value_codes import IntegerArray
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice
-from trimbench.trimming.search.row_search import Found, best_agreement, explained_share, open_units
+from trimbench.trimming.search.row_search import Found, best_agreement, exchanged, explained_share, open_units
 
 # How much what a subset explains counts beside agreement, to tell subsets of equal agreement apart.
 _TIE_BREAK = 1e-3
-_IMPROVEMENT = 1e-9
 # What one evaluation takes: seconds for each variable, and for each product of two numbers.
 _PER_VARIABLE, _PER_PRODUCT = 1e-4, 1e-8
 _SECONDS = 12.0
@@ -81,17 +80,17 @@ class PosteriorSearch:
             optional = [unit for unit in best.units if unit not in self.choice.required_units]
             # What is missed least is exchanged first.
             for out in sorted(optional, key=lambda unit: -self._score([u for u in best.units if u != unit])):
-                others = [unit for unit in best.units if unit != out]
-                candidates = [unit for unit in open_units(self.choice, others) if unit != out]
-                scores = [self._score([*others, unit]) for unit in candidates]
-                if scores and max(scores) > best.score + _IMPROVEMENT:
-                    best = Found((*others, candidates[int(np.argmax(scores))]), max(scores))
-                    improving = True
+                found = exchanged(self.choice, best, out, self._score_with)
+                if found is not best:
+                    best, improving = found, True
                     break
         return best
 
     def _has_time(self) -> bool:
         return self._work < _SECONDS and self.may_go_on(self.n_evaluations)
+
+    def _score_with(self, units: Sequence[int]) -> Callable[[int], float]:
+        return lambda unit: self._score([*units, unit])
 
     def _score(self, units: Sequence[int]) -> float:
         """Return the score of some units; -1 if it takes too long."""

@@ -219,20 +219,39 @@ def _exchange(
     search: RowSearch, choice: Choice, best: Found, short: set[int], may_go_on: Callable[[int], bool]
 ) -> Found:
     """Exchange one unit at a time while that helps."""
+
+    def score_with(others: Sequence[int]) -> Callable[[int], float]:
+        groups = search.with_features(search.nothing(), choice.features(others))
+        return lambda unit: search.score(search.with_features(groups, choice.units[unit])) if unit in short else -1.0
+
     improved = True
     while improved:
         improved = False
         for out in [unit for unit in best.units if unit not in choice.required_units]:
             if not may_go_on(search.n_evaluations):
                 return best
-            others = [unit for unit in best.units if unit != out]
-            groups = search.with_features(search.nothing(), choice.features(others))
-            candidates = [unit for unit in open_units(choice, others) if unit in short and unit != out]
-            scores = [search.score(search.with_features(groups, choice.units[unit])) for unit in candidates]
-            if scores and max(scores) > best.score + _IMPROVEMENT:
-                best = Found((*others, candidates[int(np.argmax(scores))]), max(scores))
-                improved = True
+            found = exchanged(choice, best, out, score_with)
+            improved, best = improved or found is not best, found
     return best
+
+
+def exchanged(
+    choice: Choice, best: Found, out: int, score_with: Callable[[Sequence[int]], Callable[[int], float]]
+) -> Found:
+    """Return the units with the best other one in the place of `out`, or `best` itself if that is no improvement.
+
+    Parameters
+    ----------
+    score_with : callable
+        Gives, for some units, the score of these units with one more; a negative one is never taken.
+    """
+    others = [unit for unit in best.units if unit != out]
+    score = score_with(others)
+    scores = {unit: score(unit) for unit in open_units(choice, others) if unit != out}
+    unit = max(scores, key=scores.__getitem__, default=out)
+    if unit == out or scores[unit] <= best.score + _IMPROVEMENT:
+        return best
+    return Found((*others, unit), scores[unit])
 
 
 def open_units(choice: Choice, bought: Sequence[int]) -> list[int]:

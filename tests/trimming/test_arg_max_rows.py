@@ -15,9 +15,10 @@ from tests.networks.random_models import distributions
 from tests.trimming.test_arg_max import agreement, classifiers, part, whole
 from trimbench.trimming.arg_max_trim import trim_arg_max
 from trimbench.trimming.costs import checked_choice
+from trimbench.trimming.kernels.class_agreements import agreement
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.rows.arg_max import ArgMaxProblem
-from trimbench.trimming.rows.class_agreements import _kernel, numpy_agreement
+from trimbench.trimming.rows.class_agreements import numpy_agreement
 
 
 def agreement_on(classifier: tb.ArgMaxClassifier, names: list[str], rows: object) -> float:
@@ -41,7 +42,7 @@ def test_the_kernel_counts_as_numpy_does(seed: int, coarse: bool) -> None:
         rng.integers(0, n_classes, size=n_rows),
         rng.dirichlet(np.ones(n_rows)),
     )
-    assert float(_kernel()(*arguments)) == pytest.approx(numpy_agreement(*arguments), abs=1e-14)
+    assert float(agreement(*arguments)) == pytest.approx(numpy_agreement(*arguments), abs=1e-14)
 
 
 @given(classifier=classifiers(), seed=st.integers(0, 2**32), budget=st.integers(0, 3))

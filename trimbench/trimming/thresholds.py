@@ -14,6 +14,11 @@ TIE_TOLERANCE = 1e-12
 # Instances are tied over a wider range than classification tolerates, so that a threshold halfway between two groups is
 # clear of both.
 _GROUP_TOLERANCE = 1e-11
+# On rows: log-odds closer than this are tied; posteriors of larger log-odds are 1 in floating point, so that no
+# threshold separates them; smaller masses are what rounding leaves of parts without rows.
+TIED_LOG_ODDS = 1e-11
+HIGHEST_LOG_ODDS = 36.0
+NO_MASS = 1e-14
 
 
 def is_positive(positive: NDArray[np.float64], negative: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:

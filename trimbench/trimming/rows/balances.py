@@ -10,21 +10,17 @@ The compiled kernels read binary features packed, eight to a byte. `highest_bala
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench._compiling import compiled
-from trimbench.trimming.rows.scores import HIGHEST, FloatArray, capped, summed
+from trimbench.trimming.rows.scores import FloatArray, capped, summed
 from trimbench.trimming.rows.weighted_rows import Codes, masses
+from trimbench.trimming.thresholds import NO_MASS, TIED_LOG_ODDS
 
-# Log-odds closer than this are tied: no threshold separates them.
-TIE = 1e-11
-# Smaller masses are what rounding leaves of parts without rows.
-_NO_MASS = 1e-14
 # A search on a table with fewer cells ends sooner in NumPy than numba starts.
 _SMALL = 1_500
 
@@ -109,14 +105,14 @@ def highest_balances(columns: Columns, cells: Cells, candidates: Sequence[int]) 
 
 def highest_balance(log_odds: FloatArray, mass: FloatArray) -> float:
     """Return the highest balance over all thresholds of parts with these log-odds and signed masses."""
-    present = np.abs(mass) > _NO_MASS
+    present = np.abs(mass) > NO_MASS
     values = capped(log_odds[present])
     order = np.argsort(values, kind="stable")
     values, below = values[order], np.cumsum(mass[present][order])
     if not values.size:
         return 0.0
     with np.errstate(invalid="ignore"):  # inf - inf is no distance, and not above any number
-        ends = np.diff(values) > TIE
+        ends = np.diff(values) > TIED_LOG_ODDS
     total = float(below[-1])
     # Below the cut: nothing, or everything up to the end of a group of ties. No threshold is above a posterior of 1.
     highest = max(total, -total) if values[-1] < math.inf else total
@@ -125,13 +121,14 @@ def highest_balance(log_odds: FloatArray, mass: FloatArray) -> float:
 
 def compiled_balances(columns: Columns, cells: Cells, candidates: Sequence[int]) -> FloatArray:
     """Return the highest balance over all thresholds with each candidate added, by compiled kernels."""
-    binary_kernel, general_kernel = _kernels()
+    from trimbench.trimming.kernels import balances as kernels
+
     totals = masses(cells.places, columns.signed, len(cells.log_odds))
     wanted = np.zeros(len(columns.cardinalities), dtype=np.bool_)
     wanted[list(candidates)] = True
     found = np.empty(len(columns.cardinalities))
     if wanted[columns.binary].any():
-        found[columns.binary] = binary_kernel(
+        found[columns.binary] = kernels.binary_balances(
             columns.packed,
             cells.places,
             columns.signed,
@@ -144,96 +141,5 @@ def compiled_balances(columns: Columns, cells: Cells, candidates: Sequence[int])
         if columns.cardinalities[feature] != 2:
             codes = np.ascontiguousarray(columns.codes[:, feature], dtype=np.int64)
             weights = columns.weights[feature]
-            found[feature] = general_kernel(codes, cells.places, columns.signed, cells.log_odds, weights)
+            found[feature] = kernels.balance(codes, cells.places, columns.signed, cells.log_odds, weights)
     return found[list(candidates)]
-
-
-@cache
-def _kernels() -> tuple[Callable[..., FloatArray], Callable[..., float]]:
-    """Compile the kernels, once in a process."""
-
-    @compiled
-    def merged(log_odds: FloatArray, weights: FloatArray, mass: FloatArray, heads: NDArray[np.int64]) -> float:
-        """Merge the sorted lists of the values; mass has shape (n_cells, n_values)."""
-        n_cells, n_values = mass.shape
-        total = 0.0
-        for cell in range(n_cells):
-            for value in range(n_values):
-                total += mass[cell, value]
-        heads[:] = 0
-        best, below, last, started = total, 0.0, 0.0, False
-        while True:
-            lowest, chosen = 0.0, -1
-            for value in range(n_values):
-                while heads[value] < n_cells and abs(mass[heads[value], value]) <= _NO_MASS:
-                    heads[value] += 1
-                if heads[value] == n_cells:
-                    continue
-                odds, weight = log_odds[heads[value]], weights[value]
-                moved = np.inf if np.inf in (odds, weight) else odds + weight
-                if HIGHEST < moved < np.inf:
-                    moved = HIGHEST
-                if chosen < 0 or moved < lowest:
-                    lowest, chosen = moved, value
-            if chosen < 0:
-                break
-            if started and lowest - last > TIE:
-                best = max(best, total - 2.0 * below)
-            below += mass[heads[chosen], chosen]
-            heads[chosen] += 1
-            last, started = lowest, True
-        if last < np.inf:
-            best = max(best, -total)
-        return best
-
-    @compiled
-    def binary(
-        packed: NDArray[np.uint8],
-        places: NDArray[np.int64],
-        signed: FloatArray,
-        log_odds: FloatArray,
-        totals: FloatArray,
-        weights: FloatArray,
-        wanted: NDArray[np.bool_],
-    ) -> FloatArray:
-        n_bytes, n_rows = packed.shape
-        n_cells = log_odds.size
-        bits = np.zeros((256, 8))
-        for byte in range(256):
-            for lane in range(8):
-                bits[byte, lane] = (byte >> (7 - lane)) & 1
-        ones = np.empty((n_cells, 8))
-        mass = np.empty((n_cells, 2))
-        heads = np.zeros(2, dtype=np.int64)
-        found = np.zeros(wanted.size)
-        for b in range(n_bytes):
-            end = min(8, wanted.size - 8 * b)
-            if not wanted[8 * b : 8 * b + end].any():
-                continue
-            ones[:] = 0.0
-            for row in range(n_rows):
-                sign, cell, byte = signed[row], places[row], packed[b, row]
-                for lane in range(8):
-                    ones[cell, lane] += sign * bits[byte, lane]
-            for lane in range(end):
-                if wanted[8 * b + lane]:
-                    for cell in range(n_cells):
-                        mass[cell, 1] = ones[cell, lane]
-                        mass[cell, 0] = totals[cell] - ones[cell, lane]
-                    found[8 * b + lane] = merged(log_odds, weights[8 * b + lane], mass, heads)
-        return found
-
-    @compiled
-    def general(
-        codes: NDArray[np.int64],
-        places: NDArray[np.int64],
-        signed: FloatArray,
-        log_odds: FloatArray,
-        weights: FloatArray,
-    ) -> float:
-        mass = np.zeros((log_odds.size, weights.size))
-        for row in range(codes.size):
-            mass[places[row], codes[row]] += signed[row]
-        return float(merged(log_odds, weights, mass, np.zeros(weights.size, dtype=np.int64)))
-
-    return binary, general

@@ -6,14 +6,11 @@ weight to each, by the row's value. The kernel does so row by row, without a tab
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench._compiling import compiled
 from trimbench.trimming.thresholds import TIE_TOLERANCE
 
 FloatArray = NDArray[np.float64]
@@ -48,7 +45,9 @@ def agreement_with(
     """
     if len(places) * logs.shape[1] < _SMALL:
         return numpy_agreement(logs, places, values, weights, decisions, row_weights)
-    return float(_kernel()(logs, places, values, weights, decisions, row_weights))
+    from trimbench.trimming.kernels.class_agreements import agreement
+
+    return float(agreement(logs, places, values, weights, decisions, row_weights))
 
 
 def numpy_agreement(
@@ -63,39 +62,3 @@ def numpy_agreement(
     total = logs[places] + weights[values]
     decided = (total >= total.max(axis=1, keepdims=True) - TIE_TOLERANCE).argmax(axis=1)
     return float(row_weights[decided == decisions].sum())
-
-
-@cache
-def _kernel() -> Callable[..., float]:
-    """Compile the kernel, once in a process."""
-
-    @compiled
-    def agreement(
-        logs: FloatArray,
-        places: IntArray,
-        values: NDArray[Any],
-        weights: FloatArray,
-        decisions: IntArray,
-        row_weights: FloatArray,
-    ) -> float:
-        n_classes = logs.shape[1]
-        agreed = 0.0
-        for row in range(places.size):
-            cell, value, decision = places[row], values[row], decisions[row]
-            wanted = logs[cell, decision] + weights[value, decision]
-            # The decision stands if no class before it is as probable, and none after it more probable.
-            top = wanted
-            for k in range(n_classes):
-                top = max(top, logs[cell, k] + weights[value, k])
-            if not wanted >= top - TIE_TOLERANCE:
-                continue
-            is_first = True
-            for k in range(decision):
-                if logs[cell, k] + weights[value, k] >= top - TIE_TOLERANCE:
-                    is_first = False
-                    break
-            if is_first:
-                agreed += row_weights[row]
-        return agreed
-
-    return agreement

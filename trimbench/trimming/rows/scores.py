@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from trimbench.networks.contraction import ContractionTooLarge
 from trimbench.trimming.rows.weighted_rows import Codes
+from trimbench.trimming.thresholds import HIGHEST_LOG_ODDS
 
 if TYPE_CHECKING:
     from trimbench.trimming.classifier import BayesianClassifier
 
 FloatArray = NDArray[np.float64]
 
-# Posteriors of larger log-odds are 1 in floating point: no threshold separates them.
-HIGHEST = 36.0
 # With at most so many instances of all features, the joint probabilities of any of them come from one table.
 _MAX_TABLE, _MAX_OPERATIONS = 2**16, 2**28
 
@@ -53,8 +52,8 @@ def summed(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def capped(log_odds: FloatArray) -> FloatArray:
-    """Return log-odds with finite ones at most `HIGHEST`."""
-    return np.where(np.isinf(log_odds), log_odds, np.minimum(log_odds, HIGHEST))
+    """Return log-odds with finite ones at most `HIGHEST_LOG_ODDS`."""
+    return np.where(np.isinf(log_odds), log_odds, np.minimum(log_odds, HIGHEST_LOG_ODDS))
 
 
 @dataclass(frozen=True, eq=False)

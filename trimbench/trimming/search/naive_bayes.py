@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.engines.measure import SignedMeasure
 from trimbench.trimming.limits import Limits
+from trimbench.trimming.search.loss_bound import loss_bound
 
 # Agreements closer than this count as equal: they are sums of probabilities with errors of about 1e-14.
 AGREEMENT_TOLERANCE = 1e-12
@@ -311,26 +312,3 @@ class RemovalSearch:
             if self._affordable(guess | {unit}):
                 guess.add(unit)
         self._evaluate(frozenset(guess))
-
-
-def loss_bound(values: Iterable[tuple[float, tuple[int, ...]]], choice: Choice) -> float:
-    """Return an upper bound on the agreement of all allowed subsets from the potential agreements without some.
-
-    Of features that cannot all be afforded together, every allowed subset lacks at least one.
-
-    Parameters
-    ----------
-    values : iterable of (float, tuple of int)
-        The maximum potential agreement without some features that are bought together, and these features.
-
-    Returns
-    -------
-    float
-        1 if the features given can all be afforded.
-    """
-    wanted = set(choice.required)
-    for value, features in sorted(values):
-        wanted.update(features)
-        if not choice.is_affordable(wanted):
-            return min(1.0, value)
-    return 1.0

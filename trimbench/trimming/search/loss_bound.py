@@ -18,7 +18,7 @@ _MANY_FEATURES = 50
 # Without a limit, a bound that says something is not refined beyond this size.
 _ENOUGH_POINTS = 2**15
 # Seconds for a bound below 1 after the time is over.
-_GRACE = 0.1
+_GRACE = 0.2
 # A finer grid is worth its time if the last one raised the loss by this factor.
 _RAISED = 1.05
 # Units in addition to those that are needed for a bound: their losses may be higher.

@@ -22,7 +22,7 @@ _GRACE = 0.2
 # A finer grid is worth its time if the last one raised the loss by this factor.
 _RAISED = 1.05
 # Units in addition to those that are needed for a bound: their losses may be higher.
-_MORE_UNITS = 1.25
+_MORE_UNITS = 1.1
 
 
 def loss_bound(values: Iterable[tuple[float, tuple[int, ...]]], choice: Choice) -> float:

@@ -40,6 +40,17 @@ def _compiled(function: _F, *, fastmath: bool | set[str]) -> _F:
         return cast(_F, compiler()(function))
 
 
-def is_worth_loading(seconds: float | None) -> bool:
-    """Return whether a search of so many seconds (None: no limit) should wait until kernels are loaded."""
-    return seconds is None or seconds >= _LOADING_SECONDS or "trimbench.trimming.kernels.removals" in sys.modules
+def is_worth_loading(seconds: float | None, kernel: str) -> bool:
+    """Return whether a search of so many seconds (None: no limit) should wait until a kernel is loaded.
+
+    Parameters
+    ----------
+    kernel : str
+        Its module in `trimbench.trimming.kernels` and its name, with a dot between.
+    """
+    if seconds is None or seconds >= _LOADING_SECONDS:
+        return True
+    module, _, name = kernel.partition(".")
+    # A kernel is loaded when it is first called, not when it is imported.
+    function = getattr(sys.modules.get(f"trimbench.trimming.kernels.{module}"), name, None)
+    return bool(getattr(function, "signatures", ()))

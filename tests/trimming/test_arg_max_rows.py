@@ -15,7 +15,7 @@ from tests.networks.random_models import distributions
 from tests.trimming.test_arg_max import agreement, classifiers, part, whole
 from trimbench.trimming.arg_max_trim import trim_arg_max
 from trimbench.trimming.costs import checked_choice
-from trimbench.trimming.kernels.class_agreements import agreement
+from trimbench.trimming.kernels import class_agreements as kernels
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.rows.arg_max import ArgMaxProblem
 from trimbench.trimming.rows.class_agreements import numpy_agreement
@@ -42,7 +42,7 @@ def test_the_kernel_counts_as_numpy_does(seed: int, coarse: bool) -> None:
         rng.integers(0, n_classes, size=n_rows),
         rng.dirichlet(np.ones(n_rows)),
     )
-    assert float(agreement(*arguments)) == pytest.approx(numpy_agreement(*arguments), abs=1e-14)
+    assert float(kernels.agreement(*arguments)) == pytest.approx(numpy_agreement(*arguments), abs=1e-14)
 
 
 @given(classifier=classifiers(), seed=st.integers(0, 2**32), budget=st.integers(0, 3))

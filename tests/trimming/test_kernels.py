@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -176,8 +177,12 @@ def test_kernels_work_without_a_folder_for_machine_code(monkeypatch: pytest.Monk
 
 def test_a_short_search_does_not_wait_for_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(_compiling.sys.modules, "trimbench.trimming.kernels.removals")
-    assert _compiling.is_worth_loading(None)
-    assert not _compiling.is_worth_loading(0.3)
+    assert _compiling.is_worth_loading(None, "removals.agreements_without")
+    assert not _compiling.is_worth_loading(0.3, "removals.agreements_without")
+    for signatures in ([], ["(float64)"]):  # imported, and called
+        kernels = SimpleNamespace(agreements_without=SimpleNamespace(signatures=signatures))
+        monkeypatch.setitem(_compiling.sys.modules, "trimbench.trimming.kernels.removals", kernels)  # type: ignore[misc]
+        assert _compiling.is_worth_loading(0.3, "removals.agreements_without") == bool(signatures)
 
 
 def test_threads_change_nothing() -> None:

@@ -14,27 +14,29 @@ from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.certified import CertifiedEngine
 from trimbench.trimming.engines.choice import Engine, EngineName, exact_engine, make_engine
 from trimbench.trimming.engines.dense import MAX_ENTRIES as DENSE_ENTRIES
-from trimbench.trimming.engines.dense import separation
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.model_input import short
 from trimbench.trimming.result import Trimming, exact_trimming, nothing_needed, nothing_removed
 from trimbench.trimming.sampled import EXACT_SECONDS, trim_by_sampling
 from trimbench.trimming.search.forward_selection import Selection, select_forward
+from trimbench.trimming.search.loss_bound import by_separation, certain_bound
 from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE, RemovalSearch
 from trimbench.trimming.search.network import InclusionSearch
 from trimbench.trimming.thresholds import Cut
 
-# Points of the grid of certified bounds: a quarter of a second without a time limit, a tenth with one.
-_POINTS, _POINTS_IN_TIME = 2**20, 2**16
-# What the tables of the log-odds engine take, times the square root of the number of instances.
-_SECONDS_OF_TABLES = 2.5e-6
+# Points of the grid of certified bounds: a quarter of a second without a time limit, a tenth with one; and with less
+# time than that.
+_POINTS, _POINTS_IN_TIME, _POINTS_IN_A_HURRY, _HURRY = 2**20, 2**16, 2**13, 0.1
+# What a search with the log-odds engine takes until it has more than a guess, up to four times that where a table for
+# each feature is as large as this, and what the exact values of its answer take; times the size of such a table.
+_SECONDS_OF_START, _LARGE_TABLE, _SECONDS_OF_ANSWER = 2.5e-6, 2**17, 1.1e-6
 # Up to this many subsets are enumerated where bounds are expensive: a search would hardly prove more in that time.
 _FEW_SUBSETS = 5000
 # How many instances are sorted in a second, and how many in any case.
 _INSTANCES_PER_SECOND, _FEW_INSTANCES = 2**21, 2**18
-# Share of a time limit that the selection of features may take before it is certified.
-_SELECTION = 0.6
+# Shares of what is left of a time limit that an upper bound, and then the selection of features, may take.
+_BOUND, _SELECTION = 0.4, 0.6
 
 
 def trim_by_model(
@@ -72,8 +74,7 @@ def _trim_in_time(
     classifier: BayesianClassifier, choice: Choice, limits: Limits, certify: Callable[[Limits], Trimming]
 ) -> Trimming:
     """Search the subsets; where there is no time for a single exact value, bounds are the best that can be had."""
-    seconds = _SECONDS_OF_TABLES * math.prod(classifier.cardinalities) ** 0.5
-    if limits.time_limit is None or seconds <= limits.time_limit:
+    if limits.time_limit is None or _seconds_of_start(classifier) <= limits.time_limit:
         return _trim_exactly(classifier, choice, "auto", limits)
     found = certify(limits)
     more_certified = found._go_on or (lambda _: found)
@@ -82,6 +83,16 @@ def _trim_in_time(
         return _not_worse(_trim_in_time(classifier, choice, more, more_certified), found)
 
     return replace(found, _go_on=go_on)
+
+
+def _table_size(classifier: BayesianClassifier) -> float:
+    """Return about the size of a table of the log-odds engine, the square root of the number of instances."""
+    return math.sqrt(math.prod(classifier.cardinalities))
+
+
+def _seconds_of_start(classifier: BayesianClassifier) -> float:
+    size = _table_size(classifier)
+    return _SECONDS_OF_START * size * min(4.0, max(1.0, size / _LARGE_TABLE))
 
 
 def _not_worse(found: Trimming, before: Trimming) -> Trimming:
@@ -104,7 +115,7 @@ def _trim_exactly(
     search = RemovalSearch(
         computed.root.without(*choice.forbidden),
         choice,
-        first_guess=_by_separation(classifier, choice),
+        first_guess=by_separation(classifier, choice),
         best_first=isinstance(computed, LogOddsEngine),
         few_subsets=_FEW_SUBSETS if isinstance(computed, LogOddsEngine) and computed.split is None else None,
     )
@@ -119,12 +130,13 @@ def _searched(
     limits: Limits,
     known_bound: float = 1.0,
 ) -> Trimming:
-    found = search.run(limits)
+    answer = _SECONDS_OF_ANSWER * _table_size(classifier) if isinstance(engine, LogOddsEngine) else 0.0
+    found = search.run(limits.ending_earlier(answer))
     kept = sorted(found.features)
     upper_bound = min(found.upper_bound, known_bound)
     if upper_bound >= 1.0 > found.agreement and 0 < classifier.threshold < 1 and classifier.prior.all():
         # Stopped before the search itself could bound anything.
-        upper_bound = _loose_bound(classifier, choice)
+        upper_bound = _loose_bound(classifier, choice, limits)
     return exact_trimming(
         classifier,
         kept,
@@ -189,22 +201,21 @@ def _trim_certified(
     classifier: BayesianClassifier, choice: Choice, limits: Limits, stopped: Selection | None = None
 ) -> Trimming:
     """Trim a classifier that is too large for exact values: forward selection, then certified bounds."""
-    in_time = limits.time_limit is not None
-    engine = CertifiedEngine(classifier, _POINTS_IN_TIME if in_time else _POINTS)
+    engine = CertifiedEngine(classifier, _points(limits))
     allowed = choice.features(range(len(choice.units)))
+    buyable = (choice.costs[unit] > 0 and choice.is_affordable(members) for unit, members in enumerate(choice.units))
+    upper_bound = None
     if choice.is_affordable(allowed):  # each feature more only helps
         selection = Selection(list(allowed), 0, finished=True)
     else:
+        if any(buyable):  # else there is no other subset
+            upper_bound = min(engine.upper_bound(choice), certain_bound(classifier, choice, limits.part(_BOUND)))
         selection = select_forward(classifier, choice, limits.part(_SELECTION).may_go_on, stopped)
     kept = sorted(selection.kept)
     certified = engine.agreement(kept)
-    buyable = (choice.costs[unit] > 0 and choice.is_affordable(members) for unit, members in enumerate(choice.units))
-    if len(kept) < len(allowed) and any(buyable):
-        upper_bound = max(engine.upper_bound(choice), certified.high)
-        if upper_bound == 1.0:
-            upper_bound = max(_loose_bound(classifier, choice), certified.high)
-    else:  # there is no other subset
+    if upper_bound is None:
         upper_bound = engine.highest_agreement(kept)
+    certified = replace(certified, high=max(certified.low, min(certified.high, upper_bound)))
     limits.report(certified.low, lambda: upper_bound, selection.n_evaluations, last=True)
     found = Trimming(
         original=classifier,
@@ -222,15 +233,17 @@ def _trim_certified(
     return replace(found, _go_on=lambda more: _not_worse(_trim_certified(classifier, choice, more, selection), found))
 
 
-def _loose_bound(classifier: BayesianClassifier, choice: Choice) -> float:
+def _points(limits: Limits) -> int:
+    """Return the size of the grid of certified bounds."""
+    if limits.time_limit is None:
+        return _POINTS
+    return _POINTS_IN_TIME if limits.time_limit >= _HURRY else _POINTS_IN_A_HURRY
+
+
+def _loose_bound(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> float:
     """Return an upper bound on the agreement of all allowed subsets that takes a fraction of a second."""
-    return CertifiedEngine(classifier, _POINTS_IN_TIME).upper_bound(choice, by_loss=_by_separation(classifier, choice))
-
-
-def _by_separation(classifier: BayesianClassifier, choice: Choice) -> list[int]:
-    """Return the units, those first whose features separate the classes best."""
-    strength = [max(separation(classifier.tables[i]) for i in members) for members in choice.units]
-    return sorted(range(len(strength)), key=lambda unit: -strength[unit])
+    bound = CertifiedEngine(classifier, min(_POINTS_IN_TIME, _points(limits))).upper_bound(choice)
+    return min(bound, certain_bound(classifier, choice, limits))
 
 
 def _check_engine_of(engine: Engine, classifier: BayesianClassifier) -> None:

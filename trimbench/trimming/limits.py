@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import time
@@ -78,9 +79,9 @@ class Limits:
         self._deadline = math.inf if time_limit is None else self._start + float(time_limit)
         self._reported = -math.inf
 
-    def in_time(self) -> bool:
-        """Return whether there is time left."""
-        return math.isinf(self._deadline) or time.perf_counter() < self._deadline
+    def in_time(self, seconds: float = 0.0) -> bool:
+        """Return whether there is time left, for something that takes so many seconds."""
+        return math.isinf(self._deadline) or time.perf_counter() + seconds < self._deadline
 
     def allows(self, n_evaluations: int) -> bool:
         """Return whether so many evaluations in all are allowed."""
@@ -98,6 +99,15 @@ class Limits:
         """Return limits whose time ends when this share of what is left is over; its reports go nowhere."""
         left = self.seconds_left()
         return Limits(None if left is None else share * left, self.evaluation_limit, n_jobs=self.n_jobs)
+
+    def ending_earlier(self, seconds: float) -> Limits:
+        """Return limits that leave so many seconds, but at most half of the time, for what follows."""
+        left = self.seconds_left()
+        if left is None:
+            return self
+        earlier = copy.copy(self)
+        earlier._deadline -= min(seconds, 0.5 * left)
+        return earlier
 
     def report(
         self, agreement: float, upper_bound: Callable[[], float], n_evaluations: int, *, last: bool = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from trimbench.trimming.engines.weight_sums import FloatArray, WeightSums
 from trimbench.trimming.thresholds import TIE_TOLERANCE
 
 DEFAULT_POINTS = 2**20
-# For bounds on many subsets, of which each takes some milliseconds.
-_COARSE_POINTS = 2**13
 # Sums over a subset with at most this many instances are enumerated instead of rounded.
 _EXACT_INSTANCES = 2**16
 # The thresholds next to 0 and 1.
@@ -145,7 +143,7 @@ class CertifiedEngine:
         high = sum(self._bound(side, kept[side], rest[side], cut, strict=False) for side in (0, 1))
         return CertifiedAgreement(max(0.0, low - _MARGIN), min(1.0, high + _MARGIN), threshold)
 
-    def upper_bound(self, choice: Choice, *, by_loss: Sequence[int] | None = None) -> float:
+    def upper_bound(self, choice: Choice) -> float:
         """Return a bound on the agreement of every allowed trimming.
 
         A trimming that agrees with the original more often than the original agrees with the class predicts the class.
@@ -153,12 +151,6 @@ class CertifiedEngine:
         ``(1 - sqrt(1 - 4 Pr(c) Pr(not c) B(S)^2)) / 2`` with Bhattacharyya's coefficient ``B``, for naive Bayes the
         product of those of the features in S (Kailath, 1967). The smallest product within the budget is bounded by a
         knapsack whose last item may be cut.
-
-        Parameters
-        ----------
-        by_loss : sequence of int, optional
-            An order of all units. Where the bound is 1, it is replaced by the highest agreement of a subset that lacks
-            one of the first units, of which not all are affordable.
         """
         every = rounded_sums(self.classifier.tables, self.n_points)
         # Pr(c, classified as negative) and Pr(not c, classified as positive), at most.
@@ -174,22 +166,7 @@ class CertifiedEngine:
         budget = highest_cost(choice.budget) - sum(choice.costs[unit] for unit in choice.required_units)
         coefficient = math.exp(-_cut_knapsack(gains, costs, max(0.0, budget)))
         bayes_error = 0.5 * (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * math.prod(self.classifier.prior) * coefficient**2)))
-        bound = min(1.0, 1.0 - bayes_error + unlike_class)
-        if bound < 1.0 or by_loss is None:
-            return bound
-        return replace(self, n_points=min(self.n_points, _COARSE_POINTS))._loss_bound(choice, by_loss)
-
-    def _loss_bound(self, choice: Choice, units: Sequence[int]) -> float:
-        wanted, bound = set(choice.required), 0.0
-        for unit in units:
-            gone = set(choice.units[unit]) | set(choice.forbidden)
-            if unit in choice.required_units:
-                continue
-            bound = max(bound, self.highest_agreement([i for i in range(self.classifier.n_features) if i not in gone]))
-            wanted.update(choice.units[unit])
-            if bound == 1.0 or not choice.is_affordable(wanted):
-                return bound
-        return 1.0
+        return min(1.0, 1.0 - bayes_error + unlike_class)
 
     def _kept(self, tables: Sequence[FloatArray]) -> tuple[_Points, _Points]:
         """Return the log-odds of the instances of the kept features, under both classes."""

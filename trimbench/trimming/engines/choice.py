@@ -23,6 +23,8 @@ EngineName = Literal["auto", "dense", "log_odds", "sdd"]
 
 # Up to this size a search on the table is faster than one on log-odds, both compiled or both in NumPy (measured).
 _DENSE_IS_FASTER, _DENSE_IS_FASTER_IN_NUMPY = 2**18, 2**21
+# The kernels of the engines for log-odds and for tables; whoever has loaded one has loaded those that go with it.
+_SUMS_KERNEL, _TABLE_KERNEL = "removals.agreements_without", "axis_norms.axis_norms"
 # A network with this many nodes, and this share of probabilities that are 0 or 1, has a small circuit and large tables.
 _MANY_NODES, _MOSTLY_DETERMINISTIC = 100, 0.75
 # Instances of more features make a diagram too large even so.
@@ -105,12 +107,12 @@ def make_engine(
         return SddEngine.of(classifier)
     if name == "auto" and not classifier.is_naive_bayes:
         return _for_network(classifier, limits)
-    compiled = is_worth_loading(time_limit)
+    compiled = is_worth_loading(time_limit, _SUMS_KERNEL)
     small = math.prod(classifier.cardinalities) <= (_DENSE_IS_FASTER if compiled else _DENSE_IS_FASTER_IN_NUMPY)
     if name == "dense" or (name == "auto" and small):
         if limits is not None:
             classifier.prepare_table(**limits)
-        return dense.DenseEngine.build(classifier, compiled=compiled)
+        return dense.DenseEngine.build(classifier, compiled=is_worth_loading(time_limit, _TABLE_KERNEL))
     return log_odds.LogOddsEngine(classifier, compiled)
 
 
@@ -132,7 +134,7 @@ def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | Non
         classifier.prepare_table(max_operations=int(seconds * _OPERATIONS_PER_SECOND))
     except ContractionTooLarge:
         return None
-    return dense.DenseEngine.build(classifier, compiled=is_worth_loading(seconds))
+    return dense.DenseEngine.build(classifier, compiled=is_worth_loading(seconds, _TABLE_KERNEL))
 
 
 def _for_network(classifier: BayesianClassifier, limits: TableLimits | None) -> Engine:

@@ -136,6 +136,11 @@ class Half:
         """Number of enumerated instances."""
         return self._weight.size
 
+    @property
+    def n_entries(self) -> int:
+        """Number of entries of a table that leaves out nothing."""
+        return math.prod(int(size) for size in self.table_features[3])
+
     def work(self, left_out: frozenset[int]) -> int:
         """Return how many instances are enumerated where some tabulated features are left out of the table."""
         return self.size * math.prod(self._features[i].weights.size for i in left_out)
@@ -155,8 +160,7 @@ class Half:
     def can_stack(self) -> bool:
         """Return whether the tables without one feature each take little enough memory to be kept in one piece."""
         width = self.table_features[0].shape[1]
-        n_entries = math.prod(int(size) for size in self.table_features[3])
-        return bool(16 * len(self.row) * (width * self.size + 4 * n_entries) <= _STACK_BYTES)
+        return bool(16 * len(self.row) * (width * self.size + 4 * self.n_entries) <= _STACK_BYTES)
 
     def stack(self, layout: int) -> Stack:
         """Return the tables without one feature each, in one of the layouts."""

@@ -163,22 +163,8 @@ class LogOddsEngine:
         return start, sums.positive[::-1], sums.negative[::-1]
 
     def _sign_change(self, removed: tuple[int, ...]) -> float:
-        """Return the log-odds of f' from which on d(f') is positive.
-
-        By Proposition 3 its sign changes once. Between two starts ``d(s)`` is proportional to ``exp(s) * a + b``, a and
-        b depending on how many instances of the removed features lift f' over the threshold.
-        """
-        start, positive, negative = self._starts(removed)
-        a = 2.0 * np.cumsum(positive) - 1.0
-        b = 2.0 * np.cumsum(negative) - 1.0
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            at_start = np.where(a == 0, 0.0, np.exp(start) * a) + b
-        favours_positive = np.flatnonzero(at_start >= 0)
-        first = int(favours_positive[0]) if favours_positive.size else start.size
-        change = float(start[first]) if first < start.size else math.inf
-        if first > 0 and a[first - 1] > 0 and b[first - 1] < 0:
-            change = min(change, math.log(-b[first - 1]) - math.log(a[first - 1]))
-        return change
+        """Return the log-odds of f' from which on d(f') is positive."""
+        return sign_change(*self._starts(removed))
 
     def _agreement_at(self, kept: tuple[int, ...], removed: tuple[int, ...], cut: float) -> float:
         """Return the agreement when f' is positive from the log-odds `cut` on; the removed side is written out."""
@@ -192,6 +178,30 @@ class LogOddsEngine:
             agree = np.where(start <= cut, beyond + 1.0 - reaching, reaching + 1.0 - beyond)
             total += float(self.classifier.prior[side] * (probability * agree).sum())
         return min(1.0, max(0.0, total))
+
+
+def sign_change(start: FloatArray, positive: FloatArray, negative: FloatArray) -> float:
+    """Return the log-odds of f' from which on d(f') is positive.
+
+    By Proposition 3 its sign changes once. Between two starts ``d(s)`` is proportional to ``exp(s) * a + b``, a and
+    b depending on how many instances of the removed features lift f' over the threshold.
+
+    Parameters
+    ----------
+    start, positive, negative : ndarrays of shape (n_instances,)
+        From which log-odds of f' an instance of the removed features lifts it over the threshold, in increasing order,
+        and P(instance | class).
+    """
+    a = 2.0 * np.cumsum(positive) - 1.0
+    b = 2.0 * np.cumsum(negative) - 1.0
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        at_start = np.where(a == 0, 0.0, np.exp(start) * a) + b
+    favours_positive = np.flatnonzero(at_start >= 0)
+    first = int(favours_positive[0]) if favours_positive.size else start.size
+    change = float(start[first]) if first < start.size else math.inf
+    if first > 0 and a[first - 1] > 0 and b[first - 1] < 0:
+        change = min(change, math.log(-b[first - 1]) - math.log(a[first - 1]))
+    return change
 
 
 def _log_odds(threshold: float) -> float:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -91,9 +92,10 @@ class SplitSums:
         if len(removed) <= len(kept):
             node.sums = sums_of(self._features, sorted(removed))
         found: dict[int | None, float] = {}
-        open_ = list(candidates)
-        while open_ and (not found or limits.in_time()):
-            chosen = self._some(open_, node.half, limits.n_jobs)
+        open_, longest = list(candidates), 0.0
+        while open_ and (not found or limits.in_time(longest)):
+            began = time.perf_counter()
+            chosen = self._some(open_, node.half, limits)
             within = [i for i in chosen if i is None or i in node.half.enumerated]
             outside = [i for i in chosen if i is not None and i not in node.half.enumerated]
             evaluated: list[list[int | None]] = []
@@ -110,6 +112,7 @@ class SplitSums:
             for part, call in zip(evaluated, calls, strict=True):
                 found.update(zip(part, call.out.tolist(), strict=True))
             open_ = open_[len(chosen) :]
+            longest = max(longest, time.perf_counter() - began)
         return [found[i] for i in candidates[: len(candidates) - len(open_)]]
 
     def _node(self, half: Half, keeps: bool, removed: frozenset[int]) -> _Node:
@@ -117,9 +120,11 @@ class SplitSums:
         layout = half.layout(removed)
         return _Node(half, keeps, removed, left_out, layout, half.layouts[layout].gone(removed))
 
-    def _some(self, candidates: Sequence[int | None], half: Half, n_jobs: int) -> Sequence[int | None]:
+    def _some(self, candidates: Sequence[int | None], half: Half, limits: Limits) -> Sequence[int | None]:
         """Return the first candidates, as many as are evaluated before the next look at the clock."""
-        return candidates[: max(n_jobs, _UNINTERRUPTED // half.size)]
+        # Each may need a table of its own.
+        entries = half.size if limits.seconds_left() is None else max(half.size, half.n_entries)
+        return candidates[: max(limits.n_jobs, _UNINTERRUPTED // entries)]
 
     def _best_half(self, kept: frozenset[int], removed: frozenset[int]) -> tuple[Half, bool]:
         """Return the split with the least work, and whether its table holds kept (or removed) features.

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.arg_max import ClassMeasures
 from trimbench.trimming.limits import Limits
-from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE, loss_bound
+from trimbench.trimming.search.loss_bound import loss_bound
+from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
 
 
 @dataclass(frozen=True)

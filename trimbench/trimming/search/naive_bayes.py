@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.engines.measure import SignedMeasure
 from trimbench.trimming.limits import Limits
+from trimbench.trimming.search.loss_bound import loss_bound
 
 # Agreements closer than this count as equal: they are sums of probabilities with errors of about 1e-14.
 AGREEMENT_TOLERANCE = 1e-12
@@ -104,7 +105,7 @@ class RemovalSearch:
         self._few_subsets = math.comb(len(free), 2) if few_subsets is None else few_subsets
         self._order = itertools.count()
         self._frontier: list[tuple[float, int, _Branch]] = []
-        self._begun = self._climbed = False
+        self._begun = self._climbed = self._interrupted = False
         self._root_values: list[tuple[float, int]] = []
         self._limits = Limits()
         self._best: frozenset[int] | None = None
@@ -114,7 +115,7 @@ class RemovalSearch:
 
     def run(self, limits: Limits) -> SearchResult:
         """Search, or go on searching, until the optimum is proven or a limit is reached."""
-        self._limits = limits
+        self._limits, self._interrupted = limits, False
         if not self._begun:
             self._begun = True
             if self._affordable(self._start.kept):
@@ -138,7 +139,7 @@ class RemovalSearch:
                 self._frontier.pop()
                 self._left = max(self._left, bound)
                 continue
-            if not limits.may_go_on(self._n_evaluations):
+            if not self._may_go_on():
                 break
             limits.report(self._agreement, self._bound, self._n_evaluations)
             self._expand_next()
@@ -189,12 +190,17 @@ class RemovalSearch:
     def _values(self, node: SignedMeasure, units: Sequence[int]) -> list[tuple[float, int]]:
         """Return what is left after removing each unit; fewer values where a limit is reached."""
         found: list[tuple[float, int]] = []
-        while len(found) < len(units) and self._limits.may_go_on(self._n_evaluations):
+        while len(found) < len(units) and self._may_go_on():
             open_ = self._within_count(units[len(found) :])
             values = node.potential_agreements_without([self._choice.units[unit] for unit in open_], self._limits)
             found += zip(values, open_, strict=False)
             self._n_evaluations += len(values)
+            self._interrupted = len(values) < len(open_)
         return found
+
+    def _may_go_on(self) -> bool:
+        # An engine that stops early has seen that the next evaluation would take longer than is left.
+        return not self._interrupted and self._limits.may_go_on(self._n_evaluations)
 
     def _within_count(self, units: Sequence[int]) -> Sequence[int]:
         """Return as many of the units as the evaluation limit allows."""
@@ -214,7 +220,7 @@ class RemovalSearch:
         node = branch.parent if unit is None else branch.parent.without(*self._choice.units[unit])
         cheapest = min(free, key=lambda i: costs[i])
         if not self._affordable(kept - (set(free) - {cheapest})):
-            if not self._limits.may_go_on(self._n_evaluations):
+            if not self._may_go_on():
                 return [branch]
             self._n_evaluations += 1
             node = node.without(*self._choice.features(free))
@@ -264,7 +270,7 @@ class RemovalSearch:
         if n_subsets > most or not self._limits.allows(self._n_evaluations + n_subsets):
             return False
         for chosen in itertools.combinations(free, size):
-            if not self._limits.may_go_on(self._n_evaluations):
+            if not self._may_go_on():
                 return False
             self._evaluate(always | frozenset(chosen))
         self._frontier.clear()
@@ -297,7 +303,7 @@ class RemovalSearch:
                 exchanged = (self._best - {out}) | {into}
                 if not self._affordable(exchanged):
                     continue
-                if not self._limits.may_go_on(self._n_evaluations):
+                if not self._may_go_on():
                     return
                 before = self._agreement
                 self._evaluate(exchanged)
@@ -311,26 +317,3 @@ class RemovalSearch:
             if self._affordable(guess | {unit}):
                 guess.add(unit)
         self._evaluate(frozenset(guess))
-
-
-def loss_bound(values: Iterable[tuple[float, tuple[int, ...]]], choice: Choice) -> float:
-    """Return an upper bound on the agreement of all allowed subsets from the potential agreements without some.
-
-    Of features that cannot all be afforded together, every allowed subset lacks at least one.
-
-    Parameters
-    ----------
-    values : iterable of (float, tuple of int)
-        The maximum potential agreement without some features that are bought together, and these features.
-
-    Returns
-    -------
-    float
-        1 if the features given can all be afforded.
-    """
-    wanted = set(choice.required)
-    for value, features in sorted(values):
-        wanted.update(features)
-        if not choice.is_affordable(wanted):
-            return min(1.0, value)
-    return 1.0

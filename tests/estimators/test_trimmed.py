@@ -277,6 +277,9 @@ def test_fitted_models_and_networks_give_the_distribution() -> None:
         TrimmedClassifier.from_fitted(LogisticRegression())
     with pytest.raises(ValueError, match="must be fitted"):
         TrimmedClassifier.from_fitted(BernoulliNB())
+    fitted = BernoulliNB().fit([[0, 1], [1, 0]], [0, 1])
+    with pytest.raises(ValueError, match=r"target must be left out for a fitted BernoulliNB.*got 'c'"):
+        TrimmedClassifier.from_fitted(fitted, target="c", budget=1)
 
 
 def test_the_discretizer_sees_the_training_rows_alone() -> None:

@@ -16,6 +16,7 @@ from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
 from trimbench.trimming.arg_max import ArgMaxClassifier
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.model_input import short
 
 
 def distribution_of(
@@ -38,6 +39,11 @@ def columns_of(
 ) -> tuple[BayesianClassifier | ArgMaxClassifier, Discretizer, NDArray[Any]]:
     """Return the classifier of a fitted model, how columns become its values, and the class labels."""
     if isinstance(model, BernoulliNB | CategoricalNB):
+        if target is not None:
+            raise ValueError(
+                f"target must be left out for a fitted {type(model).__name__}, whose class is the one that it was "
+                f"fitted to predict, got {short(target)}; only a BayesianNetwork needs it"
+            )
         learned = NaiveBayes.from_sklearn(model)
         classifier = distribution_of(learned, None, threshold)
         binary = isinstance(model, BernoulliNB)

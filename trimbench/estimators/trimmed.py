@@ -187,7 +187,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         model : BernoulliNB, CategoricalNB, NaiveBayes, NaiveBayesMixture or BayesianNetwork
             A fitted estimator of scikit-learn, or a model.
         target : str, optional
-            The class of a network.
+            The class of a network. Other models have one already.
         rows : array or DataFrame, optional
             Rows as the estimator takes them, or of value names, to search with.
         **settings

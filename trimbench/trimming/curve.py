@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,14 @@ from trimbench.trimming.search.subset_batches import subset_batches
 from trimbench.trimming.thresholds import Cut, Instances, best_cut
 from trimbench.trimming.trim import trim
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 def trimming_curve(
     classifier: BayesianClassifier,
     budgets: Sequence[float],
-    costs: Mapping[str, float] | Sequence[float] | None = None,
+    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
 ) -> list[Trimming]:
     """Return the optimal trimming for each of several budgets.
 
@@ -69,7 +73,7 @@ def trim_at_thresholds(
     classifier: BayesianClassifier,
     budget: float,
     thresholds: Sequence[float],
-    costs: Mapping[str, float] | Sequence[float] | None = None,
+    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
     engine: EngineName | Engine = "auto",
     time_limit: float | None = None,
     *,
@@ -128,7 +132,9 @@ def _numbers(values: Sequence[float], what: str) -> list[float]:
 
 
 def potential_agreements(
-    classifier: BayesianClassifier, budget: float, costs: Mapping[str, float] | Sequence[float] | None = None
+    classifier: BayesianClassifier,
+    budget: float,
+    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
 ) -> tuple[list[tuple[int, ...]], NDArray[np.float64]]:
     """Return all feature subsets within a budget and the maximum potential agreement of each.
 

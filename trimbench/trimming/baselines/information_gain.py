@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.costs import checked_budget, checked_costs, is_affordable
 from trimbench.trimming.engines.choice import Engine
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Gains closer than this are equal; the feature that comes first is then taken.
 _TIE = 1e-13
@@ -41,7 +45,7 @@ def information_gains(
 def select_by_information_gain(
     classifier: BayesianClassifier,
     budget: float,
-    costs: Mapping[str, float] | Sequence[float] | None = None,
+    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
     *,
     joint: bool = False,
     engine: Engine | None = None,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from trimbench.trimming.engines.dense import DenseEngine
 from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
 from trimbench.trimming.search.subset_batches import SubsetBatch, subset_batches
 from trimbench.trimming.thresholds import is_positive
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class SameDecisionSelection:
 def select_by_same_decision(
     classifier: BayesianClassifier,
     budget: float,
-    costs: Mapping[str, float] | Sequence[float] | None = None,
+    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
 ) -> SameDecisionSelection:
     """Select the features within a budget that keep the most decisions, at the original threshold.
 

@@ -89,6 +89,29 @@ def test_columns_that_are_left_out_may_hold_anything_and_kept_ones_may_be_missin
         trimmed.predict(X.assign(fever=np.inf))
 
 
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_tables_of_other_types_are_read_as_those_of_numpy_are(backend: Any) -> None:
+    rng = np.random.default_rng(0)
+    plain = pd.DataFrame(
+        {
+            "number": rng.normal(size=80),
+            "text": rng.choice(list("uvw"), 80),
+            "flag": rng.integers(0, 2, 80).astype(bool),
+            "whole": rng.integers(0, 9, 80),
+        }
+    )
+    y = (plain["number"] > 0).astype(int)
+    table = plain.convert_dtypes(dtype_backend=backend)
+    fitted = TrimmedClassifier(budget=2, required=["text"]).fit(table, y)
+    expected = TrimmedClassifier(budget=2, required=["text"]).fit(plain, y)
+    assert fitted.get_support().tolist() == expected.get_support().tolist()
+    assert fitted.predict(table).tolist() == expected.predict(plain).tolist()
+    assert fitted.transform(table).tolist() == expected.transform(plain).tolist()
+    gaps = table.copy()
+    gaps.loc[3, ["number", "text"]] = pd.NA
+    assert fitted.predict_proba(gaps).shape == (80, 2)
+
+
 def test_names_of_rows_are_left_out_with_a_warning() -> None:
     X, y = patients()
     named = X.assign(id=[f"patient {i}" for i in range(len(X))], number=np.arange(len(X)))

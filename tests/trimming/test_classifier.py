@@ -286,3 +286,24 @@ def test_a_threshold_that_ties_with_the_posteriors_below_a_cut_is_not_in_its_int
     threshold = cut.representative(0.5)
     assert threshold > 0.5
     assert instances.agreement(threshold) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("positive", [1, 1.0, "1", np.float64(1), [1.0]])
+def test_whole_numbers_name_states_with_or_without_a_decimal_point(positive: object) -> None:
+    model = tb.NaiveBayes([0.5, 0.5], [[[0.9, 0.1], [0.2, 0.8]]], class_names=["0", "1"])
+    assert tb.BayesianClassifier(model, positive=positive).positive == "1"
+    pointed = tb.NaiveBayes([0.5, 0.5], [[[0.9, 0.1], [0.2, 0.8]]], class_names=["0.0", "1.0"])
+    if isinstance(positive, float):
+        assert tb.BayesianClassifier(pointed, positive=positive).positive == "1.0"
+    with pytest.raises(ValueError, match=r"positive must be one of \['0', '1'\], got '1.5'"):
+        tb.BayesianClassifier(model, positive=1.5)
+
+
+def test_evidence_may_be_a_row_of_a_table() -> None:
+    tables = [[[0.9, 0.1], [0.2, 0.8]], [[0.7, 0.3], [0.4, 0.6]]]
+    model = tb.NaiveBayes([0.5, 0.5], tables, feature_names=["a", "b"])
+    row = pd.DataFrame({"a": [0.0, 1.0]}).iloc[1]
+    known = tb.BayesianClassifier(model, positive=0, evidence=row)
+    assert known.evidence == {"a": "1"}
+    with pytest.raises(ValueError, match="evidence must be a mapping from node"):
+        tb.BayesianClassifier(model, positive=0, evidence=pd.DataFrame({"a": [1]}))  # type: ignore[arg-type]

@@ -54,6 +54,12 @@ def is_frame(X: Any) -> TypeGuard[pd.DataFrame]:
     return isinstance(X, pd.DataFrame)
 
 
+def plain_columns(X: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose columns of Arrow's text hold Python strings: scikit-learn takes them for numbers."""
+    plain: pd.DataFrame = X.apply(lambda column: column.astype(object) if _is_arrow_text(column.dtype) else column)
+    return plain
+
+
 def column_names(given: Any, names: Sequence[str], what: str) -> list[str]:
     """Return columns that are given by name or position as names.
 
@@ -99,3 +105,9 @@ def groups_by_name(groups: Any, names: Sequence[str]) -> dict[str, list[str]] | 
             "example groups={'blood': ['urea', 'iron']}"
         )
     return {str(name): column_names(members, names, f"groups[{name!r}]") for name, members in groups.items()}
+
+
+def _is_arrow_text(dtype: object) -> bool:
+    import pandas as pd
+
+    return isinstance(dtype, pd.ArrowDtype) and not pd.api.types.is_any_real_numeric_dtype(dtype)

@@ -21,6 +21,8 @@ from trimbench.estimators.raw_columns import (
     column_names,
     cost_by_name,
     groups_by_name,
+    is_frame,
+    plain_columns,
 )
 from trimbench.networks.discretize import CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
@@ -274,6 +276,11 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         place = {str(name): code for code, name in enumerate(self.classes_)}
         labels: NDArray[Any] = self.classes_[[place[name] for name in found.tolist()]]
         return labels
+
+    def transform(self, X: Any) -> Any:
+        """Return the columns that are kept, as an array of shape (n_rows, n_kept) or as `set_output` says."""
+        check_is_fitted(self, "classifier_")
+        return super().transform(plain_columns(X) if is_frame(X) else X)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier as JSON; floats keep every digit. `trimming_` is not written.

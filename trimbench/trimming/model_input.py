@@ -89,6 +89,14 @@ def _way(model: object) -> str:
     return ""
 
 
+def _named(value: object, states: Sequence[str]) -> str:
+    """Return a value as the name of a state: a whole number without a decimal point, unless the names have one."""
+    text = str(value)
+    if text in states or not isinstance(value, float | np.floating) or not float(value).is_integer():
+        return text
+    return str(int(value))
+
+
 def class_states(model: Model, target: str) -> tuple[str, ...]:
     """Return the states of the class."""
     return model.states(target) if isinstance(model, BayesianNetwork) else model.class_names
@@ -104,12 +112,12 @@ def default_features(model: Model, target: str) -> tuple[str, ...]:
 def split_states(states: Sequence[str], target: str, positive: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the positive states and the others; ValueError unless both are known states and there are some of each.
 
-    States that are not strings are compared by their text.
+    States that are not strings are compared by their text; 1.0 also means the state 1.
     """
     several = isinstance(positive, Collection | np.ndarray) and not isinstance(positive, str)
     if isinstance(positive, np.ndarray):
         positive = np.atleast_1d(positive)
-    wanted = [str(state) for state in (cast("Collection[object]", positive) if several else [positive])]
+    wanted = [_named(state, states) for state in (cast("Collection[object]", positive) if several else [positive])]
     for state in wanted:
         if state not in states:
             raise ValueError(f"positive must be one of {listed(states)}, got {state!r}")
@@ -126,6 +134,8 @@ def checked_evidence(model: Model, evidence: Mapping[str, object] | None, target
     """Return the observed state of each evidence node, as text; ValueError if a node or state is unknown."""
     if evidence is None:
         return {}
+    if getattr(evidence, "ndim", None) == 1 and hasattr(evidence, "to_dict"):  # a Series, such as a row of a table
+        evidence = cast("Mapping[str, object]", evidence.to_dict())
     if not isinstance(evidence, Mapping):
         raise ValueError(
             f"evidence must be a mapping from node to its observed state, got {type(evidence).__name__}; "
@@ -138,11 +148,12 @@ def checked_evidence(model: Model, evidence: Mapping[str, object] | None, target
         known = dict(zip(parts.feature_names, parts.value_names, strict=True))
     checked: dict[str, str] = {}
     for node, value in evidence.items():
-        name, state = str(node), str(value)
+        name = str(node)
         if name == target:
             raise ValueError(f"evidence must not be on the target {target!r}: its state would be known")
         if name not in known:
             raise ValueError(f"evidence must be on variables among {listed(tuple(known))}, got {name!r}")
+        state = _named(value, known[name])
         if state not in known[name]:
             raise ValueError(f"evidence on {name!r} must be one of its states {listed(known[name])}, got {state!r}")
         checked[name] = state

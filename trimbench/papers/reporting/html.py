@@ -70,7 +70,8 @@ def table_part(table: Table) -> dict[str, object]:
 def _cell(value: object, text: str) -> dict[str, object]:
     number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     known = number is not None and math.isfinite(number)
-    return {"text": text, "is_number": number is not None, "value": repr(number) if known else ""}
+    # To sort by; the CSV has every digit.
+    return {"text": text, "is_number": number is not None, "value": f"{number:.6g}" if known else ""}
 
 
 @functools.cache

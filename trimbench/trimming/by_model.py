@@ -136,7 +136,7 @@ def _searched(
     upper_bound = min(found.upper_bound, known_bound)
     if upper_bound >= 1.0 > found.agreement and 0 < classifier.threshold < 1 and classifier.prior.all():
         # Stopped before the search itself could bound anything.
-        upper_bound = _loose_bound(classifier, choice, limits)
+        upper_bound = loose_bound(classifier, choice, limits)
     return exact_trimming(
         classifier,
         kept,
@@ -240,8 +240,13 @@ def _points(limits: Limits) -> int:
     return _POINTS_IN_TIME if limits.time_limit >= _HURRY else _POINTS_IN_A_HURRY
 
 
-def _loose_bound(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> float:
-    """Return an upper bound on the agreement of all allowed subsets that takes a fraction of a second."""
+def loose_bound(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> float:
+    """Return an upper bound on the agreement of all allowed subsets that takes a fraction of a second.
+
+    The classifier is a naive Bayes model of any size; 1 for others, and where all instances have the same class.
+    """
+    if not (classifier.is_naive_bayes and 0 < classifier.threshold < 1 and classifier.prior.all()):
+        return 1.0
     bound = CertifiedEngine(classifier, min(_POINTS_IN_TIME, _points(limits))).upper_bound(choice)
     return min(bound, certain_bound(classifier, choice, limits))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trimbench.trimming.by_model import trim_by_model
+from trimbench.trimming.by_model import loose_bound, trim_by_model
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.confidence import binomial_interval
 from trimbench.trimming.costs import Choice
@@ -67,7 +67,8 @@ def trim_by_rows(
     if found.cut is None or found.threshold is None:
         raise TypeError("a classifier of two classes is trimmed with a threshold")
     threshold, (low, high), confidence = _agreement_at(classifier, found.features, found.threshold, engine, limits)
-    upper_bound = 1.0 if by_model is None else max(by_model.upper_bound, high)
+    bound = loose_bound(classifier, choice, limits) if by_model is None else by_model.upper_bound
+    upper_bound = max(bound, high)
     limits.report(0.5 * (low + high), lambda: upper_bound, found.n_evaluations, last=True)
     return Trimming(
         original=classifier,

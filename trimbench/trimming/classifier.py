@@ -14,14 +14,12 @@ from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.contraction import joint_distribution
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
-from trimbench.networks.row_inference import RowInference
-from trimbench.networks.sampling import RowSampler
-from trimbench.networks.value_codes import IntegerArray, encode_compactly
+from trimbench.networks.value_codes import IntegerArray
+from trimbench.trimming.model_classifier import ModelClassifier
 from trimbench.trimming.model_input import (
     Components,
     as_names,
     as_network,
-    check_possible,
     checked_evidence,
     class_states,
     components_of,
@@ -31,7 +29,6 @@ from trimbench.trimming.model_input import (
 )
 from trimbench.trimming.model_input import checked_threshold as checked_threshold
 from trimbench.trimming.model_input import feature_indices as feature_indices
-from trimbench.trimming.saving import SavedClassifier
 from trimbench.trimming.thresholds import is_positive
 
 if TYPE_CHECKING:
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class BayesianClassifier(SavedClassifier):
+class BayesianClassifier(ModelClassifier):
     """The classifier (C, F, T): positive iff Pr(c | f) >= T, or Pr(c | f, e) >= T given evidence e.
 
     Posteriors that are equal to the threshold up to rounding (see `thresholds.TIE_TOLERANCE`) count as equal.
@@ -133,11 +130,6 @@ class BayesianClassifier(SavedClassifier):
         return " or ".join(self.negative_states)
 
     @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return len(self.features)
-
-    @property
     def is_naive_bayes(self) -> bool:
         """Whether the features are independent given the positive and given the negative class."""
         return self._components is not None and len(self._components.states) == 2
@@ -152,19 +144,6 @@ class BayesianClassifier(SavedClassifier):
             [i for i in rows if states[i] in self.positive_states],
             [i for i in rows if states[i] not in self.positive_states],
         )
-
-    @cached_property
-    def value_names(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the values of each feature."""
-        if isinstance(self.model, BayesianNetwork):
-            return tuple(self.model.states(name) for name in self.features)
-        parts = self._own_components
-        return tuple(parts.value_names[i] for i in feature_indices(parts.feature_names, self.features))
-
-    @cached_property
-    def cardinalities(self) -> tuple[int, ...]:
-        """Number of values of each feature."""
-        return tuple(len(names) for names in self.value_names)
 
     @property
     def _own_components(self) -> Components:
@@ -200,13 +179,7 @@ class BayesianClassifier(SavedClassifier):
                 f"{len(parts.states)} components; use engine 'auto', 'dense' or 'sdd'"
             )
         rows = [*self._sides[0], *self._sides[1]]
-        return tuple(table[rows] for table in self._likelihoods)
-
-    @cached_property
-    def _likelihoods(self) -> tuple[NDArray[np.float64], ...]:
-        """Pr(value | component) of each feature."""
-        parts = self._own_components
-        return tuple(parts.likelihoods[i] for i in feature_indices(parts.feature_names, self.features))
+        return tuple(table[rows] for table in self._component_tables)
 
     def joint(self, features: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return Pr(c, f') and Pr(not c, f') over all instances of a feature subset, given the evidence.
@@ -232,7 +205,7 @@ class BayesianClassifier(SavedClassifier):
             order = np.argsort(np.argsort(features))
             table = table.transpose(0, *(1 + order))
             return table[0].reshape(-1), table[1].reshape(-1)
-        tables = [self._likelihoods[i] for i in features]
+        tables = [self._component_tables[i] for i in features]
         positive, negative = (self._components.joint(rows, tables) for rows in self._sides)
         return positive, negative
 
@@ -272,16 +245,6 @@ class BayesianClassifier(SavedClassifier):
     def with_threshold(self, threshold: float) -> BayesianClassifier:
         """Return the classifier of the same distribution and features with another threshold."""
         return self.with_features(self.features, threshold)
-
-    def encode(self, frame: pd.DataFrame) -> IntegerArray:
-        """Return the value indices of the features of each row, shape (n_rows, n_features).
-
-        Raises
-        ------
-        ValueError
-            When `frame` is no DataFrame, a column is absent, or it holds NaN or an unknown value.
-        """
-        return encode_compactly(frame, dict(zip(self.features, self.value_names, strict=True)))
 
     def posterior(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return Pr(positive | features, evidence) of each row; NaN where a row has probability zero.
@@ -337,40 +300,6 @@ class BayesianClassifier(SavedClassifier):
             scaled[:, rows[0]] if len(rows) == 1 else scaled[:, rows].sum(axis=1) for rows in self._sides
         )
         return positive, negative
-
-    @cached_property
-    def rows(self) -> RowInference:
-        """What gives the probabilities of rows."""
-        if self._components is None:
-            check_possible(self.model, self.target, self.evidence)
-            return RowInference.of_network(as_network(self.model), self.target, self.features, self.evidence)
-        return RowInference.of_naive_bayes(self._components.prior, self._likelihoods)
-
-    @cached_property
-    def whole_rows(self) -> RowInference:
-        """As `rows`, with the factors that do not change the posterior: it gives log Pr(C, f, e) itself."""
-        if self._components is None:
-            network = as_network(self.model)
-            return RowInference.of_network(network, self.target, self.features, self.evidence, whole=True)
-        return self.rows
-
-    def draw(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
-        """Return value indices of the features of rows drawn given the evidence, shape (n_rows, n_features).
-
-        Raises
-        ------
-        ContractionTooLarge
-            When the evidence makes too many variables of a network depend on each other; a ValueError.
-        """
-        return self._sampler.draw(n_rows, rng)
-
-    @cached_property
-    def _sampler(self) -> RowSampler:
-        if self._components is None:
-            return RowSampler.of(as_network(self.model), self.features, self.evidence)
-        free = self._components
-        parts = NaiveBayes(free.prior, self._likelihoods, feature_names=self.features, class_variable=self.target)
-        return RowSampler.of(parts.to_network(), self.features)
 
 
 def checked_classifier(classifier: object) -> BayesianClassifier:

@@ -19,7 +19,7 @@ from trimbench.trimming.result import AnyTrimming
 from trimbench.trimming.rows.arg_max import ArgMaxProblem
 from trimbench.trimming.rows.trim_rows import Prefer, RowsWeight, check_rows_settings, trim_on_rows
 from trimbench.trimming.search.arg_max import ArgMaxSearch
-from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
+from trimbench.trimming.search.result import AGREEMENT_TOLERANCE
 from trimbench.trimming.thresholds import Cut
 
 if TYPE_CHECKING:

@@ -21,8 +21,9 @@ from trimbench.trimming.result import Trimming, exact_trimming, nothing_needed, 
 from trimbench.trimming.sampled import EXACT_SECONDS, trim_by_sampling
 from trimbench.trimming.search.forward_selection import Selection, select_forward
 from trimbench.trimming.search.loss_bound import by_separation, certain_bound
-from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE, RemovalSearch
+from trimbench.trimming.search.naive_bayes import RemovalSearch
 from trimbench.trimming.search.network import InclusionSearch
+from trimbench.trimming.search.result import AGREEMENT_TOLERANCE
 from trimbench.trimming.thresholds import Cut
 
 # Points of the grid of certified bounds: a quarter of a second without a time limit, a tenth with one; and with less

@@ -20,7 +20,7 @@ from trimbench.trimming.limits import Limits
 from trimbench.trimming.result import Trimming
 from trimbench.trimming.rows.trim_rows import Prefer, RowsWeight, trim_on_rows
 from trimbench.trimming.sampled import CONFIDENCE, EXACT_SECONDS
-from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
+from trimbench.trimming.search.result import AGREEMENT_TOLERANCE
 from trimbench.trimming.thresholds import Cut
 
 if TYPE_CHECKING:

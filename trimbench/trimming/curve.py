@@ -16,7 +16,7 @@ from trimbench.trimming.engines.choice import Engine, EngineName, make_engine
 from trimbench.trimming.engines.dense import MAX_ENTRIES, DenseEngine
 from trimbench.trimming.model_input import check_possible
 from trimbench.trimming.result import Trimming, exact_trimming
-from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
+from trimbench.trimming.search.result import AGREEMENT_TOLERANCE
 from trimbench.trimming.search.subset_batches import subset_batches
 from trimbench.trimming.thresholds import Cut, Instances, best_cut
 from trimbench.trimming.trim import trim

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 from trimbench.trimming.classifier import BayesianClassifier, feature_indices
 from trimbench.trimming.limits import Limits, Progress
 from trimbench.trimming.saving import SavedClassifier
-from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
+from trimbench.trimming.search.result import AGREEMENT_TOLERANCE
 from trimbench.trimming.thresholds import Cut
 
 if TYPE_CHECKING:

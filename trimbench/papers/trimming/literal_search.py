@@ -13,7 +13,7 @@ from trimbench.papers.trimming.classifiers import CODE, network_classifier
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.choice import EngineName, make_engine
 from trimbench.trimming.engines.measure import SignedMeasure
-from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
+from trimbench.trimming.search.result import AGREEMENT_TOLERANCE
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.costs import checked_budget, checked_costs
 from trimbench.trimming.engines.dense import DenseEngine
-from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
+from trimbench.trimming.search.result import AGREEMENT_TOLERANCE
 from trimbench.trimming.search.subset_batches import SubsetBatch, subset_batches
 from trimbench.trimming.thresholds import is_positive
 

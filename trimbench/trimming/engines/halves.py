@@ -84,6 +84,7 @@ class Layout:
         self.order = tuple(order)
         self.place = {feature: place for place, feature in enumerate(order)}
         self.features = _padded(features, order)
+        self._sizes = [features[i].weights.size for i in order]
 
     def gone(self, removed: frozenset[int]) -> NDArray[np.bool_]:
         """Return which of the features are removed."""
@@ -92,10 +93,10 @@ class Layout:
     def run(self, removed: frozenset[int]) -> int:
         """Return how many instances the innermost features have that are kept."""
         n_instances = 1
-        for place in range(len(self.order) - 1, -1, -1):
-            if self.order[place] in removed:
+        for feature, size in zip(reversed(self.order), reversed(self._sizes), strict=True):
+            if feature in removed:
                 break
-            n_instances *= int(self.features[3][place])
+            n_instances *= size
         return n_instances
 
 
@@ -119,6 +120,7 @@ class Half:
         self.enumerated = frozenset(range(len(features))) - self.tabulated
         self._table_order = tuple(tabulated)
         self._features = features
+        self._sizes = [feature.weights.size for feature in features]
         self._needed = needed
         self.layouts = [Layout(features, sorted(self.enumerated))]
         weight = np.zeros(1)
@@ -143,7 +145,7 @@ class Half:
 
     def work(self, left_out: frozenset[int]) -> int:
         """Return how many instances are enumerated where some tabulated features are left out of the table."""
-        return self.size * math.prod(self._features[i].weights.size for i in left_out)
+        return self.size * math.prod([self._sizes[i] for i in left_out])
 
     def state(self, left_out: frozenset[int]) -> State:
         """Return the table without some features; those used last are kept."""

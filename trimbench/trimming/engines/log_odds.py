@@ -228,7 +228,7 @@ class LogOddsMeasure:
 
     def without(self, *features: int) -> LogOddsMeasure:
         """Return the measure with some features removed."""
-        left = tuple(i for i in self.features if i not in features)
+        left = tuple([i for i in self.features if i not in features])
         return LogOddsMeasure(self.engine, left, (*self.removed, *features))
 
     def potential_agreement(self) -> float:

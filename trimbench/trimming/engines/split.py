@@ -35,6 +35,8 @@ _FEW_LEFT_OUT = 2
 _TABULATED, _TABULATED_IF_SMALL, _SMALL = 4.0, 1.0, 2**22
 # A split is added where the others would enumerate this many times the square root of all instances.
 _MUCH_WORK, _MAX_HALVES = 8, 6
+# Sums over removed features that are kept: of so many instances, for so many sets of features.
+_FEW_SUMS, _MANY_SUMS = 2**10, 2**12
 # Instances enumerated between two looks at the clock (some 20 ms), and that are worth a thread.
 _UNINTERRUPTED, _WORTH_A_THREAD = 2**22, 2**15
 
@@ -58,6 +60,7 @@ class SplitSums:
         self._half = math.prod(one.weights.size for one in self._features) ** 0.5
         weak = self._about_half(self._strongest[::-1])
         self._halves = [self._split(weak), self._split(self._about_half(self._strongest))]
+        self._sums: dict[frozenset[int], Sums] = {}
 
     def _about_half(self, order: Sequence[int]) -> list[int]:
         """Return the first features that have about the square root of all instances."""
@@ -90,7 +93,7 @@ class SplitSums:
         """
         node = self._node(*self._best_half(kept, removed), removed)
         if len(removed) <= len(kept):
-            node.sums = sums_of(self._features, sorted(removed))
+            node.sums = self._sums_over(removed)
         found: dict[int | None, float] = {}
         open_, longest = list(candidates), 0.0
         while open_ and (not found or limits.in_time(longest)):
@@ -115,6 +118,21 @@ class SplitSums:
             longest = max(longest, time.perf_counter() - began)
         return [found[i] for i in candidates[: len(candidates) - len(open_)]]
 
+    def _sums_over(self, removed: frozenset[int]) -> Sums:
+        """Return the sums over removed features; those of few features are kept, for subsets that lack one more."""
+        if removed not in self._sums:
+            known = next((i for i in removed if removed - {i} in self._sums), None)
+            if known is None:
+                sums = sums_of(self._features, sorted(removed))
+            else:
+                sums = sums_of(self._features, [known], self._sums[removed - {known}])
+            if len(sums[0]) > _FEW_SUMS:
+                return sums
+            if len(self._sums) >= _MANY_SUMS:
+                self._sums.clear()
+            self._sums[removed] = sums
+        return self._sums[removed]
+
     def _node(self, half: Half, keeps: bool, removed: frozenset[int]) -> _Node:
         left_out = half.tabulated & removed if keeps else half.tabulated - removed
         layout = half.layout(removed)
@@ -132,9 +150,11 @@ class SplitSums:
         A split that suits the subset is added if all others take much more work than it.
         """
         work, place, keeps = min(
-            (half.work(half.tabulated & (removed if keeps else kept)), place, keeps)
-            for place, half in enumerate(self._halves)
-            for keeps in (True, False)
+            [
+                (half.work(half.tabulated & left_out), place, keeps)
+                for place, half in enumerate(self._halves)
+                for keeps, left_out in ((True, removed), (False, kept))
+            ]
         )
         if work <= _MUCH_WORK * self._half:
             return self._halves[place], keeps

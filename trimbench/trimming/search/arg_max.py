@@ -17,7 +17,7 @@ from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.arg_max import ClassMeasures
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.search.loss_bound import loss_bound
-from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
+from trimbench.trimming.search.result import AGREEMENT_TOLERANCE
 
 
 @dataclass(frozen=True)

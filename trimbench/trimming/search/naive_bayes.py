@@ -23,30 +23,7 @@ from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.engines.measure import SignedMeasure
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.search.loss_bound import loss_bound
-
-# Agreements closer than this count as equal: they are sums of probabilities with errors of about 1e-14.
-AGREEMENT_TOLERANCE = 1e-12
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """The best subset found, and what is proven about it.
-
-    Attributes
-    ----------
-    features : frozenset of int
-    agreement : float
-        Maximum potential agreement of the subset.
-    upper_bound : float
-        No subset within the budget has a higher one; 1 if the search was stopped before it had any bound.
-    n_evaluations : int
-        Number of evaluations of the criterion.
-    """
-
-    features: frozenset[int]
-    agreement: float
-    upper_bound: float
-    n_evaluations: int
+from trimbench.trimming.search.result import AGREEMENT_TOLERANCE, SearchResult
 
 
 @dataclass(frozen=True)
@@ -165,6 +142,18 @@ class RemovalSearch:
             return len(units) * self._one_cost <= self._limit
         return math.fsum(self._choice.costs[unit] for unit in units) <= self._limit
 
+    def _affordable_without(self, kept: frozenset[int], removed: Sequence[int]) -> bool:
+        """Return whether a set is affordable without some of its units."""
+        if self._one_cost is not None:
+            return (len(kept) - len(removed)) * self._one_cost <= self._limit
+        return self._affordable(kept.difference(removed))
+
+    def _enough_alone(self, kept: frozenset[int], units: Sequence[int]) -> frozenset[int]:
+        """Return the units each of which is enough to remove from a set to make it affordable."""
+        if self._one_cost is not None:
+            return frozenset(units) if self._affordable_without(kept, units[:1]) else frozenset()
+        return frozenset(unit for unit in units if self._affordable_without(kept, (unit,)))
+
     def _improves(self, bound: float) -> bool:
         return bound > self._agreement + AGREEMENT_TOLERANCE
 
@@ -219,7 +208,7 @@ class RemovalSearch:
         free, costs = branch.free, self._choice.costs
         node = branch.parent if unit is None else branch.parent.without(*self._choice.units[unit])
         cheapest = min(free, key=lambda i: costs[i])
-        if not self._affordable(kept - (set(free) - {cheapest})):
+        if not self._affordable_without(kept, [i for i in free if i != cheapest]):
             if not self._may_go_on():
                 return [branch]
             self._n_evaluations += 1
@@ -227,9 +216,9 @@ class RemovalSearch:
             self._offer(kept - set(free), node.potential_agreement())
             return []
         values = [*branch.known, *self._values(node, free[len(branch.known) :])]
-        live = []
+        live, enough = [], self._enough_alone(kept, free)
         for value, candidate in values:
-            if self._affordable(kept - {candidate}):
+            if candidate in enough:
                 # Removing more after this would only lower the agreement: it stays in all other branches.
                 self._offer(kept - {candidate}, value)
             else:
@@ -247,10 +236,11 @@ class RemovalSearch:
         live = sorted(entry for entry in live if self._improves(entry[0]))
         branches = []
         for place, (value, candidate) in enumerate(live):
-            later = tuple(i for _, i in live[place + 1 :])
-            # A branch that cannot get within the budget any more holds no subset.
-            if self._affordable(kept - {candidate, *later}):
-                branches.append(_Branch(node, candidate, kept, later, min(value, branch.bound)))
+            later = tuple([i for _, i in live[place + 1 :]])
+            # A branch that cannot get within the budget any more holds no subset, nor do those after it.
+            if not self._affordable_without(kept, (candidate, *later)):
+                break
+            branches.append(_Branch(node, candidate, kept, later, min(value, branch.bound)))
         return branches
 
     def _by_features(self, values: Iterable[tuple[float, int]]) -> list[tuple[float, tuple[int, ...]]]:
@@ -296,20 +286,22 @@ class RemovalSearch:
             agreement, unit = max(values)
             kept, node = kept - {unit}, node.without(*self._choice.units[unit])
         self._offer(kept, agreement)
-        improved = True
-        while improved and self._best is not None:
-            improved = False
-            for out, into in itertools.product(sorted(free & self._best), sorted(free - self._best)):
-                exchanged = (self._best - {out}) | {into}
-                if not self._affordable(exchanged):
-                    continue
-                if not self._may_go_on():
-                    return
-                before = self._agreement
-                self._evaluate(exchanged)
-                if self._agreement > before:
-                    improved = True
-                    break
+        while self._best is not None and self._exchange(self._best, free):
+            pass
+
+    def _exchange(self, best: frozenset[int], free: set[int]) -> bool:
+        """Look for a better set than the best one with one unit exchanged, and return whether there is one."""
+        before = self._agreement
+        for into in sorted(free - best):
+            more = best | {into}
+            candidates = [out for out in sorted(free & best) if self._affordable_without(more, (out,))]
+            node = self._root.without(*self._choice.features(self._start.kept - more))
+            values = self._values(node, candidates)
+            for value, out in values:
+                self._offer(more - {out}, value)
+            if self._agreement > before or len(values) < len(candidates):
+                break
+        return self._agreement > before
 
     def _take_guess(self) -> None:
         guess = set(self._required)

@@ -15,7 +15,7 @@ from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.measure import SignedMeasure
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.search.loss_bound import loss_bound
-from trimbench.trimming.search.naive_bayes import AGREEMENT_TOLERANCE
+from trimbench.trimming.search.result import AGREEMENT_TOLERANCE
 from trimbench.trimming.thresholds import Cut, Instances, best_cut
 
 

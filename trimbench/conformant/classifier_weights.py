@@ -53,6 +53,13 @@ def linear_scores(logistic_regression: Any) -> tuple[Matrix, Vector, NDArray[Any
     return coefficients.T.copy(), biases.copy(), classes
 
 
+def set_linear_scores(logistic_regression: Any, weights: Matrix, biases: Vector) -> None:
+    """Give a fitted logistic regression other weights (n_columns, n_classes) and biases."""
+    if len(biases) == 2:
+        weights, biases = weights[:, 1:] - weights[:, :1], biases[1:] - biases[:1]
+    logistic_regression.coef_, logistic_regression.intercept_ = weights.T.copy(), biases.copy()
+
+
 def check_probabilities(logistic_regression: Any, X: NDArray[Any], weights: Matrix, biases: Vector) -> None:
     """Raise an error unless the classifier's probabilities are a softmax of its linear scores (one-vs-rest are not)."""
     name = type(logistic_regression).__name__

@@ -15,8 +15,8 @@ from trimbench.conformant.reduced_problem import Vector
 
 _CANDIDATES = (1, 2, 5, 10, 20, 50, 100, 150)
 _HELD_OUT = 0.2
-_MOST_HELD_OUT = 5000
-_MOST_ROWS = 20_000
+_MOST_HELD_OUT = 2500
+_MOST_ROWS = 10_000
 _FEWEST_ROWS = 10
 
 

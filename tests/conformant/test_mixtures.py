@@ -18,7 +18,7 @@ from tests.conformant.problems import Case, cases, hide
 from trimbench.conformant.conform import conform_to_statistics
 from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.conformant.mixture_learning import Expectation, MixturePrior, learn_components
+from trimbench.conformant.mixture_learning import Expectation, MixturePrior, expect, learn_components
 
 Array = NDArray[np.float64]
 
@@ -129,6 +129,35 @@ def test_expectation_maximisation_never_lowers_the_objective(case: Case, n_compo
     twin = log_prior(mixture, 1.0, statistics.means, prior.mean_rows)
     constant = float(case.weights.sum() + case.biases.sum())
     assert objectives[-1] * len(rows) == pytest.approx(likelihood + twin - constant, rel=1e-9, abs=1e-8)
+
+
+@given(seed=st.integers(0, 2**32), n_components=st.integers(1, 4), smoothing=st.sampled_from([0.0, 1.0]))
+@settings(max_examples=40, deadline=None)
+def test_it_never_lowers_the_objective_of_features_of_all_kinds(seed: int, n_components: int, smoothing: float) -> None:
+    rng = np.random.default_rng(seed)
+    kinds = np.column_stack([np.eye(3)[np.arange(60) % 3], rng.normal(3, 2, 60), rng.random((60, 2)) < 0.5])
+    rows = np.where((rng.random((60, 4)) < 0.4)[:, [0, 0, 0, 1, 2, 3]], np.nan, kinds)
+    rows[:6] = kinds[:6]
+    classifier = brute_force.fake_classifier(rng.normal(0, 1, (6, 3)), rng.normal(0, 1, 3))
+    found = tb.conform(
+        classifier, rows, smoothing=smoothing, categorical=[[0, 1, 2]], real=[3], n_components=n_components
+    )
+    if not isinstance(found, tb.ConformantMixture):
+        found = tb.ConformantMixture(np.zeros(1), (found,))
+    model = found.components[0]
+    layout, classes = model.layout, model.classes
+    statistics = FeatureStatistics.of(rows, layout, missing=True)
+    model = conform_to_statistics(model.weights, model.biases, classes, layout, statistics, "newton", smoothing)
+    prior = MixturePrior.of(model, n_components, smoothing)
+    objectives = []
+    for _ in range(12):
+        expected = expect(found, rows)
+        assert expected.log_likelihood == pytest.approx(found.log_likelihood(rows).sum(), rel=1e-12)
+        assert expected.counts.sum() == pytest.approx(60)
+        objectives.append(expected.log_likelihood + prior.log_density(found))
+        found = prior.maximise(expected, found)
+        assert found.residual < 1e-9
+    assert (np.diff(objectives) >= -1e-10 * (1 + np.abs(objectives[1:]))).all()
 
 
 @given(case=cases(max_binary=4), seed=st.integers(0, 2**32))

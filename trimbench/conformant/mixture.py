@@ -33,8 +33,8 @@ class ComponentScores:
         Rows with missing features.
     absent : ndarray of shape (n_gaps, n_features)
         1 where a feature of these rows is missing.
-    of_gaps : ndarray of shape (n_gaps, n_components, n_classes)
-        Scores of the classes of these rows in each component, without the level.
+    of_absent : ndarray of shape (n_gaps, n_components, n_classes)
+        What the missing features of these rows add to the score of each class in each component.
     """
 
     statistics: Matrix
@@ -42,7 +42,13 @@ class ComponentScores:
     levels: Matrix
     gaps: NDArray[np.intp]
     absent: Matrix
-    of_gaps: NDArray[np.float64]
+    of_absent: NDArray[np.float64]
+
+    @cached_property
+    def of_gaps(self) -> NDArray[np.float64]:
+        """Scores of the classes of rows with gaps, without the level, shape (n_gaps, n_components, n_classes)."""
+        scores: NDArray[np.float64] = self.of_absent + self.whole[self.gaps][:, None]
+        return scores
 
     @cached_property
     def evidence_of_gaps(self) -> Matrix:
@@ -51,7 +57,7 @@ class ComponentScores:
 
     @property
     def joint(self) -> Matrix:
-        """Return log P(component, observed features), shape (n_rows, n_components), up to `Evidence.base`."""
+        """Log P(component, observed features), shape (n_rows, n_components), up to `Evidence.base`."""
         joint = self.levels + logsumexp(self.whole)[:, None]
         joint[self.gaps] = self.levels[self.gaps] + self.evidence_of_gaps
         return joint
@@ -157,8 +163,9 @@ class ConformantMixture(ExpectedPredictions):
         for block in blocks(table, self.layout):
             here = self.scores_of(block)
             scores[block.rows] = here.whole
-            joint = here.of_gaps + here.levels[here.gaps][:, :, None]
-            scores[block.rows.start + here.gaps] = _logsumexp(joint, axis=1)
+            expected = here.of_absent
+            expected += here.levels[here.gaps][:, :, None]
+            scores[block.rows.start + here.gaps] += _logsumexp(expected, axis=1)
         return scores
 
     def log_likelihood(self, X: ArrayLike) -> Vector:
@@ -191,9 +198,8 @@ class ConformantMixture(ExpectedPredictions):
         levels = statistics @ self._parameters + self._levels
         gaps = np.flatnonzero(block.absent.any(axis=1))
         absent = block.absent[gaps].astype(np.float64)
-        of_gaps = (absent @ self._missing).reshape(len(gaps), self.n_components, len(self.biases))
-        of_gaps += whole[gaps][:, None]
-        return ComponentScores(statistics, whole, levels, gaps, absent, of_gaps)
+        of_absent = (absent @ self._missing).reshape(len(gaps), self.n_components, len(self.biases))
+        return ComponentScores(statistics, whole, levels, gaps, absent, of_absent)
 
 
 def _logsumexp(scores: NDArray[np.float64], axis: int) -> Matrix:

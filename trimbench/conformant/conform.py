@@ -147,13 +147,16 @@ def conform(
     statistics = FeatureStatistics.of(table, layout, missing=True)
     check_probabilities(logistic_regression, table, weights, biases)
     model = conform_to_statistics(weights, biases, classes, layout, statistics, solver, smoothing)
-    if n_components == 1 and not has_gaps(table):
+    complete = not has_gaps(table)
+    if n_components == 1 and complete:
         return model
     if solver != "newton":
         raise ValueError(f"solver must be 'newton' for incomplete rows and several components, got {solver!r}")
     mixture = learn_mixture(model, table, n_components, smoothing, seed)
     _check_residual(mixture.residual, solver)
-    return mixture.components[0] if mixture.n_components == 1 else mixture
+    if mixture.n_components > 1:
+        return mixture
+    return model if complete else mixture.components[0]
 
 
 def conform_to_statistics(

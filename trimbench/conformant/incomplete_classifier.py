@@ -57,7 +57,7 @@ class IncompleteRows:
         total, of_components = 0.0, np.zeros(n_components)
         weights, biases = np.zeros_like(mixture.weights), np.zeros(n_classes)
         hidden = np.zeros((self.layout.n_features, n_components * n_classes))
-        for block in blocks(self.table, self.layout):
+        for block in blocks(self.table, self.layout, n_components * n_classes):
             scores = mixture.scores_of(block)
             value, shares = _errors(scores, self.labels[block.rows])
             total += value
@@ -146,7 +146,7 @@ def fit_incomplete(
             break
         best, reached = mixture, value
         weights, biases = rows.improve(mixture)
-        mixture = rows.conformant(weights, biases, classes, n_components, seed)
+        mixture = rows.conformant(weights, biases, classes, best.n_components, seed)
     return best.components[0] if best.n_components == 1 else best
 
 

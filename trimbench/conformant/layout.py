@@ -118,12 +118,17 @@ class Block:
     absent: NDArray[np.bool_]
 
 
-def blocks(rows: NDArray[Any], layout: FeatureLayout) -> Iterator[Block]:
+def blocks(rows: NDArray[Any], layout: FeatureLayout, width: int = 1) -> Iterator[Block]:
     """Yield the rows, of shape (n_rows, n_columns), in small parts, each checked against the layout.
 
     Raises ValueError if a value is not allowed for its feature; NaN is allowed.
+
+    Parameters
+    ----------
+    width : int
+        How many numbers will be computed for each row.
     """
-    size = min(max(_BLOCK_SIZE // max(layout.n_columns, 1), 128), CHUNK_ROWS)
+    size = min(max(_BLOCK_SIZE // max(layout.n_columns, width), 128), CHUNK_ROWS)
     first, real = [columns[0] for columns in layout.features], list(layout.real)
     for start in range(0, len(rows), size):
         part = np.asarray(rows[start : start + size], dtype=np.float64)

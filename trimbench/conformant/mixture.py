@@ -160,7 +160,7 @@ class ConformantMixture(ExpectedPredictions):
         """
         table = as_table(X, self.layout.n_columns)
         scores = np.empty((len(table), len(self.classes)))
-        for block in blocks(table, self.layout):
+        for block in blocks(table, self.layout, self._missing.shape[1]):
             here = self.scores_of(block)
             scores[block.rows] = here.whole
             expected = here.of_absent
@@ -172,7 +172,7 @@ class ConformantMixture(ExpectedPredictions):
         """Return log P(observed features) of each row, in nats; a density where features are real-valued."""
         table = as_table(X, self.layout.n_columns)
         total = np.empty(len(table))
-        for block in blocks(table, self.layout):
+        for block in blocks(table, self.layout, self._missing.shape[1]):
             total[block.rows] = logsumexp(self.scores_of(block).joint) + self.evidence.base(block)
         return total
 

@@ -114,7 +114,7 @@ def expect(mixture: ConformantMixture, rows: NDArray[Any]) -> Expectation:
     statistics = np.zeros((n_components, len(problem.linear)))
     hidden = np.zeros((mixture.layout.n_features, n_components * n_classes))
     log_likelihood = 0.0
-    for block in blocks(rows, mixture.layout):
+    for block in blocks(rows, mixture.layout, n_components * n_classes):
         scores = mixture.scores_of(block)
         logs = scores.joint
         of_rows = logsumexp(logs)

@@ -238,10 +238,21 @@ def test_the_number_of_components_is_found() -> None:
     mixture = tb.conform(classifier, X, n_components="auto")
     assert isinstance(mixture, tb.ConformantMixture)
     assert mixture.n_components == 2
+    assert repr(mixture) == "ConformantMixture(n_components=2, classes=[False, True])"
     np.testing.assert_allclose(np.exp(mixture.log_weights), 0.5, atol=0.05)
     alike, _ = tb.conform(classifier, X).sample(1500, rng)
     assert isinstance(tb.conform(classifier, alike, n_components="auto"), tb.ConformantModel)
     assert isinstance(tb.conform(classifier, X[:20], n_components="auto"), tb.ConformantModel)
+
+
+def test_the_largest_number_of_components_is_taken_if_each_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trimbench.conformant.component_choice._CANDIDATES", (1, 2))
+    rng = np.random.default_rng(7)
+    X = (rng.random((600, 8)) < np.array([0.1, 0.5, 0.9])[rng.integers(0, 3, 600)][:, None]).astype(float)
+    classifier = LogisticRegression().fit(X, X[:, 0] + rng.random(600) > 0.8)
+    mixture = tb.conform(classifier, X, n_components="auto")
+    assert isinstance(mixture, tb.ConformantMixture)
+    assert mixture.n_components == 2
 
 
 @pytest.mark.parametrize("n_components", [1, 3])

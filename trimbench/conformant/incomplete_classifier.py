@@ -18,7 +18,7 @@ from trimbench.conformant.mixture import ComponentScores, ConformantMixture
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.reduced_problem import Matrix, Vector, reduce_problem
 
-_TURNS = 3
+_TURNS = 2
 _MAX_ITERATIONS = 200
 
 
@@ -138,15 +138,14 @@ def fit_incomplete(
     seed : int
     """
     weights, biases, classes = linear_scores(start)
-    best = mixture = rows.conformant(weights, biases, classes, n_components, seed)
-    reached = -np.inf
+    best = rows.conformant(weights, biases, classes, n_components, seed)
+    reached = rows.objective(best)[0]
     for _ in range(_TURNS):
+        mixture = rows.conformant(*rows.improve(best), classes, best.n_components, seed)
         value = rows.objective(mixture)[0]
         if not value > reached:
             break
         best, reached = mixture, value
-        weights, biases = rows.improve(mixture)
-        mixture = rows.conformant(weights, biases, classes, best.n_components, seed)
     return best.components[0] if best.n_components == 1 else best
 
 

@@ -63,7 +63,7 @@ class ComponentScores:
         return joint
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ConformantMixture(ExpectedPredictions):
     """A mixture of naive Bayes models, each of which conforms with the same logistic regression.
 
@@ -83,10 +83,10 @@ class ConformantMixture(ExpectedPredictions):
     log_weights: Vector
     components: tuple[ConformantModel, ...]
     objectives: tuple[float, ...] = ()
-    evidence: Evidence = field(init=False, repr=False)
-    _missing: Matrix = field(init=False, repr=False)
-    _parameters: Matrix = field(init=False, repr=False)
-    _levels: Vector = field(init=False, repr=False)
+    evidence: Evidence = field(init=False)
+    _missing: Matrix = field(init=False)
+    _parameters: Matrix = field(init=False)
+    _levels: Vector = field(init=False)
 
     def __post_init__(self) -> None:
         parts = self.components
@@ -94,6 +94,9 @@ class ConformantMixture(ExpectedPredictions):
         object.__setattr__(self, "_missing", np.hstack([part.missing_scores for part in parts]))
         object.__setattr__(self, "_parameters", np.stack([part.solution.parameters for part in parts], axis=1))
         object.__setattr__(self, "_levels", self.log_weights - np.array([part.log_normaliser for part in parts]))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_components={self.n_components}, classes={self.classes.tolist()})"
 
     @property
     def n_components(self) -> int:

@@ -50,7 +50,6 @@ def test_every_public_name_resolves(name: str) -> None:
 def test_the_estimators_resolve() -> None:
     assert estimators.__all__ == [
         "IdentifierColumnWarning",
-        "IncompleteRowsWarning",
         "NaiveConformantClassifier",
         "SelectionCorrectedNB",
         "TrimmedClassifier",

@@ -15,7 +15,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC, LinearSVC
 
 import trimbench as tb
-from tests.extras import needs_gpkit
+from tests.extras import needs_cvxpy, needs_gpkit
 from trimbench.conformant.conform import conform_to_statistics
 from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
@@ -38,7 +38,7 @@ def changed(row: int, column: int, value: float) -> np.ndarray:
         (X[:, :2], "X must have 3 columns, like the rows of the fit, got 2"),
         (X[0], "X must have two dimensions"),
         (X[:0], "X must have at least one row, got 0"),
-        (changed(2, 1, np.nan), r"X\[2, 1\] must not be missing here; leave rows with missing values out"),
+        (np.where([False, True, False], np.nan, X), "must have an observed value in each column, got none in column 1"),
         (changed(2, 1, np.inf), r"X\[2, 1\] must be finite; mark a missing value with NaN; got inf"),
         (changed(2, 1, 0.5), r"X\[2, 1\] must be 0, 1 or NaN; binarise the column, or name it in real; got 0.5"),
         (X.astype(str), "X must hold numbers, got values of type"),
@@ -74,6 +74,16 @@ def test_rows_to_predict(table: Any, message: str) -> None:
         ({"smoothing": -1}, "smoothing must be a number >= 0, got -1"),
         ({"smoothing": float("nan")}, "smoothing must be a number >= 0, got nan"),
         ({"smoothing": True}, "smoothing must be a number >= 0, got True"),
+        ({"n_components": 0}, "n_components must be 1 or more, or 'auto', got 0"),
+        ({"n_components": True}, "n_components must be 1 or more, or 'auto', got True"),
+        ({"n_components": 2.0}, "n_components must be 1 or more, or 'auto', got 2.0"),
+        ({"n_components": "many"}, "n_components must be 1 or more, or 'auto', got 'many'"),
+        ({"n_components": 7}, "n_components must be at most the number of rows, 6, got 7"),
+        pytest.param(
+            {"solver": "cvxpy", "n_components": 2},
+            "solver must be 'newton' for incomplete rows and several components, got 'cvxpy'",
+            marks=needs_cvxpy,
+        ),
         ({"categorical": [[0, 7]]}, "categorical and real must name columns from 0 to 2, got 7"),
         ({"categorical": [[0, 1]], "real": [1]}, r"must name each column at most once, got \[1\] twice"),
         ({"categorical": [0, 1]}, r"each feature of categorical must be a list of columns, got 0; write \[0\] for one"),
@@ -201,8 +211,10 @@ def test_missing_values_in_a_data_frame(dtype: Any) -> None:
     expected = MODEL.predict_proba(changed(2, 0, np.nan))
     np.testing.assert_array_equal(MODEL.predict_proba(frame), expected)
     assert MODEL.explain(frame.iloc[2]).support == MODEL.explain(changed(2, 0, np.nan)[2]).support
+    learned = tb.conform(FITTED, frame), tb.conform(FITTED, changed(2, 0, np.nan))
+    np.testing.assert_array_equal(learned[0].tilts, learned[1].tilts)
     with pytest.raises(ValueError, match=r"X\[2, 0\] must not be missing here"):
-        tb.conform(FITTED, frame)
+        MODEL.conformity_error(frame)
 
 
 def test_masked_values_are_missing() -> None:

@@ -21,6 +21,7 @@ BATTERIES = [
     # numeric="cut" is not tested: numbers that are cut are not accurate enough for one of the checks.
     NaiveConformantClassifier(),
     NaiveConformantClassifier(inverse_penalty=2.0, smoothing=0.0),
+    NaiveConformantClassifier(n_components=2),
     SelectionCorrectedNB(),
     SelectionCorrectedNB(correct=False, k=1, n_alpha=5),
     # With cut="median", two cuts do not tell three classes apart well enough for one of the checks.

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from trimbench.estimators import IncompleteRowsWarning, NaiveConformantClassifier
+from trimbench.estimators import NaiveConformantClassifier
 
 
 def sample(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -59,12 +59,48 @@ def test_it_is_tuned_and_cross_validated() -> None:
     assert clone(search.best_estimator_).get_params()["inverse_penalty"] in (0.01, 1.0)
 
 
-def test_incomplete_training_rows_are_left_out() -> None:
+@pytest.mark.parametrize("n_components", [1, 3, "auto"])
+def test_incomplete_training_rows_count(n_components: Any) -> None:
     X, y = sample()
-    gaps = np.vstack([X, np.where([True, False, False, False], np.nan, X[:20])])
-    with pytest.warns(IncompleteRowsWarning, match="^20 of 420 training rows have missing values and were left out"):
-        with_gaps = NaiveConformantClassifier().fit(gaps, np.concatenate([y, y[:20]]))
-    np.testing.assert_array_equal(with_gaps.predict_proba(X), NaiveConformantClassifier().fit(X, y).predict_proba(X))
+    rng = np.random.default_rng(1)
+    gaps = np.where(rng.random(X.shape) < 0.3, np.nan, X)
+    options: dict[str, Any] = {"categorical_features": [2], "n_components": n_components}
+    complete = NaiveConformantClassifier(**options).fit(X, y)
+    with_gaps = NaiveConformantClassifier(**options).fit(gaps, y)
+    assert np.mean(with_gaps.predict(X) == y) > np.mean(complete.predict(X) == y) - 0.05
+    encoded = with_gaps._encode(X)[0]
+    expected = with_gaps.logistic_regression_.predict_proba(encoded)
+    np.testing.assert_allclose(with_gaps.predict_proba(X), expected, rtol=0, atol=1e-14)
+    few = NaiveConformantClassifier(**options).fit(np.vstack([gaps[:60], X[60:70]]), y[:70])
+    alone = NaiveConformantClassifier(**options).fit(X[60:70], y[60:70])
+    assert np.mean(few.predict(X) == y) > np.mean(alone.predict(X) == y)
+
+
+def test_no_complete_row_is_needed() -> None:
+    X, y = sample()
+    X[np.arange(len(X)), np.arange(len(X)) % 4] = np.nan
+    classifier = NaiveConformantClassifier(categorical_features=[2]).fit(X, y)
+    assert np.mean(classifier.predict(X) == y) > 0.5
+
+
+def test_a_category_of_incomplete_rows_alone_and_an_unknown_one() -> None:
+    X, y = sample()
+    X[0] = [np.nan, np.nan, 9.0, np.nan]
+    classifier = NaiveConformantClassifier(categorical_features=[2]).fit(X, y)
+    assert 9.0 in classifier.categories_[2]
+    rows = [[0.5, 1.0, 7.0, 0.0], [0.5, 1.0, np.nan, 0.0]]
+    unknown, missing = classifier.predict_proba(rows)
+    np.testing.assert_array_equal(unknown, missing)
+
+
+def test_mixtures_of_complete_rows() -> None:
+    X, y = sample()
+    classifier = NaiveConformantClassifier(categorical_features=[2], n_components=4).fit(X, y)
+    assert classifier.model_.n_components == 4
+    single = NaiveConformantClassifier(categorical_features=[2]).fit(X, y)
+    np.testing.assert_allclose(classifier.predict_proba(X), single.predict_proba(X), rtol=0, atol=1e-14)
+    with pytest.raises(ValueError, match="n_components must be 1 to explain classifications, got a model of 4"):
+        classifier.explain(X[0])
 
 
 def test_explanations_are_columns() -> None:
@@ -133,11 +169,10 @@ def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
 
 def test_bad_rows_are_refused() -> None:
     X, y = sample()
-    with pytest.raises(ValueError, match="y must have at least two classes among the complete rows, got one class"):
+    with pytest.raises(ValueError, match="y must have at least two classes, got one class"):
         NaiveConformantClassifier().fit(X, np.zeros(len(X)))
-    with pytest.raises(ValueError, match="X must have a row without missing values to learn from"):
+    with pytest.raises(ValueError, match="X must have a value in each column, got none in column 0; leave it out"):
         NaiveConformantClassifier().fit(X * np.nan, y)
-    fitted = NaiveConformantClassifier(categorical_features=[2]).fit(X, y)
-    message = r"column 2 must have one of the categories .*, or NaN, got .*7\.0.*; mark an unknown category with NaN"
-    with pytest.raises(ValueError, match=message):
-        fitted.predict([[0, 0, 7, 0]])
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match="solver must be 'newton' for rows with missing values, got 'cvxpy'"):
+        NaiveConformantClassifier(solver="cvxpy").fit(X, y)

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.conformant.layout import FeatureLayout, chunks
+from trimbench.conformant.evidence import Evidence
+from trimbench.conformant.expected_predictions import ExpectedPredictions, logsumexp
+from trimbench.conformant.layout import Block, FeatureLayout, blocks
 from trimbench.conformant.newton import Solution
 from trimbench.conformant.numeric_input import as_table
 from trimbench.conformant.reduced_problem import Coding, Matrix, Vector
 
 
 @dataclass(frozen=True, eq=False)
-class ConformantDistribution:
+class ConformantDistribution(ExpectedPredictions):
     """What `ConformantModel` holds (its docstring describes the attributes), and its predictions."""
 
     classes: NDArray[Any]
@@ -26,7 +28,7 @@ class ConformantDistribution:
     coding: Coding = field(repr=False)
     missing_scores: Matrix = field(init=False, repr=False)
     log_prior: Vector = field(init=False, repr=False)
-    _log_normaliser: float = field(init=False, repr=False)
+    log_normaliser: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         at = self.coding.problem.evaluate(self.solution.parameters)
@@ -34,10 +36,10 @@ class ConformantDistribution:
         expected[[*self.coding.discrete, *self.coding.real]] += at.normalisers
         # Sums of thousands of log-normalisers round; those of their differences between classes hardly do.
         scores = self.biases + _column_sums(expected - expected[:, :1])
-        share = float(_logsumexp(scores[None])[0])
+        share = float(logsumexp(scores[None])[0])
         object.__setattr__(self, "missing_scores", expected)
         object.__setattr__(self, "log_prior", scores - share)
-        object.__setattr__(self, "_log_normaliser", share + float(_column_sums(expected[:, :1])[0]))
+        object.__setattr__(self, "log_normaliser", share + float(_column_sums(expected[:, :1])[0]))
 
     @property
     def residual(self) -> float:
@@ -94,7 +96,7 @@ class ConformantDistribution:
         at = self.coding.problem.evaluate(self.solution.parameters)
         for row, place in enumerate(places):
             if place not in self.coding.real:
-                means[row] = np.nan
+                means[row] = self.coding.constants[self.layout.features[place][0]]
                 continue
             i = self.coding.real.index(place)
             first = len(self.coding.free) + 2 * i
@@ -114,90 +116,29 @@ class ConformantDistribution:
             When X has the wrong number of columns, an infinite value, or a value that its feature cannot have.
         """
         table = as_table(X, self.layout.n_columns)
-        first = [columns[0] for columns in self.layout.features]
         scores = np.empty((len(table), len(self.classes)))
-        done = 0
-        for part in chunks(table, self.layout, missing=True):
-            absent = np.isnan(part)
-            here = np.where(absent, 0.0, part) @ self.weights + self.biases
-            gone = absent[:, first]
-            some = gone.any(axis=1)
-            here[some] += gone[some] @ self.missing_scores
-            scores[done : done + len(part)] = here
-            done += len(part)
+        for block in blocks(table, self.layout):
+            scores[block.rows] = self._scores(block)
         return scores
-
-    def predict_proba(self, X: ArrayLike) -> Matrix:
-        """Return the expected prediction of the logistic regression given the observed features.
-
-        Parameters
-        ----------
-        X : array of shape (n_rows, n_columns)
-            NaN marks a missing feature. A row of NaN gives the class distribution of the model.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            P(class | observed features); the classifier's own probabilities for a complete row.
-
-        Raises
-        ------
-        ValueError
-            As `decision_scores`.
-
-        References
-        ----------
-        Khosravi et al. (2019), Equation 1.
-        """
-        return np.exp(self.predict_log_proba(X))
-
-    def predict_log_proba(self, X: ArrayLike) -> Matrix:
-        """Return the logarithm of `predict_proba`."""
-        scores = self.decision_scores(X)
-        log_proba: Matrix = scores - _logsumexp(scores)[:, None]
-        return log_proba
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the most probable class of each row."""
-        predicted: NDArray[Any] = self.classes[self.decision_scores(X).argmax(axis=1)]
-        return predicted
 
     def log_likelihood(self, X: ArrayLike) -> Vector:
         """Return log P(observed features) of each row, in nats; a density where features are real-valued."""
         table = as_table(X, self.layout.n_columns)
-        coding = self.coding
-        first = len(coding.free)
-        pairs = self.solution.parameters[first:].reshape(-1, 2)
-        columns = [self.layout.features[place][0] for place in coding.real]
-        total = _logsumexp(self.decision_scores(table)) - self._log_normaliser
-        done = 0
-        for part in chunks(table, self.layout, missing=True):
-            here = slice(done, done + len(part))
-            known = np.where(np.isnan(part), 0.0, part)
-            total[here] += known[:, coding.free] @ self.solution.parameters[:first]
-            if columns:
-                real = (part[:, columns] - coding.means) / coding.scales
-                density = pairs[:, 0] * real + pairs[:, 1] * real**2 - np.log(coding.scales)
-                total[here] += np.where(np.isnan(real), 0.0, density).sum(axis=1)
-            total[here][self._impossible(known, part)] = -np.inf
-            done += len(part)
+        evidence = Evidence(self.layout, self.coding)
+        total = np.empty(len(table))
+        for block in blocks(table, self.layout):
+            known = evidence.statistics(block) @ self.solution.parameters + evidence.base(block)
+            total[block.rows] = known + logsumexp(self._scores(block)) - self.log_normaliser
         return total
 
-    def _impossible(self, known: Matrix, part: Matrix) -> NDArray[np.bool_]:
-        """Tell which rows have a value that has probability 0."""
-        tilts = self.tilts
-        return np.asarray(
-            (known[:, self.coding.unseen] > 0).any(axis=1) | (part[:, np.isposinf(tilts)] == 0).any(axis=1)
-        )
+    def _scores(self, block: Block) -> Matrix:
+        scores = block.values @ self.weights + self.biases
+        if block.absent.any():
+            scores += block.absent.astype(np.float64) @ self.missing_scores
+        return scores
 
 
 def _column_sums(table: Matrix) -> Vector:
     """Return the sum of each column, added pairwise, which rounds less than row by row."""
     sums: Vector = np.ascontiguousarray(table.T).sum(axis=1)
     return sums
-
-
-def _logsumexp(scores: Matrix) -> Vector:
-    top = scores.max(axis=1, keepdims=True)
-    result: Vector = top[:, 0] + np.log(np.exp(scores - top).sum(axis=1))
-    return result

@@ -36,30 +36,40 @@ class FeatureStatistics:
             )
 
     @classmethod
-    def of(cls, X: ArrayLike, layout: FeatureLayout) -> FeatureStatistics:
-        """Return the statistics of a complete table.
+    def of(cls, X: ArrayLike, layout: FeatureLayout, *, missing: bool = False) -> FeatureStatistics:
+        """Return the statistics of a table.
 
         Raises ValueError if there is no row, or a value is missing, infinite, or not allowed for its feature.
 
         Parameters
         ----------
         X : array of shape (n_rows, n_columns)
-            Without missing values.
+        missing : bool
+            Whether values may be missing (NaN). The statistics are then those of the observed values of each column,
+            of which there must be one.
         """
         table = as_table(X, layout.n_columns)
         if len(table) == 0:
             raise ValueError("X must have at least one row, got 0")
         real = list(layout.real)
-        total = np.zeros(layout.n_columns)
-        for part in chunks(table, layout, missing=False):
-            total += part.sum(axis=0)
-        means = total / len(table)
+        total, counts = np.zeros(layout.n_columns), np.zeros(layout.n_columns)
+        for part in chunks(table, layout, missing=missing):
+            absent = np.isnan(part)
+            total += np.where(absent, 0.0, part).sum(axis=0)
+            counts += len(part) - absent.sum(axis=0)
+        if not counts.all():
+            raise ValueError(
+                f"X must have an observed value in each column, got none in column {int(np.argmin(counts))}; leave it "
+                "out, of the logistic regression as well"
+            )
+        means = total / counts
         spread = np.zeros(layout.n_columns)
         if real:  # two passes: the difference of two large sums would lose the variance
             squares = sum(
-                ((part[:, real] - means[real]) ** 2).sum(axis=0) for part in chunks(table, layout, missing=False)
+                np.nan_to_num((part[:, real] - means[real]) ** 2).sum(axis=0)
+                for part in chunks(table, layout, missing=missing)
             )
-            spread[real] = squares / len(table)
+            spread[real] = squares / counts[real]
         discrete = np.ones(layout.n_columns, dtype=bool)
         discrete[real] = False
         spread[discrete] = means[discrete] * (1 - means[discrete])

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 # Rows that are processed at a time, which bounds the memory for checks and products.
 CHUNK_ROWS = 8192
+# Numbers of a block that stays in the processor's cache from its check to the products.
+_BLOCK_SIZE = 2**18
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,55 @@ def chunks(rows: NDArray[Any], layout: FeatureLayout, *, missing: bool) -> Itera
     """
     for start in range(0, len(rows), CHUNK_ROWS):
         part = np.asarray(rows[start : start + CHUNK_ROWS], dtype=np.float64)
-        _check(part, layout, start, missing)
+        _check(part, np.isnan(part), part == 1, layout, start, missing)
         yield part
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A part of the rows, with zeros for what is missing.
+
+    Attributes
+    ----------
+    rows : slice
+    values : ndarray of float64, shape (n_rows, n_columns)
+    absent : ndarray of bool, shape (n_rows, n_features)
+        Which features are missing.
+    """
+
+    rows: slice
+    values: NDArray[np.float64]
+    absent: NDArray[np.bool_]
+
+
+def blocks(rows: NDArray[Any], layout: FeatureLayout, width: int = 1) -> Iterator[Block]:
+    """Yield the rows, of shape (n_rows, n_columns), in small parts, each checked against the layout.
+
+    Raises ValueError if a value is not allowed for its feature; NaN is allowed.
+
+    Parameters
+    ----------
+    width : int
+        How many numbers will be computed for each row.
+    """
+    size = min(max(_BLOCK_SIZE // max(layout.n_columns, width), 128), CHUNK_ROWS)
+    first, real = [columns[0] for columns in layout.features], list(layout.real)
+    for start in range(0, len(rows), size):
+        part = np.asarray(rows[start : start + size], dtype=np.float64)
+        absent, is_one = np.isnan(part), part == 1
+        _check(part, absent, is_one, layout, start, missing=True)
+        values = is_one.astype(np.float64)  # ten times faster than a choice between each value and zero
+        if real:
+            values[:, real] = np.where(absent[:, real], 0.0, part[:, real])
+        by_feature = absent if layout.n_features == layout.n_columns else absent[:, first]
+        yield Block(slice(start, start + len(part)), values, by_feature)
+
+
+def has_gaps(rows: NDArray[Any]) -> bool:
+    """Tell whether a value is missing (NaN)."""
+    return rows.dtype.kind == "f" and any(
+        np.isnan(rows[start : start + CHUNK_ROWS]).any() for start in range(0, len(rows), CHUNK_ROWS)
+    )
 
 
 def as_positions(columns: Any, name: str) -> tuple[int, ...]:
@@ -113,15 +162,23 @@ def as_positions(columns: Any, name: str) -> tuple[int, ...]:
     return tuple(int(column) for column in listed)
 
 
-def _check(part: NDArray[np.float64], layout: FeatureLayout, start: int, missing: bool) -> None:
-    absent = np.isnan(part)
+def _check(
+    part: NDArray[np.float64],
+    absent: NDArray[np.bool_],
+    is_one: NDArray[np.bool_],
+    layout: FeatureLayout,
+    start: int,
+    missing: bool,
+) -> None:
     if not missing:
         _refuse(absent, part, start, "must not be missing here; leave rows with missing values out, or impute them")
-    _refuse(np.isinf(part), part, start, "must be finite; mark a missing value with NaN")
-    is_real = np.zeros(layout.n_columns, dtype=bool)
-    is_real[list(layout.real)] = True
-    odd = ~absent & (part != 0) & (part != 1) & ~is_real
-    _refuse(odd, part, start, "must be 0, 1 or NaN; binarise the column, or name it in real")
+    right = (part == 0) | is_one | absent
+    if layout.real:
+        real = list(layout.real)
+        right[:, real] = ~np.isinf(part[:, real])
+    if not right.all():
+        _refuse(np.isinf(part), part, start, "must be finite; mark a missing value with NaN")
+        _refuse(~right, part, start, "must be 0, 1 or NaN; binarise the column, or name it in real")
     for columns in layout.categorical:
         values = part[:, columns]
         known = ~absent[:, columns]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from trimbench.conformant.conformity import conformity_error
 from trimbench.conformant.distribution import ConformantDistribution
 from trimbench.conformant.explanations import Explanation, explain
+from trimbench.conformant.reduced_problem import Matrix
+from trimbench.conformant.sampling import draw_rows
 from trimbench.networks.naive_bayes import NaiveBayes
 
 
@@ -30,6 +32,8 @@ class ConformantModel(ConformantDistribution):
         What each feature adds to the score of each class while it is missing.
     log_prior : ndarray of shape (n_classes,)
         Logarithm of the class distribution: what is predicted when everything is missing.
+    log_normaliser : float
+        A: what makes the scores of the classes and the statistics of a row a probability.
     """
 
     def conformity_error(self, X: ArrayLike) -> float:
@@ -66,6 +70,21 @@ class ConformantModel(ConformantDistribution):
             When `x` is not a row of the model, or `against` is not another class.
         """
         return explain(self, x, against)
+
+    def sample(self, n_rows: int, rng: np.random.Generator) -> tuple[Matrix, NDArray[Any]]:
+        """Draw complete rows and their classes.
+
+        Parameters
+        ----------
+        n_rows : int
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        rows : ndarray of shape (n_rows, n_columns)
+        labels : ndarray of shape (n_rows,)
+        """
+        return draw_rows([self], np.ones(1), n_rows, rng)
 
     def to_naive_bayes(self) -> NaiveBayes:
         """Return the model as a `NaiveBayes` with binary features, for example to trim it.

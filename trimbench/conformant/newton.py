@@ -42,14 +42,22 @@ class Solution:
     conformity_error: float = 0.0
 
 
-def solve_newton(problem: ReducedProblem) -> Solution:
+def solve_newton(problem: ReducedProblem, start: Vector | None = None) -> Solution:
     """Maximise the concave objective.
 
+    Parameters
+    ----------
+    problem : ReducedProblem
+    start : ndarray of shape (n_parameters,), optional
+        Where to begin, for example at the solution of a similar problem.
+
+    Notes
+    -----
     The Hessian is block-diagonal (a number for each binary feature) plus a matrix of rank K, so that a step costs
     O(nK^2) by Woodbury's identity. Its damping adapts to how well the quadratic model has predicted: the plain Newton
     step from a saturated start goes far beyond the region where the model holds.
     """
-    point = problem.start()
+    point = problem.start() if start is None else start
     at = problem.evaluate(point)
     damping, growth = 1.0, 2.0
     iterations = 0

@@ -14,7 +14,7 @@ l_i x^2)``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ class Evaluation:
     gradient : ndarray of shape (n_parameters,)
     prior : ndarray of shape (n_classes,)
         p_k of the naive Bayes model.
+    log_normaliser : float
+        A of the whole distribution.
     normalisers : ndarray of shape (n_discrete + n_real, n_classes)
         Log-normaliser of each feature in each class.
     moments : ndarray of shape (n_parameters, n_classes)
@@ -44,6 +46,7 @@ class Evaluation:
     value: float
     gradient: Vector
     prior: Vector
+    log_normaliser: float
     normalisers: Matrix
     moments: Matrix
 
@@ -71,6 +74,8 @@ class ReducedProblem:
     real_weights : ndarray of shape (n_real, n_classes)
     pseudo : float
         Pseudo-count of each value of each feature in each class, divided by the number of rows.
+    real_moments : ndarray of shape (2 * n_real,), optional
+        Mean and mean square of each real-valued feature; 0 and 1 unless the rows are weighted.
     """
 
     biases: Vector
@@ -79,6 +84,7 @@ class ReducedProblem:
     means: Vector
     real_weights: Matrix
     pseudo: float
+    real_moments: Vector | None = None
     sizes: NDArray[np.intp] = field(init=False)
     linear: Vector = field(init=False)
 
@@ -86,10 +92,29 @@ class ReducedProblem:
         sizes = np.diff(np.append(self.starts, len(self.weights)))
         object.__setattr__(self, "sizes", sizes.astype(np.intp))
         n_real, n_classes = self.real_weights.shape
-        # A real-valued feature has mean 0 and mean square 1, and its two pseudo-observations are at -1 and 1.
-        means = np.concatenate([self.means, np.tile([0.0, 1.0], n_real)])
-        counts = np.concatenate([np.ones(len(self.means)), np.tile([0.0, 2.0], n_real)])
-        object.__setattr__(self, "linear", means + self.pseudo * n_classes * counts)
+        if self.real_moments is None:
+            object.__setattr__(self, "real_moments", np.tile([0.0, 1.0], n_real))
+        object.__setattr__(self, "linear", self.moments + self.pseudo * n_classes * self.pseudo_observations)
+
+    @property
+    def moments(self) -> Vector:
+        """Mean of each statistic in the training rows, shape (n_parameters,)."""
+        return np.concatenate([self.means, np.asarray(self.real_moments)])
+
+    @property
+    def pseudo_observations(self) -> Vector:
+        """Sum of each statistic over the pseudo-observations: those of a real-valued feature are at -1 and 1."""
+        return np.concatenate([np.ones(len(self.means)), np.tile([0.0, 2.0], len(self.real_weights))])
+
+    def with_moments(self, moments: Vector, pseudo: float) -> ReducedProblem:
+        """Return the same problem for other training rows, such as rows with weights.
+
+        Parameters
+        ----------
+        moments : ndarray of shape (n_parameters,)
+        pseudo : float
+        """
+        return replace(self, means=moments[: self.n_free], real_moments=moments[self.n_free :], pseudo=pseudo)
 
     @property
     def n_classes(self) -> int:
@@ -119,7 +144,9 @@ class ReducedProblem:
         means = (self.means + self.pseudo) / (1 + self.pseudo * (np.repeat(self.sizes, self.sizes) + 1))
         reference = 1 - np.add.reduceat(means, self.starts) if len(self.starts) else np.empty(0)
         tilts = np.log(means) - np.log(np.repeat(reference, self.sizes)) - weights
-        pairs = np.stack([-self.real_weights.mean(axis=1), np.full(len(self.real_weights), -0.5)], axis=1)
+        centres, squares = np.asarray(self.real_moments).reshape(-1, 2).T
+        precisions = 1 / (squares - centres**2)
+        pairs = np.stack([centres * precisions - self.real_weights.mean(axis=1), -0.5 * precisions], axis=1)
         return np.concatenate([tilts, pairs.ravel()])
 
     def is_allowed(self, parameters: Vector) -> bool:
@@ -144,7 +171,7 @@ class ReducedProblem:
             times = self.multiplicities
             value -= self.pseudo * float(times @ normalisers.sum(axis=1))
             gradient -= self.pseudo * times[self.owner] * moments.sum(axis=1)
-        return Evaluation(value, gradient, prior, normalisers, moments)
+        return Evaluation(value, gradient, prior, total, normalisers, moments)
 
 
 def _discrete(exponents: Matrix, starts: NDArray[np.intp], sizes: NDArray[np.intp]) -> tuple[Matrix, Matrix]:
@@ -187,6 +214,8 @@ class Coding:
         Of the real-valued features of the problem.
     unseen : ndarray of int
         Columns that are never 1 in the training rows and not smoothed.
+    constants : dict of int to float
+        Value of each real-valued column without variance in the training rows.
     """
 
     problem: ReducedProblem
@@ -197,6 +226,7 @@ class Coding:
     means: Vector
     scales: Vector
     unseen: NDArray[np.intp]
+    constants: dict[int, float]
 
 
 def reduce_problem(
@@ -221,12 +251,15 @@ def reduce_problem(
     real: list[int] = []
     unseen: list[int] = []
     references: list[int] = []
+    constants: dict[int, float] = {}
     means, is_binary, is_real = statistics.means, set(layout.binary.tolist()), set(layout.real)
     for place, columns in enumerate(layout.features):
         if columns[0] in is_real:
             offsets[place] = means[columns[0]] * weights[columns[0]]
             if statistics.variances[columns[0]] > 0:
                 real.append(place)
+            else:
+                constants[columns[0]] = float(means[columns[0]])
             continue
         seen = [column for column in columns if smoothing > 0 or means[column] > 0]
         unseen += sorted(set(columns) - set(seen))
@@ -261,4 +294,5 @@ def reduce_problem(
         means[columns_of_real],
         scales,
         np.array(unseen, dtype=np.intp),
+        constants,
     )

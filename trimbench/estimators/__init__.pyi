@@ -1,4 +1,3 @@
-from .naive_conformant import IncompleteRowsWarning as IncompleteRowsWarning
 from .naive_conformant import NaiveConformantClassifier as NaiveConformantClassifier
 from .selection_corrected import SelectionCorrectedNB as SelectionCorrectedNB
 from .trimmed import IdentifierColumnWarning as IdentifierColumnWarning

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,25 +12,25 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from trimbench.conformant.classifier_weights import set_linear_scores
 from trimbench.conformant.conform import SolverName, check_solver, conform
 from trimbench.conformant.explanations import Explanation
-from trimbench.conformant.layout import as_positions
+from trimbench.conformant.incomplete_classifier import IncompleteRows, fit_incomplete
+from trimbench.conformant.layout import FeatureLayout, as_positions
+from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.numeric_input import as_row
 
 _NUMERIC = ("gaussian", "cut")
 _MARGIN = 0.05
 
 
-class IncompleteRowsWarning(UserWarning):
-    """Training rows with missing values were left out."""
-
-
 class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression with expected predictions for rows with missing features.
 
-    It is fitted to the complete training rows; the others are left out, with an `IncompleteRowsWarning` that says how
-    many. A row without missing features is classified by the logistic regression itself; a missing value (NaN) is
-    averaged out under the naive Bayes model that conforms with it and fits the features best.
+    A row without missing features is classified by the logistic regression itself; a missing value (NaN) is averaged
+    out under the naive Bayes model, or the mixture of such models, that conforms with it and fits the features best.
+    Training rows may have missing values, too: the regression then makes the classes most likely given what is
+    observed.
 
     Parameters
     ----------
@@ -48,6 +47,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         0 below, as in the paper.
     max_iter : int
         Most iterations of the logistic regression.
+    n_components : int or "auto"
+        Number of components of the model, see `trimbench.conform`.
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     n_features_in_ : int
     logistic_regression_ : LogisticRegression
         On the encoded columns.
-    model_ : ConformantModel
+    model_ : ConformantModel or ConformantMixture
         Its conformant naive Bayes model; ``model_.residual`` is the certificate of the optimum.
 
     References
@@ -81,6 +82,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         categorical_features: Sequence[int] | None = None,
         numeric: str = "gaussian",
         max_iter: int = 1000,
+        n_components: int | Literal["auto"] = 1,
     ) -> None:
         self.inverse_penalty = inverse_penalty
         self.smoothing = smoothing
@@ -88,6 +90,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self.categorical_features = categorical_features
         self.numeric = numeric
         self.max_iter = max_iter
+        self.n_components = n_components
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> NaiveConformantClassifier:
         """Fit the logistic regression and its conformant model.
@@ -95,7 +98,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Parameters
         ----------
         X : array of shape (n_rows, n_columns)
-            Numbers. Rows with a missing value (NaN, or NA of pandas) are left out.
+            Numbers; NaN, or NA of pandas, where a value is missing.
         y : array of shape (n_rows,)
 
         Returns
@@ -105,12 +108,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Raises
         ------
         ValueError
-            When a value is infinite, no row is complete, there is only one class, or a parameter is not allowed.
-
-        Warns
-        -----
-        IncompleteRowsWarning
-            When rows are left out.
+            When a value is infinite, a column has none, there is only one class, or a parameter is not allowed.
         """
         if self.numeric not in _NUMERIC:
             raise ValueError(f"numeric must be one of {', '.join(_NUMERIC)}, got {self.numeric!r}")
@@ -119,29 +117,37 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         check_solver(self.solver)
         table, labels = validate_data(self, _without_na(X), y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(labels)
-        complete = ~np.isnan(table).any(axis=1)
-        if not complete.any():
-            raise ValueError("X must have a row without missing values to learn from, got none; impute some")
-        if not complete.all():
-            warnings.warn(
-                f"{int((~complete).sum())} of {len(table)} training rows have missing values and were left out; impute "
-                "them first if they should count",
-                IncompleteRowsWarning,
-                stacklevel=2,
-            )
-        self.classes_ = np.unique(labels[complete])
+        table = np.ascontiguousarray(table)  # so that sums round alike for data frames
+        empty = np.flatnonzero(np.isnan(table).all(axis=0))
+        if empty.size:
+            raise ValueError(f"X must have a value in each column, got none in column {empty[0]}; leave it out")
+        self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"y must have at least two classes among the complete rows, got one class: {self.classes_.tolist()}"
-            )
-        self._learn_columns(table[complete])
-        encoded, categorical, real = self._encode(table[complete])
+            raise ValueError(f"y must have at least two classes, got one class: {self.classes_.tolist()}")
+        self._learn_columns(table)
+        encoded, categorical, real = self._encode(table)
         self.logistic_regression_ = LogisticRegression(C=self.inverse_penalty, max_iter=self.max_iter)
-        self.logistic_regression_.fit(encoded, labels[complete])
+        gaps = np.isnan(encoded)
+        start = np.where(gaps, np.nanmean(encoded, axis=0), encoded) if gaps.any() else encoded
+        self.logistic_regression_.fit(start, labels)
         self.n_iter_ = self.logistic_regression_.n_iter_
-        self.model_ = conform(
-            self.logistic_regression_, encoded, self.solver, self.smoothing, categorical=categorical, real=real
-        )
+        if not gaps.any():
+            self.model_ = conform(
+                self.logistic_regression_,
+                encoded,
+                self.solver,
+                self.smoothing,
+                categorical=categorical,
+                real=real,
+                n_components=self.n_components,
+            )
+            return self
+        if self.solver != "newton":
+            raise ValueError(f"solver must be 'newton' for rows with missing values, got {self.solver!r}")
+        layout = FeatureLayout.of(encoded.shape[1], categorical, real)
+        rows = IncompleteRows(encoded, codes, layout, self.inverse_penalty, self.smoothing)
+        self.model_ = fit_incomplete(self.logistic_regression_, rows, self.n_components)
+        set_linear_scores(self.logistic_regression_, self.model_.weights, self.model_.biases)
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -158,7 +164,7 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Raises
         ------
         ValueError
-            When a value is infinite, or one that its column cannot have.
+            When a value is infinite, or one that its column cannot have; an unknown category counts as missing.
         """
         check_is_fitted(self)
         probabilities: NDArray[np.float64] = self.model_.predict_proba(self._encoded(X))
@@ -186,12 +192,16 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Raises
         ------
         ValueError
-            When `x` is not a row, has a value that its column cannot have, or `against` is not another class.
+            When the model has several components, `x` is not a row, has a value that its column cannot have, or
+            `against` is not another class.
         """
         check_is_fitted(self)
         row = as_row(x, self.n_features_in_)
         if np.isinf(row).any():
             raise ValueError(f"x must be finite; mark a missing value with NaN; got {row[0].tolist()}")
+        if not isinstance(self.model_, ConformantModel):
+            found = self.model_.n_components
+            raise ValueError(f"n_components must be 1 to explain classifications, got a model of {found} components")
         return self.model_.explain(self._encode(row)[0][0], against)
 
     def _encoded(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -205,10 +215,10 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         for column in named:
             if not 0 <= column < X.shape[1]:
                 raise ValueError(f"categorical_features must be from 0 to {X.shape[1] - 1}, got {column!r}")
-        self.categories_ = {column: np.unique(X[:, column]) for column in sorted(named)}
-        is_binary = ((X == 0) | (X == 1)).all(axis=0)
+        self.categories_ = {column: np.unique(X[~np.isnan(X[:, column]), column]) for column in sorted(named)}
+        is_binary = ((X == 0) | (X == 1) | np.isnan(X)).all(axis=0)
         self.numeric_ = [c for c in range(X.shape[1]) if c not in named and not is_binary[c]]
-        mean, deviation = X.mean(axis=0), X.std(axis=0)
+        mean, deviation = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
         if self.numeric == "cut":
             self.cuts_ = mean + _MARGIN * deviation
         # Numeric columns in units of their deviation, so that the penalty does not depend on their scale.
@@ -239,13 +249,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
 
     def _one_hot(self, values: NDArray[np.float64], column: int) -> NDArray[np.float64]:
         known = self.categories_[column]
-        strange = ~np.isnan(values) & ~np.isin(values, known)
-        if strange.any():
-            raise ValueError(
-                f"column {column} must have one of the categories {known.tolist()}, or NaN, got "
-                f"{values[strange][0]!r}; mark an unknown category with NaN"
-            )
-        return np.where(np.isnan(values)[:, None], np.nan, values[:, None] == known)
+        # A category that no training row has counts as missing.
+        return np.where(np.isin(values, known)[:, None], values[:, None] == known, np.nan)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

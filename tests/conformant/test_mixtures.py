@@ -1,0 +1,287 @@
+"""Mixtures of conformant models against tables over all instances."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import integrate
+from sklearn.linear_model import LogisticRegression
+
+import trimbench as tb
+from tests.conformant import brute_force
+from tests.conformant.problems import Case, cases, hide
+from trimbench.conformant.conform import conform_to_statistics
+from trimbench.conformant.feature_statistics import FeatureStatistics
+from trimbench.conformant.layout import FeatureLayout
+from trimbench.conformant.mixture_learning import Expectation, MixturePrior, expect, learn_components
+
+Array = NDArray[np.float64]
+
+
+def mixed(case: Case, rows: Array, n_components: int) -> tb.ConformantMixture:
+    found = tb.conform(
+        case.classifier, rows, smoothing=case.smoothing, categorical=case.categorical, n_components=n_components
+    )
+    assert isinstance(found, tb.ConformantMixture)
+    return found
+
+
+def joint(mixture: tb.ConformantMixture, rows: Array) -> Array:
+    """P(component, class, x) by the definition, shape (n_components, n_rows, n_classes)."""
+    parts = [brute_force.joint(part, rows) for part in mixture.components]
+    return np.exp(mixture.log_weights)[:, None, None] * np.array(parts)
+
+
+@given(case=cases(max_binary=4), n_components=st.integers(2, 4), seed=st.integers(0, 2**32), gaps=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_a_mixture_is_a_distribution_that_conforms(case: Case, n_components: int, seed: int, gaps: bool) -> None:
+    hidden = hide(case.X, case.categorical, np.random.default_rng(seed))
+    hidden[:3] = case.X[:3]
+    training = np.vstack([case.X, hidden]) if gaps else case.X
+    mixture = mixed(case, training, n_components)
+    assert mixture.n_components == n_components
+    assert mixture.residual < 1e-9
+    rows = brute_force.instances(mixture.components[0])
+    table = joint(mixture, rows).sum(axis=0)
+    assert table.sum() == pytest.approx(1, abs=1e-10)
+    posterior = table / table.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(posterior, case.classifier.predict_proba(rows), atol=1e-11)
+    np.testing.assert_allclose(mixture.predict_proba(rows), case.classifier.predict_proba(rows), rtol=0, atol=1e-13)
+    assert mixture.conformity_error(rows) < 1e-12
+    np.testing.assert_allclose(mixture.log_likelihood(rows), np.log(table.sum(axis=1)), atol=1e-9)
+    np.testing.assert_allclose(np.exp(mixture.log_prior), table.sum(axis=0), atol=1e-10)
+    hidden[0] = np.nan
+    likelihoods, predicted = mixture.log_likelihood(hidden), mixture.predict_proba(hidden)
+    for row, prediction, likelihood in zip(hidden[:8], predicted, likelihoods, strict=False):
+        agrees = (np.isnan(row) | (rows == row)).all(axis=1)
+        mass = table[agrees].sum(axis=0)
+        np.testing.assert_allclose(prediction, mass / mass.sum(), atol=1e-10)
+        assert likelihood == pytest.approx(math.log(mass.sum()), abs=1e-9)
+
+
+@given(seed=st.integers(0, 2**32), n_features=st.integers(1, 12), scale=st.sampled_from([1.0, 20.0]))
+@settings(max_examples=30, deadline=None)
+def test_conformity_on_all_rows_whatever_the_weights(seed: int, n_features: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    weights, biases = rng.normal(0, scale, (n_features, 3)), rng.normal(0, scale, 3)
+    X = (rng.random((40, n_features)) < rng.random(n_features)).astype(float)
+    mixture = tb.conform(brute_force.fake_classifier(weights, biases), X, n_components=3)
+    rows = brute_force.instances(mixture.components[0])  # type: ignore[union-attr]
+    assert mixture.conformity_error(rows) <= 1e-12
+    scores = rows @ weights + biases
+    classifier = np.exp(brute_force.log_softmax(scores))
+    np.testing.assert_allclose(mixture.predict_proba(rows), classifier, rtol=0, atol=1e-12)
+
+
+@given(case=cases(max_binary=4))
+@settings(max_examples=40, deadline=None)
+def test_one_component_of_complete_rows_is_the_model_of_today(case: Case) -> None:
+    layout = FeatureLayout.of(case.X.shape[1], case.categorical)
+    classes = np.arange(case.weights.shape[1])
+    statistics = FeatureStatistics.of(case.X, layout)
+    model = conform_to_statistics(case.weights, case.biases, classes, layout, statistics, "newton", case.smoothing)
+    start = Expectation(np.array([3.0]), 3.0 * np.clip(model.coding.problem.moments * 0.9, 0.01, 0.99)[None], -np.inf)
+    mixture = learn_components(MixturePrior.of(model, 1, case.smoothing), case.X, start)
+    hidden = hide(case.X, case.categorical, np.random.default_rng(0))
+    np.testing.assert_allclose(mixture.predict_proba(hidden), model.predict_proba(hidden), atol=1e-10)
+    np.testing.assert_allclose(mixture.log_likelihood(hidden), model.log_likelihood(hidden), atol=1e-10)
+    same = tb.conform(case.classifier, case.X, smoothing=case.smoothing, categorical=case.categorical, n_components=1)
+    assert isinstance(same, tb.ConformantModel)
+
+
+def log_prior(mixture: tb.ConformantMixture, smoothing: float, means: Array, mean_rows: float) -> float:
+    """The prior by its definition: rows with the means of all, and pseudo-counts of all probabilities."""
+    total = float(mixture.log_weights.sum())
+    for part in mixture.components:
+        complements = part.log_complements
+        logs = [part.log_prior, part.log_probabilities.ravel(), complements[~np.isnan(complements)]]
+        total += smoothing / mixture.n_components * float(sum(piece.sum() for piece in logs))
+        tilts = part.tilts
+        total += mean_rows * float(tilts @ means - part.log_normaliser)
+    return total
+
+
+@given(case=cases(max_binary=4, groups=False), n_components=st.integers(1, 4), seed=st.integers(0, 2**32))
+@settings(max_examples=60, deadline=None)
+def test_expectation_maximisation_never_lowers_the_objective(case: Case, n_components: int, seed: int) -> None:
+    rows = hide(case.X, [], np.random.default_rng(seed))
+    rows[:2] = case.X[:2]
+    layout = FeatureLayout.of(rows.shape[1])
+    classes = np.arange(case.weights.shape[1])
+    statistics = FeatureStatistics.of(rows, layout, missing=True)
+    model = conform_to_statistics(case.weights, case.biases, classes, layout, statistics, "newton", 1.0)
+    prior = MixturePrior.of(model, n_components, 1.0)
+    rng = np.random.default_rng(seed)
+    counts = rng.dirichlet(np.ones(n_components)) * len(rows)
+    first = Expectation(counts, counts[:, None] * rng.uniform(0.05, 0.95, (n_components, rows.shape[1])), -np.inf)
+    mixture = learn_components(prior, rows, first, max_iterations=15)
+    objectives = np.array(mixture.objectives)
+    assert (np.diff(objectives) >= -1e-11 * (1 + np.abs(objectives[1:]))).all()
+    # The last objective by its definition, up to the constant of the pseudo-observations.
+    instances = brute_force.instances(model)
+    table = joint(mixture, instances).sum(axis=(0, 2))
+    likelihood = sum(math.log(table[(np.isnan(row) | (instances == row)).all(axis=1)].sum()) for row in rows)
+    twin = log_prior(mixture, 1.0, statistics.means, prior.mean_rows)
+    constant = float(case.weights.sum() + case.biases.sum())
+    assert objectives[-1] * len(rows) == pytest.approx(likelihood + twin - constant, rel=1e-9, abs=1e-8)
+
+
+@given(seed=st.integers(0, 2**32), n_components=st.integers(1, 4), smoothing=st.sampled_from([0.0, 1.0]))
+@settings(max_examples=40, deadline=None)
+def test_it_never_lowers_the_objective_of_features_of_all_kinds(seed: int, n_components: int, smoothing: float) -> None:
+    rng = np.random.default_rng(seed)
+    kinds = np.column_stack([np.eye(3)[np.arange(60) % 3], rng.normal(3, 2, 60), rng.random((60, 2)) < 0.5])
+    rows = np.where((rng.random((60, 4)) < 0.4)[:, [0, 0, 0, 1, 2, 3]], np.nan, kinds)
+    rows[:6] = kinds[:6]
+    classifier = brute_force.fake_classifier(rng.normal(0, 1, (6, 3)), rng.normal(0, 1, 3))
+    found = tb.conform(
+        classifier, rows, smoothing=smoothing, categorical=[[0, 1, 2]], real=[3], n_components=n_components
+    )
+    if not isinstance(found, tb.ConformantMixture):
+        found = tb.ConformantMixture(np.zeros(1), (found,))
+    model = found.components[0]
+    layout, classes = model.layout, model.classes
+    statistics = FeatureStatistics.of(rows, layout, missing=True)
+    model = conform_to_statistics(model.weights, model.biases, classes, layout, statistics, "newton", smoothing)
+    prior = MixturePrior.of(model, n_components, smoothing)
+    objectives = []
+    for _ in range(12):
+        expected = expect(found, rows)
+        assert expected.log_likelihood == pytest.approx(found.log_likelihood(rows).sum(), rel=1e-12)
+        assert expected.counts.sum() == pytest.approx(60)
+        objectives.append(expected.log_likelihood + prior.log_density(found))
+        found = prior.maximise(expected, found)
+        assert found.residual < 1e-9
+    assert (np.diff(objectives) >= -1e-10 * (1 + np.abs(objectives[1:]))).all()
+
+
+@given(case=cases(max_binary=4), seed=st.integers(0, 2**32))
+@settings(max_examples=25, deadline=None)
+def test_one_component_of_incomplete_rows_fits_what_is_observed_best(case: Case, seed: int) -> None:
+    """No small change of the parameters makes the observed values (and the pseudo-counts) more likely."""
+    rows = hide(case.X, case.categorical, np.random.default_rng(seed))
+    rows[:2] = case.X[:2]
+    model = tb.conform(case.classifier, rows, smoothing=1.0, categorical=case.categorical)
+
+    def objective(model: tb.ConformantModel) -> float:
+        complements = model.log_complements
+        logs = [model.log_prior, model.log_probabilities.ravel(), complements[~np.isnan(complements)]]
+        return float(model.log_likelihood(rows).sum()) + float(sum(part.sum() for part in logs))
+
+    best = objective(model)
+    parameters = model.solution.parameters
+    for i in range(len(parameters)):
+        for step in (-0.05, 0.05):
+            moved = parameters.copy()
+            moved[i] += step
+            solution = type(model.solution)(moved, 0, 0, 0)
+            other = tb.ConformantModel(model.classes, model.weights, model.biases, model.layout, solution, model.coding)
+            assert objective(other) <= best + 1e-6 * (1 + abs(best))
+
+
+def test_rows_whose_missing_values_say_nothing_do_not_change_the_model() -> None:
+    rng = np.random.default_rng(3)
+    X = (rng.random((60, 5)) < 0.4).astype(float)
+    classifier = LogisticRegression().fit(X, X[:, 0] + X[:, 1] > 0)
+    empty = np.full((40, 5), np.nan)
+    complete, longer = (
+        tb.conform(classifier, X, smoothing=0),
+        tb.conform(classifier, np.vstack([X, empty]), smoothing=0),
+    )
+    np.testing.assert_allclose(longer.tilts, complete.tilts, atol=1e-4)
+
+
+def real_problem() -> tuple[Array, NDArray[np.bool_], LogisticRegression]:
+    rng = np.random.default_rng(5)
+    y = rng.random(300) < 0.4
+    centre = np.where(rng.random(300) < 0.5, -2.0, 2.0)
+    X = np.column_stack(
+        [rng.normal(centre + y, 0.6), rng.random(300) < 0.3 + 0.4 * y, np.eye(3)[rng.integers(0, 3, 300)]]
+    )
+    return X, y, LogisticRegression().fit(X, y)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_real_valued_features_by_numerical_integration(gaps: bool) -> None:
+    X, _, classifier = real_problem()
+    training = X.copy()
+    if gaps:
+        training[::3, 0] = np.nan
+    mixture = tb.conform(classifier, training, real=[0], categorical=[[2, 3, 4]], n_components=3)
+    assert isinstance(mixture, tb.ConformantMixture)
+    assert mixture.residual < 1e-9
+    for rest in ([0.0, 1, 0, 0], [1.0, 0, 0, 1]):
+
+        def density(x: float, rest: list[float] = rest) -> float:
+            return float(np.exp(mixture.log_likelihood([[x, *rest]])[0]))
+
+        def weighted(x: float, rest: list[float] = rest) -> float:
+            return density(x, rest) * float(classifier.predict_proba([[x, *rest]])[0, 1])
+
+        total, expected = (integrate.quad(f, -12, 12, points=[-2, 2], limit=200)[0] for f in (density, weighted))
+        assert math.log(total) == pytest.approx(mixture.log_likelihood([[np.nan, *rest]])[0], abs=1e-8)
+        assert expected / total == pytest.approx(mixture.predict_proba([[np.nan, *rest]])[0, 1], abs=1e-8)
+    np.testing.assert_allclose(mixture.predict_proba(X), classifier.predict_proba(X), atol=1e-12)
+    single = tb.conform(classifier, training, real=[0], categorical=[[2, 3, 4]])
+    assert mixture.log_likelihood(X).mean() > single.log_likelihood(X).mean() + 0.1
+
+
+def test_the_number_of_components_is_found() -> None:
+    rng = np.random.default_rng(6)
+    X = (rng.random((1500, 8)) < np.where(rng.random((1500, 1)) < 0.5, 0.1, 0.9)).astype(float)
+    classifier = LogisticRegression().fit(X, X[:, 0] + rng.random(1500) > 0.8)
+    mixture = tb.conform(classifier, X, n_components="auto")
+    assert isinstance(mixture, tb.ConformantMixture)
+    assert mixture.n_components == 2
+    assert repr(mixture) == "ConformantMixture(n_components=2, classes=[False, True])"
+    np.testing.assert_allclose(np.exp(mixture.log_weights), 0.5, atol=0.05)
+    alike, _ = tb.conform(classifier, X).sample(1500, rng)
+    assert isinstance(tb.conform(classifier, alike, n_components="auto"), tb.ConformantModel)
+    assert isinstance(tb.conform(classifier, X[:20], n_components="auto"), tb.ConformantModel)
+
+
+def test_the_largest_number_of_components_is_taken_if_each_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trimbench.conformant.component_choice._CANDIDATES", (1, 2))
+    rng = np.random.default_rng(7)
+    X = (rng.random((600, 8)) < np.array([0.1, 0.5, 0.9])[rng.integers(0, 3, 600)][:, None]).astype(float)
+    classifier = LogisticRegression().fit(X, X[:, 0] + rng.random(600) > 0.8)
+    mixture = tb.conform(classifier, X, n_components="auto")
+    assert isinstance(mixture, tb.ConformantMixture)
+    assert mixture.n_components == 2
+
+
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_samples_have_the_probabilities_of_the_model(n_components: int) -> None:
+    X, _, classifier = real_problem()
+    constant = np.column_stack([X, np.full(300, 7.0)])
+    wide = brute_force.fake_classifier(
+        np.column_stack([np.zeros(6), np.append(classifier.coef_[0], 0.5)]), np.array([0.0, classifier.intercept_[0]])
+    )
+    model = tb.conform(wide, constant, real=[0, 5], categorical=[[2, 3, 4]], n_components=n_components)
+    rows, labels = model.sample(40_000, np.random.default_rng(0))
+    assert (rows[:, 2:5].sum(axis=1) == 1).all()
+    assert (rows[:, 5] == 7).all()
+    np.testing.assert_allclose(rows[:, :5].mean(axis=0), X.mean(axis=0), atol=0.03)
+    np.testing.assert_allclose(rows[:, 0].std(), X[:, 0].std(), rtol=0.02)
+    np.testing.assert_allclose((labels == 1).mean(), model.predict_proba(np.full((1, 6), np.nan))[0, 1], atol=0.01)
+    assert model.log_likelihood(rows).mean() == pytest.approx(model.log_likelihood(constant).mean(), abs=0.1)
+    with pytest.raises(ValueError, match="n_rows must be 0 or more, got -1"):
+        model.sample(-1, np.random.default_rng(0))
+
+
+def test_values_that_never_occur_are_impossible_in_every_component() -> None:
+    rng = np.random.default_rng(8)
+    X = np.column_stack([rng.random((60, 3)) < 0.5, np.zeros(60), np.ones(60)]).astype(float)
+    classifier = LogisticRegression().fit(X, X[:, 0])
+    mixture = tb.conform(classifier, X, smoothing=0, n_components=2)
+    others = X.copy()
+    others[:, 3] = 1
+    assert (mixture.log_likelihood(others) == -np.inf).all()
+    np.testing.assert_allclose(mixture.predict_proba(others), classifier.predict_proba(others), atol=1e-14)
+    assert np.isfinite(mixture.log_likelihood(X)).all()
+    assert mixture.conformity_error(X) < 1e-12

@@ -191,7 +191,7 @@ def test_one_row_of_each_class_and_no_information() -> None:
         ({"max_iterations": 0}, "max_iterations must be a whole number from 1, got 0"),
         ({"sample_weight": [1.0]}, r"sample_weight must have one number for each of the 300 rows, got shape \(1,\)"),
         ({"sample_weight": np.full(300, -1.0)}, "sample_weight must have finite numbers, 0 or more"),
-        ({"sample_weight": np.zeros(300)}, "sample_weight must have finite numbers, 0 or more, that are not all 0"),
+        ({"sample_weight": np.zeros(300)}, "and not be zero in all rows"),
         ({"y": [0, 1]}, r"y must have one label for each of the 300 rows, got shape \(2,\)"),
         ({"y": np.zeros(300, int)}, r"y must have at least two classes in rows of positive weight, got \[0\]"),
         ({"y": np.linspace(0, 1, 300)}, "Unknown label type: continuous"),

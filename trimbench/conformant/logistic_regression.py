@@ -93,7 +93,7 @@ def fit_logistic_regression(
     if labels.shape != (table.shape[0],):
         raise ValueError(f"y must have one label for each of the {table.shape[0]} rows, got shape {labels.shape}")
     check_classification_targets(labels)
-    weights = _row_weights(sample_weight, table.shape[0])
+    weights = row_weights(sample_weight, table.shape[0])
     if not weights.all():
         present = weights > 0
         table, labels, weights = table[present], labels[present], weights[present]
@@ -139,14 +139,15 @@ def _finite_table(X: Any) -> Any:
     return table
 
 
-def _row_weights(sample_weight: ArrayLike | None, n_rows: int) -> Vector:
+def row_weights(sample_weight: ArrayLike | None, n_rows: int) -> Vector:
+    """Return weights of rows as float64, ones if there are none; ValueError if they are not allowed."""
     if sample_weight is None:
         return np.ones(n_rows)
     weights: Vector = as_numbers(sample_weight, "sample_weight").astype(np.float64)
     if weights.shape != (n_rows,):
         raise ValueError(f"sample_weight must have one number for each of the {n_rows} rows, got shape {weights.shape}")
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise ValueError("sample_weight must have finite numbers, 0 or more, that are not all 0")
+        raise ValueError("sample_weight must have finite numbers, 0 or more, and not be zero in all rows")
     return weights
 
 

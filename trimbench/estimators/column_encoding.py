@@ -171,8 +171,10 @@ def as_floats(values: pd.Series[Any], name: str) -> NDArray[np.float64]:
     """
     import pandas as pd
 
+    is_plain = isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf"
     try:
-        numbers = np.where(pd.isna(values), np.nan, values.to_numpy(dtype=object)).astype(np.float64)
+        numbers = values if is_plain else np.where(pd.isna(values), np.nan, values.to_numpy(dtype=object))
+        numbers = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"column {name!r} must hold numbers, and NaN where one is missing, got {error}") from error
     if np.isinf(numbers).any():

@@ -50,6 +50,7 @@ def test_every_public_name_resolves(name: str) -> None:
 def test_the_estimators_resolve() -> None:
     assert estimators.__all__ == [
         "IdentifierColumnWarning",
+        "MissingAsZerosWarning",
         "NaiveConformantClassifier",
         "SelectionCorrectedNB",
         "TrimmedClassifier",

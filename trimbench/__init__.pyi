@@ -1,5 +1,6 @@
 from .conformant.conform import conform as conform
 from .conformant.explanations import Explanation as Explanation
+from .conformant.logistic_regression import fit_logistic_regression as fit_logistic_regression
 from .conformant.mixture import ConformantMixture as ConformantMixture
 from .conformant.model import ConformantModel as ConformantModel
 from .networks.ace import AceProblem as AceProblem

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -27,20 +29,22 @@ def problem(seed: int, n_classes: int, share: float, n_rows: int = 80) -> Incomp
     return IncompleteRows(X, labels, FeatureLayout.of(6, [[0, 1, 2]], [3]), 1.0, 1.0)
 
 
-@given(seed=st.integers(0, 2**32), n_classes=st.integers(2, 3), n_components=st.integers(1, 3))
+@given(seed=st.integers(0, 2**32), n_classes=st.integers(2, 3), n_components=st.integers(1, 3), weighted=st.booleans())
 @settings(max_examples=25, deadline=None)
 def test_the_objective_by_its_definition_and_its_derivatives_by_differences(
-    seed: int, n_classes: int, n_components: int
+    seed: int, n_classes: int, n_components: int, weighted: bool
 ) -> None:
     rows = problem(seed, n_classes, 0.3)
     rng = np.random.default_rng(seed)
+    of_rows = rng.uniform(0, 3, len(rows.labels)) if weighted else np.ones(len(rows.labels))
+    rows = replace(rows, weights=of_rows if weighted else None)
     weights, biases = rng.normal(0, 0.5, (6, n_classes)), rng.normal(0, 0.5, n_classes)
     if n_classes == 2:
         weights[:, 0], biases[0] = 0, 0
     mixture = rows.conformant(weights, biases, np.arange(n_classes), n_components, 0)
     value, by_weights, by_biases = rows.objective(mixture)
     log_proba = mixture.predict_log_proba(rows.table)[np.arange(len(rows.labels)), rows.labels]
-    assert value == pytest.approx(log_proba.sum() - 0.5 * (weights**2).sum(), rel=1e-10)
+    assert value == pytest.approx(of_rows @ log_proba - 0.5 * (weights**2).sum(), rel=1e-10)
 
     def moved(weights: np.ndarray, biases: np.ndarray) -> float:
         return rows.objective(rows.with_classifier(mixture, weights, biases))[0]

@@ -18,10 +18,13 @@ from trimbench import estimators
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
 
 BATTERIES = [
-    # numeric="cut" is not tested: numbers that are cut are not accurate enough for one of the checks.
     NaiveConformantClassifier(),
     NaiveConformantClassifier(inverse_penalty=2.0, smoothing=0.0),
+    NaiveConformantClassifier(numeric="cut"),
+    NaiveConformantClassifier(class_weight="balanced"),
     NaiveConformantClassifier(n_components=2),
+    NaiveConformantClassifier(n_components="auto"),
+    NaiveConformantClassifier(solver="cvxpy"),
     SelectionCorrectedNB(),
     SelectionCorrectedNB(correct=False, k=1, n_alpha=5),
     # With cut="median", two cuts do not tell three classes apart well enough for one of the checks.
@@ -29,10 +32,17 @@ BATTERIES = [
     TrimmedClassifier(budget=2, density="tree_augmented", cut="mean", rows_weight=0),
 ]
 # The fewest checks that any version of scikit-learn in the lock files collects for each of them.
-FEWEST = {"NaiveConformantClassifier": 54, "SelectionCorrectedNB": 56, "TrimmedClassifier": 60}
+FEWEST = {"NaiveConformantClassifier": 58, "SelectionCorrectedNB": 56, "TrimmedClassifier": 60}
 
 
-@parametrize_with_checks(BATTERIES)
+def expected_failures(estimator: Any) -> dict[str, str]:
+    """Give the checks that fail, and why."""
+    if isinstance(estimator, NaiveConformantClassifier) and estimator.solver == "cvxpy":
+        return {"check_estimators_pickle": "it fits rows with missing values, for which solver must be 'newton'"}
+    return {}
+
+
+@parametrize_with_checks(BATTERIES, expected_failed_checks=expected_failures)
 def test_scikit_learns_checks(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
 

@@ -17,17 +17,19 @@ class FeatureStatistics:
 
     Attributes
     ----------
+    n_rows : float
+        The number of rows, or the sum of their weights.
     means : ndarray of shape (n_columns,)
     variances : ndarray of shape (n_columns,)
         Around the mean, divided by n_rows.
     """
 
-    n_rows: int
+    n_rows: float
     means: NDArray[np.float64]
     variances: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        if self.n_rows < 1:
+        if not self.n_rows > 0:
             raise ValueError(f"X must have at least one row, got {self.n_rows}")
         if self.means.shape != self.variances.shape or self.means.ndim != 1:
             raise ValueError(

@@ -35,6 +35,8 @@ class IncompleteRows:
     inverse_penalty : float
         C of scikit-learn.
     smoothing : float
+    weights : ndarray of shape (n_rows,), optional
+        Of the rows in the likelihood of the classes; the density of the features does not depend on them.
     """
 
     table: NDArray[np.float64]
@@ -42,6 +44,7 @@ class IncompleteRows:
     layout: FeatureLayout
     inverse_penalty: float
     smoothing: float
+    weights: Vector | None = None
     statistics: FeatureStatistics = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -59,8 +62,11 @@ class IncompleteRows:
         hidden = np.zeros((self.layout.n_features, n_components * n_classes))
         for block in blocks(self.table, self.layout, n_components * n_classes):
             scores = mixture.scores_of(block)
-            value, shares = _errors(scores, self.labels[block.rows])
-            total += value
+            likely, shares = _errors(scores, self.labels[block.rows])
+            if self.weights is not None:
+                of_rows = self.weights[block.rows]
+                likely, shares = likely * of_rows, shares * of_rows[:, None, None]
+            total += float(likely.sum())
             by_class = shares.sum(axis=1)
             weights += block.values.T @ by_class
             biases += by_class.sum(axis=0)
@@ -149,8 +155,8 @@ def fit_incomplete(
     return best.components[0] if best.n_components == 1 else best
 
 
-def _errors(scores: ComponentScores, labels: NDArray[np.intp]) -> tuple[float, NDArray[np.float64]]:
-    """Return the log-likelihood of the classes, and its derivatives by the score of each class in each component."""
+def _errors(scores: ComponentScores, labels: NDArray[np.intp]) -> tuple[Vector, NDArray[np.float64]]:
+    """Return the log-likelihood of the class of each row, and its derivatives by the scores of all components."""
     joint = scores.levels[:, :, None] + scores.whole[:, None, :]
     joint[scores.gaps] = scores.levels[scores.gaps][:, :, None] + scores.of_gaps
     right = joint[np.arange(len(labels)), :, labels]
@@ -158,7 +164,7 @@ def _errors(scores: ComponentScores, labels: NDArray[np.intp]) -> tuple[float, N
     of_label, of_all = logsumexp(right), logsumexp(flat)
     derivatives = -np.exp(joint - of_all[:, None, None])
     derivatives[np.arange(len(labels)), :, labels] += np.exp(right - of_label[:, None])
-    return float((of_label - of_all).sum()), derivatives
+    return of_label - of_all, derivatives
 
 
 def _expectations(model: ConformantModel) -> Matrix:

@@ -1,4 +1,5 @@
 from .naive_conformant import NaiveConformantClassifier as NaiveConformantClassifier
+from .one_hot_zeros import MissingAsZerosWarning as MissingAsZerosWarning
 from .selection_corrected import SelectionCorrectedNB as SelectionCorrectedNB
 from .trimmed import IdentifierColumnWarning as IdentifierColumnWarning
 from .trimmed import TrimmedClassifier as TrimmedClassifier

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trimbench.conformant.classifier_weights import set_linear_scores
-from trimbench.conformant.conform import SolverName, check_solver, conform
+from trimbench.conformant.conform import SolverName, check_solver
 from trimbench.conformant.explanations import Explanation
 from trimbench.conformant.incomplete_classifier import IncompleteRows, fit_incomplete
-from trimbench.conformant.layout import FeatureLayout, as_positions
+from trimbench.conformant.logistic_regression import fit_logistic_regression, row_weights
+from trimbench.conformant.mixture import ConformantMixture
 from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.numeric_input import as_row
+from trimbench.estimators.column_encoding import ColumnEncoder, Numeric, categorical_names
+from trimbench.estimators.given_classifier import GivenClassifier, check_left_out
+from trimbench.estimators.one_hot_zeros import one_hot_groups, warn_of_zeros
+from trimbench.estimators.raw_columns import checked_rows, checked_training_rows, plain_table
+from trimbench.estimators.weighted_rows import class_weights, conformant_model, repeated
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NUMERIC = ("gaussian", "cut")
-_MARGIN = 0.05
+# So small that weights of rows give the same digits as repeated rows.
+_GRADIENT_TOLERANCE = 1e-9
 
 
 class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -39,23 +46,34 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     smoothing : float
         Pseudo-count of the naive Bayes model.
     solver : {"newton", "gpkit", "cvxpy"}
-    categorical_features : sequence of int, optional
-        Positions of columns whose numbers are codes of categories: one variable each. Other columns are binary where
-        the training rows have zeros and ones only, and numeric otherwise.
+    categorical_features : "from_dtype", mask, or sequence of names or positions
+        Columns whose numbers are codes of categories, besides those of text and of categories, which always are: one
+        variable each. Other columns are binary where the training rows have zeros and ones (or truth values) only, and
+        numeric otherwise. The default, ``"from_dtype"``, names no other columns.
     numeric : {"gaussian", "cut"}
         How numeric columns are modelled: Gaussian in each class, or 1 above the mean plus 0.05 standard deviations and
         0 below, as in the paper.
     max_iter : int
-        Most iterations of the logistic regression.
+        Most steps of Newton's method for the logistic regression.
     n_components : int or "auto"
         Number of components of the model, see `trimbench.conform`.
+    class_weight : dict, "balanced" or None
+        Weights of the classes in the logistic regression, as in scikit-learn. The model of the features does not depend
+        on them.
+    estimator : fitted classifier, optional
+        A fitted `LogisticRegression`, or a fitted pipeline that ends in one, to agree with; `fit` then learns the model
+        of the features alone. Each step before the regression must make each of its columns from a single column of
+        the rows, or several that are one-hot, as scalers, encoders, imputers and a `ColumnTransformer` of them do.
+        Wrap it in `sklearn.frozen.FrozenEstimator` where it is cloned, as in cross-validation.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        If fitted on a data frame.
     logistic_regression_ : LogisticRegression
-        On the encoded columns.
+        On the encoded columns, see `get_feature_names_out`; that of `estimator` if it is given.
     model_ : ConformantModel or ConformantMixture
         Its conformant naive Bayes model; ``model_.residual`` is the certificate of the optimum.
 
@@ -66,12 +84,13 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     Examples
     --------
     >>> import numpy as np
+    >>> import pandas as pd
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 3))
-    >>> y = X[:, 0] + X[:, 1] > 0
+    >>> X = pd.DataFrame({"age": rng.integers(20, 80, 200), "smoker": rng.choice(["no", "yes"], 200)})
+    >>> y = X["age"] + 20 * (X["smoker"] == "yes") > 60
     >>> classifier = NaiveConformantClassifier().fit(X, y)
-    >>> classifier.predict([[2.0, np.nan, 0.0], [-2.0, np.nan, np.nan]]).tolist()
-    [True, False]
+    >>> classifier.predict(pd.DataFrame({"age": [30, np.nan], "smoker": [None, "yes"]})).tolist()
+    [False, True]
     """
 
     def __init__(
@@ -79,10 +98,12 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         inverse_penalty: float = 1.0,
         smoothing: float = 1.0,
         solver: SolverName = "newton",
-        categorical_features: Sequence[int] | None = None,
-        numeric: str = "gaussian",
+        categorical_features: Any = "from_dtype",
+        numeric: Numeric = "gaussian",
         max_iter: int = 1000,
         n_components: int | Literal["auto"] = 1,
+        class_weight: Any = None,
+        estimator: Any = None,
     ) -> None:
         self.inverse_penalty = inverse_penalty
         self.smoothing = smoothing
@@ -91,15 +112,20 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self.numeric = numeric
         self.max_iter = max_iter
         self.n_components = n_components
+        self.class_weight = class_weight
+        self.estimator = estimator
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> NaiveConformantClassifier:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NaiveConformantClassifier:
         """Fit the logistic regression and its conformant model.
 
         Parameters
         ----------
-        X : array of shape (n_rows, n_columns)
-            Numbers; NaN, or NA of pandas, where a value is missing.
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+            Numbers, truth values, text or categories, in a data frame of pandas or polars or an array of objects; NaN,
+            None or NA where a value is missing. A sparse matrix becomes dense.
         y : array of shape (n_rows,)
+        sample_weight : array of shape (n_rows,), optional
+            How often each row counts. With missing values or several components they must be whole numbers.
 
         Returns
         -------
@@ -109,53 +135,93 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         ------
         ValueError
             When a value is infinite, a column has none, there is only one class, or a parameter is not allowed.
+
+        Warns
+        -----
+        MissingAsZerosWarning
+            When some rows have no 1 in columns that look one-hot.
         """
+        self._check_parameters()
+        frame, labels = checked_training_rows(self, plain_table(X), y)
+        check_classification_targets(labels)
+        weights = row_weights(sample_weight, len(frame))
+        if not weights.all():
+            frame, labels, weights = frame[weights > 0], labels[weights > 0], weights[weights > 0]
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must have at least two classes, got one class: {self.classes_.tolist()}")
+        self._learn_columns(frame, weights)
+        encoded = self._encoding.encode(frame)
+        groups = one_hot_groups(encoded, self._encoding.zeros_and_ones)
+        warn_of_zeros(encoded, groups, self.get_feature_names_out().tolist(), stacklevel=2)
+        self._one_hot_groups = [group for group in groups if not (encoded[:, group] == 0).all(axis=1).any()]
+        has_gaps = bool(np.isnan(encoded).any())
+        if (has_gaps or self.n_components != 1) and (weights != 1).any():
+            encoded, codes, weights = repeated(encoded, codes, weights)
+        if self.estimator is None:
+            self._fit_regression(encoded, codes, weights, has_gaps)
+        if self.estimator is not None or not has_gaps:
+            given = self._encoding.weights if isinstance(self._encoding, GivenClassifier) else self.logistic_regression_
+            layout, options = self._encoding.layout, (self.solver, self.smoothing, self.n_components)
+            self.model_ = conformant_model(given, encoded, layout, weights, *options)
+        return self
+
+    def _check_parameters(self) -> None:
         if self.numeric not in _NUMERIC:
             raise ValueError(f"numeric must be one of {', '.join(_NUMERIC)}, got {self.numeric!r}")
         if not isinstance(self.inverse_penalty, int | float | np.number) or not self.inverse_penalty > 0:
             raise ValueError(f"inverse_penalty must be a positive number, got {self.inverse_penalty!r}")
         check_solver(self.solver)
-        table, labels = validate_data(self, _without_na(X), y, dtype=np.float64, ensure_all_finite="allow-nan")
-        check_classification_targets(labels)
-        table = np.ascontiguousarray(table)  # so that sums round alike for data frames
-        empty = np.flatnonzero(np.isnan(table).all(axis=0))
-        if empty.size:
-            raise ValueError(f"X must have a value in each column, got none in column {empty[0]}; leave it out")
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must have at least two classes, got one class: {self.classes_.tolist()}")
-        self._learn_columns(table)
-        encoded, categorical, real = self._encode(table)
-        self.logistic_regression_ = LogisticRegression(C=self.inverse_penalty, max_iter=self.max_iter)
-        gaps = np.isnan(encoded)
-        start = np.where(gaps, np.nanmean(encoded, axis=0), encoded) if gaps.any() else encoded
-        self.logistic_regression_.fit(start, labels)
+        if self.estimator is not None:
+            check_left_out(self)
+
+    def _learn_columns(self, frame: pd.DataFrame, weights: NDArray[np.float64]) -> None:
+        """Determine the kind of each column, or what the given estimator makes of it."""
+        names = [str(name) for name in frame.columns]
+        self._names = names
+        empty = [name for name in names if frame[name].isna().all()]
+        if empty:
+            raise ValueError(f"X must have a value in each column, got none in column {empty[0]!r}; leave it out")
+        self._encoding: ColumnEncoder | GivenClassifier
+        if self.estimator is None:
+            named = categorical_names(self.categorical_features, names)
+            self._encoding = ColumnEncoder.fit(frame, named, self.numeric, weights)
+            return
+        self._encoding = GivenClassifier.of(self.estimator, frame)
+        self.logistic_regression_ = self._encoding.classifier
+        self.classes_ = self._encoding.classes_with(self.classes_)
+        self.n_iter_ = getattr(self.logistic_regression_, "n_iter_", np.array([1]))
+
+    def _fit_regression(
+        self, encoded: NDArray[np.float64], codes: NDArray[np.intp], weights: NDArray[np.float64], has_gaps: bool
+    ) -> None:
+        of_classes = class_weights(self.class_weight, self.classes_, codes, weights)[codes]
+        start = np.where(np.isnan(encoded), np.nanmean(encoded, axis=0), encoded) if has_gaps else encoded
+        self.logistic_regression_ = fit_logistic_regression(
+            start,
+            self.classes_[codes],
+            self.inverse_penalty,
+            sample_weight=weights * of_classes,
+            tolerance=_GRADIENT_TOLERANCE,
+            max_iterations=self.max_iter,
+        )
         self.n_iter_ = self.logistic_regression_.n_iter_
-        if not gaps.any():
-            self.model_ = conform(
-                self.logistic_regression_,
-                encoded,
-                self.solver,
-                self.smoothing,
-                categorical=categorical,
-                real=real,
-                n_components=self.n_components,
-            )
-            return self
+        if not has_gaps:
+            return
         if self.solver != "newton":
             raise ValueError(f"solver must be 'newton' for rows with missing values, got {self.solver!r}")
-        layout = FeatureLayout.of(encoded.shape[1], categorical, real)
-        rows = IncompleteRows(encoded, codes, layout, self.inverse_penalty, self.smoothing)
+        rows = IncompleteRows(encoded, codes, self._encoding.layout, self.inverse_penalty, self.smoothing, of_classes)
         self.model_ = fit_incomplete(self.logistic_regression_, rows, self.n_components)
         set_linear_scores(self.logistic_regression_, self.model_.weights, self.model_.biases)
-        return self
+        del self.logistic_regression_.gradient_norm_  # which was of the rows with means in the gaps
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the expected probability of each class; NaN marks a missing feature.
 
         Parameters
         ----------
-        X : array of shape (n_rows, n_columns)
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+            As the training rows; a category that they do not have counts as missing.
 
         Returns
         -------
@@ -164,23 +230,38 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Raises
         ------
         ValueError
-            When a value is infinite, or one that its column cannot have; an unknown category counts as missing.
+            When a value is infinite, or one that its column cannot have.
+
+        Warns
+        -----
+        MissingAsZerosWarning
+            When a row has no 1 in columns of which every training row has one.
         """
-        check_is_fitted(self)
-        probabilities: NDArray[np.float64] = self.model_.predict_proba(self._encoded(X))
+        probabilities: NDArray[np.float64] = self._fitted_model().predict_proba(self._encoded(X))
         return probabilities
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithm of `predict_proba`, accurate for tiny probabilities."""
+        logarithms: NDArray[np.float64] = self._fitted_model().predict_log_proba(self._encoded(X))
+        return logarithms
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return log-odds of the second of two classes, shape (n_rows,), else the logarithm of `predict_proba`."""
+        logarithms = self.predict_log_proba(X)
+        return logarithms[:, 1] - logarithms[:, 0] if len(self.classes_) == 2 else logarithms
+
+    def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row; the first of equally probable ones."""
-        check_is_fitted(self)
-        return self.model_.predict(self._encoded(X))
+        return self._fitted_model().predict(self._encoded(X))
 
     def explain(self, x: ArrayLike, against: Any = None) -> Explanation:
         """Return the sufficient explanation of the classification of one row; features are columns of `X`.
 
+        Of a given `estimator`, they are the columns that it uses.
+
         Parameters
         ----------
-        x : array of shape (n_columns,)
+        x : array or Series of shape (n_columns,)
         against : label, optional
             The one of `classes_` to compare the prediction with; required if there are more than two.
 
@@ -196,70 +277,42 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             `against` is not another class.
         """
         check_is_fitted(self)
-        row = as_row(x, self.n_features_in_)
-        if np.isinf(row).any():
-            raise ValueError(f"x must be finite; mark a missing value with NaN; got {row[0].tolist()}")
+        row = self._row(x)
         if not isinstance(self.model_, ConformantModel):
             found = self.model_.n_components
             raise ValueError(f"n_components must be 1 to explain classifications, got a model of {found} components")
-        return self.model_.explain(self._encode(row)[0][0], against)
+        return self.model_.explain(self._encoding.encode(row)[0], against)
 
-    def _encoded(self, X: ArrayLike) -> NDArray[np.float64]:
-        table = validate_data(self, _without_na(X), dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
-        return self._encode(table)[0]
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the encoded columns, the columns of `model_`; `input_features` is ignored."""
+        check_is_fitted(self, "_encoding")
+        encoding = self._encoding
+        if isinstance(encoding, ColumnEncoder):
+            return np.array(encoding.outputs, dtype=object)
+        return encoding.output_names(self._names)
 
-    def _learn_columns(self, X: NDArray[np.float64]) -> None:
-        """Determine the kind of each column."""
-        given = self.categorical_features
-        named = set() if given is None else set(as_positions(given, "categorical_features"))
-        for column in named:
-            if not 0 <= column < X.shape[1]:
-                raise ValueError(f"categorical_features must be from 0 to {X.shape[1] - 1}, got {column!r}")
-        self.categories_ = {column: np.unique(X[~np.isnan(X[:, column]), column]) for column in sorted(named)}
-        is_binary = ((X == 0) | (X == 1) | np.isnan(X)).all(axis=0)
-        self.numeric_ = [c for c in range(X.shape[1]) if c not in named and not is_binary[c]]
-        mean, deviation = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
-        if self.numeric == "cut":
-            self.cuts_ = mean + _MARGIN * deviation
-        # Numeric columns in units of their deviation, so that the penalty does not depend on their scale.
-        self.mean_, self.scale_ = mean, np.where(deviation > 0, deviation, 1.0)
+    def _fitted_model(self) -> ConformantModel | ConformantMixture:
+        check_is_fitted(self, "model_")
+        return self.model_
 
-    def _encode(self, X: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[list[int]], list[int]]:
-        """Return the columns of the logistic regression, and which are categorical and real-valued."""
-        parts: list[NDArray[np.float64]] = []
-        categorical: list[list[int]] = []
-        real: list[int] = []
-        numeric = set(self.numeric_)
-        width = 0
-        for column in range(X.shape[1]):
-            values = X[:, column]
-            if column in self.categories_:
-                part = self._one_hot(values, column)
-                categorical.append(list(range(width, width + part.shape[1])))
-            elif column in numeric and self.numeric == "cut":
-                part = np.where(np.isnan(values), np.nan, values > self.cuts_[column])[:, None]
-            elif column in numeric:
-                part = ((values - self.mean_[column]) / self.scale_[column])[:, None]
-                real.append(width)
-            else:
-                part = values[:, None]
-            parts.append(part)
-            width += part.shape[1]
-        return np.hstack(parts), categorical, real
+    def _encoded(self, X: Any) -> NDArray[np.float64]:
+        encoded = self._encoding.encode(checked_rows(self, plain_table(X)))
+        warn_of_zeros(encoded, self._one_hot_groups, self.get_feature_names_out().tolist(), stacklevel=3)
+        return encoded
 
-    def _one_hot(self, values: NDArray[np.float64], column: int) -> NDArray[np.float64]:
-        known = self.categories_[column]
-        # A category that no training row has counts as missing.
-        return np.where(np.isin(values, known)[:, None], values[:, None] == known, np.nan)
+    def _row(self, x: Any) -> pd.DataFrame:
+        """Return one row as a table."""
+        import pandas as pd
+
+        values = np.asarray(x, dtype=object)
+        if values.shape != (self.n_features_in_,):
+            raise ValueError(f"x must be one row of {self.n_features_in_} values, got shape {values.shape}")
+        return pd.DataFrame([list(values)], columns=self._names)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.sparse = True
         return tags
-
-
-def _without_na(X: Any) -> Any:
-    """Return a data frame of objects with NaN in place of pandas' NA, which scikit-learn does not accept."""
-    if not hasattr(X, "isna") or not hasattr(X, "columns") or np.dtype(object) not in set(X.dtypes):
-        return X
-    return type(X)(np.where(X.isna(), np.nan, X.to_numpy(dtype=object)), index=X.index, columns=X.columns)

@@ -14,6 +14,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+def plain_table(X: Any) -> Any:
+    """Return a sparse matrix as an array, and a data frame of another library (polars, pyarrow) as one of pandas.
+
+    Missing values become NaN or None. Anything else is returned as it is. ValueError for a lazy frame.
+    """
+    import pandas as pd
+
+    if hasattr(X, "toarray"):
+        return X.toarray()
+    if isinstance(X, pd.DataFrame):
+        return X
+    if hasattr(X, "get_column") and hasattr(X, "columns"):  # polars
+        return pd.DataFrame({str(name): X.get_column(name).to_numpy() for name in X.columns})
+    if hasattr(X, "collect") and hasattr(X, "collect_schema"):
+        raise ValueError(f"X must be a data frame with rows, got a {type(X).__name__}; use X.collect()")
+    return X.to_pandas() if hasattr(X, "to_pandas") else X
+
+
 def checked_rows(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_validation") -> pd.DataFrame:
     """Return the table as a data frame with a name for each column, checked as scikit-learn does.
 

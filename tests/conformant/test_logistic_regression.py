@@ -1,0 +1,208 @@
+"""Logistic regression by Newton's method: scikit-learn's optimum, the certificate, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csc_array, csr_matrix
+from scipy.special import log_softmax, softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+import trimbench as tb
+from trimbench.conformant import logistic_newton
+from trimbench.conformant.logistic_newton import LogisticLoss, Rows
+
+
+def problem(n_classes: int, kind: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X: np.ndarray = rng.integers(0, 2, (300, 12)).astype(np.uint8)
+    X[:, 5] = 0  # says nothing
+    X[:, 6] = X[:, 7]
+    if kind == "counts":
+        X = rng.integers(-3, 9, (300, 12))
+    elif kind == "bytes as floats":
+        X = X.astype(float) * 200
+    elif kind == "real":
+        X = X + rng.normal(size=X.shape)
+    scores = (X / max(1.0, np.abs(X).max())) @ rng.normal(size=(12, n_classes)) + rng.gumbel(size=(300, n_classes))
+    return X, scores.argmax(axis=1)
+
+
+def gradient(X: np.ndarray, y: np.ndarray, C: float, weights: np.ndarray, classifier: Any) -> np.ndarray:
+    """Return the gradient of the mean loss, for the stored vectors of weights and intercepts."""
+    scores = X @ classifier.coef_.T + classifier.intercept_
+    if len(classifier.classes_) == 2:
+        residuals = (1 / (1 + np.exp(-scores))) - (y == classifier.classes_[1])[:, None]
+    else:
+        residuals = softmax(scores, axis=1) - (y[:, None] == classifier.classes_)
+    residuals = residuals * weights[:, None]
+    slopes = residuals.T @ X + classifier.coef_ / C
+    return np.column_stack([slopes, residuals.sum(axis=0)]) / weights.sum()
+
+
+@pytest.mark.parametrize("kind", ["binary", "counts", "bytes as floats", "real"])
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_it_finds_the_optimum_of_scikit_learn(kind: str, n_classes: int, weighted: bool) -> None:
+    X, y = problem(n_classes, kind)
+    weights = np.random.default_rng(1).uniform(0, 3, len(X)) if weighted else None
+    labels = np.array(["ant", "bee", "cat", "dog", "eel"])[y]
+    C = 0.7 if kind != "bytes as floats" else 1e-4
+    ours = tb.fit_logistic_regression(X, labels, C, sample_weight=weights, tolerance=1e-9)
+    theirs = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-10, max_iter=1000)
+    theirs.fit(X.astype(float), labels, sample_weight=weights)
+    assert ours.classes_.tolist() == theirs.classes_.tolist()
+    assert ours.coef_.shape == theirs.coef_.shape
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-6)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X.astype(float)), atol=2e-6)
+    ones = np.ones(len(X)) if weights is None else weights
+    size = np.abs(gradient(X.astype(float), labels, C, ones, ours)).max()
+    assert ours.gradient_norm_ == pytest.approx(size, abs=1e-13)
+    assert size <= 1e-9
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4))
+def test_weights_count_rows(seed: int, n_classes: int) -> None:
+    X, y = problem(n_classes, "binary", seed)
+    times = np.random.default_rng(seed).integers(0, 3, len(X))
+    repeated = np.repeat(np.arange(len(X)), times)
+    weighted = tb.fit_logistic_regression(X, y, sample_weight=times, tolerance=1e-10)
+    counted = tb.fit_logistic_regression(X[repeated], y[repeated], tolerance=1e-10)
+    np.testing.assert_allclose(weighted.coef_, counted.coef_, atol=1e-6)
+    np.testing.assert_allclose(weighted.intercept_, counted.intercept_, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("kind", ["binary", "real", "sparse"])
+def test_derivatives_are_those_of_the_loss(n_classes: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logistic_newton, "_BLOCK_ROWS", 64)
+    X, y = problem(n_classes, "real" if kind == "real" else "binary")
+    weights = np.random.default_rng(1).dirichlet(np.ones(len(X)))
+    table = csr_matrix(X, dtype=float) if kind == "sparse" else X
+    loss = LogisticLoss(Rows(table, np.float64), y, weights, n_classes, 0.3)
+    rng = np.random.default_rng(2)
+    at, direction = rng.normal(size=loss.shape), rng.normal(size=loss.shape)
+
+    def directly(parameters: np.ndarray) -> float:
+        scores = X @ parameters[:-1] + parameters[-1]
+        scores = np.column_stack([0 * scores, scores]) if n_classes == 2 else scores
+        losses = -log_softmax(scores, axis=1)[np.arange(len(X)), y]
+        return float(weights @ losses + 0.15 * (parameters[:-1] ** 2).sum())
+
+    value, slopes, probabilities = loss.evaluate(at)
+    assert value == pytest.approx(directly(at), rel=1e-12)
+    h = 1e-5
+    numeric = (directly(at + h * direction) - directly(at - h * direction)) / (2 * h)
+    assert (slopes * direction).sum() == pytest.approx(numeric, rel=1e-6)
+    change = (loss.evaluate(at + h * direction)[1] - loss.evaluate(at - h * direction)[1]) / (2 * h)
+    np.testing.assert_allclose(loss.hessian(probabilities)(direction), change, atol=1e-7)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("most_columns", [2000, 3])
+def test_the_preconditioner_is_symmetric_and_positive(
+    n_classes: int, most_columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logistic_newton, "_MOST_GRAM_COLUMNS", most_columns)
+    monkeypatch.setattr(logistic_newton, "_GRAM_ROWS_PER_COLUMN", 1000)  # every row
+    X, y = problem(n_classes, "real")
+    loss = LogisticLoss(Rows(X, np.float64), y, np.full(len(X), 1 / len(X)), n_classes, 0.1)
+    probabilities = loss.evaluate(np.zeros(loss.shape))[2]
+    size = loss.shape[0] * loss.shape[1]
+    precondition = loss.preconditioner(probabilities)
+    matrix = np.stack([precondition(unit.reshape(loss.shape)).ravel() for unit in np.eye(size)])
+    np.testing.assert_allclose(matrix, matrix.T, atol=1e-9)
+    values = np.linalg.eigvalsh(matrix)
+    flat = loss.shape[0] if n_classes > 2 else 0  # along which all classes change alike
+    np.testing.assert_allclose(values[:flat], 0, atol=1e-9)
+    assert values[flat] > 1e-3
+    if n_classes == 2 and most_columns == 2000:  # the inverse
+        hessian = loss.hessian(probabilities)
+        product = np.stack([hessian(precondition(unit.reshape(loss.shape))).ravel() for unit in np.eye(size)])
+        np.testing.assert_allclose(product, np.eye(size), atol=1e-9)
+
+
+def test_sparse_rows_and_names_of_columns() -> None:
+    X, y = problem(3, "binary")
+    dense = tb.fit_logistic_regression(X, y, tolerance=1e-10)
+    for sparse in (csr_matrix(X), csc_array(X.astype(float))):
+        found = tb.fit_logistic_regression(sparse, y, tolerance=1e-10)
+        np.testing.assert_allclose(found.coef_, dense.coef_, atol=1e-7)
+    frame = pd.DataFrame(X, columns=[f"pixel {i}" for i in range(12)])
+    named = tb.fit_logistic_regression(frame, y)
+    assert named.feature_names_in_.tolist() == list(frame)
+    assert named.predict(frame).tolist() == dense.predict(X).tolist()
+    assert named.n_iter_.shape == (1,)
+
+
+def test_more_columns_than_a_gram_matrix_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = problem(3, "binary")
+    expected = tb.fit_logistic_regression(X, y, tolerance=1e-10)
+    monkeypatch.setattr(logistic_newton, "_MOST_GRAM_COLUMNS", 3)
+    np.testing.assert_allclose(tb.fit_logistic_regression(X, y, tolerance=1e-10).coef_, expected.coef_, atol=1e-7)
+
+
+def test_conform_takes_it() -> None:
+    X, y = problem(3, "binary")
+    classifier = tb.fit_logistic_regression(X, y)
+    model = tb.conform(classifier, X)
+    np.testing.assert_allclose(model.predict_proba(X), classifier.predict_proba(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_separable_rows_reach_the_tolerance(n_classes: int) -> None:
+    X, _ = problem(n_classes, "binary")
+    y = X[:, :2].sum(axis=1) % 3 if n_classes == 3 else X[:, 0]
+    found = tb.fit_logistic_regression(X, y, 1e6, tolerance=1e-9)
+    assert found.gradient_norm_ <= 1e-9
+    assert (found.predict(X) == y).all() or n_classes == 3
+
+
+def test_an_unfinished_fit_warns() -> None:
+    X, y = problem(3, "binary")
+    with pytest.warns(ConvergenceWarning, match=r"the gradient is .* after 1 steps, more than the tolerance 1e-06"):
+        found = tb.fit_logistic_regression(X, y, max_iterations=1)
+    assert found.gradient_norm_ > 1e-6
+    with pytest.warns(ConvergenceWarning):  # no float64 is so accurate: it ends where rounding leaves no progress
+        found = tb.fit_logistic_regression(X, y, tolerance=1e-30, max_iterations=1000)
+    assert found.n_iter_[0] < 100
+    assert found.gradient_norm_ < 1e-14
+
+
+def test_one_row_of_each_class_and_no_information() -> None:
+    found = tb.fit_logistic_regression([[0], [0]], ["a", "b"])
+    assert found.coef_.tolist() == [[0.0]]
+    assert found.predict_proba([[0]]).tolist() == [[0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"inverse_penalty": 0}, "inverse_penalty must be a positive, finite number, got 0"),
+        ({"inverse_penalty": np.inf}, "inverse_penalty must be a positive, finite number, got inf"),
+        ({"tolerance": True}, "tolerance must be a positive, finite number, got True"),
+        ({"max_iterations": 0}, "max_iterations must be a whole number from 1, got 0"),
+        ({"sample_weight": [1.0]}, r"sample_weight must have one number for each of the 300 rows, got shape \(1,\)"),
+        ({"sample_weight": np.full(300, -1.0)}, "sample_weight must have finite numbers, 0 or more"),
+        ({"sample_weight": np.zeros(300)}, "and not be zero in all rows"),
+        ({"y": [0, 1]}, r"y must have one label for each of the 300 rows, got shape \(2,\)"),
+        ({"y": np.zeros(300, int)}, r"y must have at least two classes in rows of positive weight, got \[0\]"),
+        ({"y": np.linspace(0, 1, 300)}, "Unknown label type: continuous"),
+        ({"X": np.full((300, 2), np.nan)}, "X must have finite numbers only; leave rows with missing values out"),
+        ({"X": csr_matrix(np.full((300, 2), np.inf))}, "X must have finite numbers only"),
+        ({"X": np.empty((300, 0))}, r"X must have at least one row and one column, got shape \(300, 0\)"),
+        ({"X": [["a"]] * 300}, "X must hold numbers"),
+        ({"X": np.zeros(300)}, "X must have two dimensions"),
+    ],
+)
+def test_bad_input_is_refused(change: dict[str, Any], message: str) -> None:
+    X, y = problem(3, "binary")
+    with pytest.raises(ValueError, match=message):
+        tb.fit_logistic_regression(**({"X": X, "y": y} | change))

@@ -1,0 +1,238 @@
+"""A fitted logistic regression, or a fitted pipeline that ends in one, as the classifier to agree with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.conformant.layout import FeatureLayout
+from trimbench.estimators.column_encoding import as_floats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_PROBED_ROWS = 200
+
+
+# Parameters that an estimator with columns of its own leaves nothing to, and their defaults.
+_LEFT_OUT = {"categorical_features": (None, "from_dtype"), "numeric": ("gaussian",), "class_weight": (None,)}
+
+
+def check_left_out(owner: Any) -> None:
+    """Raise ValueError if parameters are given that a given estimator excludes."""
+    for name, allowed in _LEFT_OUT.items():
+        value = getattr(owner, name)
+        if not (value is None or isinstance(value, str)) or value not in allowed:
+            raise ValueError(
+                f"{name} must be left out with estimator, which is fitted and has columns of its own, got "
+                f"{str(value)[:80]}"
+            )
+
+
+class ReorderedWeights:
+    """A fitted classifier as one of columns in another order."""
+
+    def __init__(self, classifier: Any, order: NDArray[np.intp]) -> None:
+        self.coef_ = classifier.coef_[..., order]
+        self.intercept_ = classifier.intercept_
+        self.classes_ = classifier.classes_
+        if hasattr(classifier, "predict_proba"):
+            self.predict_proba = lambda rows: classifier.predict_proba(rows[:, np.argsort(order)])
+        self.predict = classifier.predict
+
+
+@dataclass(frozen=True, eq=False)
+class GivenClassifier:
+    """A classifier, and how raw columns become its own.
+
+    Attributes
+    ----------
+    classifier : object
+        The last step.
+    steps : object or None
+        The fitted steps before it.
+    takes_frames : bool
+        Whether they were fitted on a data frame.
+    known : dict from name to value
+        A value of each raw column, which steps get in place of a missing one.
+    order : ndarray of int, shape (n_encoded,)
+        Column of the classifier that each encoded one is: they are encoded in the order of the raw columns.
+    sources : ndarray of int, shape (n_encoded,)
+        The raw column that each encoded one depends on; -1 if it is constant.
+    layout : FeatureLayout
+        Of the encoded columns.
+    """
+
+    classifier: Any
+    steps: Any
+    takes_frames: bool
+    known: dict[str, Any]
+    order: NDArray[np.intp]
+    sources: NDArray[np.intp]
+    layout: FeatureLayout
+
+    @classmethod
+    def of(cls, estimator: Any, frame: pd.DataFrame) -> GivenClassifier:
+        """Find out how the steps make columns, by changing one raw column after another.
+
+        Raises ValueError if the estimator is not fitted to columns like these, or a step makes columns of a kind that
+        a conformant model cannot have.
+        """
+        steps, classifier = _parted(estimator)
+        takes_frames = hasattr(estimator, "feature_names_in_")
+        known = {name: frame[name].dropna().iloc[0] for name in frame.columns}
+        n_expected = np.atleast_2d(classifier.coef_).shape[1]
+        every = np.arange(n_expected)
+        raw = cls(classifier, steps, takes_frames, known, every, every, FeatureLayout(n_expected))
+        n_found = raw.transformed(frame.iloc[:1]).shape[1]
+        if n_found != n_expected:
+            raise ValueError(f"X must have the columns that estimator was fitted to, {n_expected}, got {n_found}")
+        sources = every if steps is None else _sources(raw, frame)
+        order = np.argsort(np.where(sources < 0, frame.shape[1], sources), kind="stable")
+        raw = replace(raw, order=order, sources=sources[order])
+        return replace(raw, layout=_layout(raw.encode(frame), raw.sources, [str(name) for name in frame.columns]))
+
+    @property
+    def weights(self) -> ReorderedWeights:
+        """The classifier with its columns in the order of the encoded ones."""
+        return ReorderedWeights(self.classifier, self.order)
+
+    @property
+    def zeros_and_ones(self) -> NDArray[np.intp]:
+        """The encoded columns of zeros and ones that are features of their own."""
+        return self.layout.binary
+
+    def classes_with(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Return the classes of the classifier; ValueError if there are others among the labels."""
+        classes = np.asarray(self.classifier.classes_)
+        strange = [label for label in labels.tolist() if label not in classes.tolist()]
+        if strange:
+            raise ValueError(f"y must have the classes of estimator, {classes.tolist()}, got {strange[0]!r}")
+        return classes
+
+    def output_names(self, names: list[str]) -> NDArray[Any]:
+        """Return the names of the encoded columns, for raw columns of these names."""
+        if self.steps is None:
+            return np.array(names, dtype=object)
+        try:
+            found = self.steps.get_feature_names_out(names)
+        except AttributeError:  # a step does not know them
+            found = [names[source] if source >= 0 else "constant" for source in self.sources]
+            return np.array([f"{name}_{place}" for place, name in enumerate(found)], dtype=object)
+        return np.asarray(found, dtype=object)[self.order]
+
+    def encode(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """Return the columns of the classifier, NaN where the raw column is missing.
+
+        An encoder that ignores an unknown category gives zeros, which count as missing.
+        """
+        missing = frame.isna().to_numpy()
+        encoded = self.transformed(frame)[:, self.order]
+        has_source = self.sources >= 0
+        encoded[:, has_source] = np.where(missing[:, self.sources[has_source]], np.nan, encoded[:, has_source])
+        for columns in self.layout.categorical:
+            group = encoded[:, columns]
+            group[(group == 0).all(axis=1)] = np.nan
+            encoded[:, columns] = group
+        return encoded
+
+    def transformed(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """Return what the steps make of the rows, with a known value in place of each missing one."""
+        if self.steps is None:
+            return np.column_stack([as_floats(frame[name], str(name)) for name in frame.columns])
+        full = frame.copy()
+        for name in frame.columns[frame.isna().any(axis=0)]:
+            kept = full[name].astype(object)
+            full[name] = kept.where(kept.notna(), self.known[name]).infer_objects()
+        result = self.steps.transform(full if self.takes_frames else full.to_numpy())
+        if hasattr(result, "toarray"):
+            result = result.toarray()
+        try:
+            return np.array(result, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"estimator must make numbers of the columns, got {error}") from error
+
+
+def _parted(estimator: Any) -> tuple[Any, Any]:
+    """Return the steps before the classifier, or None, and the classifier."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import check_is_fitted
+
+    if type(estimator).__name__ == "FrozenEstimator":
+        estimator = estimator.estimator
+    try:
+        check_is_fitted(estimator)
+    except (NotFittedError, TypeError) as error:
+        raise ValueError(
+            f"estimator must be a fitted LogisticRegression, or a fitted pipeline that ends in one, got {error}; wrap "
+            "it in sklearn.frozen.FrozenEstimator where it is cloned, as in cross-validation"
+        ) from error
+    classifier, steps = estimator, None
+    if isinstance(estimator, Pipeline):
+        classifier, steps = estimator.steps[-1][1], estimator[:-1] if len(estimator.steps) > 1 else None
+    if not hasattr(classifier, "coef_"):
+        raise ValueError(
+            "estimator must be a fitted LogisticRegression, or a fitted pipeline that ends in one, got "
+            f"{type(classifier).__name__}"
+        )
+    return steps, classifier
+
+
+def _sources(given: GivenClassifier, frame: pd.DataFrame) -> NDArray[np.intp]:
+    """Return the raw column that each encoded one depends on, -1 for none.
+
+    Raises ValueError if one depends on several.
+    """
+    rows = frame.iloc[_rows_with_every_value(frame)]
+    before = given.transformed(rows)
+    sources = np.full(before.shape[1], -1)
+    for place, name in enumerate(frame.columns):
+        changed = rows.copy()
+        changed[name] = np.roll(rows[name].to_numpy(dtype=object), 1)
+        changed[name] = changed[name].astype(rows[name].dtype)
+        depends = (given.transformed(changed) != before).any(axis=0)
+        several = depends & (sources >= 0)
+        if several.any():
+            other = frame.columns[sources[several][0]]
+            raise ValueError(
+                f"estimator must make each column of its logistic regression from one column of X, got one that "
+                f"depends on {str(other)[:60]!r} and {str(name)[:60]!r}; leave such a step out (PCA, or products of "
+                "columns), or fit NaiveConformantClassifier to what it gives"
+            )
+        sources[depends] = place
+    return sources
+
+
+def _rows_with_every_value(frame: pd.DataFrame) -> NDArray[np.intp]:
+    """Return rows evenly from the table, and the first row with each value of each column that is not of floats."""
+    chosen = set(np.linspace(0, len(frame) - 1, min(len(frame), _PROBED_ROWS)).astype(int).tolist())
+    for name in frame.columns:
+        if frame[name].dtype.kind != "f":
+            chosen |= set(np.flatnonzero(~frame[name].duplicated().to_numpy())[: 5 * _PROBED_ROWS].tolist())
+    return np.array(sorted(chosen), dtype=np.intp)
+
+
+def _layout(encoded: NDArray[np.float64], sources: NDArray[np.intp], names: list[str]) -> FeatureLayout:
+    """Return the layout of encoded columns: one-hot where a raw column makes several."""
+    is_binary = ((encoded == 0) | (encoded == 1) | np.isnan(encoded)).all(axis=0)
+    categorical: list[tuple[int, ...]] = []
+    real: list[int] = []
+    for source in range(len(names)):
+        columns = np.flatnonzero(sources == source)
+        if len(columns) == 1 and not is_binary[columns[0]]:
+            real.append(int(columns[0]))
+        if len(columns) < 2:
+            continue
+        sums = encoded[:, columns].sum(axis=1)
+        if not is_binary[columns].all() or not ((sums == 1) | np.isnan(sums)).all():
+            raise ValueError(
+                f"estimator makes {len(columns)} columns of column {names[source][:60]!r} that are not one-hot, with "
+                "exactly one 1 in each row; use OneHotEncoder(drop=None) or 'if_binary', or one column"
+            )
+        categorical.append(tuple(columns.tolist()))
+    real += [int(column) for column in np.flatnonzero((sources < 0) & ~is_binary)]
+    return FeatureLayout(encoded.shape[1], tuple(categorical), tuple(real))

@@ -1,6 +1,6 @@
 """Compare explanations with brute force on 1,000 random models of up to 14 features, and time them on MNIST's pixels.
 
-`python scripts/bench/explanations.py 1000` takes about five minutes on one core. MNIST must be in the data cache
+`scripts/bench/run explanations` takes about five minutes on one core. MNIST must be in the data cache
 (`trimbench task=fetch`, or TRIMBENCH_CACHE).
 """
 

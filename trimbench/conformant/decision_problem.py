@@ -19,7 +19,7 @@ from trimbench.conformant.reduced_problem import Matrix, Vector
 # Scores this close, relative to the size of their terms, are equal up to rounding.
 _ROUNDING = 1e-12
 # A real-valued feature is cut into this many cells of equal width, up to so many deviations from its means.
-_CELLS, _REACH = 600, 8.5
+_CELLS, _REACH = 4000, 8.5
 
 
 @dataclass(frozen=True, eq=False)

@@ -147,7 +147,7 @@ def _found(
         return _tabulated(problem, delta, max_sets)
     search = SetSearch(problem, delta, budget)
     found, features = search.run(max_sets)
-    return found, features, search.decision.bounds(features, delta)
+    return found, features, search.decision.bounds(features, delta, precise=True)
 
 
 def _certain(problem: DecisionProblem, max_sets: int) -> FoundSets:
@@ -175,7 +175,8 @@ def _tabulated(
 ) -> tuple[FoundSets, tuple[int, ...], tuple[float, float]]:
     changed = changed_probabilities(problem)
     observed = np.flatnonzero(problem.observed)
-    shown = np.indices(changed.shape).reshape(changed.ndim, -1).T.astype(bool)
+    bits = np.arange(len(observed))[::-1]
+    shown = ((np.arange(changed.size)[:, None] >> bits) & 1).astype(bool)
     changed, sizes = changed.reshape(-1), shown.sum(axis=1)
     reaches = changed <= 1 - delta + _ROUNDING
     if not reaches.any():
@@ -193,7 +194,7 @@ def _probability(problem: DecisionProblem, features: tuple[int, ...], delta: flo
     if table_size(problem) <= _TABLE_ENTRIES:
         shown = np.isin(np.flatnonzero(problem.observed), features).astype(int)
         return _around(1 - float(changed_probabilities(problem)[tuple(shown)]))
-    return SameDecision(problem, np.arange(len(problem.hidden))).bounds(features, delta)
+    return SameDecision(problem, np.arange(len(problem.hidden))).bounds(features, delta, precise=True)
 
 
 def _around(probability: float) -> tuple[float, float]:

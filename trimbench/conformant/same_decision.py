@@ -47,8 +47,10 @@ class SameDecision:
         result: Vector = chances / chances.sum()
         return result
 
-    def bounds(self, shown: Iterable[int], delta: float) -> tuple[float, float]:
+    def bounds(self, shown: Iterable[int], delta: float, *, precise: bool = False) -> tuple[float, float]:
         """Return lower and upper bounds on the probability, on the coarse grid if that tells whether delta is reached.
+
+        If `precise`, on the fine grid in any case.
 
         Against several rivals the lower bound adds up the probabilities of losing against each of them, and the upper
         one takes the largest.
@@ -63,7 +65,7 @@ class SameDecision:
             pairs = [tails.bounds(modes) for tails in self._grid(fine)]
             lower = max(lower, 1 - sum(float(weights @ (1 - low)) for low, _ in pairs))
             upper = min(upper, *(float(weights @ high) for _, high in pairs))
-            if lower >= delta or upper < delta:
+            if not precise and (lower >= delta or upper < delta):
                 break
         return lower, upper
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from trimbench.conformant.conform import SolverName, check_solver, conform
 from trimbench.conformant.explanations import Explanation
 from trimbench.conformant.layout import as_positions
 from trimbench.conformant.numeric_input import as_row
+from trimbench.conformant.probabilistic_explanations import ProbabilisticExplanation
 
 _NUMERIC = ("gaussian", "cut")
 _MARGIN = 0.05
@@ -169,30 +170,51 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         check_is_fitted(self)
         return self.model_.predict(self._encoded(X))
 
-    def explain(self, x: ArrayLike, against: Any = None) -> Explanation:
-        """Return the sufficient explanation of the classification of one row; features are columns of `X`.
+    @overload
+    def explain(self, x: ArrayLike, against: Any = None, delta: None = None) -> Explanation: ...
+
+    @overload
+    def explain(
+        self, x: ArrayLike, against: Any = None, *, delta: float, max_sets: int = 1
+    ) -> ProbabilisticExplanation: ...
+
+    def explain(
+        self, x: ArrayLike, against: Any = None, delta: float | None = None, max_sets: int = 1
+    ) -> Explanation | ProbabilisticExplanation:
+        """Return the smallest set of features that explains the classification of one row.
+
+        Features are columns of `X`. `ConformantModel.explain` says what is kept without and with `delta`.
 
         Parameters
         ----------
         x : array of shape (n_columns,)
         against : label, optional
-            The one of `classes_` to compare the prediction with; required if there are more than two.
+            The one of `classes_` to compare the prediction with. If there are more than two, it is required without
+            `delta`.
+        delta : float, optional
+            Probability with which the class is kept, above 0 and up to 1.
+        max_sets : int
+            With `delta`: how many smallest sets to list.
 
         Returns
         -------
-        Explanation
+        Explanation or ProbabilisticExplanation
             Its classes are labels of `classes_`.
 
         Raises
         ------
         ValueError
-            When `x` is not a row, has a value that its column cannot have, or `against` is not another class.
+            When `x` is not a row, has a value that its column cannot have, `against` is not another class, or a
+            parameter is not allowed.
         """
         check_is_fitted(self)
         row = as_row(x, self.n_features_in_)
         if np.isinf(row).any():
             raise ValueError(f"x must be finite; mark a missing value with NaN; got {row[0].tolist()}")
-        return self.model_.explain(self._encode(row)[0][0], against)
+        encoded = self._encode(row)[0][0]
+        if delta is None:
+            return self.model_.explain(encoded, against)
+        return self.model_.explain(encoded, against, delta=delta, max_sets=max_sets)
 
     def _encoded(self, X: ArrayLike) -> NDArray[np.float64]:
         table = validate_data(self, _without_na(X), dtype=np.float64, reset=False, ensure_all_finite="allow-nan")

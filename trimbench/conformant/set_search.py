@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.conformant.decision_problem import DecisionProblem
-from trimbench.conformant.reduced_problem import Matrix, Vector
+from trimbench.conformant.needed_odds import decided_by_odds
+from trimbench.conformant.reduced_problem import Vector
 from trimbench.conformant.same_decision import SameDecision
 from trimbench.conformant.smallest_covers import FoundSets
 
@@ -262,7 +263,7 @@ class SetSearch:
         """Return the node with features decided by the odds that they need, or None if no choice has them."""
         must, may = np.zeros(len(undecided), dtype=bool), np.ones(len(undecided), dtype=bool)
         for chances in bounds:
-            odds = self._odds(chances, shown, undecided, left)
+            odds = decided_by_odds(self.problem, chances - self.delta, shown, undecided, left)
             if odds is None:
                 return None
             must |= odds[0]
@@ -270,43 +271,3 @@ class SetSearch:
         if (must & ~may).any() or must.sum() > left:
             return None
         return _Node(np.append(shown, undecided[must]), undecided[may & ~must])
-
-    def _odds(
-        self, chances: Vector, shown: Places, undecided: Places, left: int
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
-        """Return which undecided features must, and which may, be shown; None if no choice has the odds."""
-        gain = chances - self.delta
-        good, bad = np.flatnonzero(gain >= 0), np.flatnonzero(gain < 0)
-        if not good.size:
-            return None
-        problem = self.problem
-        must, may = np.zeros(len(undecided), dtype=bool), np.ones(len(undecided), dtype=bool)
-        logs = problem.log_prior + problem.evidence[shown].sum(axis=0)
-        for b in bad:
-            base = logs[good] - logs[b]
-            steps = problem.evidence[np.ix_(undecided, good)] - problem.evidence[undecided, b][:, None]
-            best, forced_in, forced_out = _largest_sums(steps, left)
-            needed = np.log(-gain[b]) - 1e-9
-            with np.errstate(divide="ignore"):
-                weight = np.log(gain[good])
-
-            def reach(sums: Matrix, base: Vector = base, weight: Vector = weight) -> Vector:
-                return np.asarray(np.logaddexp.reduce(base + sums + weight, axis=-1))
-
-            if reach(best[None])[0] < needed:
-                return None
-            must |= reach(forced_out) < needed
-            may &= reach(forced_in) >= needed
-        return must, may
-
-
-def _largest_sums(steps: Matrix, left: int) -> tuple[Vector, Matrix, Matrix]:
-    """Return the largest sums of at most `left` rows, column by column; also with each row forced in, and out."""
-    useful = np.maximum(steps, 0.0)
-    ranked = np.concatenate([-np.sort(-useful, axis=0), np.zeros((left + 1, steps.shape[1]))])
-    best = ranked[:left].sum(axis=0)
-    last, following = ranked[max(left - 1, 0)], ranked[left]
-    taken = useful >= last
-    forced_out = np.where(taken, best - useful + following, best)
-    forced_in = np.where(taken, best + np.minimum(steps, 0.0), best - last + steps)
-    return best, forced_in, forced_out

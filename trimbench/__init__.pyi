@@ -1,8 +1,10 @@
 from .conformant.conform import conform as conform
+from .conformant.contrastive import ContrastiveExplanation as ContrastiveExplanation
 from .conformant.explanations import Explanation as Explanation
 from .conformant.logistic_regression import fit_logistic_regression as fit_logistic_regression
 from .conformant.mixture import ConformantMixture as ConformantMixture
 from .conformant.model import ConformantModel as ConformantModel
+from .conformant.probabilistic_explanations import ProbabilisticExplanation as ProbabilisticExplanation
 from .networks.ace import AceProblem as AceProblem
 from .networks.ace import read_ace as read_ace
 from .networks.ace import read_ace_problem as read_ace_problem

@@ -111,6 +111,16 @@ def test_explanations_are_columns() -> None:
     assert sorted(explained.support + explained.opposing) == [0, 1, 2, 3]
 
 
+def test_explanations_hold_with_a_probability() -> None:
+    X, y = sample()
+    classifier = NaiveConformantClassifier(categorical_features=[2]).fit(X, y == "ant")
+    explained = classifier.explain(X[0], delta=0.9)
+    assert explained.predicted == classifier.predict(X[:1])[0]
+    assert set(explained.features) <= {0, 1, 2, 3}
+    assert 0.9 <= explained.probability[0] <= explained.probability[1] <= 1
+    assert explained.optimal
+
+
 def test_explanations_name_classes_by_their_labels() -> None:
     X, y = sample()
     classifier = NaiveConformantClassifier(categorical_features=[2]).fit(X, y)

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trimbench.conformant.distribution import ConformantDistribution
-from trimbench.conformant.layout import chunks
-from trimbench.conformant.numeric_input import as_row
+from trimbench.conformant.explained_row import checked_row, predicted_and_rival
+from trimbench.conformant.explanation_views import ExplanationViews
 from trimbench.conformant.reduced_problem import Vector
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(ExplanationViews):
     """Why a classifier prefers one class to another, for one row.
 
     Attributes
@@ -57,11 +57,10 @@ def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) ->
     ----------
     Khosravi et al. (2019), Definitions 4 and 5.
     """
-    row = _row(model, x)
-    scores = model.decision_scores(row)[0]
-    winner, other = _classes(model, scores, against)
-    evidence = feature_evidence(model, row[0], winner, other)
-    observed = ~np.isnan(row[0, [columns[0] for columns in model.layout.features]])
+    row = checked_row(model, x)
+    winner, other = predicted_and_rival(model, model.decision_scores(row[None])[0], against)
+    evidence = feature_evidence(model, row, winner, other)
+    observed = ~np.isnan(row[[columns[0] for columns in model.layout.features]])
     base = float(model.log_prior[winner] - model.log_prior[other])
     # Definition 4 counts a feature without evidence as support of class 1 and as opposing class 0.
     is_support = observed & ((evidence >= 0) if winner > other else (evidence > 0))
@@ -100,7 +99,7 @@ def explain_by_weight(model: ConformantDistribution, explanation: Explanation, x
         Of the same row.
     x : array of shape (n_columns,)
     """
-    row = _row(model, x)[0]
+    row = checked_row(model, x)
     labels = model.classes.tolist()
     winner, other = labels.index(explanation.predicted), labels.index(explanation.against)
     difference = model.weights[:, winner] - model.weights[:, other]
@@ -126,28 +125,3 @@ def feature_evidence(model: ConformantDistribution, row: Vector, winner: int, ot
     expected = model.missing_scores[:, winner] - model.missing_scores[:, other]
     evidence: Vector = np.where(absent, 0.0, observed - expected)
     return evidence
-
-
-def _row(model: ConformantDistribution, x: ArrayLike) -> NDArray[np.float64]:
-    (row,) = chunks(as_row(x, model.layout.n_columns), model.layout, missing=True)
-    return row
-
-
-def _classes(model: ConformantDistribution, scores: Vector, against: Any) -> tuple[int, int]:
-    labels = model.classes.tolist()
-    winner = int(np.argmax(scores))  # as `predict`
-    if isinstance(against, np.generic):
-        against = against.item()
-    if against is None:
-        if len(labels) > 2:
-            raise ValueError(
-                f"against must name the class to compare the predicted one, {labels[winner]!r}, with, as there are "
-                f"{len(labels)} classes; choose one of {[label for label in labels if label != labels[winner]]}"
-            )
-        return winner, 1 - winner
-    if against not in labels or labels.index(against) == winner:
-        raise ValueError(
-            f"against must be one of {[label for label in labels if label != labels[winner]]}, got {against!r} (the "
-            f"predicted class is {labels[winner]!r})"
-        )
-    return winner, labels.index(against)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench.conformant.conformity import conformity_error
+from trimbench.conformant.contrastive import By, ContrastiveExplanation, contrast
 from trimbench.conformant.distribution import ConformantDistribution
 from trimbench.conformant.explanations import Explanation, explain
+from trimbench.conformant.probabilistic_explanations import ProbabilisticExplanation, explain_with_probability
 from trimbench.conformant.reduced_problem import Matrix
 from trimbench.conformant.sampling import draw_rows
 from trimbench.networks.naive_bayes import NaiveBayes
@@ -54,22 +56,94 @@ class ConformantModel(ConformantDistribution):
         """
         return conformity_error(self, X)
 
-    def explain(self, x: ArrayLike, against: Any = None) -> Explanation:
-        """Return the sufficient explanation of the classification of one row.
+    @overload
+    def explain(self, x: ArrayLike, against: Any = None, delta: None = None) -> Explanation: ...
+
+    @overload
+    def explain(
+        self,
+        x: ArrayLike,
+        against: Any = None,
+        *,
+        delta: float,
+        max_sets: int = 1,
+        max_evaluations: int | None = None,
+    ) -> ProbabilisticExplanation: ...
+
+    def explain(
+        self,
+        x: ArrayLike,
+        against: Any = None,
+        delta: float | None = None,
+        max_sets: int = 1,
+        max_evaluations: int | None = None,
+    ) -> Explanation | ProbabilisticExplanation:
+        """Return the smallest set of features that explains the classification of one row.
+
+        Without `delta`, this is the sufficient explanation of the paper: the fewest supporting features that keep the
+        *expected prediction* while all opposing features are shown. With it, the fewest features that keep the *class*:
+        what is not shown, opposing features included, is drawn from the model given what is, and the completed row has
+        the class with at least the probability `delta`. With ``delta=1`` every completion that is possible has it.
 
         Parameters
         ----------
         x : array of shape (n_columns,)
             Values of one row; a missing feature (NaN) is part of no explanation.
         against : label, optional
-            The class to compare the predicted one with; required if there are more than two.
+            The class to compare the predicted one with. If there are more than two, it is required without `delta`;
+            with `delta`, the predicted class is kept against all others by default.
+        delta : float, optional
+            Above 0 and up to 1.
+        max_sets : int
+            With `delta`: how many smallest sets to list.
+        max_evaluations : int, optional
+            With `delta`, and too many features for a table of all sets: how many sets' probabilities the search may
+            bound. By default 25, or 20,000 divided by the number of features if that is more.
+
+        Returns
+        -------
+        Explanation or ProbabilisticExplanation
 
         Raises
         ------
         ValueError
-            When `x` is not a row of the model, or `against` is not another class.
+            When `x` is not a row of the model, `against` is not another class, or a parameter is not allowed.
+
+        References
+        ----------
+        Khosravi et al. (2019), Definitions 4 and 5; Wang, Khosravi and Van den Broeck (2021).
         """
-        return explain(self, x, against)
+        if delta is None:
+            return explain(self, x, against)
+        return explain_with_probability(self, x, delta, against, max_sets=max_sets, max_evaluations=max_evaluations)
+
+    def contrast(
+        self, x: ArrayLike, against: Any = None, *, by: By = "change", max_sets: int = 1
+    ) -> ContrastiveExplanation:
+        """Return the fewest features whose change, or whose loss, would give one row another class.
+
+        Parameters
+        ----------
+        x : array of shape (n_columns,)
+            Values of one row; a missing feature (NaN) stays missing.
+        against : label, optional
+            The class that is to have the higher score; any other by default.
+        by : {"change", "loss"}
+            Whether the features take the values that are worst for the predicted class, all others as they are (the
+            contrastive explanation of the literature), or become missing, so that the expected prediction counts.
+        max_sets : int
+            How many smallest sets to list.
+
+        Raises
+        ------
+        ValueError
+            When `x` is not a row of the model, `against` is not another class, or a parameter is not allowed.
+
+        References
+        ----------
+        Ignatiev, Narodytska, Asher and Marques-Silva (2020).
+        """
+        return contrast(self, x, against, by=by, max_sets=max_sets)
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> tuple[Matrix, NDArray[Any]]:
         """Draw complete rows and their classes.

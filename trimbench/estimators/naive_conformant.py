@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from trimbench.conformant.incomplete_classifier import IncompleteRows, fit_incom
 from trimbench.conformant.logistic_regression import fit_logistic_regression, row_weights
 from trimbench.conformant.mixture import ConformantMixture
 from trimbench.conformant.model import ConformantModel
+from trimbench.conformant.probabilistic_explanations import ProbabilisticExplanation
 from trimbench.estimators.column_encoding import ColumnEncoder, Numeric, categorical_names
 from trimbench.estimators.given_classifier import GivenClassifier, check_left_out
 from trimbench.estimators.one_hot_zeros import one_hot_groups, warn_of_zeros
@@ -254,8 +255,20 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """Return the most probable class of each row; the first of equally probable ones."""
         return self._fitted_model().predict(self._encoded(X))
 
-    def explain(self, x: ArrayLike, against: Any = None) -> Explanation:
-        """Return the sufficient explanation of the classification of one row; features are columns of `X`.
+    @overload
+    def explain(self, x: ArrayLike, against: Any = None, delta: None = None) -> Explanation: ...
+
+    @overload
+    def explain(
+        self, x: ArrayLike, against: Any = None, *, delta: float, max_sets: int = 1
+    ) -> ProbabilisticExplanation: ...
+
+    def explain(
+        self, x: ArrayLike, against: Any = None, delta: float | None = None, max_sets: int = 1
+    ) -> Explanation | ProbabilisticExplanation:
+        """Return the smallest set of features that explains the classification of one row.
+
+        Features are columns of `X`. `ConformantModel.explain` says what is kept without and with `delta`.
 
         Of a given `estimator`, they are the columns that it uses.
 
@@ -263,25 +276,33 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         ----------
         x : array or Series of shape (n_columns,)
         against : label, optional
-            The one of `classes_` to compare the prediction with; required if there are more than two.
+            The one of `classes_` to compare the prediction with. If there are more than two, it is required without
+            `delta`.
+        delta : float, optional
+            Probability with which the class is kept, above 0 and up to 1.
+        max_sets : int
+            With `delta`: how many smallest sets to list.
 
         Returns
         -------
-        Explanation
+        Explanation or ProbabilisticExplanation
             Its classes are labels of `classes_`.
 
         Raises
         ------
         ValueError
-            When the model has several components, `x` is not a row, has a value that its column cannot have, or
-            `against` is not another class.
+            When the model has several components, `x` is not a row, has a value that its column cannot have, `against`
+            is not another class, or a parameter is not allowed.
         """
         check_is_fitted(self)
         row = self._row(x)
         if not isinstance(self.model_, ConformantModel):
             found = self.model_.n_components
             raise ValueError(f"n_components must be 1 to explain classifications, got a model of {found} components")
-        return self.model_.explain(self._encoding.encode(row)[0], against)
+        encoded = self._encoding.encode(row)[0]
+        if delta is None:
+            return self.model_.explain(encoded, against)
+        return self.model_.explain(encoded, against, delta=delta, max_sets=max_sets)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the encoded columns, the columns of `model_`; `input_features` is ignored."""

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, csr_matrix
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from trimbench.estimators import MissingAsZerosWarning, NaiveConformantClassifier
+from trimbench.estimators import IdentifierColumnWarning, MissingAsZerosWarning, NaiveConformantClassifier
 from trimbench.estimators.one_hot_zeros import one_hot_groups
 
 
@@ -254,6 +254,18 @@ def test_mixed_columns_can_be_categories() -> None:
     rows = X.assign(mixed=["a", 1] * 150)
     classifier = NaiveConformantClassifier(categorical_features=["mixed"]).fit(rows, y)
     assert classifier.get_feature_names_out()[-2:].tolist() == ["mixed_1", "mixed_a"]
+
+
+def test_names_of_rows_are_left_out() -> None:
+    X, y = people()
+    rows = X.assign(name=[f"P. {i}" for i in range(len(X))])
+    message = "column 'name' is left out: its 300 different values in 300 rows are names of rows, not categories"
+    with pytest.warns(IdentifierColumnWarning, match=message):
+        classifier = NaiveConformantClassifier().fit(rows, y)
+    expected = NaiveConformantClassifier().fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(classifier.predict_proba(rows.assign(name=None)), expected, atol=1e-12)
+    named = NaiveConformantClassifier(categorical_features=["name"]).fit(rows, y)
+    assert len(named.get_feature_names_out()) == 8 + 300
 
 
 def test_text_in_a_column_of_numbers() -> None:

@@ -15,7 +15,7 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -94,6 +94,14 @@ def test_a_plain_regression_on_an_array() -> None:
     assert classifier.get_feature_names_out().tolist() == ["x0", "x1"]
 
 
+def test_the_best_of_a_search() -> None:
+    X, y = people()
+    search = GridSearchCV(make_pipeline(of_columns(), regression()), {"logisticregression__C": [0.1, 1.0]}, cv=2)
+    search.fit(X, y)
+    classifier = NaiveConformantClassifier(estimator=search).fit(X, y)
+    np.testing.assert_allclose(classifier.predict_proba(X), search.predict_proba(X), rtol=0, atol=1e-12)
+
+
 def test_rows_with_gaps_teach_the_features() -> None:
     X, y = people()
     given = make_pipeline(of_columns(), regression()).fit(X, y)
@@ -118,7 +126,10 @@ def test_frozen_estimators_are_cloned() -> None:
     given = make_pipeline(of_columns(), regression()).fit(X, y)
     frozen = NaiveConformantClassifier(estimator=FrozenEstimator(given))
     assert cross_val_score(frozen, X, y, cv=3).mean() > 0.6
-    with pytest.raises(ValueError, match=r"estimator must be a fitted LogisticRegression.*FrozenEstimator where it is"):
+    with pytest.raises(
+        ValueError,
+        match=r"estimator must be a fitted LogisticRegression, .* and wrap it in sklearn.frozen.FrozenEstimator",
+    ):
         clone(NaiveConformantClassifier(estimator=given)).fit(X, y)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,12 +12,15 @@ from numpy.typing import NDArray
 
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.estimators.raw_columns import column_names
+from trimbench.networks.discretize import IdentifierColumnWarning
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Numeric = Literal["gaussian", "cut"]
 _MARGIN = 0.05
+# Text with more values than these is no category.
+_FEW_VALUES, _LARGEST_SHARE = 10, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +97,23 @@ class CategoricalColumn:
         return tuple(f"{self.name}_{category}" for category in self.categories)
 
 
-Column = BinaryColumn | ScaledColumn | CutColumn | CategoricalColumn
+@dataclass(frozen=True, eq=False)
+class IdentifierColumn:
+    """A column of text that names rows: always 0, so that it is left out."""
+
+    name: str
+
+    def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
+        """Return zeros, shape (n_rows, 1)."""
+        return np.zeros((len(values), 1))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return (self.name,)
+
+
+Column = IdentifierColumn | BinaryColumn | ScaledColumn | CutColumn | CategoricalColumn
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +207,19 @@ def _learned(values: pd.Series[Any], is_named: bool, numeric: Numeric, weights: 
 
     name = str(values.name)
     known = values[values.notna()]
-    if is_named or isinstance(values.dtype, pd.CategoricalDtype) or _is_text(known, name):
+    if is_named:
         return CategoricalColumn(name, _sorted_values(known))
+    if isinstance(values.dtype, pd.CategoricalDtype) or _is_text(known, name):
+        categories = _sorted_values(known)
+        if len(categories) > max(_FEW_VALUES, _LARGEST_SHARE * len(known)):
+            warnings.warn(
+                f"column {name!r} is left out: its {len(categories)} different values in {len(known)} rows are names "
+                "of rows, not categories; drop it, or name it in categorical_features",
+                IdentifierColumnWarning,
+                stacklevel=6,
+            )
+            return IdentifierColumn(name)
+        return CategoricalColumn(name, categories)
     kind = values.dtype
     if pd.api.types.is_datetime64_any_dtype(kind) or isinstance(kind, pd.PeriodDtype) or kind.kind == "m":
         raise ValueError(f"column {name!r} must hold numbers, text or categories, got {kind}; make a number of it")

@@ -82,7 +82,8 @@ class GivenClassifier:
         a conformant model cannot have.
         """
         steps, classifier = _parted(estimator)
-        takes_frames = hasattr(estimator, "feature_names_in_")
+        first = classifier if steps is None else steps
+        takes_frames = hasattr(first, "feature_names_in_")
         known = {name: frame[name].dropna().iloc[0] for name in frame.columns}
         n_expected = np.atleast_2d(classifier.coef_).shape[1]
         every = np.arange(n_expected)
@@ -164,12 +165,14 @@ def _parted(estimator: Any) -> tuple[Any, Any]:
 
     if type(estimator).__name__ == "FrozenEstimator":
         estimator = estimator.estimator
+    estimator = getattr(estimator, "best_estimator_", estimator)  # of a search
     try:
         check_is_fitted(estimator)
     except (NotFittedError, TypeError) as error:
         raise ValueError(
-            f"estimator must be a fitted LogisticRegression, or a fitted pipeline that ends in one, got {error}; wrap "
-            "it in sklearn.frozen.FrozenEstimator where it is cloned, as in cross-validation"
+            "estimator must be a fitted LogisticRegression, or a fitted pipeline that ends in one, got "
+            f"{type(estimator).__name__} that is not; call its fit first, and wrap it in "
+            "sklearn.frozen.FrozenEstimator where it is cloned, as in cross-validation"
         ) from error
     classifier, steps = estimator, None
     if isinstance(estimator, Pipeline):

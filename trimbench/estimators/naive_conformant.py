@@ -141,6 +141,8 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         -----
         MissingAsZerosWarning
             When some rows have no 1 in columns that look one-hot.
+        IdentifierColumnWarning
+            When a column of text has more values than half of the rows; it is left out.
         """
         self._check_parameters()
         frame, labels = checked_training_rows(self, plain_table(X), y)

@@ -76,7 +76,7 @@ def main() -> None:
     problem = ThresholdProblem(classifier)
     print(f"rows as weighted instances: {cpu_seconds(lambda: problem.rows(frame)):.2f} s")
     objective = problem.objective(problem.rows(frame))
-    seconds = cpu_seconds(lambda: select(objective, choice, lambda: True))
+    seconds = cpu_seconds(lambda: select(objective, choice, lambda _: True))
     print(f"one selection of {BUDGET} of {N_FEATURES} features on {N_ROWS} rows: {seconds:.2f} s")
     weights: list[RowsWeight] = [1.0, 0.5, "auto"]
     for weight in weights:

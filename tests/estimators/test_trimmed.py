@@ -260,6 +260,22 @@ def test_fitted_naive_bayes_of_scikit_learn_gives_the_distribution(kind: Any, n_
     assert trimmed.classes_.tolist() == fitted.classes_.tolist()
 
 
+@pytest.mark.parametrize("states", [["yes", "no"], ["c", "a", "b"]])
+def test_classes_are_sorted_as_scores_expect(states: list[str]) -> None:
+    rng = np.random.default_rng(0)
+    network = tb.BayesianNetwork(
+        {"class": states, "x": ["0", "1"]},
+        {"x": ["class"]},
+        {"class": np.full(len(states), 1 / len(states)), "x": rng.dirichlet([1, 1], size=len(states))},
+    )
+    rows = network.sample(300, rng)
+    trimmed = TrimmedClassifier.from_fitted(network, target="class", budget=1)
+    assert trimmed.classes_.tolist() == sorted(states)
+    whole = tb.ArgMaxClassifier(network, "class")
+    expected = whole.predict_proba(rows[["x"]])[:, [whole.class_names.index(name) for name in sorted(states)]]
+    np.testing.assert_allclose(trimmed.predict_proba(rows[["x"]]), expected, atol=1e-12)
+
+
 def test_a_fitted_estimator_keeps_its_cut_and_the_names_of_its_columns() -> None:
     X, y = patients()
     frame = X[["noise"]].assign(fever=X["fever"].fillna(37.0))

@@ -170,17 +170,17 @@ def test_searches_stay_within_the_choice_and_enumeration_finds_the_best(seed: in
     ]
     assert count_subsets(choice) == len(allowed)
     best = max(objective.value(choice.features(units)) for units in allowed)
-    everything = select_exhaustively(objective, choice, lambda: True)
+    everything = select_exhaustively(objective, choice, lambda _: True)
     assert everything.value == pytest.approx(best, abs=1e-9)
     assert everything.n_evaluations == len(allowed)
-    assert select(objective, choice, lambda: True).units == everything.units
-    greedy = select_greedily(objective, choice, lambda: True)
+    assert select(objective, choice, lambda _: True).units == everything.units
+    greedy = select_greedily(objective, choice, lambda _: True)
     for found in (everything, greedy):
         assert found.units in allowed
         assert found.value == pytest.approx(objective.value(choice.features(found.units)), abs=1e-9)
         assert found.finished
     assert greedy.value <= best + 1e-9
-    stopped = select_greedily(objective, choice, lambda: False)
+    stopped = select_greedily(objective, choice, lambda _: False)
     assert stopped.units in allowed
     assert not stopped.finished or len(allowed) == 1
 

@@ -282,3 +282,30 @@ def test_wilson_interval_solves_its_equation(right: int, trials: int) -> None:
         if 0 < end < 1:
             assert abs(share_ - end) == pytest.approx(z * math.sqrt(end * (1 - end) / trials))
     assert low <= share_ <= high
+
+
+@pytest.mark.parametrize("weight", [0, 0.5, 1, "auto"])
+def test_a_stopped_trimming_by_rows_goes_on_with_the_rows(weight: Any) -> None:
+    rng = np.random.default_rng(1)
+    model = tb.NaiveBayes([0.4, 0.6], [rng.dirichlet([2, 2], size=2) for _ in range(14)])
+    classifier = tb.BayesianClassifier(model, positive="0")
+    rows = model.sample(200, rng).drop(columns=model.class_variable)
+    seen: list[tb.Progress] = []
+    whole = tb.trim(classifier, 4, rows=rows, rows_weight=weight, progress=seen.append)
+    assert seen[-1].agreement == whole.agreement
+    stopped = tb.trim(classifier, 4, rows=rows, rows_weight=weight, evaluation_limit=30)
+    assert stopped.n_evaluations < whole.n_evaluations
+    again = tb.trim(classifier, 4, rows=rows, rows_weight=weight, evaluation_limit=30, n_jobs=3)
+    assert (again.features, again.n_evaluations) == (stopped.features, stopped.n_evaluations)
+    finished = stopped.resume()
+    assert finished.features == whole.features
+    assert agreement_of(finished) == agreement_of(whole)
+    assert finished.resume() is finished
+
+
+def test_arguments_that_would_be_ignored_are_refused() -> None:
+    model = tb.NaiveBayes([0.2, 0.3, 0.5], [[[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]]])
+    with pytest.raises(ValueError, match="engine must be 'auto' for an ArgMaxClassifier, got 'dense'"):
+        tb.trim(tb.ArgMaxClassifier(model), 1, engine="dense")
+    with pytest.raises(ValueError, match=r"rows_weight must be 'auto' or 0 without rows, got 0\.5; give rows"):
+        tb.trim(tb.ArgMaxClassifier(model), 1, rows_weight=0.5)

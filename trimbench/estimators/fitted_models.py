@@ -20,17 +20,18 @@ from trimbench.trimming.model_input import short
 
 
 def distribution_of(
-    model: Model, target: str | None, threshold: float, features: Sequence[str] | None = None
+    model: Model,
+    target: str | None,
+    threshold: float,
+    features: Sequence[str] | None = None,
+    positive: str | None = None,
 ) -> BayesianClassifier | ArgMaxClassifier:
-    """Return the classifier of a model: of two classes, the second is positive if it reaches the threshold."""
-    if target is not None and isinstance(model, BayesianNetwork) and target in model.nodes:
-        classes = model.states(target)
-    elif isinstance(model, BayesianNetwork):
-        raise ValueError(f"target must be a node of the network, one of {list(model.nodes[:8])}, got {target!r}")
-    else:
-        classes = model.class_names
+    """Return the classifier of a model: of two classes, `positive` (default: the second) has the threshold."""
+    classes = _classes(model, target)
     if len(classes) == 2:
-        return BayesianClassifier(model, target, positive=classes[1], features=features, threshold=threshold)
+        return BayesianClassifier(
+            model, target, positive=positive or classes[1], features=features, threshold=threshold
+        )
     return ArgMaxClassifier(model, target, features=features)
 
 
@@ -50,9 +51,9 @@ def columns_of(
         cuts = ((0.5 if model.binarize is None else float(model.binarize)),) if binary else None
         labels: NDArray[Any] = model.classes_
     elif isinstance(model, NaiveBayes | NaiveBayesMixture | BayesianNetwork):
-        classifier, cuts = distribution_of(model, target, threshold), None
-        names = model.states(str(target)) if isinstance(model, BayesianNetwork) else model.class_names
-        labels = np.array(names)
+        # scikit-learn's scores take the classes to be sorted.
+        labels, cuts = np.array(sorted(_classes(model, target))), None
+        classifier = distribution_of(model, target, threshold, positive=str(labels[1]))
     else:
         raise TypeError(
             "model must be a fitted BernoulliNB or CategoricalNB, a NaiveBayes or a BayesianNetwork, got "
@@ -62,3 +63,11 @@ def columns_of(
         ColumnRule(name, values, cuts) for name, values in zip(classifier.features, classifier.value_names, strict=True)
     ]
     return classifier, Discretizer(tuple(rules)), labels
+
+
+def _classes(model: Model, target: str | None) -> Sequence[str]:
+    if not isinstance(model, BayesianNetwork):
+        return model.class_names
+    if target is None or target not in model.nodes:
+        raise ValueError(f"target must be a node of the network, one of {list(model.nodes[:8])}, got {target!r}")
+    return model.states(target)

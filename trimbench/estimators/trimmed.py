@@ -265,7 +265,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         """
         coded = self._coded(X)
         if isinstance(self.classifier_, ArgMaxClassifier):
-            return self.classifier_.predict_proba(coded)
+            names = self.classifier_.class_names
+            return self.classifier_.predict_proba(coded)[:, [names.index(str(label)) for label in self.classes_]]
         positive = self.classifier_.posterior(coded)
         return np.column_stack([1.0 - positive, positive])
 

@@ -102,6 +102,10 @@ def trim_arg_max(
     by_model = None
     if is_small and rows_weight in ("auto", 0) and prefer == "best":
         by_model = _trim_by_model(classifier, choice, limits.part(_BY_MODEL))
+
+    def go_on(more: Limits) -> ArgMaxTrimming:
+        return trim_arg_max(classifier, choice, more, rows=rows, rows_weight=rows_weight, prefer=prefer)
+
     found = trim_on_rows(
         ArgMaxProblem(classifier),
         choice,
@@ -111,25 +115,26 @@ def trim_arg_max(
         # The cut stands for none: there is no threshold.
         by_model=None if by_model is None else (by_model.kept, Cut(by_model.agreement, 0.0, 1.0)),
         time_limit=limits.part(1.0 if is_small else _ON_ROWS).seconds_left(),
+        evaluation_limit=limits.evaluation_limit,
         n_jobs=limits.n_jobs,
     )
+    stopped = not found.finished or (by_model is not None and by_model.may_go_on)
     n_evaluations = found.n_evaluations + (0 if by_model is None else by_model.n_evaluations)
     if by_model is not None and found.features == by_model.kept:
-        # A search by the model alone goes on where rows have no weight.
-        go_on = by_model._go_on if found.rows_agreement.weight == 0 else None
-        trimming = replace(by_model, n_evaluations=n_evaluations, _go_on=go_on)
+        trimming = replace(by_model, n_evaluations=n_evaluations)
     else:
         interval = _agreement(classifier, found.features)
         bound = _upper_bound(classifier, choice, limits) if by_model is None else by_model.upper_bound
         confidence = 1.0 if is_small else CONFIDENCE
         trimming = _trimming(classifier, found.features, interval, bound, n_evaluations, confidence)
     limits.report(trimming.agreement, lambda: trimming.upper_bound, n_evaluations, last=True)
-    return replace(trimming, rows_agreement=found.rows_agreement)
+    return replace(trimming, rows_agreement=found.rows_agreement, _go_on=go_on if stopped else None)
 
 
 def _trim_by_model(classifier: ArgMaxClassifier, choice: Choice, limits: Limits) -> ArgMaxTrimming:
     allowed = choice.features(range(len(choice.units)))
     if len(allowed) == classifier.n_features and choice.is_affordable(allowed):
+        limits.report(1.0, lambda: 1.0, 0, last=True)
         return _trimming(classifier, allowed, (1.0, 1.0), 1.0, 0)
     search = ArgMaxSearch(ClassMeasures.of(classifier, allowed), choice)
 

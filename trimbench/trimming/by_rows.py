@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,14 +43,21 @@ class ByRows:
 
 
 def trim_by_rows(
-    classifier: BayesianClassifier, choice: Choice, by_rows: ByRows, engine: EngineName | Engine, limits: Limits
+    classifier: BayesianClassifier,
+    choice: Choice,
+    by_rows: ByRows,
+    engine: EngineName | Engine,
+    limits: Limits,
+    by_model: Trimming | None = None,
 ) -> Trimming:
     """Return the trimming that agrees best on a blend of rows and model.
 
-    The model's own trimming is one of those that may be taken.
+    The model's own trimming is one of those that may be taken; that of an earlier, stopped search goes on. A selection
+    by the rows begins anew.
     """
-    by_model = None
-    if by_rows.weight in ("auto", 0) and by_rows.prefer == "best":
+    if by_model is not None:
+        by_model = by_model.resumed(limits.part(0.5))
+    elif by_rows.weight in ("auto", 0) and by_rows.prefer == "best":
         by_model = trim_by_model(classifier, choice, engine, limits.part(0.5))
     found = trim_on_rows(
         classifier,
@@ -59,11 +67,16 @@ def trim_by_rows(
         prefer=by_rows.prefer,
         by_model=None if by_model is None else (by_model.kept, Cut(by_model.agreement, *by_model.threshold_interval)),
         time_limit=limits.seconds_left(),
+        evaluation_limit=limits.evaluation_limit,
         n_jobs=limits.n_jobs,
     )
+    stopped = not found.finished or (by_model is not None and by_model.may_go_on)
+    go_on = partial(_go_on, classifier, choice, by_rows, engine, by_model) if stopped else None
     if by_model is not None and found.rows_agreement.weight == 0:
         n_evaluations = by_model.n_evaluations + found.n_evaluations
-        return replace(by_model, rows_agreement=found.rows_agreement, n_evaluations=n_evaluations)
+        bound = by_model.upper_bound
+        limits.report(by_model.agreement, lambda: bound, n_evaluations, last=True)
+        return replace(by_model, rows_agreement=found.rows_agreement, n_evaluations=n_evaluations, _go_on=go_on)
     if found.cut is None or found.threshold is None:
         raise TypeError("a classifier of two classes is trimmed with a threshold")
     threshold, (low, high), confidence = _agreement_at(classifier, found.features, found.threshold, engine, limits)
@@ -82,7 +95,19 @@ def trim_by_rows(
         n_evaluations=found.n_evaluations + (0 if by_model is None else by_model.n_evaluations),
         confidence=confidence if by_model is None else min(confidence, by_model.confidence),
         rows_agreement=found.rows_agreement,
+        _go_on=go_on,
     )
+
+
+def _go_on(
+    classifier: BayesianClassifier,
+    choice: Choice,
+    by_rows: ByRows,
+    engine: EngineName | Engine,
+    by_model: Trimming | None,
+    limits: Limits,
+) -> Trimming:
+    return trim_by_rows(classifier, choice, by_rows, engine, limits, by_model)
 
 
 def _agreement_at(

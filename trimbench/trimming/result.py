@@ -62,7 +62,7 @@ class AnyTrimming(Generic[Original]):
         n_jobs: int = 1,
         progress: Callable[[Progress], object] | None = None,
     ) -> Self:
-        """Continue the search that a limit has stopped, from where it was.
+        """Continue the search that a limit has stopped, from where it was; a selection by rows begins anew.
 
         Parameters
         ----------
@@ -78,8 +78,16 @@ class AnyTrimming(Generic[Original]):
         Trimming or ArgMaxTrimming
             This one if nothing is left to search: where it is optimal, or the search ended by itself.
         """
-        limits = Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress)
-        return self if self.optimal or self._go_on is None else self._go_on(limits)
+        return self.resumed(Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress))
+
+    def resumed(self, limits: Limits) -> Self:
+        """Return what `resume` does, within limits that have begun."""
+        return self if self._go_on is None or self.optimal else self._go_on(limits)
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether `resume` has anything left to search."""
+        return self._go_on is not None and not self.optimal
 
 
 @dataclass(frozen=True, kw_only=True)

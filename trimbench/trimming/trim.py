@@ -13,7 +13,7 @@ from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines.choice import Engine, EngineName, check_engine
 from trimbench.trimming.limits import Limits, Progress
-from trimbench.trimming.model_input import check_possible
+from trimbench.trimming.model_input import check_possible, short
 from trimbench.trimming.result import Trimming
 from trimbench.trimming.rows.trim_rows import Prefer, RowsWeight, check_rows_settings
 
@@ -106,7 +106,8 @@ def trim(
         Seconds after which the search stops, certification included. The result is then the best trimming found, with
         an upper bound on all others; its method `resume` goes on from there.
     evaluation_limit : int, optional
-        Evaluations of the criterion after which the search stops. The result is the same on every machine.
+        Evaluations of the criterion after which the search stops. The result is the same on every machine. With `rows`,
+        it is for the search by the model and for that by the rows, each.
     n_jobs : int
         Threads that evaluate subsets at the same time. The result is the same for any number, unless time is limited.
     progress : callable, optional
@@ -145,7 +146,11 @@ def trim(
     choice = checked_choice(original.features, budget, costs, groups=groups, required=required, forbidden=forbidden)
     if isinstance(engine, str) or not hasattr(engine, "best_cut"):
         check_engine(engine)
+    if rows is None and rows_weight not in ("auto", 0):
+        raise ValueError(f"rows_weight must be 'auto' or 0 without rows, got {rows_weight!r}; give rows")
     if isinstance(original, ArgMaxClassifier):
+        if not isinstance(engine, str) or engine != "auto":
+            raise ValueError(f"engine must be 'auto' for an ArgMaxClassifier, got {short(engine)}; leave it out")
         return trim_arg_max(original, choice, limits, rows=rows, rows_weight=rows_weight, prefer=prefer)
     if rows is not None:
         return trim_by_rows(original, choice, ByRows(rows, rows_weight, prefer), engine, limits)

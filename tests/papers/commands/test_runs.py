@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -154,10 +155,17 @@ def test_only_what_this_commit_has_written_is_published(
     wanted = "run must be written by the present commit bbbbbbbbbbbb, got trimming/table4 of aaaaaaaaaaaa; write"
     assert wanted in refused("run=mine")
     command("task=report", "run=mine", code=0)
+    part = tmp_path / "results/mine/trimming/table4_page.json.gz"
+    kept = part.read_bytes()
+    part.write_bytes(gzip.compress(gzip.decompress(kept).replace(b'"complete"', b'"1 of 1 jobs failed"')))
+    assert "must have all jobs of each experiment, got trimming/table4 with 1 of 1 jobs failed" in refused("run=mine")
+    part.write_bytes(b"nothing")
+    assert f"{part.relative_to(tmp_path)} must hold the part of a page" in refused("run=mine")
+    part.write_bytes(kept)
     monkeypatch.setattr(publishing, "_MOST_MEGABYTES", 0.001)
     assert "a published run must take at most 0.001 MB, got 0." in refused("run=mine")
     (tmp_path / "results/mine/trimming/table4_page.json.gz").unlink()
-    assert "run must have a part of the page for trimming/table4, got no table4_page.json.gz" in refused("run=mine")
+    assert "run must have a part of the page for trimming/table4, got no results/mine" in refused("run=mine")
     (tmp_path / "results/mine/trimming/table4.json").unlink()
     assert "run must have an experiment to publish, got none in results/mine" in refused("run=mine")
 

@@ -186,7 +186,9 @@ def test_a_part_of_the_page_that_ends_early_is_no_part(tmp_path: Path) -> None:
     whole = path.read_bytes()
     assert read_part(path)["name"] == "mine/a"
     path.write_bytes(whole[:-9])
-    with pytest.raises(ValueError, match=r"a_page\.json\.gz ends early"):
+    with pytest.raises(
+        ValueError, match=r"a_page\.json\.gz must hold the part of a page that a run has written, got EOFError"
+    ):
         read_part(path)
 
 

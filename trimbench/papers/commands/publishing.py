@@ -13,7 +13,7 @@ from trimbench.papers.commands.invocation import PUBLISHED, SHARED_KEYS, Invocat
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.provenance import provenance
 from trimbench.papers.execution.temporary import temporary_name
-from trimbench.papers.reporting.parts import part_file, read_part
+from trimbench.papers.reporting.parts import Part, part_file, read_part
 from trimbench.papers.reporting.runs import check_profile, folder_of, write_profile
 from trimbench.papers.reporting.summary import write_summary
 from trimbench.papers.study.reported import Literature
@@ -92,7 +92,7 @@ def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) 
     new, old = (target.with_name(temporary_name(kind)) for kind in ("new", "old"))
     try:
         _copy(new, folders)
-        parts = [read_part(part_file(new / name)) for name in folders]
+        parts = [_part(folder, name) for name, folder in folders.items()]
         literature = Literature.of(invocation.catalogue)
         write_summary(parts, literature, new, run=PUBLISHED, profile=invocation.profile)
         write_profile(new, invocation.profile)
@@ -114,17 +114,33 @@ def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) 
     shutil.rmtree(old, ignore_errors=True)
 
 
+def _part(folder: Path, name: str) -> Part:
+    """Return what the page shows of an experiment; raise ConfigurationError unless all of its jobs are done."""
+    try:
+        part = read_part(part_file(folder / name))
+    except ValueError as error:
+        raise ConfigurationError(f"{error}; {_AGAIN}") from error
+    if part["status"] != "complete":
+        raise ConfigurationError(
+            f"run must have all jobs of each experiment, got {name} with {part['status']}; run it again"
+        )
+    return part
+
+
 def _copy(new: Path, folders: Mapping[str, Path]) -> None:
     """Copy what belongs to each experiment from the folder that has it."""
     for name, folder in folders.items():
         part = part_file(folder / name)
         if not part.is_file():
             _about(folder, name)
-            raise ConfigurationError(f"run must have a part of the page for {name}, got no {part.name}; {_AGAIN}")
+            raise ConfigurationError(f"run must have a part of the page for {name}, got no {part}; {_AGAIN}")
         for file in [part, *(part.with_name(str(file)) for file in _about(folder, name)["files"])]:
             copy = new / file.relative_to(folder)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
+            try:
+                shutil.copyfile(file, copy)
+            except FileNotFoundError as error:
+                raise ConfigurationError(f"run must have all files of {name}, got no {file}; {_AGAIN}") from error
 
 
 def _megabytes(folder: Path) -> float:

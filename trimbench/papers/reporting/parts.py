@@ -81,11 +81,12 @@ def write_part(part: Part, path: Path) -> Path:
 
 
 def read_part(path: Path) -> Part:
-    """Read a part of a page; raise OSError or ValueError if that is not possible."""
+    """Read a part of a page; raise ValueError, which names the file, if that is not possible."""
     try:
         part: Part = json.loads(gzip.decompress(path.read_bytes()))
-    except EOFError as error:
-        raise ValueError(f"{path} ends early") from error
+        part["name"], part["status"], part["numbers"], part["commit"]
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} must hold the part of a page that a run has written, got {error!r}") from error
     return part
 
 

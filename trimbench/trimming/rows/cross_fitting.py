@@ -63,7 +63,7 @@ class CrossFitting:
         *,
         by_model: Fitted | None,
         threshold: float | None,
-        may_go_on: Callable[[], bool],
+        may_go_on: Callable[[int], bool],
         n_jobs: int,
         rng: np.random.Generator,
     ) -> None:
@@ -90,7 +90,8 @@ class CrossFitting:
         rows = self._rows if places is None else self._rows.part(places)
         objective = self._problem.objective(pooled(self._model, rows, setup.weight))
         choice = replace(self._choice, budget=setup.budget)
-        selection = select(objective, choice, self._may_go_on)
+        before = self.n_evaluations
+        selection = select(objective, choice, lambda n_evaluations: self._may_go_on(before + n_evaluations))
         features = choice.features(selection.units)
         cut = objective.cut(features)
         level = None if cut is None or self._threshold is None else cut.representative(self._threshold)
@@ -114,7 +115,7 @@ class CrossFitting:
             if setup.weight == 0.0:  # does not depend on the rows: selected once, before the threads start
                 self.fitted(setup)
         for fold in range(self.n_folds if open_ else 0):
-            if not self._may_go_on():
+            if not self._may_go_on(self.n_evaluations):
                 return
             held_out = self.folds == fold
             if self._n_jobs == 1:
@@ -122,7 +123,7 @@ class CrossFitting:
             else:
                 with ThreadPoolExecutor(self._n_jobs) as pool:
                     parts = list(pool.map(partial(self._judged_part, held_out=held_out), open_))
-            if not self._may_go_on():  # some of these selections may have been cut short
+            if not self._may_go_on(self.n_evaluations):  # some of these selections may have been cut short
                 return
             for setup, part in zip(open_, parts, strict=True):
                 self._judged[setup][held_out] = part

@@ -40,10 +40,11 @@ class Selection:
     finished: bool
 
 
-def select(objective: Objective, choice: Choice, may_go_on: Callable[[], bool]) -> Selection:
+def select(objective: Objective, choice: Choice, may_go_on: Callable[[int], bool]) -> Selection:
     """Return the best subset within the budget: of all where they are few, else by greedy selection and exchanges.
 
-    `may_go_on` is called before each step; once it returns False, the best subset so far is returned.
+    `may_go_on` is asked before each step, with the number of evaluations so far; once it returns False, the best subset
+    so far is returned.
     """
     n_subsets = count_subsets(choice)
     if n_subsets <= MAX_SUBSETS and n_subsets * objective.n_rows <= _MAX_WORK:
@@ -51,7 +52,7 @@ def select(objective: Objective, choice: Choice, may_go_on: Callable[[], bool]) 
     return select_greedily(objective, choice, may_go_on)
 
 
-def select_exhaustively(objective: Objective, choice: Choice, may_go_on: Callable[[], bool]) -> Selection:
+def select_exhaustively(objective: Objective, choice: Choice, may_go_on: Callable[[int], bool]) -> Selection:
     """Try every affordable subset; of equally good ones the cheapest, then the first in order of units."""
     search = _Search(objective, choice, may_go_on)
     open_ = [unit for unit in range(len(choice.units)) if unit not in choice.required_units]
@@ -66,15 +67,14 @@ def select_exhaustively(objective: Objective, choice: Choice, may_go_on: Callabl
         ]
         if not additions:
             continue
-        if not may_go_on():
-            search.finished = False
+        if not search.goes_on():
             break
         search.values_with(units, [unit for _, unit in additions])
         stack += [(units | {unit}, place + 1) for place, unit in reversed(additions)]
     return search.selection()
 
 
-def select_greedily(objective: Objective, choice: Choice, may_go_on: Callable[[], bool]) -> Selection:
+def select_greedily(objective: Objective, choice: Choice, may_go_on: Callable[[int], bool]) -> Selection:
     """Select units one by one, by gain and by gain per cost, and exchange them while that helps."""
     search = _Search(objective, choice, may_go_on)
     search.add_greedily(choice.required_units, per_cost=False)
@@ -101,7 +101,7 @@ def count_subsets(choice: Choice, most: int = MAX_SUBSETS) -> int:
 class _Search:
     """The best units so far, and the steps that improve them."""
 
-    def __init__(self, objective: Objective, choice: Choice, may_go_on: Callable[[], bool]) -> None:
+    def __init__(self, objective: Objective, choice: Choice, may_go_on: Callable[[int], bool]) -> None:
         self._objective = objective
         self._choice = choice
         self._may_go_on = may_go_on
@@ -131,7 +131,7 @@ class _Search:
         chosen = frozenset(units)
         value = self._objective.value(self._choice.features(chosen))
         while additions := self._additions(chosen):
-            if not self._goes_on():
+            if not self.goes_on():
                 return
             values = self.values_with(chosen, additions)
             gains = values - value
@@ -146,7 +146,7 @@ class _Search:
         for out in sorted(self._best - self._choice.required_units):
             if out not in self._best:
                 continue
-            if not self._goes_on():
+            if not self.goes_on():
                 return False
             others = self._best - {out}
             self._note(others, self._objective.value(self._choice.features(others)))
@@ -157,8 +157,9 @@ class _Search:
             self.add_greedily(self._best, per_cost=False)
         return self._value > before + TOLERANCE
 
-    def _goes_on(self) -> bool:
-        self.finished = self.finished and self._may_go_on()
+    def goes_on(self) -> bool:
+        """Return whether another step is allowed."""
+        self.finished = self.finished and self._may_go_on(self._n_evaluations)
         return self.finished
 
     def _additions(self, units: Collection[int]) -> list[int]:

@@ -52,7 +52,7 @@ class RowsTrimming:
     n_evaluations : int
         Agreements of feature subsets that were computed, in all parts of the cross-validation.
     finished : bool
-        Whether the selection ended by itself, not by the time limit.
+        Whether the selection ended by itself, not by a limit.
     """
 
     features: tuple[int, ...]
@@ -85,6 +85,7 @@ def trim_on_rows(
     by_model: tuple[Sequence[int], Cut] | None = None,
     threshold: float | None = None,
     time_limit: float | None = None,
+    evaluation_limit: int | None = None,
     n_jobs: int = 1,
     seed: int = 0,
 ) -> RowsTrimming:
@@ -108,6 +109,8 @@ def trim_on_rows(
         That of the original, for a problem with thresholds; that of a `BayesianClassifier` is known.
     time_limit : float, optional
         Seconds after which the selection stops.
+    evaluation_limit : int, optional
+        Agreements of feature subsets after which it stops.
     n_jobs : int
         Threads. The result does not depend on their number.
     seed : int
@@ -128,7 +131,7 @@ def trim_on_rows(
         problem = ThresholdProblem(problem)
     rng = np.random.default_rng(seed)
     weighted = problem.rows(rows)
-    deadline = _Deadline(time_limit, _SHARE)
+    deadline = _Deadline(time_limit, evaluation_limit, _SHARE)
     known = _fitted(by_model, threshold)
     weights: Sequence[float] = WEIGHTS if rows_weight == "auto" else (float(rows_weight),)
     fitting = CrossFitting(
@@ -139,7 +142,8 @@ def trim_on_rows(
         by_model=known,
         threshold=threshold,
         may_go_on=deadline.may_go_on,
-        n_jobs=n_jobs,
+        # Threads would share the evaluations differently each time.
+        n_jobs=n_jobs if evaluation_limit is None else 1,
         rng=rng,
     )
     rule = best_weight(fitting, weights, choice.budget)
@@ -162,14 +166,17 @@ def trim_on_rows(
 
 @dataclass
 class _Deadline:
-    """A time limit, of which only a share may be used at first."""
+    """Limits of time and evaluations, of which only a share may be used at first."""
 
-    limit: float | None
+    seconds: float | None
+    evaluations: int | None
     share: float
     start: float = field(default_factory=time.monotonic)
 
-    def may_go_on(self) -> bool:
-        return self.limit is None or time.monotonic() - self.start < self.share * self.limit
+    def may_go_on(self, n_evaluations: int) -> bool:
+        if self.evaluations is not None and n_evaluations >= self.share * self.evaluations:
+            return False
+        return self.seconds is None or time.monotonic() - self.start < self.share * self.seconds
 
 
 def _fitted(by_model: tuple[Sequence[int], Cut] | None, threshold: float | None) -> Fitted | None:

@@ -32,7 +32,13 @@ def declared(name: str) -> dict[str, Any]:
 
 def small_settings(name: str) -> list[str]:
     """Return the words that make an experiment small; an experiment without any runs as it is declared."""
-    return [f"{key}={json.dumps(value)}" for key, value in declared(name).get("smoke_test", {}).items()]
+    return [
+        f"{word}={json.dumps(one)}"
+        for key, value in declared(name).get("smoke_test", {}).items()
+        for word, one in (
+            ((f"{key}.{part}", one) for part, one in value.items()) if isinstance(value, dict) else [(key, value)]
+        )
+    ]
 
 
 @pytest.mark.parametrize("name", PROJECT.names("experiment"))

@@ -54,7 +54,7 @@ def _by_rows(task: Task) -> Selected:
 
 
 def _by_blend(task: Task) -> Selected:
-    return _trimmed(trim(task.classifier, task.budget, rows=task.split.train, evaluation_limit=_limit(task)))
+    return _trimmed(trim(task.classifier, task.budget, rows=task.split.train))
 
 
 def _by_information_gain(task: Task) -> Selected:

@@ -263,3 +263,15 @@ def test_no_time_gives_a_bound_all_the_same() -> None:
     for original in (classifier, hidden):
         found = trim_by_sampling(original, checked_choice(original.features, 8), time_limit=1e-3)
         assert found.interval[1] <= found.upper_bound < 1.0
+
+
+def test_a_search_on_drawn_rows_that_was_limited_can_go_on() -> None:
+    classifier = tree_augmented(40, 3)
+    stopped = tb.trim(classifier, 5, evaluation_limit=10)
+    assert stopped.confidence < 1.0
+    whole = tb.trim(classifier, 5)
+    assert stopped.n_evaluations < whole.n_evaluations
+    finished = stopped.resume()
+    assert (finished.features, finished.agreement) == (whole.features, whole.agreement)
+    assert whole.resume() is whole
+    assert finished.resume() is finished

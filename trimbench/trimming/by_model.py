@@ -195,6 +195,8 @@ def _trim_by_sampling(classifier: BayesianClassifier, choice: Choice, limits: Li
         optimal=sampled.confidence == 1.0,
         n_evaluations=sampled.n_evaluations,
         confidence=sampled.confidence,
+        # The best of two answers would not have the confidence of one: with other limits the search begins anew.
+        _go_on=(lambda more: _trim_by_sampling(classifier, choice, more)) if limits.are_set else None,
     )
 
 

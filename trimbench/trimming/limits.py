@@ -79,6 +79,11 @@ class Limits:
         self._deadline = math.inf if time_limit is None else self._start + float(time_limit)
         self._reported = -math.inf
 
+    @property
+    def are_set(self) -> bool:
+        """Whether time or evaluations are limited at all."""
+        return self.time_limit is not None or self.evaluation_limit is not None
+
     def in_time(self, seconds: float = 0.0) -> bool:
         """Return whether there is time left, for something that takes so many seconds."""
         return math.isinf(self._deadline) or time.perf_counter() + seconds < self._deadline

@@ -62,7 +62,7 @@ class AnyTrimming(Generic[Original]):
         n_jobs: int = 1,
         progress: Callable[[Progress], object] | None = None,
     ) -> Self:
-        """Continue the search that a limit has stopped, from where it was; a selection by rows begins anew.
+        """Continue the search that a limit has stopped, from where it was; a search on rows begins anew.
 
         Parameters
         ----------

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._extras import check_installed
-from trimbench.conformant.classifier_weights import check_finite, check_probabilities
-from trimbench.conformant.classifier_weights import linear_scores as linear_scores
+from trimbench.conformant.classifier_weights import check_finite, check_probabilities, linear_scores
 from trimbench.conformant.component_choice import learn_mixture
 from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout, has_gaps

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.conformant.reduced_problem import Matrix, Vector
+from trimbench.conformant.reduced_problem import Matrix
 
 
 class ExpectedPredictions:
@@ -56,8 +56,9 @@ class ExpectedPredictions:
         return predicted
 
 
-def logsumexp(scores: Matrix) -> Vector:
-    """Return the logarithm of the sum of exponentials of each row."""
-    top = scores.max(axis=1, keepdims=True)
-    result: Vector = top[:, 0] + np.log(np.exp(scores - top).sum(axis=1))
+def logsumexp(scores: NDArray[np.float64], axis: int = 1) -> NDArray[np.float64]:
+    """Return the logarithm of the sum of exponentials along an axis."""
+    top = scores.max(axis=axis, keepdims=True)
+    shifted = scores - top
+    result: NDArray[np.float64] = top.squeeze(axis) + np.log(np.exp(shifted, out=shifted).sum(axis=axis))
     return result

@@ -53,7 +53,7 @@ class ComponentScores:
     @cached_property
     def evidence_of_gaps(self) -> Matrix:
         """Log-sum-exp of the scores of the classes of rows with missing features, shape (n_gaps, n_components)."""
-        return _logsumexp(self.of_gaps, axis=2)
+        return logsumexp(self.of_gaps, axis=2)
 
     @property
     def joint(self) -> Matrix:
@@ -168,7 +168,7 @@ class ConformantMixture(ExpectedPredictions):
             scores[block.rows] = here.whole
             expected = here.of_absent
             expected += here.levels[here.gaps][:, :, None]
-            scores[block.rows.start + here.gaps] += _logsumexp(expected, axis=1)
+            scores[block.rows.start + here.gaps] += logsumexp(expected, axis=1)
         return scores
 
     def log_likelihood(self, X: ArrayLike) -> Vector:
@@ -203,10 +203,3 @@ class ConformantMixture(ExpectedPredictions):
         absent = block.absent[gaps].astype(np.float64)
         of_absent = (absent @ self._missing).reshape(len(gaps), self.n_components, len(self.biases))
         return ComponentScores(statistics, whole, levels, gaps, absent, of_absent)
-
-
-def _logsumexp(scores: NDArray[np.float64], axis: int) -> Matrix:
-    top = scores.max(axis=axis, keepdims=True)
-    shifted = scores - top
-    result: Matrix = top.squeeze(axis) + np.log(np.exp(shifted, out=shifted).sum(axis=axis))
-    return result

@@ -175,7 +175,7 @@ def test_a_failed_write_leaves_the_old_files(
 
 def test_summary(tmp_path: Path) -> None:
     part = part_of(Entry("mine/a", "failed", "", (), None, "one\ntwo | three"), tmp_path)
-    written = write_summary([part], Literature({}, {}), tmp_path / "new" / "folder", run="r", profile="quick")
+    _, written = write_summary([part], Literature({}, {}), tmp_path / "new" / "folder", run="r", profile="quick")
     assert pd.read_csv(written[0])["status"].tolist() == ["failed: one\ntwo | three"]
     assert "mine/<wbr>a" in written[2].read_text(encoding="utf-8")
     assert r"| failed: one two \| three |" in written[1].read_text(encoding="utf-8")

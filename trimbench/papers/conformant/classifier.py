@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.conformant.conform import linear_scores
+from trimbench.conformant.classifier_weights import linear_scores
 from trimbench.conformant.metrics import accuracy, weighted_f1
 from trimbench.conformant.reduced_problem import Matrix, Vector
 from trimbench.papers.conformant.encoded_rows import CODE as ROWS_CODE

@@ -11,9 +11,9 @@ from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.errors import WAY_OUT
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.files import nothing_stored, unattempted, write_findings
-from trimbench.papers.reporting.parts import Entry, part_file, part_of, write_part
+from trimbench.papers.reporting.parts import Entry, Part, part_file, part_of, write_part
 from trimbench.papers.reporting.runs import make_run, profile_of, runs_in
-from trimbench.papers.reporting.summary import summary_of, write_summary
+from trimbench.papers.reporting.summary import write_summary
 from trimbench.papers.reporting.tables import markdown, side_by_side
 from trimbench.papers.reporting.tallies import NOT_ATTEMPTED, in_words
 from trimbench.papers.reporting.verdicts import Judgement, compare
@@ -44,6 +44,7 @@ class Overview:
         self._folder, self._catalogue, self._literature, self._figure = folder, catalogue, literature, figure
         self._profile, self._suffix = profile, suffix
         self._entries: list[Entry] = []
+        self._parts: dict[str, Part] = {}
 
     def note(self, findings: Findings) -> None:
         """Write and print what an experiment found. If none of its jobs is stored, leave the files of before."""
@@ -58,8 +59,9 @@ class Overview:
             return
         make_run(self._folder, self._profile)
         written = write_findings(findings, judgements, self._folder, self._figure)
+        part = self._parts[findings.name] = part_of(entry, self._folder)
         if not findings.altered:
-            written.append(write_part(part_of(entry, self._folder), part_file(self._folder / findings.stem)))
+            written.append(write_part(part, part_file(self._folder / findings.stem)))
         for table in findings.outcome.tables:
             if table.listed and len(table.frame):
                 _say(f"{table.title}\n\n{markdown(table)}\n")
@@ -107,13 +109,12 @@ class Overview:
         return entry
 
     def _summarise(self) -> None:
-        parts = [part_of(entry, self._folder) for entry in self._entries]
+        parts = [self._parts.get(entry.name) or part_of(entry, self._folder) for entry in self._entries]
         make_run(self._folder, self._profile)
         run = self._folder.name
-        written = write_summary(
+        table, written = write_summary(
             parts, self._literature, self._folder, run=run, profile=self._profile, suffix=self._suffix
         )
-        table = summary_of(parts, self._literature)
         _say(f"\n# {table.title}\n\n{markdown(table)}\n")
         _say_files(written)
 

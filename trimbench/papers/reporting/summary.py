@@ -15,7 +15,7 @@ from trimbench.papers.study.reported import Literature
 from trimbench.papers.study.tables import Table
 
 
-def summary_of(parts: Sequence[Part], literature: Literature) -> Table:
+def _counts(parts: Sequence[Part], literature: Literature) -> Table:
     """Return the counts of verdicts and causes, one row for each experiment, in the papers' order."""
     by_name = {part["name"]: part for part in parts}
     ordered = [by_name[name] for name in literature.in_order(by_name)]
@@ -33,16 +33,16 @@ def summary_of(parts: Sequence[Part], literature: Literature) -> Table:
 
 def write_summary(
     parts: Sequence[Part], literature: Literature, folder: Path, *, run: str, profile: str, suffix: str = ""
-) -> list[Path]:
+) -> tuple[Table, list[Path]]:
     """Write the overview of several experiments as ``summary.csv`` and ``summary.md``, and the page ``index.html``.
 
-    A `suffix` of these names says which settings were changed.
+    A `suffix` of these names says which settings were changed. Returns the counts and the paths.
     """
     folder.mkdir(parents=True, exist_ok=True)
     remove_stale(folder.glob("writing.*.tmp"))
-    table = summary_of(parts, literature)
+    table = _counts(parts, literature)
     page = render_page(parts, literature, run=run, profile=profile)
-    return [
+    return table, [
         write_csv(table.frame, folder / f"summary{suffix}.csv"),
         write_text(f"# {table.title}\n\n{markdown(table)}\n", folder / f"summary{suffix}.md"),
         write_text(page, folder / f"index{suffix}.html"),

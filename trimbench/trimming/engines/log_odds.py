@@ -23,6 +23,7 @@ from trimbench.trimming.limits import Limits, one_by_one
 from trimbench.trimming.thresholds import TIE_TOLERANCE, Cut, Instances, agreement_of, best_cut
 
 if TYPE_CHECKING:
+    from trimbench.trimming.engines.grid_bounds import GridBounds
     from trimbench.trimming.engines.split import SplitSums
 
 MAX_ENTRIES = 2**44
@@ -71,6 +72,13 @@ class LogOddsEngine:
         from trimbench.trimming.engines.split import SplitSums
 
         return SplitSums(self.classifier)
+
+    @cached_property
+    def grids(self) -> Sequence[GridBounds]:
+        """Bounds that are cheaper than the values, the cheapest first."""
+        from trimbench.trimming.engines.grid_bounds import grids_of
+
+        return grids_of(self.classifier)
 
     @property
     def root(self) -> LogOddsMeasure:
@@ -238,10 +246,34 @@ class LogOddsMeasure:
             return self.engine.split.potential_agreements(kept, removed, [None], Limits())[0]
         return self.engine.potential_agreement(self.features, self.removed)
 
-    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
+    def potential_agreements_without(
+        self, groups: Sequence[tuple[int, ...]], limits: Limits, level: float | None = None
+    ) -> list[float]:
         """Return the maximum potential agreement after removing each group, as long as there is time."""
-        if self.engine.split is not None and all(len(group) == 1 for group in groups):
-            candidates = [group[0] for group in groups]
-            kept, removed = frozenset(self.features), frozenset(self.removed)
-            return self.engine.split.potential_agreements(kept, removed, candidates, limits)
-        return one_by_one(lambda group: self.without(*group).potential_agreement(), groups, limits)
+        if self.engine.split is None or any(len(group) != 1 for group in groups):
+            return one_by_one(lambda group: self.without(*group).potential_agreement(), groups, limits)
+        candidates = [group[0] for group in groups]
+        if level is None or not self.engine.grids:
+            return self._exact_without(candidates, limits)
+        return self._decided_without(candidates, limits, level)
+
+    def _exact_without(self, candidates: Sequence[int], limits: Limits) -> list[float]:
+        kept, removed = frozenset(self.features), frozenset(self.removed)
+        return self.engine.split.potential_agreements(kept, removed, candidates, limits)
+
+    def _decided_without(self, candidates: Sequence[int], limits: Limits, level: float) -> list[float]:
+        """Return upper bounds where they decide on which side of the level a value is, else the value itself."""
+        high = np.ones(len(candidates))
+        open_ = np.arange(len(candidates))
+        for grid in self.engine.grids:
+            chosen = [candidates[place] for place in open_]
+            lower, upper = grid.bounds(self.features, self.removed, chosen)
+            high[open_] = np.minimum(high[open_], upper)
+            open_ = open_[(lower <= level) & (upper > level)]
+            if not open_.size:
+                return high.tolist()
+        values = self._exact_without([candidates[place] for place in open_], limits)
+        high[open_[: len(values)]] = values
+        # What comes before the first one that is not known yet.
+        known = len(candidates) if len(values) == len(open_) else open_[len(values)]
+        return high[:known].tolist()

@@ -21,8 +21,11 @@ class SignedMeasure(Protocol):
     def potential_agreement(self) -> float:
         """Return the maximum potential agreement."""
 
-    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
+    def potential_agreements_without(
+        self, groups: Sequence[tuple[int, ...]], limits: Limits, level: float | None = None
+    ) -> list[float]:
         """Return the maximum potential agreement after removing each group of features.
 
-        Returns fewer values, those of the first groups, when the time is over; but one in any case.
+        Returns fewer values, those of the first groups, when the time is over; but one in any case. With a `level`, a
+        value may be an upper bound, if that is certain to be on the same side of it (at most the level, or above).
         """

@@ -176,12 +176,17 @@ class RemovalSearch:
         for below in self._expand(branch):
             self._push(below)
 
-    def _values(self, node: SignedMeasure, units: Sequence[int]) -> list[tuple[float, int]]:
-        """Return what is left after removing each unit; fewer values where a limit is reached."""
+    def _values(
+        self, node: SignedMeasure, units: Sequence[int], level: float | None = None
+    ) -> list[tuple[float, int]]:
+        """Return what is left after removing each unit; fewer values where a limit is reached.
+
+        With a level, values may be upper bounds on the same side of it.
+        """
         found: list[tuple[float, int]] = []
         while len(found) < len(units) and self._may_go_on():
             open_ = self._within_count(units[len(found) :])
-            values = node.potential_agreements_without([self._choice.units[unit] for unit in open_], self._limits)
+            values = node.potential_agreements_without([self._choice.units[unit] for unit in open_], self._limits, level)
             found += zip(values, open_, strict=False)
             self._n_evaluations += len(values)
             self._interrupted = len(values) < len(open_)
@@ -215,8 +220,11 @@ class RemovalSearch:
             node = node.without(*self._choice.features(free))
             self._offer(kept - set(free), node.potential_agreement())
             return []
-        values = [*branch.known, *self._values(node, free[len(branch.known) :])]
-        live, enough = [], self._enough_alone(kept, free)
+        enough = self._enough_alone(kept, free)
+        # Of what remains open it matters only whether it is better than the best subset, if there is one.
+        level = None if enough or unit is None or self._best is None else self._agreement + AGREEMENT_TOLERANCE
+        values = [*branch.known, *self._values(node, free[len(branch.known) :], level)]
+        live = []
         for value, candidate in values:
             if candidate in enough:
                 # Removing more after this would only lower the agreement: it stays in all other branches.

@@ -24,10 +24,12 @@ from trimbench.trimming.kernels.grid_losses import cells_of, grid_losses
 from trimbench.trimming.thresholds import TIE_TOLERANCE
 
 # Cells for each feature: where those of a coarse grid leave it open whether a value is high enough, finer ones decide.
-_CELLS = (45, 240)
+_CELLS = (25, 100, 400)
+# Exact values of subsets of fewer instances than this are as cheap.
+_MANY_INSTANCES = 2**23
 # Rounding of sums of probabilities, and of sums of weights beyond the tolerance for ties.
 _ROUNDING, _SUM_ROUNDING = 1e-10, 1e-9
-# Steps that are tried: with some of them, weights are rounded by less.
+# Steps that are tried.
 _STEPS = np.geomspace(0.8, 1.25, 24)
 
 
@@ -44,21 +46,26 @@ class GridBounds:
 
     def __init__(self, classifier: BayesianClassifier, n_cells: int) -> None:
         weights = [np.log(table[0]) - np.log(table[1]) for table in classifier.tables]
-        nominal = math.fsum(float(np.ptp(weight)) for weight in weights) / n_cells or 1.0
-        step = min((nominal * float(factor) for factor in _STEPS), key=lambda step: _spread(weights, step) / step**0.5)
         n_features, n_values = len(weights), max(weight.size for weight in weights)
-        shifts = np.zeros((n_features, n_values), dtype=np.int64)
+        # Rows that are too short are filled up with their first entry.
+        padded = np.repeat([weight[:1] for weight in weights], n_values, axis=1)
         chances = np.zeros((n_features, 2, n_values))
-        cardinalities = np.array([weight.size for weight in weights], dtype=np.int64)
-        start = 0.0
         for i, weight in enumerate(weights):
+            padded[i, : weight.size] = weight
             chances[i, :, : weight.size] = classifier.tables[i]
-            shifts[i, : weight.size], middle = _rounded(weight, step)
-            start += middle
+        above = padded - padded.min(axis=1, keepdims=True)
+        # With some steps, weights are rounded by less than with others.
+        steps = (float(above.max(axis=1).sum()) / n_cells or 1.0) * _STEPS
+        left = above - np.rint(above / steps[:, None, None]) * steps[:, None, None]
+        spreads = 0.5 * np.ptp(left, axis=2).sum(axis=1)
+        best = int(np.argmin(spreads / np.sqrt(steps)))
+        step, self._spread = float(steps[best]), float(spreads[best])
+        shifts = np.rint(above / step).astype(np.int64)
+        cardinalities = np.array([weight.size for weight in weights], dtype=np.int64)
         self._steps = (shifts, chances, cardinalities, shifts.max(axis=1))
-        self._prior = classifier.prior
-        self._spread = _spread(weights, step)
-        threshold, prior = classifier.threshold, classifier.prior
+        self._prior = prior = classifier.prior
+        start = float((padded - shifts * step).max(axis=1).sum()) - self._spread
+        threshold = classifier.threshold
         needed = math.log(threshold) - math.log1p(-threshold) - (math.log(prior[0]) - math.log(prior[1]))
         self._place_threshold((needed - start) / step, (self._spread + TIE_TOLERANCE + _SUM_ROUNDING) / step)
 
@@ -95,22 +102,8 @@ class GridBounds:
 
 
 def grids_of(classifier: BayesianClassifier) -> list[GridBounds]:
-    """Return grids for a classifier, the coarsest first; none where a value rules out a class."""
-    if any((table == 0).any() for table in classifier.tables):
+    """Return grids for a classifier, the coarsest first; none of a small one, and where a value rules out a class."""
+    is_small = math.prod(classifier.cardinalities) < _MANY_INSTANCES
+    if is_small or any((table == 0).any() for table in classifier.tables):
         return []
     return [GridBounds(classifier, n_cells * classifier.n_features) for n_cells in _CELLS]
-
-
-def _rounded(weight: FloatArray, step: float) -> tuple[FloatArray, float]:
-    """Return the steps of each value above the lowest, and the middle of what is left over."""
-    steps = np.rint((weight - weight.min()) / step)
-    left = weight - steps * step
-    return steps, 0.5 * float(left.max() + left.min())
-
-
-def _spread(weights: Sequence[FloatArray], step: float) -> float:
-    """Return how far rounding may move a sum."""
-    total = 0.0
-    for weight in weights:
-        total += 0.5 * float(np.ptp(weight - _rounded(weight, step)[0] * step))
-    return total

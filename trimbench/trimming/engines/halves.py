@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,22 +14,20 @@ from numpy.typing import NDArray
 
 from trimbench.trimming.engines.weight_sums import FloatArray
 from trimbench.trimming.kernels import sorted_sums as kernels
+from trimbench.trimming.kernels.sorted_sums import Padded, Sums
 
 # Tables of a split that are kept for the next subsets.
 _CACHE_BYTES = 2**29
 _STACK_BYTES = 2**26
-_BUCKETS_PER_ENTRY = 2
 # Layouts of the enumerated instances, so that mostly this many neighbours (a power of 2) have all features removed or
 # kept alike: reading them one after the other is several times faster.
 _RUN, _MAX_LAYOUTS = 16, 4
+# Of so few instances, making another layout takes longer than it saves.
+_FEW_INSTANCES = 2**11
 
 _Table = tuple[FloatArray, FloatArray, NDArray[np.int64], NDArray[np.int64], float]
-# Weights, P(value | c) and P(value | not c) of some features, padded, and how many values they have.
-Padded = tuple[FloatArray, FloatArray, FloatArray, NDArray[np.int64]]
 # Weights, tails, bounds, buckets, scales, probabilities of what is left out, and what is reached, of several tables.
 Stack = tuple[FloatArray, FloatArray, NDArray[np.int64], NDArray[np.int64], FloatArray, FloatArray, FloatArray]
-# Weights, and probabilities under both classes.
-Sums = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +82,7 @@ class Layout:
     def __init__(self, features: Sequence[Feature], order: Sequence[int]) -> None:
         self.order = tuple(order)
         self.place = {feature: place for place, feature in enumerate(order)}
-        self.features = _padded(features, order)
+        self.features = padded(features, order)
         self._sizes = [features[i].weights.size for i in order]
 
     def gone(self, removed: frozenset[int]) -> NDArray[np.bool_]:
@@ -100,16 +99,16 @@ class Layout:
         return n_instances
 
 
-def _padded(features: Sequence[Feature], order: Sequence[int]) -> Padded:
+def padded(features: Sequence[Feature], order: Sequence[int]) -> Padded:
     """Return weights and probabilities of features as rows of one length, and their numbers of values."""
     cardinalities = np.array([features[i].weights.size for i in order], dtype=np.int64)
     shape = (len(order), max(cardinalities, default=1))
-    padded = (np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    rows = (np.zeros(shape), np.zeros(shape), np.zeros(shape))
     for place, i in enumerate(order):
         one = features[i]
-        for rows, values in zip(padded, (one.weights, one.positive, one.negative), strict=True):
-            rows[place, : values.size] = values
-    return (*padded, cardinalities)
+        for row, values in zip(rows, (one.weights, one.positive, one.negative), strict=True):
+            row[place, : values.size] = values
+    return (*rows, cardinalities)
 
 
 class Half:
@@ -120,6 +119,7 @@ class Half:
         self.enumerated = frozenset(range(len(features))) - self.tabulated
         self._table_order = tuple(tabulated)
         self._features = features
+        self._padded = padded(features, range(len(features)))
         self._sizes = [feature.weights.size for feature in features]
         self._needed = needed
         self.layouts = [Layout(features, sorted(self.enumerated))]
@@ -128,24 +128,24 @@ class Half:
             with np.errstate(invalid="ignore"):
                 weight = np.add.outer(weight, features[i].weights).ravel()
         self._weight = weight
+        # Number of enumerated instances.
+        self.size = weight.size
         self._states: OrderedDict[frozenset[int], State] = OrderedDict()
         self._stacks: dict[int, Stack] = {}
         self.row = {feature: place for place, feature in enumerate(tabulated)}
-        self.table_features = _padded(features, tabulated)
+        self.table_features = padded(features, tabulated)
 
-    @property
-    def size(self) -> int:
-        """Number of enumerated instances."""
-        return self._weight.size
-
-    @property
+    @cached_property
     def n_entries(self) -> int:
         """Number of entries of a table that leaves out nothing."""
         return math.prod(int(size) for size in self.table_features[3])
 
     def work(self, left_out: frozenset[int]) -> int:
         """Return how many instances are enumerated where some tabulated features are left out of the table."""
-        return self.size * math.prod([self._sizes[i] for i in left_out])
+        n_instances = self.size
+        for i in left_out:
+            n_instances *= self._sizes[i]
+        return n_instances
 
     def state(self, left_out: frozenset[int]) -> State:
         """Return the table without some features; those used last are kept."""
@@ -159,8 +159,9 @@ class Half:
             self._states.move_to_end(left_out)
         return found
 
+    @cached_property
     def can_stack(self) -> bool:
-        """Return whether the tables without one feature each take little enough memory to be kept in one piece."""
+        """Whether the tables without one feature each take little enough memory to be kept in one piece."""
         width = self.table_features[0].shape[1]
         return bool(16 * len(self.row) * (width * self.size + 4 * self.n_entries) <= _STACK_BYTES)
 
@@ -173,6 +174,8 @@ class Half:
 
     def layout(self, removed: frozenset[int]) -> int:
         """Return the position of the layout whose innermost features are kept, making one if none has enough."""
+        if self.size <= _FEW_INSTANCES:
+            return 0
         runs = [layout.run(removed) for layout in self.layouts]
         best = max(range(len(runs)), key=lambda place: runs[place])
         kept = [i for i in self.layouts[0].order if i not in removed]
@@ -184,17 +187,10 @@ class Half:
         return len(self.layouts) - 1
 
     def _make(self, left_out: frozenset[int]) -> State:
-        weight, positive, negative = sums_of(self._features, [i for i in self._table_order if i not in left_out])
-        first = int(np.searchsorted(weight, -math.inf, side="right"))
-        last = int(np.searchsorted(weight, math.inf, side="left"))
-        tails = np.stack([kernels.tails_of(positive), kernels.tails_of(negative)], axis=1)
-        buckets = np.empty(_BUCKETS_PER_ENTRY * weight.size + 2, dtype=np.int64)
-        scale = kernels.fill_buckets(weight, first, last, buckets)
-        table = (weight, tails, np.array([first, last], dtype=np.int64), buckets, scale)
-        out_weight, out_positive, out_negative = sums_of(self._features, sorted(left_out))
-        reached = np.empty((2, out_weight.size, self.size))
-        kernels.reach(*table, self._needed, self._weight, out_weight, reached)
-        return State(table, np.stack([out_positive, out_negative], axis=1), reached)
+        held = np.array([i for i in self._table_order if i not in left_out], dtype=np.int64)
+        missing = np.array(sorted(left_out), dtype=np.int64)
+        *table, chances, reached = kernels.state_of(self._padded, held, missing, self._needed, self._weight)
+        return State(tuple(table), chances, reached)
 
 
 def _stacked(states: Sequence[State], reached: Sequence[FloatArray]) -> Stack:
@@ -221,9 +217,7 @@ def _piled(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return out
 
 
-def sums_of(features: Sequence[Feature], group: Sequence[int], start: Sums | None = None) -> Sums:
+def sums_of(features: Padded, group: Iterable[int], start: Sums | None = None) -> Sums:
     """Return the sorted sums of a group of features, added to those of `start`, and their probabilities."""
     sums = (np.zeros(1), np.ones(1), np.ones(1)) if start is None else start
-    for i in group:
-        sums = kernels.add_feature(*sums, features[i].weights, features[i].positive, features[i].negative)
-    return sums
+    return kernels.add_features(features, np.array([*group], dtype=np.int64), sums)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.dense import separation
-from trimbench.trimming.engines.halves import Feature, Half, Sums, sums_of
+from trimbench.trimming.engines.halves import Feature, Half, Sums, padded, sums_of
 from trimbench.trimming.engines.weight_sums import FloatArray
 from trimbench.trimming.kernels import removals
 from trimbench.trimming.limits import Limits, in_threads
@@ -56,6 +56,7 @@ class SplitSums:
         threshold = classifier.threshold
         self._needed = math.log(threshold) - math.log1p(-threshold) - TIE_TOLERANCE
         self._features = [Feature.of(table) for table in classifier.tables]
+        self._padded = padded(self._features, range(len(self._features)))
         self._strongest = sorted(range(len(self._features)), key=lambda i: -separation(classifier.tables[i]))
         self._half = math.prod(one.weights.size for one in self._features) ** 0.5
         weak = self._about_half(self._strongest[::-1])
@@ -106,7 +107,7 @@ class SplitSums:
             for part in _dealt(within, limits.n_jobs):
                 calls.append(self._call(node, node.left_out, part))
                 evaluated.append(part)
-            stacked = node.keeps and not node.left_out and node.half.can_stack()
+            stacked = node.keeps and not node.left_out and node.half.can_stack
             for part in _dealt(outside, limits.n_jobs if stacked else len(outside)):
                 calls.append(self._call_stacked(node, part) if stacked else self._call_without(node, kept, part[0]))
                 evaluated.append(part)
@@ -123,9 +124,9 @@ class SplitSums:
         if removed not in self._sums:
             known = next((i for i in removed if removed - {i} in self._sums), None)
             if known is None:
-                sums = sums_of(self._features, sorted(removed))
+                sums = sums_of(self._padded, sorted(removed))
             else:
-                sums = sums_of(self._features, [known], self._sums[removed - {known}])
+                sums = sums_of(self._padded, [known], self._sums[removed - {known}])
             if len(sums[0]) > _FEW_SUMS:
                 return sums
             if len(self._sums) >= _MANY_SUMS:
@@ -179,7 +180,7 @@ class SplitSums:
             layout.features,
             self._prior,
             node.gone.copy(),
-            sums_of(self._features, sorted(node.removed)) if node.sums is None else node.sums,
+            sums_of(self._padded, sorted(node.removed)) if node.sums is None else node.sums,
             rows,
             out,
         )
@@ -191,7 +192,7 @@ class SplitSums:
         if feature is None:
             raise TypeError("a subset without another feature removed is enumerated")
         left_out = node.left_out | {feature} if node.keeps else node.left_out - {feature}
-        sums = None if node.sums is None else sums_of(self._features, [feature], node.sums)
+        sums = None if node.sums is None else sums_of(self._padded, [feature], node.sums)
         if node.half.work(left_out) <= _MUCH_WORK * self._half:
             below = _Node(node.half, node.keeps, node.removed | {feature}, left_out, node.layout, node.gone, sums)
             return self._call(below, left_out, [None])
@@ -222,7 +223,7 @@ class SplitSums:
             layout.features,
             self._prior,
             gone,
-            sums_of(self._features, sorted(node.removed)) if node.sums is None else node.sums,
+            sums_of(self._padded, sorted(node.removed)) if node.sums is None else node.sums,
             places,
             out,
         )

@@ -12,8 +12,14 @@ from trimbench._compiling import compiled
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+# Weights, P(value | c) and P(value | not c) of features, padded, and how many values they have.
+Padded = tuple[Floats, Floats, Floats, Integers]
+# Weights, and probabilities under both classes.
+Sums = tuple[Floats, Floats, Floats]
+
 # Buckets with more entries than this are searched by halving.
 _SHORT = 8
+_BUCKETS_PER_ENTRY = 2
 
 
 @compiled
@@ -105,6 +111,19 @@ def add_feature(
 
 
 @compiled
+def add_features(features: Padded, chosen: Integers, start: Sums) -> Sums:
+    """Return the sorted sums of a group with some more features."""
+    values, value_positive, value_negative, cardinalities = features
+    weight, positive, negative = start
+    for i in chosen:
+        n = cardinalities[i]
+        weight, positive, negative = add_feature(
+            weight, positive, negative, values[i, :n], value_positive[i, :n], value_negative[i, :n]
+        )
+    return weight, positive, negative
+
+
+@compiled
 def tails_of(mass: Floats) -> Floats:
     """Return the sums of this and all later entries, shape (n + 1,)."""
     tails = np.zeros(mass.size + 1)
@@ -145,6 +164,48 @@ def reach(
             place = look_up(weight, first, last, buckets, scale, (needed - removed[i]) - enumerated[j])
             out[0, i, j] = tails[place, 0]
             out[1, i, j] = tails[place, 1]
+
+
+@compiled
+def state_of(
+    features: Padded, held: Integers, left_out: Integers, needed: float, enumerated: Floats
+) -> tuple[Floats, Floats, Integers, Integers, float, Floats, Floats]:
+    """Return a table over some features, and how likely it lifts each enumerated instance to `needed`.
+
+    Parameters
+    ----------
+    held, left_out : ndarrays of int
+        The features in the table, and those that are missing in it.
+    enumerated : ndarray of shape (n_enumerated,)
+        Weights of the enumerated instances.
+
+    Returns
+    -------
+    weight, tails, bounds, buckets, scale
+        The table, as in `reach`.
+    chances : ndarray of shape (n_left_out, 2)
+        P(instance | class) of the features that are missing.
+    reached : ndarray of shape (2, n_left_out, n_enumerated)
+    """
+    nothing = (np.zeros(1), np.ones(1), np.ones(1))
+    weight, positive, negative = add_features(features, held, nothing)
+    bounds = np.array([0, weight.size])
+    while bounds[0] < weight.size and weight[bounds[0]] == -math.inf:
+        bounds[0] += 1
+    while bounds[1] > 0 and weight[bounds[1] - 1] == math.inf:
+        bounds[1] -= 1
+    tails = np.empty((weight.size + 1, 2))
+    tails[:, 0] = tails_of(positive)
+    tails[:, 1] = tails_of(negative)
+    buckets = np.empty(_BUCKETS_PER_ENTRY * weight.size + 2, dtype=np.int64)
+    scale = fill_buckets(weight, bounds[0], bounds[1], buckets)
+    out_weight, out_positive, out_negative = add_features(features, left_out, nothing)
+    chances = np.empty((out_weight.size, 2))
+    chances[:, 0] = out_positive
+    chances[:, 1] = out_negative
+    reached = np.empty((2, out_weight.size, enumerated.size))
+    reach(weight, tails, bounds, buckets, scale, needed, enumerated, out_weight, reached)
+    return weight, tails, bounds, buckets, scale, chances, reached
 
 
 @compiled

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MAX_ENTRIES = 2**44
 # Instances of the subset that is asked about; their number is bounded by memory.
 MAX_INSTANCES = 2**24
+_NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,14 +244,14 @@ class LogOddsMeasure:
         """Return the maximum potential agreement of the subset (Definition 4)."""
         if self.engine.split is not None:
             kept, removed = frozenset(self.features), frozenset(self.removed)
-            return self.engine.split.potential_agreements(kept, removed, [None], Limits())[0]
+            return self.engine.split.potential_agreements(kept, removed, [None], _NO_LIMITS)[0]
         return self.engine.potential_agreement(self.features, self.removed)
 
     def potential_agreements_without(
         self, groups: Sequence[tuple[int, ...]], limits: Limits, level: float | None = None
     ) -> list[float]:
         """Return the maximum potential agreement after removing each group, as long as there is time."""
-        if self.engine.split is None or any(len(group) != 1 for group in groups):
+        if self.engine.split is None or any([len(group) != 1 for group in groups]):
             return one_by_one(lambda group: self.without(*group).potential_agreement(), groups, limits)
         candidates = [group[0] for group in groups]
         if level is None or not self.engine.grids:

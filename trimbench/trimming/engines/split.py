@@ -150,19 +150,18 @@ class SplitSums:
 
         A split that suits the subset is added if all others take much more work than it.
         """
-        work, place, keeps = min(
-            [
-                (half.work(half.tabulated & left_out), place, keeps)
-                for place, half in enumerate(self._halves)
-                for keeps, left_out in ((True, removed), (False, kept))
-            ]
-        )
+        work, best, keeps = math.inf, self._halves[0], False
+        for half in self._halves:
+            for holds_kept, left_out in ((False, kept), (True, removed)):
+                one = half.work(half.tabulated & left_out)
+                if one < work:
+                    work, best, keeps = one, half, holds_kept
         if work <= _MUCH_WORK * self._half:
-            return self._halves[place], keeps
+            return best, keeps
         side = kept if len(kept) >= len(removed) else removed
         suited = self._split(self._about_half([i for i in reversed(self._strongest) if i in side]))
         if suited.work(frozenset()) >= work:
-            return self._halves[place], keeps
+            return best, keeps
         if len(self._halves) >= _MAX_HALVES:
             del self._halves[2]
         self._halves.append(suited)

@@ -77,7 +77,9 @@ class WeightSums:
         for positive, negative in tables:
             with np.errstate(divide="ignore", invalid="ignore"):
                 weight = np.log(positive) - np.log(negative)
-            self._single.append(nothing.plus(Sums(weight, positive, negative)))
+            order = np.argsort(weight, kind="stable")
+            order = order[((positive > 0) | (negative > 0))[order]]
+            self._single.append(Sums(weight[order], positive[order], negative[order]))
         self._nothing = nothing
         self._kept: OrderedDict[tuple[int, ...], Sums] = OrderedDict()
         self._bytes = 0

@@ -17,7 +17,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.engines.measure import SignedMeasure
@@ -26,8 +26,7 @@ from trimbench.trimming.search.loss_bound import loss_bound
 from trimbench.trimming.search.result import AGREEMENT_TOLERANCE, SearchResult
 
 
-@dataclass(frozen=True)
-class _Branch:
+class _Branch(NamedTuple):
     """A node of the search tree: `unit` is removed from `parent`, and some of the units `free` have to follow.
 
     `known` is what is left after removing the first of these, from an expansion that was stopped.
@@ -212,7 +211,7 @@ class RemovalSearch:
         kept = branch.kept if unit is None else branch.kept - {unit}
         free, costs = branch.free, self._choice.costs
         node = branch.parent if unit is None else branch.parent.without(*self._choice.units[unit])
-        cheapest = min(free, key=lambda i: costs[i])
+        cheapest = free[0] if self._one_cost is not None else min(free, key=lambda i: costs[i])
         if not self._affordable_without(kept, [i for i in free if i != cheapest]):
             if not self._may_go_on():
                 return [branch]
@@ -237,7 +236,7 @@ class RemovalSearch:
             bound = (
                 min(branch.bound, loss_bound(self._by_features(values), self._choice)) if unit is None else branch.bound
             )
-            return [replace(branch, bound=bound, known=tuple(values))]
+            return [branch._replace(bound=bound, known=tuple(values))]
         for value, _ in live:
             if not self._improves(value):
                 self._left = max(self._left, value)

@@ -229,6 +229,9 @@ def test_bad_tables_are_explained() -> None:
     X, y = patients(60)
     with pytest.raises(ValueError, match="y must have at least two classes, got one class"):
         TrimmedClassifier().fit(X, ["ill"] * 60)
+    for labels in (y.where(y == "ill", None), y.where(y == "ill", pd.NA), y.where(y == "ill").astype("string")):
+        with pytest.raises(ValueError, match=r"y must have a label for every row, got none .* of 60 rows; drop those"):
+            TrimmedClassifier().fit(X, labels)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         TrimmedClassifier().fit(X, y[:-1])
     with pytest.raises(ValueError, match="at least one row and one column"):

@@ -51,7 +51,18 @@ def test_what_was_saved_predicts_the_same(tmp_path: Path, settings: dict[str, An
     assert (tmp_path / "again.json").read_text() == (tmp_path / "trimmed.json").read_text()
 
 
-@pytest.mark.parametrize("labels", [[0, 1], [True, False], [1.5, 2.0], ["a", "b"], ["a", "b", "c"]])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0, 1],
+        [True, False],
+        [1.5, 2.0],
+        ["a", "b"],
+        ["a", "b", "c"],
+        [np.datetime64("2020-01-31T12:00:00.123456789"), np.datetime64("2021-02-01")],
+        [np.timedelta64(90, "s"), np.timedelta64(1, "D")],
+    ],
+)
 def test_labels_keep_their_type(tmp_path: Path, labels: list[Any]) -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, len(labels), size=90)

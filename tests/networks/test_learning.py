@@ -140,6 +140,14 @@ CLASSES = pd.Series(["a", "b", "a"])
         ({"smoothing": np.inf}, "smoothing must be a finite number >= 0, got inf"),
         ({"missing": "drop"}, "missing must be 'error' or 'ignore', got 'drop'"),
         (
+            {"features": GOOD.to_numpy()},
+            "features must be a DataFrame with a name for each column, got ndarray; make it one with pd.DataFrame(",
+        ),
+        (
+            {"target": CLASSES.tolist()},
+            "target must be a Series with the class of each row, got list; make it one with",
+        ),
+        (
             {"features": GOOD.iloc[:0], "target": CLASSES.iloc[:0]},
             "features and target must have the same number of rows, at least one, got 0 and 0",
         ),
@@ -185,7 +193,7 @@ CLASSES = pd.Series(["a", "b", "a"])
     ],
 )
 def test_unusable_tables_are_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
         tb.learn_naive_bayes(**{"features": GOOD, "target": CLASSES, **changes})
 
 

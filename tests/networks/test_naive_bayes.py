@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import trimbench as tb
 from tests.networks.random_models import naive_bayes_models, same_naive_bayes
 from trimbench.networks.probability_tables import checked_distribution
+from trimbench.networks.value_codes import state_name
 
 ROW = [0.9, 0.1]
 TABLE = [ROW, [0.2, 0.8]]
@@ -147,10 +148,13 @@ def test_encode_finds_columns_and_values_by_their_names_as_strings() -> None:
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (pd.DataFrame({"colour": ["red"]}), "the table must have exactly one column '1', got ['colour']"),
+        (
+            pd.DataFrame({"colour": ["red"]}),
+            "the table must have exactly one column '1', got ['colour']; add it, or use",
+        ),
         (
             pd.DataFrame([["red", 0, 0]], columns=["colour", 1, "1"]),
-            "the table must have exactly one column '1', got ['colour', '1', '1']",
+            "the table must have exactly one column '1', got ['colour', '1', '1']; drop all but one",
         ),
         (
             pd.DataFrame({"colour": ["red", None, None], "1": 0}),
@@ -160,12 +164,34 @@ def test_encode_finds_columns_and_values_by_their_names_as_strings() -> None:
             pd.DataFrame({"colour": ["red", "green"], "1": 0}),
             "column 'colour' must hold values among ['red', 'blue'], got 'green'",
         ),
-        (pd.DataFrame({"colour": ["red"], "1": [0.0]}), "column '1' must hold values among ['0', '1'], got '0.0'"),
+        (pd.DataFrame({"colour": ["red"], "1": [2.0]}), "column '1' must hold values among ['0', '1'], got '2.0'"),
+        (
+            pd.DataFrame({"colour": ["red"], "1": [0.25]}),
+            "column '1' must hold values among ['0', '1'], got '0.25'; cut a column of numbers first, where the "
+            "columns for learning were cut (pd.cut with their bins and labels), or use trimbench.estimators.Trimmed",
+        ),
     ],
 )
 def test_encode_refuses_a_table_that_does_not_fit(frame: pd.DataFrame, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         COLOURS.encode(frame)
+
+
+@pytest.mark.parametrize("kind", [int, float, bool, object, "Int64", "Float64", "boolean", "category", "string"])
+@pytest.mark.parametrize("names", [["0", "1"], ["0.0", "1.0"], ["False", "True"]])
+def test_numbers_and_truth_values_stand_for_the_state_of_their_value(kind: Any, names: list[str]) -> None:
+    model = tb.NaiveBayes([0.5, 0.5], [TABLE], feature_names=["x"], value_names=[names])
+    column = pd.Series(names if kind == "string" else [0.0, 1.0]).astype(kind)
+    assert model.encode(pd.DataFrame({"x": column})).tolist() == [[0], [1]]
+    assert tb.BayesianClassifier(model, positive="0").encode(pd.DataFrame({"x": column})).tolist() == [[0], [1]]
+
+
+def test_a_number_is_the_state_of_its_own_text_if_there_is_one() -> None:
+    known = ["0", "1", "1.0", "True", "1e+300"]
+    values = [1, 1.0, True, np.True_, 0.0, np.float64(0), False, 2.0, 0.5, 1e300, "one"]
+    expected = ["1", "1.0", "True", "True", "0", "0", "0", "2.0", "0.5", "1e+300", "one"]
+    assert [state_name(value, known) for value in values] == expected
+    assert state_name(10**400, known) == str(10**400)
 
 
 def test_sampled_frequencies_are_the_probabilities() -> None:

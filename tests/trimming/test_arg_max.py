@@ -248,10 +248,23 @@ def test_a_search_without_time_has_a_bound(limits: dict[str, Any]) -> None:
     assert finished.agreement == tb.trim(classifier, 3).agreement <= stopped.upper_bound
 
 
+def test_a_search_without_time_gives_informative_features() -> None:
+    better_than_required = []
+    for seed in range(10):
+        classifier = ten_features(seed)
+        stopped = tb.trim(classifier, 4, dict.fromkeys(classifier.features, 1.5), required=["x0"], evaluation_limit=1)
+        assert len(stopped.features) == 2
+        assert "x0" in stopped.features
+        gain, best = (tb.trim(classifier, budget).agreement for budget in (0, 2))
+        assert stopped.n_evaluations <= 3
+        better_than_required.append(gain < stopped.agreement <= best)
+    assert sum(better_than_required) >= 8
+
+
 def test_progress_tells_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trimbench.trimming.limits._PAUSE", 0.0)
     told: list[tb.Progress] = []
-    found = tb.trim(ten_features(), 3, progress=told.append)
+    found = tb.trim(ten_features(1), 3, progress=told.append)
     assert (told[-1].n_evaluations, told[-1].agreement) == (found.n_evaluations, found.agreement)
     assert told[-1].upper_bound == found.upper_bound == found.agreement
     for attribute, falling in (("agreement", False), ("n_evaluations", False), ("upper_bound", True)):

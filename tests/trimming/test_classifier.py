@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -182,12 +186,28 @@ def test_arguments_of_another_kind_are_explained() -> None:
             tb.ArgMaxClassifier(model, features=features)  # type: ignore[arg-type]
     classifier = tb.BayesianClassifier(model, positive="0")
     for budgets in (2, "2"):
-        with pytest.raises(ValueError, match=r"budgets must be a sequence of numbers, got '?2'?; write"):
+        with pytest.raises(ValueError, match=r"budgets must be a sequence of numbers, got '?2'?; write \[2\]"):
             tb.trimming_curve(classifier, budgets)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"thresholds must be a sequence of numbers, got 0\.5; write"):
         tb.trim_at_thresholds(classifier, 1, 0.5)  # type: ignore[arg-type]
+    for threshold in (True, np.True_, "0.5", float("nan")):
+        with pytest.raises(ValueError, match=r"threshold must be a probability in \[0, 1\], got"):
+            tb.BayesianClassifier(model, positive="0", threshold=threshold)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"engine must be one of .*, got 3"):
         tb.trim(classifier, 0, engine=3)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("number", [Decimal, Fraction, np.float32, np.int64])
+def test_numbers_of_every_type_are_budgets_and_costs(number: Any) -> None:
+    classifier = tb.BayesianClassifier(THREE, positive="a", threshold=number(1))
+    expected = tb.trim(classifier, 2, [1, 2])
+    found = tb.trim(classifier, number(2), {"x": number(1), "y": number(2)})
+    assert (found.features, found.agreement) == (expected.features, expected.agreement)
+    for wrong in (number(-1), 2 > 1, "2"):
+        with pytest.raises(ValueError, match="budget must be a number >= 0"):
+            tb.trim(classifier, wrong)
+        with pytest.raises(ValueError, match="costs must be finite numbers >= 0"):
+            tb.trim(classifier, 2, [1, wrong])
 
 
 def test_two_classes_cannot_have_one_name() -> None:
@@ -202,8 +222,10 @@ def test_predict_says_what_it_takes() -> None:
         ValueError, match=r"must be a DataFrame .* got ndarray; .*pd\.DataFrame\(array, columns=\['x', "
     ):
         classifier.predict(np.zeros((3, 2)))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"column 'x' must hold values among .* cut into intervals first"):
+    with pytest.raises(ValueError, match=r"column 'x' must hold values among .* cut a column of numbers first"):
         classifier.predict(pd.DataFrame({"x": np.linspace(0, 1, 50), "y": 0}))
+    with pytest.raises(ValueError, match=r"exactly one column 'y', got \['x'\]; add it, or use a model"):
+        classifier.predict(pd.DataFrame({"x": [0, 1]}))
 
 
 def test_a_column_of_many_numbers_is_not_learned() -> None:

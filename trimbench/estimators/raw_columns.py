@@ -57,12 +57,25 @@ def checked_rows(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_va
 
 def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame, NDArray[Any]]:
     """Return the table and the labels of training rows."""
+    _check_no_missing_label(y)
     frame = checked_rows(estimator, X, reset=True, y=y)
     labels = column_or_1d(y, warn=True)
     check_array(labels, ensure_2d=False, dtype=None)
     check_consistent_length(frame, labels)
     check_classification_targets(labels)
     return frame, labels
+
+
+def _check_no_missing_label(y: Any) -> None:
+    """Raise a ValueError if a label is missing; of numbers, scikit-learn says it."""
+    import pandas as pd
+
+    labels = np.asarray(y)
+    if labels.dtype.kind in "OTmM" and labels.ndim == 1 and (n_missing := int(np.sum(pd.isna(labels)))):
+        raise ValueError(
+            f"y must have a label for every row, got none (NaN, None or NA) in {n_missing} of {len(labels)} rows; drop "
+            "those rows, or give them a label of their own"
+        )
 
 
 def is_frame(X: Any) -> TypeGuard[pd.DataFrame]:

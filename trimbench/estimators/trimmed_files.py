@@ -28,7 +28,7 @@ def save_trimmed(estimator: Any, path: str | Path) -> None:
             "format": FORMAT,
             "parameters": {name: _plain(value) for name, value in estimator.get_params(deep=False).items()},
             "has_column_names": hasattr(estimator, "feature_names_in_"),
-            "classes": {"type": estimator.classes_.dtype.str, "labels": _plain(estimator.classes_)},
+            "classes": {"type": estimator.classes_.dtype.str, "labels": _texts_of(estimator.classes_)},
             # What is left out needs no rule, only its place.
             "columns": [
                 _rule(rule) if rule.name in kept else {"name": rule.name} for rule in estimator.discretizer_.rules
@@ -64,6 +64,13 @@ def load_trimmed(cls: Any, path: str | Path) -> Any:
         return estimator
 
     return read_json(path, FORMAT, build)
+
+
+def _texts_of(classes: NDArray[Any]) -> Any:
+    """Return labels as JSON has them: dates as ISO text, spans of time as numbers of their unit."""
+    if classes.dtype.kind == "M":
+        return np.datetime_as_string(classes).tolist()
+    return _plain(classes.astype(np.int64) if classes.dtype.kind == "m" else classes)
 
 
 def _labels(kind: str, labels: list[Any]) -> NDArray[Any]:

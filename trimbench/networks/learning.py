@@ -46,6 +46,8 @@ def learn_naive_bayes(
 
     Raises
     ------
+    TypeError
+        When `features` is no data frame, or `target` no series.
     ValueError
         When a table is empty, holds NaN (see `missing`) or two columns with the same name; when `features` and `target`
         have different lengths, or the same row labels in another order; when a column that is not categorical has a
@@ -91,7 +93,19 @@ def check_smoothing(smoothing: float) -> None:
 
 
 def check_rows(features: pd.DataFrame, target: pd.Series) -> None:
-    """Raise a ValueError unless both tables have the same rows, at least one."""
+    """Raise a TypeError or ValueError unless both are tables of pandas with the same rows, at least one."""
+    import pandas as pd
+
+    if not isinstance(features, pd.DataFrame):
+        raise TypeError(
+            f"features must be a DataFrame with a name for each column, got {type(features).__name__}; make it one "
+            "with pd.DataFrame(array, columns=names)"
+        )
+    if not isinstance(target, pd.Series):
+        raise TypeError(
+            f"target must be a Series with the class of each row, got {type(target).__name__}; make it one with "
+            "pd.Series(values, name='class')"
+        )
     if len(features) == 0 or len(features) != len(target):
         raise ValueError(
             "features and target must have the same number of rows, at least one, "

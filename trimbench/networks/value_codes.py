@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,10 @@ IntegerArray = NDArray[np.integer[Any]]
 _MOST_NAMES = 8
 # Whole numbers in a range of this length are looked up in a table, which is faster than hashing them.
 _SHORT_RANGE = 256
+_CUT_FIRST = (
+    "; cut a column of numbers first, where the columns for learning were cut (pd.cut with their bins and labels), or "
+    "use trimbench.estimators.TrimmedClassifier, which cuts by itself"
+)
 
 
 def encode_columns(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDArray[np.int64]:
@@ -26,7 +31,8 @@ def encode_columns(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> 
     Parameters
     ----------
     frame : DataFrame with (at least) one column for each variable
-        Names of columns and values are compared as strings (``str``).
+        Names of columns and values are compared as strings (``str``), numbers and truth values by their value (see
+        `state_name`).
     values : mapping from variable to the names of its values
     """
     return encode_compactly(frame, values).astype(np.int64)
@@ -51,7 +57,8 @@ def encode_compactly(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -
     codes = np.empty((len(frame), len(values)), dtype=code_type(most), order="F")
     for i, (name, known) in enumerate(values.items()):
         if name not in place or (len(place) < len(labels) and labels.count(name) != 1):
-            raise ValueError(f"the table must have exactly one column {name!r}, got {listed(labels)}")
+            advice = "drop all but one" if name in place else "add it, or use a model that does without it"
+            raise ValueError(f"the table must have exactly one column {name!r}, got {listed(labels)}; {advice}")
         codes[:, i] = _column_codes(frame.iloc[:, place[name]], name, known)
     return codes
 
@@ -59,6 +66,24 @@ def encode_compactly(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -
 def code_type(n_values: int) -> type[np.integer[Any]]:
     """Return the smallest integer type that holds the codes of so many values."""
     return np.uint8 if n_values <= 2**8 else np.uint16 if n_values <= 2**16 else np.int64
+
+
+def state_name(value: object, known: Collection[str]) -> str:
+    """Return which of the known names a value has: its text, or that of the same number or truth value.
+
+    So 1, 1.0 and True all have the name ``"1"``, or ``"1.0"``, or ``"True"``. Returns the text where none is known.
+    """
+    text = str(value)
+    if text in known or not isinstance(value, Real | np.bool_):
+        return text
+    try:
+        number = float(value)
+    except OverflowError:
+        return text
+    others = [str(int(number)), str(number)] if number.is_integer() else [str(number)]
+    if number in (0.0, 1.0):
+        others.append(str(bool(number)))
+    return next((other for other in others if other in known), text)
 
 
 def listed(names: Sequence[object]) -> str:
@@ -70,21 +95,22 @@ def listed(names: Sequence[object]) -> str:
 def _column_codes(column: pd.Series[Any], name: str, known: Sequence[str]) -> NDArray[Any]:
     if isinstance(getattr(column, "dtype", None), _categorical_type()):
         places = column.cat.codes.to_numpy()
-        texts = [str(value) for value in column.cat.categories.tolist()]
+        distinct = column.cat.categories.tolist()
     elif (small := _small_numbers(column)) is not None:
-        places, texts = small
+        places, distinct = small
     else:
-        places, distinct = column.factorize()
-        texts = [str(value) for value in distinct.tolist()]
+        places, found = column.factorize()
+        distinct = found.tolist()
     missing = int((places < 0).sum())
     if missing:
         raise ValueError(
             f"column {name!r} must have no missing values, got NaN in {missing} rows; "
             "drop those rows or make 'missing' a value of its own"
         )
+    index = {value: code for code, value in enumerate(known)}
+    texts = [state_name(value, index) for value in distinct]
     if texts == list(known):
         return places
-    index = {value: code for code, value in enumerate(known)}
     translated = np.array([index.get(text, -1) for text in texts], dtype=np.int64)
     if (translated < 0).any():
         # Categories that no row has may be unknown.
@@ -93,21 +119,26 @@ def _column_codes(column: pd.Series[Any], name: str, known: Sequence[str]) -> ND
             text for text, code, is_there in zip(texts, translated, present, strict=True) if code < 0 and is_there
         )
         if unknown:
-            numbers = len(unknown) > _MOST_NAMES and column.dtype.kind in "fiu"
             raise ValueError(
                 f"column {name!r} must hold values among {listed(known)}, got {unknown[0][:40]!r}"
-                + ("; a column of numbers has to be cut into intervals first, as for learning" if numbers else "")
+                + (_CUT_FIRST if _are_measured(column, len(unknown)) else "")
             )
     return translated[places]
 
 
-def _small_numbers(column: pd.Series[Any]) -> tuple[NDArray[Any], list[str]] | None:
-    """Return the place of each value in a range of whole numbers, and their texts; None if there is no short range."""
+def _are_measured(column: pd.Series[Any], n_unknown: int) -> bool:
+    """Return whether a column with unknown values looks like one of measurements."""
+    kind = column.dtype.kind
+    return kind in "fiu" and (n_unknown > _MOST_NAMES or bool((column % 1 != 0).any()))
+
+
+def _small_numbers(column: pd.Series[Any]) -> tuple[NDArray[Any], list[int]] | None:
+    """Return the place of each value in a range of whole numbers, and the range; None if there is no short range."""
     values = column.to_numpy()
     if values.dtype.kind not in "iu" or values.size == 0:
         return None
     low, high = int(values.min()), int(values.max())
-    return (values - low, [str(number) for number in range(low, high + 1)]) if high - low < _SHORT_RANGE else None
+    return (values - low, list(range(low, high + 1))) if high - low < _SHORT_RANGE else None
 
 
 def _categorical_type() -> type:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trimbench.trimming.arg_max import ArgMaxClassifier
+from trimbench.trimming.baselines.information_gain import most_informative_units
 from trimbench.trimming.bayes_error import agreement_bound
 from trimbench.trimming.confidence import binomial_interval
 from trimbench.trimming.costs import Choice
@@ -136,7 +137,7 @@ def _trim_by_model(classifier: ArgMaxClassifier, choice: Choice, limits: Limits)
     if len(allowed) == classifier.n_features and choice.is_affordable(allowed):
         limits.report(1.0, lambda: 1.0, 0, last=True)
         return _trimming(classifier, allowed, (1.0, 1.0), 1.0, 0)
-    search = ArgMaxSearch(ClassMeasures.of(classifier, allowed), choice)
+    search = ArgMaxSearch(ClassMeasures.of(classifier, allowed), choice, most_informative_units(classifier, choice))
 
     def run(more: Limits) -> ArgMaxTrimming:
         found = search.run(more)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from trimbench.trimming.classifier import feature_indices
-from trimbench.trimming.model_input import short
+from trimbench.trimming.model_input import is_number, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,9 +130,12 @@ def checked_choice(
 
 def checked_budget(budget: float) -> float:
     """Return `budget` as a float; raise ValueError if it is negative or not a number."""
-    if isinstance(budget, bool) or not isinstance(budget, int | float | np.number) or math.isnan(budget) or budget < 0:
+    if not is_number(budget) or not budget >= 0:
         raise ValueError(f"budget must be a number >= 0, got {budget!r}; 0 keeps only features that cost nothing")
-    return float(budget) if budget < 1e308 else math.inf
+    try:
+        return float(budget)
+    except OverflowError:
+        return math.inf
 
 
 def _checked_groups(features: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> dict[str, tuple[int, ...]]:
@@ -199,7 +202,7 @@ def checked_costs(
     if len(costs) != len(names):
         raise ValueError(f"costs must have {len(names)} entries, one for each feature, got {len(costs)}")
     for name, cost in zip(names, costs, strict=True):
-        if isinstance(cost, bool) or not isinstance(cost, int | float | np.number) or not 0 <= cost < math.inf:
+        if not is_number(cost) or not 0 <= cost < math.inf:
             raise ValueError(
                 f"costs must be finite numbers >= 0, got {cost!r} for {name!r}; a feature that must not be used is "
                 "named in forbidden"

@@ -14,7 +14,7 @@ from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.costs import checked_budget, checked_costs, highest_cost
 from trimbench.trimming.engines.choice import Engine, EngineName, make_engine
 from trimbench.trimming.engines.dense import MAX_ENTRIES, DenseEngine
-from trimbench.trimming.model_input import check_possible
+from trimbench.trimming.model_input import check_possible, short
 from trimbench.trimming.result import Trimming, exact_trimming
 from trimbench.trimming.search.result import AGREEMENT_TOLERANCE
 from trimbench.trimming.search.subset_batches import subset_batches
@@ -124,7 +124,8 @@ def trim_at_thresholds(
 
 def _numbers(values: Sequence[float], what: str) -> list[float]:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValueError(f"{what} must be a sequence of numbers, got {values!r}; write [{values!r}] for one alone")
+        advice = f"write [{values}] for one alone"
+        raise ValueError(f"{what} must be a sequence of numbers, got {short(values)}; {advice}")
     found = list(values)
     if not found:
         raise ValueError(f"{what} must be a sequence of at least one number, got none")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import reduce
+from numbers import Real
 from typing import cast
 from weakref import WeakKeyDictionary
 
@@ -16,7 +18,7 @@ from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.contraction import ContractionTooLarge, joint_distribution
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
-from trimbench.networks.value_codes import listed
+from trimbench.networks.value_codes import listed, state_name
 
 Model = NaiveBayes | NaiveBayesMixture | BayesianNetwork
 
@@ -89,14 +91,6 @@ def _way(model: object) -> str:
     return ""
 
 
-def _named(value: object, states: Sequence[str]) -> str:
-    """Return a value as the name of a state: a whole number without a decimal point, unless the names have one."""
-    text = str(value)
-    if text in states or not isinstance(value, float | np.floating) or not float(value).is_integer():
-        return text
-    return str(int(value))
-
-
 def class_states(model: Model, target: str) -> tuple[str, ...]:
     """Return the states of the class."""
     return model.states(target) if isinstance(model, BayesianNetwork) else model.class_names
@@ -112,12 +106,12 @@ def default_features(model: Model, target: str) -> tuple[str, ...]:
 def split_states(states: Sequence[str], target: str, positive: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the positive states and the others; ValueError unless both are known states and there are some of each.
 
-    States that are not strings are compared by their text; 1.0 also means the state 1.
+    States that are not strings are compared by their text; 1.0 and True also mean the state 1.
     """
     several = isinstance(positive, Collection | np.ndarray) and not isinstance(positive, str)
     if isinstance(positive, np.ndarray):
         positive = np.atleast_1d(positive)
-    wanted = [_named(state, states) for state in (cast("Collection[object]", positive) if several else [positive])]
+    wanted = [state_name(state, states) for state in (cast("Collection[object]", positive) if several else [positive])]
     for state in wanted:
         if state not in states:
             raise ValueError(f"positive must be one of {listed(states)}, got {state!r}")
@@ -153,7 +147,7 @@ def checked_evidence(model: Model, evidence: Mapping[str, object] | None, target
             raise ValueError(f"evidence must not be on the target {target!r}: its state would be known")
         if name not in known:
             raise ValueError(f"evidence must be on variables among {listed(tuple(known))}, got {name!r}")
-        state = _named(value, known[name])
+        state = state_name(value, known[name])
         if state not in known[name]:
             raise ValueError(f"evidence on {name!r} must be one of its states {listed(known[name])}, got {state!r}")
         checked[name] = state
@@ -241,9 +235,14 @@ def feature_indices(known: Sequence[str], chosen: Sequence[str], *, what: str = 
 
 def checked_threshold(threshold: float) -> float:
     """Return `threshold` as a float; raise ValueError unless it is a number in [0, 1]."""
-    if not isinstance(threshold, int | float | np.number) or not 0.0 <= threshold <= 1.0:
+    if not is_number(threshold) or not 0.0 <= threshold <= 1.0:
         raise ValueError(f"threshold must be a probability in [0, 1], got {threshold!r}")
     return float(threshold)
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a real number, of any type, and no truth value."""
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
 
 
 def as_names(names: Sequence[str]) -> tuple[str, ...] | str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +18,8 @@ _GROUP_TOLERANCE = 1e-11
 TIED_LOG_ODDS = 1e-11
 HIGHEST_LOG_ODDS = 36.0
 NO_MASS = 1e-14
+# Floating-point numbers between 1/2 and 1 are multiples of this; the tolerance is coarser at this distance from 1.
+_ULP, _CLOSE_TO_ONE = 2.0**-53, 1e-3
 
 
 def is_positive(positive: NDArray[np.float64], negative: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:
@@ -100,36 +101,41 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
     """
     seen = (instances.positive > 0) | (instances.negative > 0)
     positive, negative = instances.positive[seen], instances.negative[seen]
-    posterior = positive / (positive + negative)
     with np.errstate(divide="ignore"):
         log_odds = np.log(positive) - np.log(negative)
     order = np.argsort(log_odds, kind="stable")
-    posterior, log_odds = posterior[order], log_odds[order]
+    log_odds = log_odds[order]
+    reached, missed = _reached_and_missed(positive[order], negative[order])
     # inf - inf is the distance of two posteriors that are both 0 or both 1.
     with np.errstate(invalid="ignore"):
         apart = np.nan_to_num(np.diff(log_odds), nan=0.0, posinf=np.inf) > _GROUP_TOLERANCE
-    # A posterior that is rounded to 1 is told from 1 itself by T' = 1 alone.
-    certain = np.isposinf(log_odds)
-    starts = np.concatenate([[0], 1 + np.flatnonzero(apart & ((np.diff(posterior) > 0) | np.diff(certain)))])
+    starts = np.concatenate([[0], 1 + np.flatnonzero(apart & (missed[:-1] < reached[1:]))])
     signed = np.add.reduceat(instances.signed[seen][order], starts)
     # Entry i: the i lowest groups are below the threshold.
     scores = signed.sum() - 2.0 * np.concatenate([[0.0], np.cumsum(signed)])
-    group_low = posterior[starts]
-    group_high = posterior[np.concatenate([starts[1:], [posterior.size]]) - 1]
-    # A threshold that a posterior reaches within the tolerance does not put it below.
-    lows = np.concatenate([[0.0], group_high + 2.0 * TIE_TOLERANCE * group_high * (1.0 - group_high)])
-    highs = np.concatenate([group_low, [1.0]])
-    lows = np.where(lows < 1.0, lows, math.nextafter(1.0, 0.0))
-    if certain[-1]:
+    lows = np.concatenate([[0.0], missed[np.concatenate([starts[1:], [missed.size]]) - 1]])
+    highs = np.concatenate([reached[starts], [1.0]])
+    if np.isposinf(log_odds[-1]):
         scores[-1] = -np.inf  # no threshold is above a posterior of 1
     best = np.flatnonzero(scores >= scores.max() - TIE_TOLERANCE)
     holds = best[(lows[best] < preferred) & (preferred <= highs[best])]
     chosen = int(holds[0]) if holds.size else int(best[0])
-    low, high = float(lows[chosen]), float(highs[chosen])
-    if chosen < starts.size:
-        above = slice(starts[chosen], starts[chosen + 1] if chosen + 1 < starts.size else None)
-        lowest, lowest_negative = positive[order][above], negative[order][above]
-        # Close to 1, a posterior is rounded by more than classification tolerates.
-        while high > low and not is_positive(lowest, lowest_negative, high).all():
-            high = math.nextafter(high, 0.0)
-    return Cut(agreement_of(float(scores[chosen])), low, high)
+    return Cut(agreement_of(float(scores[chosen])), float(lows[chosen]), float(highs[chosen]))
+
+
+def _reached_and_missed(
+    positive: NDArray[np.float64], negative: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a threshold that each posterior reaches, and one above which it reaches none.
+
+    A posterior reaches those that are higher by less than the tolerance, too. Close to 1 the tolerance is finer than
+    floating-point numbers, which are multiples of 2^-53 there: the probability of the other class, which is not rounded
+    as much, then says between which of them the posterior is.
+    """
+    total = positive + negative
+    reached, other = positive / total, negative / total
+    missed = reached + 2.0 * TIE_TOLERANCE * reached * other
+    close = other < _CLOSE_TO_ONE
+    for thresholds, tolerance in ((reached, 0.5 * TIE_TOLERANCE), (missed, 2.0 * TIE_TOLERANCE)):
+        thresholds[close] = 1.0 - np.ceil(other[close] * (1.0 - tolerance) / _ULP) * _ULP
+    return reached, missed

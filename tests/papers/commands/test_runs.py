@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -200,6 +201,12 @@ def test_experiments_that_a_run_lacks_stay_as_published(
     assert about["written_with"]["commit"] == "b" * 40
     assert pd.read_csv(published / "summary.csv")["experiment"].tolist() == ["trimming/table4", name]
     assert (published / "index.html").read_text().count("Written with commit") == 1
+    # What is missing there is not the fault of the run.
+    for lost in ("trimming/table4_table.csv", "trimming/table4.json", "trimming/table4_page.json.gz"):
+        held = (published / lost).rename(tmp_path / "held")
+        refused = command("task=publish", "run=mine", code=2)
+        assert re.search(f"the published run must .*{lost}.*; restore results/published with git, or", refused.err)
+        held.rename(published / lost)
     command("profile=paper", "executor=serial", *another, "run=other", code=0)
     refused = command("task=publish", "profile=paper", "run=other", code=2)
     assert "'published' has profile=quick, got profile=paper" in refused.err

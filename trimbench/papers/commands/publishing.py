@@ -23,6 +23,7 @@ from trimbench.papers.validation import ConfigurationError
 _MOST_MEGABYTES = 15
 _MEGABYTE = 1_000_000
 _AGAIN = "write it again with trimbench task=report"
+_RESTORE = f"restore results/{PUBLISHED} with git, or publish a run that has this experiment"
 
 
 def publish(invocation: Invocation) -> int:
@@ -60,14 +61,24 @@ def _clean_commit() -> str:
 
 def _about(folder: Path, name: str) -> Mapping[str, Any]:
     """Return the provenance of an experiment of a run; raise ConfigurationError if there is none that can be read."""
+    file = folder / f"{name}.json"
     try:
-        content: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         content["written_with"]["commit"], content["written_with"]["dirty"], content["configuration"], content["files"]
     except (OSError, ValueError, KeyError, TypeError) as error:
+        if folder.name == PUBLISHED and (file.exists() or part_file(folder / name).exists()):
+            raise ConfigurationError(
+                f"the published run must say in {file} how {name} was run, got {error}; {_RESTORE}"
+            ) from error
         raise ConfigurationError(
             f"run must have every experiment that is not published yet, got none for {name} ({error}); run it first"
         ) from error
     return content
+
+
+def _blame(folder: Path) -> tuple[str, str]:
+    """Return which run has the fault, and what mends it."""
+    return ("the published run", _RESTORE) if folder.name == PUBLISHED else ("run", _AGAIN)
 
 
 def _check(name: str, about: Mapping[str, Any], declared: Mapping[str, Json], here: str) -> None:
@@ -116,13 +127,14 @@ def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) 
 
 def _part(folder: Path, name: str) -> Part:
     """Return what the page shows of an experiment; raise ConfigurationError unless all of its jobs are done."""
+    which, again = _blame(folder)
     try:
         part = read_part(part_file(folder / name))
     except ValueError as error:
-        raise ConfigurationError(f"{error}; {_AGAIN}") from error
+        raise ConfigurationError(f"{error}; {again}") from error
     if part["status"] != "complete":
         raise ConfigurationError(
-            f"run must have all jobs of each experiment, got {name} with {part['status']}; run it again"
+            f"{which} must have all jobs of each experiment, got {name} with {part['status']}; run it again"
         )
     return part
 
@@ -130,17 +142,18 @@ def _part(folder: Path, name: str) -> Part:
 def _copy(new: Path, folders: Mapping[str, Path]) -> None:
     """Copy what belongs to each experiment from the folder that has it."""
     for name, folder in folders.items():
+        which, again = _blame(folder)
         part = part_file(folder / name)
         if not part.is_file():
             _about(folder, name)
-            raise ConfigurationError(f"run must have a part of the page for {name}, got no {part}; {_AGAIN}")
+            raise ConfigurationError(f"{which} must have a part of the page for {name}, got no {part}; {again}")
         for file in [part, *(part.with_name(str(file)) for file in _about(folder, name)["files"])]:
             copy = new / file.relative_to(folder)
             copy.parent.mkdir(parents=True, exist_ok=True)
             try:
                 shutil.copyfile(file, copy)
             except FileNotFoundError as error:
-                raise ConfigurationError(f"run must have all files of {name}, got no {file}; {_AGAIN}") from error
+                raise ConfigurationError(f"{which} must have all files of {name}, got no {file}; {again}") from error
 
 
 def _megabytes(folder: Path) -> float:

@@ -12,6 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from multiprocessing import resource_tracker
 from pathlib import Path
+from typing import Any
 
 from trimbench.papers.execution.executors import ExecutorError, OnRecord, WorkerSettings
 from trimbench.papers.execution.job import Job
@@ -26,6 +27,9 @@ from trimbench.papers.validation import settings
 # pebble counts the time of a job from the moment when a worker takes it, so those that wait lose nothing.
 _JOBS_PER_WORKER = 8
 _IDLE_SECONDS = 0.5
+# Workers take turns at the pipe for milliseconds. One that is killed in its turn keeps the others waiting for twice so
+# long, after which they are replaced.
+_TURN_SECONDS = 10.0
 _MAX_USELESS_POOLS = 3
 
 
@@ -108,7 +112,7 @@ class _Pool:
         self._suspects: set[Future[Record]] = set()
         self._starts = context.RawArray("d", 2 * len(self._free))
         self._pool = ProcessPool(
-            max_workers=n_workers, initializer=prepare_worker, initargs=(self._starts, logs), context=context
+            max_workers=n_workers, initializer=_prepare, initargs=(_TURN_SECONDS, self._starts, logs), context=context
         )
         with _no_interrupts():
             self.broken = not self._pool.active  # starts it
@@ -189,6 +193,13 @@ class _Pool:
 
     def _pid(self, place: int) -> int:
         return int(self._starts[2 * place + 1])
+
+
+def _prepare(turn_seconds: float, *shared: Any) -> None:
+    from pebble import CONSTS
+
+    CONSTS.channel_lock_timeout = turn_seconds
+    prepare_worker(*shared)
 
 
 def _children() -> set[int | None]:

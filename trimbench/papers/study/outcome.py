@@ -45,8 +45,8 @@ class Experiment(Protocol):
 
 
 def successes(rows: pd.DataFrame, **labels: Label) -> pd.DataFrame:
-    """Return the rows of successful jobs with these labels."""
+    """Return the rows of successful jobs with these labels; what is whole in all of them has an integer type."""
     chosen = rows["status"] == "ok"
     for name, value in labels.items():
         chosen &= rows[name] == value
-    return rows[chosen]
+    return rows[chosen].infer_objects()

@@ -177,6 +177,7 @@ class Plan:
 
 
 def _rows(cells: Sequence[Cell], records: Mapping[str, Record], missing: Mapping[str, str]) -> pd.DataFrame:
+    import numpy as np
     import pandas as pd
 
     rows = []
@@ -190,4 +191,10 @@ def _rows(cells: Sequence[Cell], records: Mapping[str, Record], missing: Mapping
             row |= record.result or {}
         row["job"] = cell.job.key
         rows.append(row)
-    return pd.DataFrame(rows)
+    frame = pd.DataFrame(rows)
+    for name in frame.columns[frame.isna().any() & (frame.dtypes == np.float64)]:
+        # Beside what is missing, whole numbers stay whole; `successes` makes a column of integers of them again.
+        found = [row.get(name) for row in rows]
+        if {type(value) for value in found} == {int, type(None)}:
+            frame[name] = pd.Series([np.nan if value is None else value for value in found], dtype=object)
+    return frame

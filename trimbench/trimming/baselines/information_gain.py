@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench.trimming.arg_max import ArgMaxClassifier
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
-from trimbench.trimming.costs import checked_budget, checked_costs, is_affordable
+from trimbench.trimming.costs import Choice, checked_budget, checked_costs, is_affordable
 from trimbench.trimming.engines.choice import Engine
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def information_gains(
     gains = []
     for feature in range(classifier.n_features):
         features = [*given, feature] if feature not in given else list(given)
-        gains.append(_mutual_information(*_joint(classifier, features, engine)))
+        gains.append(_mutual_information(np.stack(_joint(classifier, features, engine))))
     return np.array(gains)
 
 
@@ -101,9 +103,24 @@ def _joint(
     return instances.positive, instances.negative
 
 
-def _mutual_information(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
-    """Return I(C; F') in nats from Pr(c, f') and Pr(not c, f')."""
-    table = np.stack([positive, negative])
+def most_informative_units(classifier: ArgMaxClassifier, choice: Choice) -> frozenset[int]:
+    """Return the required units and, while the budget lasts, those that say most of the class for their cost.
+
+    Each feature counts by itself, so that this takes next to no time.
+    """
+    units = set(choice.required_units)
+    gains = [
+        math.fsum(_mutual_information(classifier.joint([feature])) for feature in unit) / max(cost, _TIE)
+        for unit, cost in zip(choice.units, choice.costs, strict=True)
+    ]
+    for unit in sorted(range(len(gains)), key=lambda unit: -gains[unit]):
+        if choice.is_affordable(choice.features({*units, unit})):
+            units.add(unit)
+    return frozenset(units)
+
+
+def _mutual_information(table: NDArray[np.float64]) -> float:
+    """Return I(C; F') in nats from Pr(c, f'), shape (n_classes, n_instances)."""
     independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
     seen = table > 0
     return float((table[seen] * np.log(table[seen] / independent[seen])).sum())

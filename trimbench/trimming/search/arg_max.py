@@ -69,11 +69,14 @@ class ArgMaxSearch:
         Over all features that are not forbidden.
     choice : Choice
         Some subset is affordable: that of its required features.
+    first : frozenset of int, optional
+        Affordable units, the required among them, that a search without time gives. Default: those that are required.
     """
 
-    def __init__(self, root: ClassMeasures, choice: Choice) -> None:
+    def __init__(self, root: ClassMeasures, choice: Choice, first: frozenset[int] | None = None) -> None:
         self._root = root
         self._choice = choice
+        self._first = choice.required_units if first is None else first
         self._units = frozenset(range(len(choice.units)))
         self._free = tuple(sorted(self._units - choice.required_units))
         self._best: tuple[int, ...] | None = None
@@ -92,8 +95,9 @@ class ArgMaxSearch:
         Whatever the limits, there is a subset afterwards, and a bound below 1 if removing one unit gives one.
         """
         if self._best is None:
-            required = self._root.without(i for unit in self._free for i in self._choice.units[unit])
-            self._consider(required)
+            self._consider_units(self._first)
+            if limits.may_go_on(self._n_evaluations) and self._choice.required_units != self._first:
+                self._consider_units(self._choice.required_units)
         if self._open is None and self._has_guessed(limits):
             self._open = [_Branch(self._root, (), self._units - set(self._free), self._free, self._root_bound)]
         while self._open:
@@ -118,6 +122,9 @@ class ArgMaxSearch:
 
     def _affordable(self, units: Iterable[int]) -> bool:
         return self._choice.is_affordable(self._choice.features(units))
+
+    def _consider_units(self, units: frozenset[int]) -> None:
+        self._consider(self._root.without(self._choice.features(self._units - units)))
 
     def _consider(self, node: ClassMeasures) -> None:
         """Compute the agreement of an affordable subset and keep it if it is the best."""

@@ -33,6 +33,14 @@ def test_a_logarithmic_axis_with_few_values_has_its_ticks_at_them() -> None:
     assert axis_of([5, 50, 700], [1.0, 2.0, 3.0], x_scale="log") == (["5", "50", "700"], [5, 50, 700])
 
 
+def test_places_of_points_that_stand_beside_others_have_no_ticks() -> None:
+    beside = pd.DataFrame({"series": list("aabb"), "x": [455, 1438, 509.6, 1610.56], "y": [1.0, 2.0, 2.0, 1.0]})
+    for points, shown in ((beside, False), (beside.assign(x=[455, 1438] * 2), True)):
+        (axes,) = picture(line_figure(points, x_scale="log"), FigureSettings()).axes
+        assert ("455" in [tick.get_text() for tick in axes.get_xticklabels()]) is shown
+        assert "509.6" not in [tick.get_text() for tick in axes.get_xticklabels()]
+
+
 def test_labels_without_room_are_left_out_and_their_ticks_stay() -> None:
     labels, places = axis_of([1000, 1100, 1200, 9000, 10000], range(5), x_scale="log", width=2.5)
     assert places == [1000, 1100, 1200, 9000, 10000]

@@ -25,6 +25,7 @@ from trimbench.papers.reporting.figures.ticks import set_ticks, thin_labels
 from trimbench.papers.study.figures import LineFigure
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
@@ -52,6 +53,14 @@ def draw_lines(canvas: Canvas, figure: LineFigure, settings: FigureSettings) -> 
     _name(axes, sides, entries, note, figure, settings)
 
 
+def _places(points: pd.DataFrame) -> tuple[list[float], list[float]]:
+    """Return the places of points, and those that series share: one that stands beside another has no tick there."""
+    known = points[np.isfinite(points["x"])]
+    n_series = known.groupby("x")["series"].nunique()
+    shared = n_series.index[n_series >= min(2, known["series"].nunique())]
+    return [float(x) for x in n_series.index], [float(x) for x in shared]
+
+
 def _name(
     axes: Axes,
     sides: Sequence[Sequence[Named]],
@@ -62,7 +71,7 @@ def _name(
 ) -> None:
     """Name what each side names at its place; if a name of it has no room there, all of them in the legend."""
     canvas: Any = axes.figure
-    set_ticks(axes, [float(x) for x in figure.points["x"] if np.isfinite(x)])
+    set_ticks(axes, *_places(figure.points))
     labels = [[one.label for one in side] for side in sides]
     texts = [write(axes, side, name_size(settings)) for side in labels]
     legend = draw_legend(canvas, entries, note, name_size(settings)) if entries or note else None

@@ -34,10 +34,10 @@ def set_scale(axes: Axes, name: str, scale: str, values: Sequence[float]) -> Non
         setter("log")
 
 
-def set_ticks(axes: Axes, places: Sequence[float]) -> None:
-    """Set the ticks of axes whose limits are final; a few `places` are the ticks of a logarithmic x axis."""
-    _set_ticks(axes.xaxis, sorted(set(places)))
-    _set_ticks(axes.yaxis, ())
+def set_ticks(axes: Axes, places: Sequence[float], shared: Sequence[float]) -> None:
+    """Set the ticks of axes whose limits are final; a few `shared` places are the ticks of a logarithmic x axis."""
+    _set_ticks(axes.xaxis, places, shared)
+    _set_ticks(axes.yaxis, (), ())
 
 
 def thin_labels(axes: Axes) -> bool:
@@ -52,7 +52,7 @@ def plain(value: float) -> str:
     return f"{value:.3g}".replace("e-0", "e-").replace("e+0", "e")
 
 
-def _set_ticks(axis: Axis, places: Sequence[float]) -> None:
+def _set_ticks(axis: Axis, places: Sequence[float], shared: Sequence[float]) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
     if axis.get_scale() == "linear":
@@ -61,10 +61,10 @@ def _set_ticks(axis: Axis, places: Sequence[float]) -> None:
         largest = max(map(abs, axis.get_view_interval()))
         axis.set_major_formatter(_exact() if 1e-3 <= largest < 1e6 else FuncFormatter(lambda place, _: plain(place)))
         return
-    if not 0 < len(places) <= _MOST_PLACES:
-        places = _logarithmic_places(*sorted(axis.get_view_interval()), around_zero=axis.get_scale() == "symlog")
-    axis.set_major_locator(FixedLocator(places))
-    axis.set_ticklabels([plain(place) for place in places])
+    if not 0 < len(shared) <= _MOST_PLACES:
+        shared = _logarithmic_places(*sorted(axis.get_view_interval()), around_zero=axis.get_scale() == "symlog")
+    axis.set_major_locator(FixedLocator(shared))
+    axis.set_ticklabels([plain(place) for place in shared])
     axis.set_minor_locator(NullLocator())
 
 

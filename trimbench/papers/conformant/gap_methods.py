@@ -30,6 +30,7 @@ _NEIGHBOURS = 10
 _NEAREST_FEATURES = 20  # that predict each column in turn
 _TURNS = 5
 _MOST_PATTERNS = 40
+_TREES = 50  # for each class
 
 
 class NotApplicable(Exception):
@@ -44,10 +45,11 @@ class Training:
     ----------
     rows : ndarray of shape (n_rows, n_columns)
         The training rows, complete, or with NaN where a feature is missing.
-    masked : ndarray of shape (n_rows, n_columns)
-        The same rows with NaN where the mechanism that hides features of the test rows hides them: for models that are
-        trained with masks. The rows themselves if these are incomplete.
     labels : ndarray of int, shape (n_rows,)
+    masked : ndarray of shape (n_masked, n_columns)
+        Rows for models that are trained with masks: copies of complete rows, with NaN where the mechanism that hides
+        features of the test rows hides theirs; or the incomplete rows themselves.
+    masked_labels : ndarray of int, shape (n_masked,)
     columns : sequence of sequence of int
         Columns of each feature.
     numbers : bool
@@ -55,8 +57,9 @@ class Training:
     """
 
     rows: Matrix
-    masked: Matrix
     labels: NDArray[np.int64]
+    masked: Matrix
+    masked_labels: NDArray[np.int64]
     n_classes: int
     columns: Sequence[Sequence[int]]
     numbers: bool
@@ -64,10 +67,10 @@ class Training:
     smoothing: float
     seed: int
 
-    @property
+    @functools.cached_property
     def is_complete(self) -> bool:
         """Whether no training row misses a feature."""
-        return self.rows is not self.masked
+        return not np.isnan(self.rows).any()
 
     @functools.cached_property
     def layout(self) -> FeatureLayout:
@@ -79,11 +82,11 @@ class Training:
     @functools.cached_property
     def classifier(self) -> Any:
         """The logistic regression of the complete rows, the same for all methods that take one."""
-        return self.regression(self.rows)
+        return self.regression(self.rows, self.labels)
 
-    def regression(self, table: Matrix, rows: NDArray[Any] | slice = slice(None)) -> Any:
-        """Return a logistic regression of the classes of (some of) the rows by a table without gaps."""
-        return fit_logistic_regression(table[rows], self.labels[rows], self.inverse_penalty)
+    def regression(self, table: Matrix, labels: NDArray[np.int64]) -> Any:
+        """Return a logistic regression with the penalty that all have."""
+        return fit_logistic_regression(table, labels, self.inverse_penalty)
 
 
 def _by_conforming(training: Training, n_components: int | Literal["auto"]) -> Predict:
@@ -99,7 +102,7 @@ def _by_conforming(training: Training, n_components: int | Literal["auto"]) -> P
             seed=training.seed,
         )
     else:
-        start = training.regression(fit_imputer("mean", training.rows)(training.rows))
+        start = training.regression(fit_imputer("mean", training.rows)(training.rows), training.labels)
         rows = IncompleteRows(
             training.rows, training.labels.astype(np.intp), layout, training.inverse_penalty, training.smoothing
         )
@@ -120,17 +123,22 @@ def _by_imputing(training: Training, name: ImputerName) -> Predict:
 
 
 def _after_filling(training: Training, fill: Imputer) -> Predict:
-    classifier = training.classifier if training.is_complete else training.regression(fill(training.rows))
+    classifier = _classifier(training, fill)
     return lambda gaps: _probabilities(classifier, fill(gaps), training.n_classes)
+
+
+def _classifier(training: Training, fill: Imputer) -> Any:
+    """Return the classifier of complete rows, or that of the rows that an imputer has completed."""
+    return training.classifier if training.is_complete else training.regression(fill(training.rows), training.labels)
 
 
 def _by_normal_expectation(training: Training) -> Predict:
     normal = JointNormal.of(training.rows)
-    classifier = training.classifier if training.is_complete else training.regression(normal.fill(training.rows))
+    classifier = _classifier(training, normal.fill)
     return lambda gaps: normal.expected_probabilities(classifier, gaps)
 
 
-def _with_indicators(training: Training, table: Matrix) -> Predict:
+def _with_indicators(training: Training, table: Matrix, labels: NDArray[np.int64]) -> Predict:
     """Learn from rows with gaps: means in place of missing values, and for each feature whether it is missing."""
     first = [own[0] for own in training.columns]
     fill = fit_imputer("mean", table)
@@ -138,28 +146,27 @@ def _with_indicators(training: Training, table: Matrix) -> Predict:
     def extended(gaps: Matrix) -> Matrix:
         return np.hstack([fill(gaps), np.isnan(gaps[:, first])])
 
-    classifier = training.regression(extended(table))
+    classifier = training.regression(extended(table), labels)
     return lambda gaps: _probabilities(classifier, extended(gaps), training.n_classes)
 
 
 def _by_mean_with_indicators(training: Training) -> Predict:
     if training.is_complete:
         raise NotApplicable("complete training rows have no use for indicators")
-    return _with_indicators(training, training.rows)
+    return _with_indicators(training, training.rows, training.labels)
 
 
 def _by_regression_with_masks(training: Training) -> Predict:
-    """Learn from complete rows and their masked copies, so that both kinds of test rows are known."""
     if not training.is_complete:
         raise NotApplicable("with incomplete training rows it is mean imputation with indicators")
-    return _with_indicators(training, training.masked)
+    return _with_indicators(training, training.masked, training.masked_labels)
 
 
 def _by_patterns(training: Training) -> Predict:
     """Learn a logistic regression of the observed columns for each set of them that training rows show."""
     patterns = np.unique(np.isnan(training.masked), axis=0)
     if len(patterns) > _MOST_PATTERNS:
-        raise NotApplicable(f"{len(patterns)} patterns of missing features, more than {_MOST_PATTERNS}")
+        raise NotApplicable(f"more than {_MOST_PATTERNS} patterns of missing features")
     models = {pattern.tobytes(): _of_pattern(training, ~pattern) for pattern in patterns}
     shares = np.bincount(training.labels, minlength=training.n_classes) / len(training.labels)
 
@@ -181,24 +188,28 @@ def _of_pattern(training: Training, observed: NDArray[np.bool_]) -> Predict | No
     n_usable, n_classes = int(usable.sum()), training.n_classes
     if not observed.any() or len(np.unique(training.labels[usable])) < 2:
         return None
-    classifier = training.regression(table, usable)
+    classifier = training.regression(table[usable], training.labels[usable])
     # A class that no usable row has must not be impossible.
     kept = n_usable / (n_usable + 1)
     return lambda gaps: kept * _probabilities(classifier, gaps, n_classes) + (1 - kept) / n_classes
 
 
-def _by_boosting(training: Training, table: Matrix) -> Predict:
+def _by_boosting(training: Training, table: Matrix, labels: NDArray[np.int64]) -> Predict:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    trees = HistGradientBoostingClassifier(early_stopping=True, random_state=training.seed % 2**32)
-    trees.fit(table, training.labels)
+    trees = HistGradientBoostingClassifier(max_iter=_TREES, early_stopping=False, random_state=training.seed)
+    trees.fit(table, labels)
     return lambda gaps: _probabilities(trees, gaps, training.n_classes)
 
 
 def _by_complete_boosting(training: Training) -> Predict:
     if not training.is_complete:
         raise NotApplicable("it needs complete training rows")
-    return _by_boosting(training, training.rows)
+    return _by_boosting(training, training.rows, training.labels)
+
+
+def _by_masked_boosting(training: Training) -> Predict:
+    return _by_boosting(training, training.masked, training.masked_labels)
 
 
 def _by_naive_bayes(training: Training) -> Predict:
@@ -236,8 +247,6 @@ METHODS: Mapping[str, Method] = {
     "normal": Method("normal expectation", _by_normal_expectation),
     "naive_bayes": Method("naive Bayes", _by_naive_bayes),
     "trees": Method("boosted trees", _by_complete_boosting),
-    "masked_trees": Method(
-        "boosted trees with masks", lambda training: _by_boosting(training, training.masked), uses_masks=True
-    ),
+    "masked_trees": Method("boosted trees with masks", _by_masked_boosting, uses_masks=True),
     "masked_regression": Method("regression with masks", _by_regression_with_masks, uses_masks=True),
 }

@@ -69,15 +69,20 @@ class SplitTables:
     numbers: bool
     image: Sequence[int] | None
 
-    def hidden(self, how: Missingness, fraction: float, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
-        """Return the training and the test rows with NaN where a mechanism, the same for both, hides features."""
-        rows = np.vstack([self.train, self.test])
+    def hidden(
+        self, how: Missingness, fraction: float, rng: np.random.Generator, n_copies: int
+    ) -> tuple[Matrix, Matrix]:
+        """Return copies of the training rows, one after the other, and the test rows, with NaN for hidden features.
+
+        One mechanism hides them all, each copy of a row with a mask of its own.
+        """
+        rows = np.vstack([np.tile(self.train, (n_copies, 1)), self.test])
         values = rows if self.numbers else feature_codes(rows, self.columns)
         features = [str(place) for place in range(len(self.columns))]
         mask = how.draw(len(rows), features, fraction, rng, values)
         owners = np.repeat(np.arange(len(self.columns)), [len(own) for own in self.columns])
         rows[mask[:, owners]] = np.nan
-        return rows[: len(self.train)], rows[len(self.train) :]
+        return rows[: -len(self.test)], rows[-len(self.test) :]
 
 
 def split_tables(task: Task, shape: Shape) -> SplitTables:

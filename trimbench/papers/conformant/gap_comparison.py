@@ -12,7 +12,7 @@ import numpy as np
 from trimbench.conformant.metrics import accuracy, brier_score, calibration_error, log_loss
 from trimbench.conformant.reduced_problem import Matrix
 from trimbench.papers.conformant.gap_methods import CODE as METHODS_CODE
-from trimbench.papers.conformant.gap_methods import METHODS, NotApplicable, Predict, Training
+from trimbench.papers.conformant.gap_methods import METHODS, NotApplicableError, Predict, Training
 from trimbench.papers.conformant.protocol import Task
 from trimbench.papers.conformant.split_tables import CODE as TABLES_CODE
 from trimbench.papers.conformant.split_tables import Shape, SplitTables, split_tables
@@ -24,6 +24,7 @@ from trimbench.papers.validation import validated
 # Which training rows methods have: complete ones, or ones that miss features like the test rows.
 Rows = Literal["complete", "incomplete"]
 _COPIES = 4  # of complete training rows, each with a mask of its own, for models that are trained with masks
+_FAILURES = (ValueError, ArithmeticError, RuntimeError)
 OK, NOT_APPLICABLE, FAILED = "ok", "not applicable", "failed"
 
 
@@ -106,9 +107,9 @@ def _learned(name: str, training: Training) -> Learned:
     start = time.perf_counter()
     try:
         predict, status, reason = METHODS[name].fit(training), OK, ""
-    except NotApplicable as why:
+    except NotApplicableError as why:
         predict, status, reason = None, NOT_APPLICABLE, str(why)
-    except Exception as error:  # a method that fails must not cost the others
+    except _FAILURES as error:  # one method must not cost the others
         predict, status, reason = None, FAILED, _said(error)
     return Learned(predict, status, reason, time.perf_counter() - start)
 
@@ -123,7 +124,7 @@ def _tested(learned: Learned, gaps: Matrix, tables: SplitTables) -> dict[str, Js
     start = time.perf_counter()
     try:
         probabilities = learned.predict(gaps)
-    except Exception as error:
+    except _FAILURES as error:
         return {"status": FAILED, "reason": _said(error)}
     seconds = time.perf_counter() - start
     truth = tables.test_labels

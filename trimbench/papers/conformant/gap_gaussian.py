@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from trimbench.conformant.classifier_weights import linear_scores
 from trimbench.conformant.expected_predictions import logsumexp
@@ -45,11 +45,12 @@ class JointNormal:
         diagonal = np.diag(np.diag(covariance) + 1e-9)
         return cls(means, (1 - _SHRINKAGE) * covariance + _SHRINKAGE * diagonal)
 
-    def fill(self, gaps: Matrix) -> Matrix:
+    def fill(self, gaps: ArrayLike) -> Matrix:
         """Return rows with the conditional expectations of missing values."""
-        filled = gaps.copy()
-        for rows, missing, gain, _ in self._patterns(gaps):
-            filled[np.ix_(rows, missing)] = self.means[missing] + (gaps[rows] - self.means)[:, ~missing] @ gain
+        table = np.asarray(gaps, dtype=np.float64)
+        filled = table.copy()
+        for rows, missing, gain, _ in self._patterns(table):
+            filled[np.ix_(rows, missing)] = self.means[missing] + (table[rows] - self.means)[:, ~missing] @ gain
         return filled
 
     def expected_probabilities(self, classifier: Any, gaps: Matrix) -> Matrix:
@@ -72,7 +73,7 @@ class JointNormal:
             found[rows] = (shares / shares.sum(axis=2, keepdims=True)).mean(axis=1)
         return found
 
-    def _patterns(self, gaps: Matrix) -> Iterator[tuple[NDArray[np.intp], NDArray[np.bool_], Matrix, Matrix]]:
+    def _patterns(self, gaps: Matrix) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_], Matrix, Matrix]]:
         """Yield rows, their missing columns, the regression of these on the others, and what covariance is left."""
         patterns, of_row = np.unique(np.isnan(gaps), axis=0, return_inverse=True)
         for place, missing in enumerate(patterns):
@@ -81,4 +82,4 @@ class JointNormal:
             cross = self.covariance[np.ix_(~missing, missing)]
             gain = np.linalg.solve(self.covariance[np.ix_(~missing, ~missing)], cross)
             left = self.covariance[np.ix_(missing, missing)] - cross.T @ gain
-            yield np.flatnonzero(of_row.ravel() == place), missing, gain, left
+            yield np.flatnonzero(of_row.ravel() == place), missing, np.asarray(gain), np.asarray(left)

@@ -105,12 +105,12 @@ class Group:
 
 def groups_of(rows: pd.DataFrame) -> list[Group]:
     """Return the groups of the successful jobs, in the order of the jobs."""
-    found: dict[tuple[Any, ...], dict[str, dict[int, Mapping[str, Any]]]] = {}
-    ratios: dict[tuple[Any, ...], float] = {}
+    found: dict[tuple[str, str, str, float, str], dict[str, dict[int, Mapping[str, Any]]]] = {}
+    ratios: dict[tuple[str, str, str, float, str], float] = {}
     for row in successes(rows).to_dict("records"):
         title = shown_name(row["dataset"], row["title"])
         for one in row["methods"]:
             key = (row["dataset"], title, row["mechanism"], row["missing"], one["training"])
             found.setdefault(key, {}).setdefault(one["method"], {})[row["split"]] = one
             ratios[key] = row["n_test"] / row["n_train"]
-    return [Group(*key, ratios[key], by_method) for key, by_method in found.items()]
+    return [Group(*key, test_per_train=ratios[key], by_method=by_method) for key, by_method in found.items()]

@@ -33,7 +33,7 @@ _MOST_PATTERNS = 40
 _TREES = 50  # for each class
 
 
-class NotApplicable(Exception):
+class NotApplicableError(Exception):
     """A method has no answer for such rows; the text says why."""
 
 
@@ -152,13 +152,13 @@ def _with_indicators(training: Training, table: Matrix, labels: NDArray[np.int64
 
 def _by_mean_with_indicators(training: Training) -> Predict:
     if training.is_complete:
-        raise NotApplicable("complete training rows have no use for indicators")
+        raise NotApplicableError("complete training rows have no use for indicators")
     return _with_indicators(training, training.rows, training.labels)
 
 
 def _by_regression_with_masks(training: Training) -> Predict:
     if not training.is_complete:
-        raise NotApplicable("with incomplete training rows it is mean imputation with indicators")
+        raise NotApplicableError("with incomplete training rows it is mean imputation with indicators")
     return _with_indicators(training, training.masked, training.masked_labels)
 
 
@@ -166,7 +166,7 @@ def _by_patterns(training: Training) -> Predict:
     """Learn a logistic regression of the observed columns for each set of them that training rows show."""
     patterns = np.unique(np.isnan(training.masked), axis=0)
     if len(patterns) > _MOST_PATTERNS:
-        raise NotApplicable(f"more than {_MOST_PATTERNS} patterns of missing features")
+        raise NotApplicableError(f"more than {_MOST_PATTERNS} patterns of missing features")
     models = {pattern.tobytes(): _of_pattern(training, ~pattern) for pattern in patterns}
     shares = np.bincount(training.labels, minlength=training.n_classes) / len(training.labels)
 
@@ -198,13 +198,14 @@ def _by_boosting(training: Training, table: Matrix, labels: NDArray[np.int64]) -
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     trees = HistGradientBoostingClassifier(max_iter=_TREES, early_stopping=False, random_state=training.seed)
-    trees.fit(table, labels)
-    return lambda gaps: _probabilities(trees, gaps, training.n_classes)
+    known = ~np.isnan(table).all(axis=0)  # it cannot bin a column without any value
+    trees.fit(table[:, known], labels)
+    return lambda gaps: _probabilities(trees, gaps[:, known], training.n_classes)
 
 
 def _by_complete_boosting(training: Training) -> Predict:
     if not training.is_complete:
-        raise NotApplicable("it needs complete training rows")
+        raise NotApplicableError("it needs complete training rows")
     return _by_boosting(training, training.rows, training.labels)
 
 

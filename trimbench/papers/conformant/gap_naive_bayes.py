@@ -32,7 +32,7 @@ def fit_naive_bayes(
 
     def predict(gaps: Matrix) -> Matrix:
         found = scores(gaps) + prior
-        return np.exp(found - logsumexp(found)[:, None])
+        return np.asarray(np.exp(found - logsumexp(found)[:, None]))
 
     return predict
 

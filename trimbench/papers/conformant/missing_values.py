@@ -16,7 +16,7 @@ from trimbench.papers.conformant.protocol import Task, make_task
 from trimbench.papers.conformant.split_tables import Shape
 from trimbench.papers.data.missingness import Mechanism, Missingness
 from trimbench.papers.execution.seeds import seed_for
-from trimbench.papers.study.cells import Cell, check_axis
+from trimbench.papers.study.cells import Cell, Label, check_axis
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.outcome import Outcome
 from trimbench.papers.validation import settings, unknown
@@ -56,7 +56,7 @@ class MissingValues:
     def __post_init__(self) -> None:
         for name in ("datasets", "mechanism", "missing", "methods"):
             check_axis(name, getattr(self, name))
-        check_missing([*self.missing, *self.missing_at_random], Missingness())
+        check_missing(self._shares("mcar"), Missingness())
         for method in self.methods:
             if method not in METHODS:
                 raise unknown("methods", list(METHODS), method)
@@ -86,7 +86,13 @@ class MissingValues:
         training: list[Rows] = ["complete"]
         if mechanism in self.incomplete and share in self.missing:
             training.append("incomplete")
-        labels = {"dataset": task.name, "title": task.title, "mechanism": mechanism, "missing": share, "split": split}
+        labels: dict[str, Label] = {
+            "dataset": task.name,
+            "title": task.title,
+            "mechanism": mechanism,
+            "missing": share,
+            "split": split,
+        }
         image = [side // shrink for side in task.protocol.image] if mechanism == "block" else []
         return Cell.of(
             labels,

@@ -65,7 +65,9 @@ def tables_of(groups: Sequence[Group]) -> list[Table]:
 def figures_of(groups: Sequence[Group]) -> list[LineFigure]:
     """Return the log loss against the share missing at random, one figure for each data set."""
     own = [group for group in groups if group.mechanism == "mcar" and group.training == "complete"]
-    return [_figure([group for group in own if group.dataset == name]) for name in dict.fromkeys(g.dataset for g in own)]
+    return [
+        _figure([group for group in own if group.dataset == name]) for name in dict.fromkeys(g.dataset for g in own)
+    ]
 
 
 def _summary(groups: Sequence[Group]) -> Iterator[dict[str, object]]:

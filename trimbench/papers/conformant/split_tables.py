@@ -62,8 +62,8 @@ class SplitTables:
 
     train: Matrix
     test: Matrix
-    train_labels: NDArray[np.int64]
-    test_labels: NDArray[np.int64]
+    train_labels: NDArray[Any]
+    test_labels: NDArray[Any]
     n_classes: int
     columns: Sequence[Sequence[int]]
     numbers: bool
@@ -138,4 +138,4 @@ def _binary(task: Task, shrink: int) -> SplitTables:
 def _shrunk(rows: NDArray[Any], image: Sequence[int], shrink: int) -> NDArray[Any]:
     height, width = (side // shrink for side in image)
     squares = rows.reshape(len(rows), height, shrink, width, shrink)
-    return (squares.mean(axis=(2, 4)) >= 0.5).reshape(len(rows), height * width)
+    return np.asarray(squares.mean(axis=(2, 4)) >= 0.5).reshape(len(rows), height * width)

@@ -46,3 +46,45 @@ def weighted_f1(truth: NDArray[np.int64], predicted: NDArray[np.int64], n_classe
     support, claimed = table.sum(axis=1), table.sum(axis=0)
     scores = 2 * np.diag(table) / np.maximum(support + claimed, 1)
     return float((scores * support).sum() / support.sum())
+
+
+def log_loss(truth: NDArray[np.int64], probabilities: Matrix) -> float:
+    """Return the mean of minus the logarithm of the probability of the true class, in nats; at most 32.2 a row.
+
+    Parameters
+    ----------
+    truth : ndarray of int, shape (n_rows,)
+    probabilities : ndarray of shape (n_rows, n_classes)
+    """
+    of_truth = probabilities[np.arange(len(truth)), truth]
+    return float(-np.log(np.maximum(of_truth, _FLOOR)).mean())
+
+
+def brier_score(truth: NDArray[np.int64], probabilities: Matrix) -> float:
+    """Return the mean squared distance of probabilities to the true class, summed over the classes: 0 to 2.
+
+    Parameters
+    ----------
+    truth : ndarray of int, shape (n_rows,)
+    probabilities : ndarray of shape (n_rows, n_classes)
+    """
+    wanted = np.eye(probabilities.shape[1])[truth]
+    return float(((probabilities - wanted) ** 2).sum(axis=1).mean())
+
+
+def calibration_error(truth: NDArray[np.int64], probabilities: Matrix, n_bins: int = 10) -> float:
+    """Return the expected calibration error of the predicted class: how far confidence is from accuracy.
+
+    Rows are put into bins of equal width by the probability of their predicted class; in each bin its mean is compared
+    with the share of correct predictions, and the distances are averaged with the numbers of rows.
+
+    Parameters
+    ----------
+    truth : ndarray of int, shape (n_rows,)
+    probabilities : ndarray of shape (n_rows, n_classes)
+    n_bins : int
+    """
+    confidence = probabilities.max(axis=1)
+    surplus = confidence - (probabilities.argmax(axis=1) == truth)
+    bins = np.minimum((confidence * n_bins).astype(np.intp), n_bins - 1)
+    return float(np.abs(np.bincount(bins, surplus, n_bins)).sum() / len(truth))

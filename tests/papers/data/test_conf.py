@@ -44,7 +44,7 @@ KNOWN = {
     "covertype": (1596, 581_012, 54, dict(zip("1234567", COVERS, strict=True)), 0),
     "adult": (1590, 48_842, 14, {"<=50K": 37_155, ">50K": 11_687}, 6465),
 }
-BESIDES = ("breast_cancer", "colon", "digits", "example_simulated", "heart_cleveland")
+BESIDES = ("breast_cancer", "colon", "digits", "example_simulated", "heart_cleveland", "iris", "wine")
 CLASSIFIERS = ("bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis")
 CIRCUITS = ("s386", "c432")
 
@@ -88,7 +88,7 @@ def test_all_facts_are_declared(path: Path) -> None:
         assert (facts.rows, facts.features, facts.classes) == (rows, features, classes)
 
 
-@pytest.mark.parametrize("name", ["breast_cancer", "digits", "example_simulated"])
+@pytest.mark.parametrize("name", ["breast_cancer", "digits", "example_simulated", "iris", "wine"])
 def test_facts_hold_without_any_download(name: str, tmp_path: Path) -> None:
     declaration = _dataset(CONF / "dataset" / f"{name}.yaml")
     assert isinstance(declaration.source, BundledSource | SimulatedSource)

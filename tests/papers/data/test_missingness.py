@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from trimbench.papers.data.missingness import Missingness
+from trimbench.papers.data.missingness import DEPENDENT, Mechanism, Missingness
 
 NAMES = tuple(f"x{i}" for i in range(12))
 
@@ -142,3 +143,59 @@ def test_displaced_features_hide_other_columns_than_their_own() -> None:
 def test_wrong_displaced_columns_are_explained(displaced: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Missingness(displaced=displaced).draw_columns(2, ["a", "b", "c"], COLUMNS, 0.5, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("mechanism", DEPENDENT)
+@given(st.integers(2, 30), st.floats(0, 0.9), st.integers(0, 2**32))
+def test_dependent_masks_have_the_share_that_is_asked_for(
+    mechanism: Mechanism, n: int, fraction: float, seed: int
+) -> None:
+    values = np.random.default_rng(seed).integers(0, 3, size=(20, n))
+    how = Missingness(mechanism)
+    mask, again, other = (
+        how.draw(20, NAMES[:1] * n, fraction, np.random.default_rng(draw), values) for draw in (seed, seed, seed + 1)
+    )
+    assert (mask.sum(axis=1) == how.n_missing(n, fraction)).all()
+    assert (mask == again).all()
+    if n >= 6 and 0.3 < fraction < 0.7:
+        assert (mask != other).any()
+
+
+def _rates(mechanism: Mechanism, fraction: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each feature (rows) and each one that may count (columns) how often it goes if that is low, high."""
+    rng = np.random.default_rng(3)
+    values = rng.random((40_000, 10)) < 0.5
+    mask = Missingness(mechanism).draw(len(values), NAMES[:10], fraction, rng, values).astype(float)
+    high = values.astype(float)
+    return mask.T @ (1 - high) / (1 - high).sum(axis=0), mask.T @ high / high.sum(axis=0)
+
+
+def test_high_values_go_missing_more_often() -> None:
+    low, high = _rates("depends_on_value", 0.1)
+    n_high = np.arange(10)  # of the nine others, with odds of 4 against 1
+    chances, odds = stats.binom.pmf(n_high, 9, 0.5), 9.0 + 3.0 * n_high
+    assert np.diag(low) == pytest.approx(chances @ (1 / (1 + odds)), abs=0.006)
+    assert np.diag(high) == pytest.approx(chances @ (4 / (4 + odds)), abs=0.012)
+    assert (low + high).diagonal().mean() == pytest.approx(0.2, abs=1e-3)
+    off = ~np.eye(10, dtype=bool)
+    assert (high[off] < low[off]).all(), "others go in its place"
+
+
+def test_what_goes_missing_depends_on_features_that_never_do() -> None:
+    low, high = _rates("depends_on_features", 0.4)
+    observed = np.flatnonzero(low.sum(axis=1) + high.sum(axis=1) == 0)
+    assert len(observed) == 1
+    others = np.setdiff1d(np.arange(10), observed)
+    gaps = (high - low)[others]
+    assert (np.abs(gaps[:, observed]) > 0.2).all()
+    assert {*np.sign(gaps[:, observed]).ravel()} == {-1.0, 1.0}
+    assert (np.abs(gaps[:, others]) < 0.03).all(), "no value that may be missing counts"
+
+
+def test_masks_that_depend_need_values_and_leave_what_they_depend_on() -> None:
+    with pytest.raises(
+        ValueError, match=r"values must be one number for each of the 2 rows and 12 features .* got none"
+    ):
+        Missingness("depends_on_value").draw(2, NAMES, 0.5, np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"missing must leave at least 1 of 12 features .* got 12 missing ones"):
+        Missingness("depends_on_features").draw(2, NAMES, 1.0, np.random.default_rng(0), np.ones((2, 12)))

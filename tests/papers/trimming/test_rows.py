@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from trimbench.papers.trimming.rows import BudgetedProblem, Rows, mean_interval
+from trimbench.papers.study.numbers import mean_interval
+from trimbench.papers.trimming.rows import BudgetedProblem, Rows
 from trimbench.papers.trimming.rows_selection import METHODS
 from trimbench.papers.validation import ConfigurationError, validated
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,15 @@ class EncodedRows:
         values = rows.astype(np.float64)
         values[missing[:, self.owners]] = np.nan
         return values
+
+
+def feature_codes(rows: NDArray[Any], columns: Sequence[Sequence[int]]) -> NDArray[np.intp]:
+    """Return rows of zeros and ones as one number for each feature: the place of its first 1, from 1; 0 without any."""
+    found = np.empty((len(rows), len(columns)), dtype=np.intp)
+    for place, own in enumerate(columns):
+        part = rows[:, list(own)]
+        found[:, place] = np.where(part.any(axis=1), part.argmax(axis=1) + 1, 0)
+    return found
 
 
 @lru_cache(maxsize=3)

@@ -24,9 +24,9 @@ from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.reduced_problem import Matrix
 from trimbench.papers.conformant.classifier import CODE as CLASSIFIER_CODE
 from trimbench.papers.conformant.classifier import fitted
-from trimbench.papers.conformant.encoded_rows import EncodedRows, encoded_rows
+from trimbench.papers.conformant.encoded_rows import EncodedRows, encoded_rows, feature_codes
 from trimbench.papers.conformant.protocol import Task
-from trimbench.papers.data.missingness import Missingness
+from trimbench.papers.data.missingness import DEPENDENT, Missingness
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
 from trimbench.papers.execution.seeds import seed_for
@@ -101,7 +101,8 @@ def evaluate(
         whole = encoded_rows(own)
         mask = how.draw_columns(n_rows, whole.features, whole.columns, missing, rng)
     else:
-        mask = how.draw(n_rows, rows.features, missing, rng)
+        values = feature_codes(rows.test, rows.columns) if how.mechanism in DEPENDENT else None
+        mask = how.draw(n_rows, rows.features, missing, rng, values)
     result: dict[str, Json] = {"missing_percent": 100.0 * float(mask.mean())}
     logs = predict_all(list(predictors.values()), rows.test, mask, rows.owners)
     for name, log_proba in zip(predictors, logs, strict=True):

@@ -15,7 +15,7 @@ class BundledSource(Source):
     """A data set that comes with scikit-learn."""
 
     kind: Literal["bundled"] = "bundled"
-    dataset: Literal["breast_cancer", "digits"]
+    dataset: Literal["breast_cancer", "digits", "iris", "wine"]
 
     def load(self, name: str, cache: Cache) -> Dataset:
         """Load the data set from the installed package."""

@@ -1,18 +1,22 @@
-"""Which features are missing in which row: completely at random, at a rate for each feature, or in blocks."""
+"""Which features are missing in which row: at random, at rates, in blocks, or depending on what the row holds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Mechanism = Literal["mcar", "rates", "block"]
+Mechanism = Literal["mcar", "rates", "block", "depends_on_features", "depends_on_value"]
 Rounding = Literal["down", "nearest", "fifths"]
 Unit = Literal["feature", "column"]
+DEPENDENT: tuple[Mechanism, ...] = ("depends_on_features", "depends_on_value")
+# How many times as probable as after the lowest value a feature is the next to go missing after the highest one.
+_HIGHEST_TO_LOWEST = 4.0
+_ALWAYS_OBSERVED = 0.1
 
 
 @dataclass(frozen=True)
@@ -21,10 +25,16 @@ class Missingness:
 
     Attributes
     ----------
-    mechanism : {"mcar", "rates", "block"}
+    mechanism : {"mcar", "rates", "block", "depends_on_features", "depends_on_value"}
         ``"mcar"``: each row loses exactly as many features as the fraction says, chosen uniformly. ``"rates"``: each
         feature is missing independently, at its own rate. ``"block"``: each row loses neighbouring features: a run in
         the order of the columns, or a rectangle of an image.
+
+        The last two also take exactly as many features from each row, one after the other, but at unequal odds: those
+        of a high value are up to four times those of a low one, by ranks within the column. ``"depends_on_value"``: it
+        is the feature's own value that counts (missing not at random). ``"depends_on_features"``: a tenth of the
+        features, at least one, is drawn that no row loses, and for each other feature one of them counts, with high
+        and low exchanged for about half (missing at random, in the statistical sense).
     rounding : {"down", "nearest", "fifths"}
         Number of features from a fraction: 20 % of 13 features are 2 or 3. ``"fifths"`` counts in steps of a fifth of
         the features, itself rounded down: 80 % of 13 features are 4 times 2; it accepts only multiples of a fifth.
@@ -75,11 +85,22 @@ class Missingness:
         return math.floor(exact) if self.rounding == "down" else math.floor(exact + 0.5)
 
     def draw(
-        self, n_rows: int, features: Sequence[str], fraction: float, rng: np.random.Generator
+        self,
+        n_rows: int,
+        features: Sequence[str],
+        fraction: float,
+        rng: np.random.Generator,
+        values: NDArray[Any] | None = None,
     ) -> NDArray[np.bool_]:
-        """Draw which features are missing: an array of shape (n_rows, n_features), True where one is."""
+        """Draw which features are missing: an array of shape (n_rows, n_features), True where one is.
+
+        `values` has the numbers of these rows, shape (n_rows, n_features), and the codes of categories. They are needed
+        where what goes missing depends on them. Rows that share a mechanism must be drawn together.
+        """
         n_features = len(features)
         n_missing = self.n_missing(n_features, fraction)
+        if self.mechanism in DEPENDENT:
+            return self._dependent(self._checked(values, n_rows, n_features), n_missing, rng)
         if self.mechanism == "rates":
             return rng.random((n_rows, n_features)) < self._rates(features, fraction)
         if self.mechanism == "block":
@@ -125,6 +146,24 @@ class Missingness:
                     f"which has {widths[feature]} of the {n_columns} columns"
                 )
 
+    def _checked(self, values: NDArray[Any] | None, n_rows: int, n_features: int) -> NDArray[Any]:
+        if values is None or values.shape != (n_rows, n_features):
+            got = "none" if values is None else f"shape {values.shape}"
+            raise ValueError(
+                f"values must be one number for each of the {n_rows} rows and {n_features} features with "
+                f"mechanism={self.mechanism!r}, got {got}; use another mechanism where single columns go missing"
+            )
+        return values
+
+    def _dependent(self, values: NDArray[Any], n_missing: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Draw `n_missing` features of each row without replacement, at odds that depend on the values."""
+        heights = _ranks(values)
+        if self.mechanism == "depends_on_features":
+            heights = _by_others(heights, n_missing, rng)
+        # The largest sums of logarithms of odds and Gumbel noise are a draw without replacement.
+        keys = math.log(_HIGHEST_TO_LOWEST) * heights + rng.gumbel(size=values.shape)
+        return _largest(keys, n_missing)
+
     def _rates(self, features: Sequence[str], fraction: float) -> NDArray[np.float64]:
         unknown = sorted(set(self.rates) - set(features))
         if unknown:
@@ -162,6 +201,38 @@ def exactly_missing(n_rows: int, n_features: int, n_missing: int, rng: np.random
     chosen = np.argpartition(keys, n_missing - 1, axis=1)[:, :n_missing]
     np.put_along_axis(mask, chosen, True, axis=1)
     return mask
+
+
+def _largest(keys: NDArray[np.float64], n: int) -> NDArray[np.bool_]:
+    """Mark the `n` largest entries of each row."""
+    mask = np.zeros(keys.shape, dtype=bool)
+    np.put_along_axis(mask, np.argsort(-keys, axis=1)[:, :n], True, axis=1)
+    return mask
+
+
+def _ranks(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the ranks of values within their columns, from 0 for the lowest to 1 for the highest; ties share one."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(values, axis=0)
+    lowest, highest = ranks.min(axis=0), ranks.max(axis=0)
+    return np.asarray((ranks - lowest) / np.where(highest > lowest, highest - lowest, 1.0))
+
+
+def _by_others(heights: NDArray[np.float64], n_missing: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return what decides for each feature: the height of an observed one, upside down for about half of them."""
+    n_features = heights.shape[1]
+    observed = rng.permutation(n_features)[: max(1, int(_ALWAYS_OBSERVED * n_features))]
+    if n_missing > n_features - len(observed):
+        raise ValueError(
+            f"missing must leave at least {len(observed)} of {n_features} features with "
+            f"mechanism='depends_on_features', got {n_missing} missing ones; use smaller fractions"
+        )
+    decisive = heights[:, rng.choice(observed, size=n_features)]
+    upside_down = rng.random(n_features) < 0.5
+    found = np.where(upside_down, 1.0 - decisive, decisive)
+    found[:, observed] = -np.inf
+    return found
 
 
 def check_fraction(fraction: float) -> None:

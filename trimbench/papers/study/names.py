@@ -23,6 +23,7 @@ _NAMES = {
     "heart_statlog": "Heart disease",
     "hepatitis": "Hepatitis",
     "ident": "Ident",
+    "iris": "Iris",
     "liver_disorders": "BUPA liver disorders",
     "mnist": "MNIST",
     "mnist_3v5": "MNIST, 3 against 5",
@@ -33,6 +34,7 @@ _NAMES = {
     "splice": "Splice",
     "vote": "Congressional voting",
     "voting": "Congressional voting",
+    "wine": "Wine",
     **{f"bn_{number}": f"BN_{number}" for number in range(16)},
 }
 

@@ -102,3 +102,17 @@ def _student(values: Sequence[float], own_variance: float, kind: IntervalKind) -
     mean = float(np.mean(values))
     half = float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) * math.sqrt(own_variance + 1 / n)
     return Interval(mean - half, mean + half, kind)
+
+
+def mean_interval(values: Sequence[float], test_per_train: float) -> tuple[float, float, float]:
+    """Return a mean over random splits with a 95 % confidence interval; NaN for its ends with fewer than two values.
+
+    Random splits share rows, so that their spread alone would give too narrow an interval: the variance of the mean is
+    raised from 1/n to 1/n + n_test/n_train times that of the values (Nadeau and Bengio, 2003).
+    """
+    mean = float(np.mean(values))
+    n = len(values)
+    if n < 2:
+        return mean, math.nan, math.nan
+    half = float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) * math.sqrt(1 / n + test_per_train)
+    return mean, mean - half, mean + half

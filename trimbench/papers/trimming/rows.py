@@ -8,11 +8,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.numbers import mean_interval
 from trimbench.papers.study.outcome import Outcome, successes
 from trimbench.papers.study.tables import Table
 from trimbench.papers.trimming.checks import check_counts, check_shares
@@ -133,20 +133,6 @@ class Rows(LearnedOnSplits):
 def _values(group: Sequence[Mapping[Any, Any]], method: str, column: str) -> list[float]:
     """Return what a method reached on each split of a data set."""
     return [float(found[column]) for row in group for found in row["methods"] if found["method"] == method]
-
-
-def mean_interval(values: Sequence[float], test_per_train: float) -> tuple[float, float, float]:
-    """Return a mean over random splits with a 95 % confidence interval; NaN for its ends with fewer than two values.
-
-    Random splits share rows, so that their spread alone would give too narrow an interval: the variance of the mean is
-    raised from 1/n to 1/n + n_test/n_train times that of the values (Nadeau and Bengio, 2003).
-    """
-    mean = float(np.mean(values))
-    n = len(values)
-    if n < 2:
-        return mean, math.nan, math.nan
-    half = float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) * math.sqrt(1 / n + test_per_train)
-    return mean, mean - half, mean + half
 
 
 def _line(group: Sequence[Mapping[Any, Any]], method: str, column: str) -> dict[str, object]:

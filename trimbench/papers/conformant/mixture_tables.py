@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
 NOTES = (
     "The mixture of conformant models goes beyond the paper, and nothing printed is compared with it. Each component "
-    "conforms with the logistic regression, so that the mixture is exactly the classifier where nothing is missing. The "
-    "number of components is that of the settings, or with auto the one beyond which rows held out do not become more "
-    "likely.",
+    "conforms with the logistic regression, so that the mixture is exactly the classifier where nothing is missing. "
+    "Its number of components is set, or with auto the one beyond which rows held out do not become more likely.",
 )
 _SHARES = (50.0, 80.0, 90.0)
 _MOST_MISSING = 90.0

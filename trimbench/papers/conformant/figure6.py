@@ -84,13 +84,14 @@ class Figure6:
 
     The data sets are protocols with two classes whose features are pixels; `rows` are the test rows to show of each.
 
-    Beyond the paper, the same rows and those of `tables` (lists of test rows by protocol) are explained with the
-    probability `delta`.
+    Beyond the paper, the same rows, and the test rows `table_rows` of `tables`, are explained with the probability
+    `delta`.
     """
 
     datasets: list[str]
     rows: list[NonNegativeInt]
-    tables: dict[str, list[NonNegativeInt]] = field(default_factory=dict)
+    tables: list[str] = field(default_factory=list)
+    table_rows: list[NonNegativeInt] = field(default_factory=list)
     delta: Annotated[float, Field(gt=0, le=1)] = 0.95
     encoding: Encoding = "paper"
     seed: int = 0
@@ -114,13 +115,13 @@ class Figure6:
             _check_rows(found, task, self.rows)
             labels: dict[str, Label] = {"dataset": name, "title": task.title, "width": task.protocol.image[1]}
             cells.append(Cell.of({**labels, "part": "paper"}, explain_rows, task=task, rows=self.rows))
-            beyond = {**labels, "part": "beyond"}
-            cells.append(Cell.of(beyond, explain_further, task=task, rows=self.rows, delta=self.delta))
-        for name, rows in self.tables.items():
+            labels["part"] = "images"
+            cells.append(Cell.of(labels, explain_further, task=task, rows=self.rows, delta=self.delta))
+        for name in self.tables:
             task = make_task(inputs, name, self.encoding, self.seed)
-            _check_rows(rows_at_hand(task), task, rows)
-            labels = {"dataset": name, "title": task.title, "width": None, "part": "beyond"}
-            cells.append(Cell.of(labels, explain_further, task=task, rows=rows, delta=self.delta))
+            _check_rows(rows_at_hand(task), task, self.table_rows)
+            labels = {"dataset": name, "title": task.title, "width": None, "part": "table"}
+            cells.append(Cell.of(labels, explain_further, task=task, rows=self.table_rows, delta=self.delta))
         return cells
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
@@ -147,14 +148,14 @@ class Figure6:
             Table.of("Explanations of the rows shown", lines, _COLUMNS),
             Table.of("Explanations of all test rows", overall, _FORMATS, name="overall"),
         )
-        further = successes(rows, part="beyond")
+        further = rows[(rows["status"] == "ok") & rows["part"].isin(["images", "table"])]
         for job in further.to_dict("records"):
-            name, title = job["dataset"], shown_name(job["dataset"], job["title"])
-            if name in self.tables:
+            if job["part"] == "table":
                 figures += further_bars(job, self.delta)
-            else:
-                own = "beyond" if name == self.datasets[0] else f"{name}_beyond"
-                figures.append(further_images(title, job["explained"], int(job["width"]), self.delta, own))
+                continue
+            name = "beyond" if job["dataset"] == self.datasets[0] else f"{job['dataset']}_beyond"
+            title = shown_name(job["dataset"], job["title"])
+            figures.append(further_images(title, job["explained"], int(job["width"]), self.delta, name))
         return Outcome((*tables, further_table(further, self.delta)), figures, numbers, _NOTES + FURTHER_NOTES)
 
 

@@ -41,11 +41,13 @@ def explain_further(task: Mapping[str, Json], rows: list[int], delta: float) -> 
     for row in rows:
         values = found.test[row].astype(np.float64)
         probable, contrast = model.explain(values, delta=delta), model.contrast(values)
+        sufficient = model.explain(values, against=contrast.becomes)
         explained.append(
             {
                 "row": row,
                 "class": found.classes[int(found.test_labels[row])],
                 "predicted": found.classes[int(probable.predicted)],
+                "sufficient": list(sufficient.features),
                 "kept": list(probable.features),
                 "least": probable.size_lower_bound,
                 "probability": list(probable.probability),
@@ -80,11 +82,12 @@ def further_images(
         everything = range(len(values))
         panels = {
             "all features": everything,
-            f"keep the class with probability {delta:g}": entry["kept"],
-            "change it if they change": entry["changed"],
+            "sufficient explanation": entry["sufficient"],
+            f"beyond the paper: keep the class with probability {delta:g}": entry["kept"],
+            "beyond the paper: change it if they change": entry["changed"],
         }
         images[heading(entry)] = {column: only(values, kept).reshape(-1, width) for column, kept in panels.items()}
-    return image_grid(f"{title}: explanations beyond the paper; grey pixels are not chosen", images, name)
+    return image_grid(f"{title}: the paper's explanations and those beyond it; grey pixels are not chosen", images, name)
 
 
 def heading(entry: Mapping[str, Any]) -> str:
@@ -101,7 +104,7 @@ def further_bars(job: Mapping[Any, Any], delta: float) -> list[BarFigure]:
     for entry in job["explained"]:
         chosen = np.isin(np.arange(len(entry["evidence"])), entry["kept"])
         table = pd.DataFrame({"feature": job["features"], "evidence": entry["evidence"], "chosen": chosen})
-        probability = f"features that keep the class with probability {delta:g} in colour"
-        title = f"{job['title']}, {heading(entry)}, predicted {entry['predicted']}: {probability} (beyond the paper)"
+        probability = f"in colour, features that keep the class with probability {delta:g} (beyond the paper)"
+        title = f"{job['title']}, {heading(entry)}; {probability}"
         figures.append(evidence_bars(title, table, name=f"{job['dataset']}_{entry['row']}"))
     return figures

@@ -162,7 +162,8 @@ def test_distances_are_those_of_the_authors_encoding() -> None:
     stored = stored_curves("mnist", "accuracy")
     at = interpolated(stored[stored["method"] == "nacl"], 50.0)
     assert at is not None
-    common = {"dataset": "mnist", "title": "MNIST", "status": "ok", "missing": 0.5, "missing_percent": 50.0}
+    common: dict[str, object] = {"dataset": "mnist", "title": "MNIST", "status": "ok", "part": "masks"}
+    common |= {"missing": 0.5, "missing_percent": 50.0}
     fills = {"mean/accuracy": 0.3, "median/accuracy": 0.3, "min/accuracy": 0.95, "max/accuracy": 0.1}
     rows = pd.DataFrame(
         [
@@ -178,7 +179,14 @@ def test_distances_are_those_of_the_authors_encoding() -> None:
 
 
 def test_max_imputation_is_compared_with_the_worst_of_the_rest() -> None:
-    common = {"dataset": "mnist", "title": "MNIST", "status": "ok", "encoding": "authors", "job": "one"}
+    common = {
+        "dataset": "mnist",
+        "title": "MNIST",
+        "status": "ok",
+        "encoding": "authors",
+        "part": "masks",
+        "job": "one",
+    }
     entropies = {"nacl": 0.1, "mean": 0.2, "median": 0.3, "min": 0.4, "naive_bayes": 9.0}
     rows = [
         {**common, "missing": share, "missing_percent": 100 * share, "max/cross_entropy": of_max}
@@ -215,7 +223,7 @@ def test_em_and_mice_are_compared_with_the_text() -> None:
 )
 def test_weighted_f1_where_classes_are_unbalanced(dataset: str, claims: dict[str, float]) -> None:
     common = {"dataset": dataset, "title": dataset, "status": "ok", "missing": 0.0, "missing_percent": 0.0}
-    common |= {"encoding": "paper"}
+    common |= {"encoding": "paper", "part": "masks"}
     both = {"nacl/accuracy": 0.9, "naive_bayes/accuracy": 0.8, "nacl/f1_weighted": 0.7, "naive_bayes/f1_weighted": 0.65}
     experiment = NaiveBayesCrossing(datasets=[dataset], missing=[0.0], measure_of={dataset: "f1_weighted"})
     found = experiment.outcome(pd.DataFrame([common | both | {"job": "one"}]))

@@ -11,7 +11,7 @@ from trimbench.papers.conformant.missing_features import MissingFeatures
 from trimbench.papers.study.figures import LineFigure
 
 METHODS = ["NaCL", "mean imputation", "median imputation", "min imputation", "max imputation"]
-COMMON = {"status": "ok", "dataset": "mnist", "title": "MNIST", "encoding": "authors", "job": "one"}
+COMMON = {"status": "ok", "dataset": "mnist", "title": "MNIST", "encoding": "authors", "part": "masks", "job": "one"}
 
 
 def rows(**entropies: float) -> pd.DataFrame:

@@ -25,6 +25,7 @@ from trimbench.conformant.reduced_problem import Matrix
 from trimbench.papers.conformant.classifier import CODE as CLASSIFIER_CODE
 from trimbench.papers.conformant.classifier import fitted
 from trimbench.papers.conformant.encoded_rows import EncodedRows, encoded_rows, feature_codes
+from trimbench.papers.conformant.mixtures import MixtureSettings, conformant_mixture
 from trimbench.papers.conformant.protocol import Task
 from trimbench.papers.data.missingness import DEPENDENT, Missingness
 from trimbench.papers.execution.canonical import Json
@@ -33,10 +34,12 @@ from trimbench.papers.execution.seeds import seed_for
 from trimbench.papers.study.cells import Cell, Label, check_axis
 from trimbench.papers.validation import validated
 
-CODE = (*CLASSIFIER_CODE, "trimbench.papers.conformant.evaluation")
+CODE = (*CLASSIFIER_CODE, "trimbench.papers.conformant.mixtures", "trimbench.papers.conformant.evaluation")
+MIXTURE = "nacl_mixture"
 METHODS = {
     "nacl": "NaCL",
     "nacl_groups": "NaCL, categorical",
+    MIXTURE: "NaCL, mixture (beyond the paper)",
     "mean": "mean",
     "median": "median",
     "min": "min",
@@ -64,8 +67,9 @@ def evaluation_cells(
     missingness: Missingness,
     seed: int,
     labels: Mapping[str, Label] | None = None,
+    mixture: MixtureSettings | None = None,
 ) -> list[Cell]:
-    """Return one job for each share of missing features and repetition."""
+    """Return one job for each share of missing features and repetition; a mixture is one more method of them."""
     own: dict[str, Label] = {"dataset": task.name, "title": task.title}
     return [
         Cell.of(
@@ -75,6 +79,7 @@ def evaluation_cells(
             missing=float(fraction),
             missingness=missingness,
             mask_seed=mask_seed(task, fraction, repetition, seed),
+            **({"mixture": mixture} if mixture else {}),
         )
         for fraction in missing
         for repetition in range(repetitions)
@@ -88,11 +93,15 @@ def mask_seed(task: Task, fraction: float, repetition: int, seed: int) -> int:
 
 @job_function(code=CODE)
 def evaluate(
-    task: Mapping[str, Json], missing: float, missingness: Mapping[str, Json], mask_seed: int
+    task: Mapping[str, Json],
+    missing: float,
+    missingness: Mapping[str, Json],
+    mask_seed: int,
+    mixture: Mapping[str, Json] | None = None,
 ) -> dict[str, Json]:
     """Hide a fraction of the features of the test rows and measure the predictions of each method.
 
-    `task` and `missingness` are the fields of a `Task` and of a `Missingness`.
+    `task`, `missingness` and `mixture` are the fields of a `Task`, a `Missingness` and, if any, `MixtureSettings`.
     """
     own, how = Task.of(task), validated(Missingness, missingness, "missingness")
     rows, predictors, reference = _ready(own, how.by_column)
@@ -104,8 +113,11 @@ def evaluate(
         values = feature_codes(rows.test, rows.columns) if how.mechanism in DEPENDENT else None
         mask = how.draw(n_rows, rows.features, missing, rng, values)
     result: dict[str, Json] = {"missing_percent": 100.0 * float(mask.mean())}
-    logs = predict_all(list(predictors.values()), rows.test, mask, rows.owners)
-    for name, log_proba in zip(predictors, logs, strict=True):
+    logs = dict(zip(predictors, predict_all(list(predictors.values()), rows.test, mask, rows.owners), strict=True))
+    if mixture:
+        learned = conformant_mixture(own, validated(MixtureSettings, mixture, "mixture"))
+        logs[MIXTURE] = learned.model.predict_log_proba(rows.hide(rows.test, mask))
+    for name, log_proba in logs.items():
         result |= {f"{name}/{key}": value for key, value in measures(rows, reference, log_proba).items()}
     return result
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from dataclasses import field
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import numpy as np
-from pydantic import NonNegativeInt
+from pydantic import Field, NonNegativeInt
 
 from trimbench.conformant.explanations import explain_by_weight
-from trimbench.papers.conformant.encoded_rows import encoded_rows, rows_at_hand
+from trimbench.papers.conformant.encoded_rows import EncodedRows, encoded_rows, rows_at_hand
 from trimbench.papers.conformant.evaluation import CODE, conformant_model
+from trimbench.papers.conformant.explanation_figures import image_grid, only
+from trimbench.papers.conformant.further_explanations import NOTES as FURTHER_NOTES
+from trimbench.papers.conformant.further_explanations import (
+    explain_further,
+    further_bars,
+    further_images,
+    further_table,
+    heading,
+)
 from trimbench.papers.conformant.protocol import Encoding, Task, make_task
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
 from trimbench.papers.study.cells import Cell, Label, check_axis
-from trimbench.papers.study.figures import ImageFigure
+from trimbench.papers.study.figures import Figure, ImageFigure
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.names import shown_name
 from trimbench.papers.study.numbers import Number, numbers_of
@@ -74,10 +83,16 @@ class Figure6:
     """Sufficient explanations beside support features and those of largest weight (Figure 6).
 
     The data sets are protocols with two classes whose features are pixels; `rows` are the test rows to show of each.
+
+    Beyond the paper, the same rows, and the test rows `table_rows` of `tables`, are explained with the probability
+    `delta`.
     """
 
     datasets: list[str]
     rows: list[NonNegativeInt]
+    tables: list[str] = field(default_factory=list)
+    table_rows: list[NonNegativeInt] = field(default_factory=list)
+    delta: Annotated[float, Field(gt=0, le=1)] = 0.95
     encoding: Encoding = "paper"
     seed: int = 0
 
@@ -86,35 +101,36 @@ class Figure6:
         check_axis("rows", self.rows)
 
     def cells(self, inputs: Inputs) -> list[Cell]:
-        """Return one job for each data set."""
+        """Return two jobs for each data set, and one for each table."""
         cells = []
         for name in self.datasets:
             task = make_task(inputs, name, self.encoding, self.seed)
             if len(task.protocol.image) != 2:
                 raise ConfigurationError(f"datasets must be protocols with an image, got {name!r}")
-            self._check_rows(task)
+            found = rows_at_hand(task)
+            if found and len(found.classes) != 2:
+                raise ConfigurationError(
+                    f"datasets must have two classes, got {len(found.classes)} in {name!r}; declare two with classes"
+                )
+            _check_rows(found, task, self.rows)
             labels: dict[str, Label] = {"dataset": name, "title": task.title, "width": task.protocol.image[1]}
-            cells.append(Cell.of(labels, explain_rows, task=task, rows=self.rows))
+            cells.append(Cell.of({**labels, "part": "paper"}, explain_rows, task=task, rows=self.rows))
+            labels["part"] = "images"
+            cells.append(Cell.of(labels, explain_further, task=task, rows=self.rows, delta=self.delta))
+        for name in self.tables:
+            task = make_task(inputs, name, self.encoding, self.seed)
+            _check_rows(rows_at_hand(task), task, self.table_rows)
+            labels = {"dataset": name, "title": task.title, "width": None, "part": "table"}
+            cells.append(Cell.of(labels, explain_further, task=task, rows=self.table_rows, delta=self.delta))
         return cells
-
-    def _check_rows(self, task: Task) -> None:
-        found = rows_at_hand(task)
-        if found and len(found.classes) != 2:
-            raise ConfigurationError(
-                f"datasets must have two classes, got {len(found.classes)} in {task.name!r}; declare two with classes"
-            )
-        if found and max(self.rows) >= len(found.test):
-            raise ConfigurationError(
-                f"rows must be less than {len(found.test)}, the number of test rows of {task.name}, "
-                f"got {max(self.rows)}"
-            )
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the sizes of the explanations, and for each data set the picture with four columns."""
-        lines, overall, figures = [], [], []
+        lines, overall = [], []
+        figures: list[Figure] = []
         numbers: list[Number] = []
         for name in self.datasets:
-            done = successes(rows, dataset=name)
+            done = successes(rows, dataset=name, part="paper")
             if done.empty:
                 continue
             found, first = done.iloc[0], name == self.datasets[0]
@@ -132,7 +148,22 @@ class Figure6:
             Table.of("Explanations of the rows shown", lines, _COLUMNS),
             Table.of("Explanations of all test rows", overall, _FORMATS, name="overall"),
         )
-        return Outcome(tables, figures, numbers, _NOTES)
+        further = rows[(rows["status"] == "ok") & rows["part"].isin(["images", "table"])]
+        for job in further.to_dict("records"):
+            if job["part"] == "table":
+                figures += further_bars(job, self.delta)
+                continue
+            name = "beyond" if job["dataset"] == self.datasets[0] else f"{job['dataset']}_beyond"
+            title = shown_name(job["dataset"], job["title"])
+            figures.append(further_images(title, job["explained"], int(job["width"]), self.delta, name))
+        return Outcome((*tables, further_table(further, self.delta)), figures, numbers, _NOTES + FURTHER_NOTES)
+
+
+def _check_rows(found: EncodedRows | None, task: Task, rows: Sequence[int]) -> None:
+    if found and max(rows, default=0) >= len(found.test):
+        raise ConfigurationError(
+            f"rows must be less than {len(found.test)}, the number of test rows of {task.name}, got {max(rows)}"
+        )
 
 
 def _line(title: str, entry: _Shown) -> dict[str, object]:
@@ -142,23 +173,18 @@ def _line(title: str, entry: _Shown) -> dict[str, object]:
 
 
 def _figure(name: str, title: str, chosen: Sequence[_Shown], width: int) -> ImageFigure:
-    import pandas as pd
-
-    points: list[dict[str, object]] = []
+    images = {}
     for entry in chosen:
-        taken = "" if entry["class"] == entry["predicted"] else f" taken for {entry['predicted']}"
-        row = f"row {entry['row']}: {entry['class']}{taken}\n(k = {len(entry['explanation'])})"
+        values = np.asarray(entry["pixels"], dtype=np.float64)
         panels = {
-            "all features": set(range(len(entry["pixels"]))),
-            "support features": set(entry["support"]),
-            "largest weights": set(entry["by_weight"]),
-            "sufficient explanation": set(entry["explanation"]),
+            "all features": range(len(values)),
+            "support features": entry["support"],
+            "largest weights": entry["by_weight"],
+            "sufficient explanation": entry["explanation"],
         }
-        for column, kept in panels.items():
-            for place, pixel in enumerate(entry["pixels"]):
-                value = float(pixel) if place in kept else math.nan
-                points.append({"row": row, "column": column, "y": place // width, "x": place % width, "value": value})
-    return ImageFigure(f"{title}: explanations; grey pixels are not chosen", pd.DataFrame(points), name)
+        row = f"{heading(entry)}\n(k = {len(entry['explanation'])})"
+        images[row] = {column: only(values, kept).reshape(-1, width) for column, kept in panels.items()}
+    return image_grid(f"{title}: explanations; grey pixels are not chosen", images, name)
 
 
 @job_function(code=(*CODE, "trimbench.papers.conformant.figure6"))

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import PositiveInt
 
-from trimbench.papers.conformant.evaluation import METHODS, check_missing, evaluation_cells
+from trimbench.papers.conformant.evaluation import METHODS, MIXTURE, check_missing, evaluation_cells
 from trimbench.papers.conformant.mask_means import curves, summarise, title_of
+from trimbench.papers.conformant.mixture_tables import NOTES as MIXTURE_NOTES
+from trimbench.papers.conformant.mixture_tables import fits_table, leads_table, least_lead
+from trimbench.papers.conformant.mixtures import MixtureSettings, mixture_cells
 from trimbench.papers.conformant.protocol import Encoding, make_task
 from trimbench.papers.conformant.stored_curves import stored_curves
 from trimbench.papers.data.missingness import Missingness
@@ -37,7 +40,8 @@ class NaiveBayesCrossing:
     """Accuracy or weighted F1 of NaCL and of maximum-likelihood naive Bayes over the whole range of missingness (Q3).
 
     `repetitions` counts the random masks for each fraction of missing features. Single data sets may have another
-    number and another measure: the paper has weighted F1 where classes are unbalanced.
+    number and another measure: the paper has weighted F1 where classes are unbalanced. The `mixture` of conformant
+    models, if any, is one more line, beyond the paper.
     """
 
     datasets: list[str]
@@ -47,6 +51,7 @@ class NaiveBayesCrossing:
     measure: Measure = "accuracy"
     measure_of: dict[str, Measure] = field(default_factory=dict)
     encoding: Encoding = "paper"
+    mixture: MixtureSettings | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -54,22 +59,26 @@ class NaiveBayesCrossing:
         check_missing(self.missing, Missingness())
 
     def cells(self, inputs: Inputs) -> list[Cell]:
-        """Return one job for each data set, fraction and repetition."""
+        """Return one job for each data set, fraction and repetition, and one for each mixture."""
         cells = []
         for name in self.datasets:
             repetitions = self.repetitions_of.get(name, self.repetitions)
             task = make_task(inputs, name, self.encoding, self.seed)
-            cells += evaluation_cells(task, self.missing, repetitions, Missingness(), self.seed)
+            cells += mixture_cells([task], self.mixture)
+            cells += evaluation_cells(
+                task, self.missing, repetitions, Missingness(), self.seed, {"part": "masks"}, mixture=self.mixture
+            )
         return cells
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the crossing points, and both curves for each data set."""
         lines, figures = [], []
+        beyond: list[dict[str, object]] = []
         numbers: list[Number] = []
         for name in self.datasets:
             measure = self.measure_of.get(name, self.measure)
-            done = successes(rows, dataset=name)
-            summary = summarise(done, measure, _BOTH)
+            done = successes(rows, dataset=name, part="masks")
+            summary = summarise(done, measure, (*_BOTH, MIXTURE))
             if summary.empty:
                 continue
             kind, theirs = _stored(name, measure)
@@ -91,11 +100,20 @@ class NaiveBayesCrossing:
             for number in numbers_of(name, claims, done):
                 crosses = number.quantity == "crossing_percent"
                 numbers.append(replace(number, contradiction=proof if crosses else ""))
+            if lead := least_lead(done, measure):
+                beyond.append(
+                    {"data": name, "measure": _MEASURES[measure], "crossing (%)": crossing(_pairs(summary, MIXTURE))}
+                    | lead
+                )
             heading = f"NaCL and naive Bayes: {title_of(rows, name)}"
             reference = theirs if kind == measure else None
             figures.append(curves(name, heading, measure, _MEASURES[measure], summary, reference))
         title = "Accuracy or weighted F1 with all features, and where naive Bayes passes NaCL"
-        return Outcome((Table.of(title, lines, _COLUMNS),), figures, numbers, _NOTES)
+        main = Table.of(title, lines, _COLUMNS)
+        if not self.mixture:
+            return Outcome((main,), figures, numbers, _NOTES)
+        tables = (main, leads_table(beyond), fits_table(successes(rows, part="mixture"), ["dataset"]))
+        return Outcome(tables, figures, numbers, _NOTES + MIXTURE_NOTES)
 
 
 def _contradiction(name: str, stored: float | None) -> str:
@@ -145,13 +163,14 @@ def _stored(name: str, measure: str) -> tuple[str, pd.DataFrame]:
     return "", both[:0]
 
 
-def _pairs(curve: pd.DataFrame) -> list[tuple[float, float, float]]:
-    """Return (percent, NaCL, naive Bayes) by increasing percent, where both are known."""
+def _pairs(curve: pd.DataFrame, first: str = "nacl") -> list[tuple[float, float, float]]:
+    """Return (percent, first method, naive Bayes) by increasing percent, where both are known."""
     table = curve.pivot_table(index="percent", columns="method", values="mean")
-    if not set(_BOTH) <= set(table.columns):
+    both = [first, "naive_bayes"]
+    if not set(both) <= set(table.columns):
         return []
-    known = table.dropna().sort_index()
-    return [(float(str(percent)), float(row["nacl"]), float(row["naive_bayes"])) for percent, row in known.iterrows()]
+    known = table[both].dropna().sort_index()
+    return [(float(str(percent)), float(row.iloc[0]), float(row.iloc[1])) for percent, row in known.iterrows()]
 
 
 def crossing(pairs: list[tuple[float, float, float]]) -> float:

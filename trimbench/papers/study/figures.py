@@ -71,3 +71,18 @@ class ImageFigure:
     title: str
     points: pd.DataFrame
     name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class BarFigure:
+    """Horizontal bars, one below the other.
+
+    `points` has the columns bar (its name), series (why it has its colour), y (which counts bars from the top) and x
+    (its length, which may be negative). Bars of the series `highlight` are coloured, all others grey.
+    """
+
+    title: str
+    x_label: str
+    points: pd.DataFrame
+    highlight: str
+    name: str = ""

@@ -105,7 +105,7 @@ def test_an_unregistered_kind_of_figure_is_an_error() -> None:
     class Pie(LineFigure):
         pass
 
-    with pytest.raises(TypeError, match="figure must be one of LineFigure, ImageFigure, got Pie; register a function"):
+    with pytest.raises(TypeError, match="figure must be one of LineFigure, ImageFigure, BarFigure, got Pie; register"):
         drawn(Pie("t", "x", "y", POINTS), FigureSettings())
 
 

@@ -17,7 +17,7 @@ import pytest
 from trimbench.papers.reporting.figures.drawing import draw
 from trimbench.papers.reporting.figures.files import StoredFigure, read_points, write_figures, write_pictures
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.study.figures import Figure, ImageFigure, LineFigure
+from trimbench.papers.study.figures import BarFigure, Figure, ImageFigure, LineFigure
 from trimbench.papers.validation import ConfigurationError
 
 from ..builders import line_figure
@@ -42,6 +42,7 @@ PIXELS = pd.DataFrame(
         for x in range(4)
     ]
 )
+BARS = pd.DataFrame({"bar": ["1.0", "NA"], "series": ["in", "out"], "y": [0, 1], "x": [0.1 + 0.2, -1e-17]})
 FIGURES: Mapping[str, Figure] = {
     "awkward": line_figure(AWKWARD[AWKWARD["y"].abs() < 10], name="awkward"),
     "every field": LineFigure(
@@ -59,6 +60,7 @@ FIGURES: Mapping[str, Figure] = {
         methods={"b": "a"},
     ),
     "images": ImageFigure("Images", PIXELS, "images"),
+    "bars": BarFigure("Bars", "x", BARS, "in", "bars"),
 }
 
 
@@ -119,7 +121,7 @@ def test_a_figure_without_points_has_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "pie"}, "one_images_points.csv: the kind of a figure must be one of images, lines, got 'pie'"),
+        ({"kind": "pie"}, "one_images_points.csv: the kind of a figure must be one of bars, images, lines, got 'pie'"),
         ({"titel": "A title"}, "the description of the figure does not fit: got an unexpected keyword"),
         ({"drawn_with": {"width": 0}}, "drawn_with: width must be a number of inches from 1 to 40, got 0"),
     ],
@@ -135,7 +137,7 @@ def test_an_unregistered_kind_of_figure_has_no_description(tmp_path: Path) -> No
     class Pie(LineFigure):
         pass
 
-    with pytest.raises(TypeError, match="figure must be one of LineFigure, ImageFigure, got Pie"):
+    with pytest.raises(TypeError, match="figure must be one of LineFigure, ImageFigure, BarFigure, got Pie"):
         write_figures([Pie("t", "x", "y", AWKWARD)], tmp_path / "one", FigureSettings())
 
 
@@ -184,7 +186,7 @@ def test_pictures_depend_neither_on_the_process_nor_on_the_users_settings(tmp_pa
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "matplotlibrc").write_text(MATPLOTLIBRC)
     plain = drawn_in_a_new_process(tmp_path / "plain", PYTHONHASHSEED="1")
-    assert len(plain) == 9
+    assert len(plain) == 3 * len(FIGURES)
     assert plain == drawn_in_a_new_process(
         tmp_path / "named", PYTHONHASHSEED="2", MATPLOTLIBRC=str(tmp_path), SOURCE_DATE_EPOCH="1", MPLBACKEND="svg"
     )

@@ -14,7 +14,7 @@ from matplotlib.image import imread
 
 from trimbench.papers.reporting.figures.drawing import draw
 from trimbench.papers.reporting.figures.files import StoredFigure
-from trimbench.papers.study.figures import Figure, ImageFigure, LineFigure
+from trimbench.papers.study.figures import BarFigure, Figure, ImageFigure, LineFigure
 
 from ... import pages
 from .measured import assert_readable, picture, preset
@@ -146,6 +146,23 @@ FIGURES: Mapping[str, Figure] = {
         "agreement (ECA)",
         *(line(f"T = {level / 10:g}", range(17), 1 - 0.4 / (1 + np.arange(17)) * level / 10) for level in range(1, 10)),
     ),
+    "bars": BarFigure(
+        "Adult, row 13: <=50K taken for >50K; in colour, features that keep the class with probability 0.95",
+        "evidence for the class (log-odds, nats)",
+        pd.DataFrame(
+            {
+                "bar": [
+                    "marital-status",
+                    "a feature whose name is too long for one line",
+                    *(f"x{i}" for i in range(9)),
+                ],
+                "series": ["in the explanation", "not in it"] * 5 + ["not in it"],
+                "y": range(11),
+                "x": np.linspace(1.2, -0.7, 11),
+            }
+        ),
+        "in the explanation",
+    ),
     "images": ImageFigure(
         "Explanations of MNIST 5 v 3; grey pixels are not chosen",
         pd.DataFrame(
@@ -169,7 +186,7 @@ def test_in_a_column(shown: Figure, title: bool) -> None:
     texts = assert_readable(canvas, least_points=7)
     assert len(texts) >= 2
     assert (shown.title in [text.get_text().replace("\n", " ") for text in texts]) == title
-    assert canvas.get_figwidth() == (3.3 if isinstance(shown, LineFigure) else pytest.approx(3.3))
+    assert canvas.get_figwidth() == (pytest.approx(3.3) if isinstance(shown, ImageFigure) else 3.3)
 
 
 @pytest.mark.parametrize("shown", FIGURES.values(), ids=FIGURES)

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trimbench.papers.reporting.figures.bars import draw_bars
 from trimbench.papers.reporting.figures.image_grids import draw_images
 from trimbench.papers.reporting.figures.line_figures import draw_lines
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.study.figures import Figure, ImageFigure, LineFigure
+from trimbench.papers.study.figures import BarFigure, Figure, ImageFigure, LineFigure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _DRAW: Mapping[type, Callable[[Canvas, Any, FigureSettings], None]] = {
     LineFigure: draw_lines,
     ImageFigure: draw_images,
+    BarFigure: draw_bars,
 }
 _STYLE: dict[Any, Any] = {
     # One family without alternatives: fonts that happen to be installed play no part.

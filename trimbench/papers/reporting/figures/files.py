@@ -14,7 +14,7 @@ from trimbench.papers.execution.canonical import Json
 from trimbench.papers.reporting.figures.drawing import draw
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.whole_files import beside, temporaries
-from trimbench.papers.study.figures import Figure, ImageFigure, LineFigure
+from trimbench.papers.study.figures import BarFigure, Figure, ImageFigure, LineFigure
 from trimbench.papers.validation import ConfigurationError, unknown, validated
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _KINDS: Mapping[str, tuple[type[Any], Sequence[str]]] = {
     "lines": (LineFigure, ["series"]),
     "images": (ImageFigure, ["row", "column"]),
+    "bars": (BarFigure, ["bar", "series"]),
 }
 # What a description has besides the fields of its figure.
 _KIND, _POINTS, _PICTURES, _DRAWN_WITH = "kind", "points", "pictures", "drawn_with"

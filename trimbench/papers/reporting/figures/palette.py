@@ -17,7 +17,7 @@ _GROUPS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ("min",),
         ("max",),
         ("naive Bayes", "EM, mixture"),
-        ("NaCL, categorical", "MICE"),
+        ("NaCL, categorical", "MICE", "NaCL, mixture (beyond the paper)"),
         ("nearest neighbours",),
         ("EM as the authors ran it",),
     ),

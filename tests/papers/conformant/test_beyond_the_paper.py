@@ -1,0 +1,159 @@
+"""What the experiments of the NaCL paper show beyond it: mixtures, and pictures of further explanations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import trimbench as tb
+from trimbench.papers.conformant.classifier import fitted
+from trimbench.papers.conformant.encoded_rows import encoded_rows
+from trimbench.papers.conformant.evaluation import METHODS, MIXTURE, evaluate, evaluation_cells
+from trimbench.papers.conformant.explanation_figures import evidence_bars, image_grid
+from trimbench.papers.conformant.figure3 import Figure3
+from trimbench.papers.conformant.mixtures import MixtureSettings, conformant_mixture, fit_mixture, mixture_cells
+from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing
+from trimbench.papers.conformant.protocol import Task, make_task
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.missingness import Missingness
+from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.study.outcome import Outcome
+
+from ..command_line import PROJECT, Command, file_of, table_of, write
+
+COMPONENTS = MixtureSettings(n_components=4, rows=600)
+TITLE = METHODS[MIXTURE]
+
+
+@pytest.fixture
+def digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for remembered in (encoded_rows, fitted, conformant_mixture):
+        remembered.cache_clear()
+    return make_task(Inputs(PROJECT, Cache.from_environment(offline=True)), "digits", "paper", seed=1)
+
+
+def test_classifiers_of_the_experiments_are_at_the_optimum(digits: Task) -> None:
+    rows, found = encoded_rows(digits), fitted(digits)
+    theirs = LogisticRegression(solver="newton-cholesky", tol=1e-8).fit(rows.train, rows.train_labels)
+    np.testing.assert_allclose(found.weights, theirs.coef_.T, atol=1e-3)
+    np.testing.assert_allclose(found.probabilities(rows.test), theirs.predict_proba(rows.test), atol=1e-4)
+
+
+def test_mixtures_are_those_of_the_library_and_are_remembered(digits: Task) -> None:
+    rows, classifier = encoded_rows(digits), fitted(digits)
+    hidden = np.where(np.random.default_rng(0).random(rows.test.shape) < 0.5, np.nan, rows.test)
+    first = conformant_mixture(digits, COMPONENTS)
+    conformant_mixture.cache_clear()
+    again = conformant_mixture(digits, COMPONENTS)
+    assert (first.n_components, first.n_rows) == (4, 600)
+    assert first.seconds == again.seconds, "it is read, not learned again"
+    np.testing.assert_array_equal(again.model.predict_proba(hidden), first.model.predict_proba(hidden))
+    whole = conformant_mixture(digits, MixtureSettings(n_components=4))
+    given = SimpleNamespace(coef_=classifier.weights.T, intercept_=classifier.biases, classes_=np.arange(10))
+    ours = tb.conform(given, rows.train, n_components=4)
+    np.testing.assert_allclose(whole.model.predict_proba(hidden), ours.predict_proba(hidden), atol=1e-12)
+
+
+def test_a_mixture_is_one_more_method_of_the_same_masks(digits: Task) -> None:
+    (fit,) = mixture_cells([digits], COMPONENTS)
+    found = fit_mixture(**json.loads(fit.job.parameters_json))
+    assert float(str(found["difference"])) < 1e-12
+    assert float(str(found["residual"])) < 1e-10
+    assert not mixture_cells([digits], None)
+    without, having = (
+        evaluate(**json.loads(evaluation_cells(digits, [0.8], 1, Missingness(), 0, mixture=how)[0].job.parameters_json))
+        for how in (None, COMPONENTS)
+    )
+    assert {name: having[name] for name in without} == without
+    assert set(having) - set(without) == {f"{MIXTURE}/{key}" for key in ("accuracy", "cross_entropy", "f1_weighted")}
+    assert float(str(having[f"{MIXTURE}/accuracy"])) > float(str(having["nacl/accuracy"]))
+
+
+def masks(mixture: list[float], naive_bayes: list[float]) -> pd.DataFrame:
+    """Two masks at each of 0, 50, 90 and 95 % missing, and the fit of the mixture."""
+    common = {"dataset": "mnist", "title": "MNIST", "status": "ok", "job": "one", "encoding": "authors"}
+    lines = [
+        {
+            **common,
+            "part": "masks",
+            "missing": share / 100,
+            "missing_percent": share,
+            f"{MIXTURE}/accuracy": ours + shift,
+            "naive_bayes/accuracy": theirs + 2 * shift,
+            "nacl/accuracy": 0.9 - share / 100,
+        }
+        for share, ours, theirs in zip((0.0, 50.0, 90.0, 95.0), mixture, naive_bayes, strict=True)
+        for shift in (0.0, 0.01)
+    ]
+    fit = {"components": 20, "learned_from": 100, "fit_seconds": 1.5, "residual": 1e-14, "difference": 1e-15}
+    return pd.DataFrame([*lines, {**common, "part": "mixture", **fit}])
+
+
+def tables(found: Outcome) -> dict[str, pd.DataFrame]:
+    return {table.name: table.frame for table in found.tables}
+
+
+def test_the_crossing_of_the_mixture_and_its_least_lead() -> None:
+    experiment = NaiveBayesCrossing(datasets=["mnist"], missing=[0.0, 0.5, 0.9, 0.95], mixture=COMPONENTS)
+    found = experiment.outcome(masks([0.9, 0.86, 0.75, 0.6], [0.8, 0.82, 0.7, 0.7]))
+    (lead,) = tables(found)["mixture_leads"].to_dict("records")
+    # Pairs of one mask: 4 and 3 points at 50 %, where the mean is least; 10 points behind at 95 %, which is past 90.
+    assert (lead["masks"], lead["at missing (%)"]) == (2, 50)
+    assert lead["least lead (points)"] == pytest.approx(3.5)
+    assert lead["interval low"] < 3.5 < lead["interval high"]
+    assert 90 < lead["crossing (%)"] < 95
+    assert tables(found)["mixtures"]["components"].tolist() == [20]
+    assert {number.quantity for number in found.numbers} == {"crossing_percent", "complete_lead"}
+    assert TITLE in set(found.figures[0].points["series"])
+    assert any("beyond the paper" in note for note in found.notes)
+
+
+def test_figure_3_shows_the_mixture_and_compares_nothing_with_it() -> None:
+    experiment = Figure3(datasets=["mnist"], missing=[0.0, 0.5, 0.9, 0.95], encodings=["authors"], mixture=COMPONENTS)
+    found = experiment.outcome(masks([0.9, 0.86, 0.75, 0.6], [0.8, 0.82, 0.7, 0.7]))
+    accuracy = tables(found)["mixture_accuracy"]
+    assert accuracy["missing (%)"].tolist() == [50, 90]
+    assert accuracy["mixture"].tolist() == pytest.approx([0.865, 0.755])
+    assert (accuracy["interval low"] < accuracy["mixture"]).all()
+    assert {number.quantity for number in found.numbers} == {"NaCL", "outperformed"}
+    (drawn,) = [figure for figure in found.figures if figure.name == "mnist_accuracy"]
+    assert TITLE in set(drawn.points["series"])
+    assert TITLE in tables(found)["mnist_accuracy"].columns
+
+
+def test_figure_6_has_pictures_beyond_the_paper(command: Command, tmp_path: Path) -> None:
+    protocol = 'dataset: digits\ntitle: Digits 3 v 5\nclasses: ["3", "5"]\nimage: [8, 8]\n'
+    write(tmp_path / "mine", {"protocol/digits_3v5.yaml": protocol})
+    words = ("--config-dir", "mine", "experiment=conformant/figure6", "executor=serial", "offline=true")
+    command(*words, "datasets=[digits_3v5]", "rows=[0,3]", "tables=[breast_cancer]", "table_rows=[2]", code=0)
+    beyond = table_of("conformant/figure6_beyond")
+    assert beyond["data"].tolist() == ["Digits 3 v 5"] * 2 + ["breast_cancer"]
+    assert (beyond["probability high"] >= 0.95).all()
+    assert (beyond["features kept"] >= beyond["proven least"]).all()
+    images = pd.read_csv(file_of("conformant/figure6_beyond_points.csv"))
+    kept = images[images["column"].str.contains("keep the class")].groupby("row")["value"].count()
+    assert sorted(kept) == sorted(beyond["features kept"][:2])
+    bars = pd.read_csv(file_of("conformant/figure6_breast_cancer_2_points.csv"))
+    assert (bars["series"] == "in the explanation").sum() == beyond["features kept"].iloc[2]
+
+
+def test_figures_of_explanations_show_what_was_chosen() -> None:
+    evidence = [0.1, -3.0, 2.0, 0.0, 0.5]
+    table = pd.DataFrame({"feature": list("abcde"), "evidence": evidence, "chosen": [True, False, True, False, False]})
+    bars = evidence_bars("A title", table, most=3)
+    assert bars.points["bar"].tolist() == ["c", "a", "b"], "the chosen ones, the strongest of the rest, by evidence"
+    assert bars.points["x"].tolist() == [2.0, 0.1, -3.0]
+    assert (bars.points["series"] == bars.highlight).tolist() == [True, True, False]
+    assert len(evidence_bars("A title", table, most=1).points) == 2, "no chosen feature is left out"
+    grid = image_grid("A title", {"one": {"all": [[0, 1, np.nan], [1, 0, 1]]}, "two": {"all": [[1, 0, 0], [0, 0, 0]]}})
+    assert list(grid.points.columns) == ["row", "column", "y", "x", "value"]
+    assert len(grid.points) == 12
+    assert grid.points.query("row == 'one' and y == 0 and x == 1")["value"].tolist() == [1.0]
+    assert grid.points["value"].isna().sum() == 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,40 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from trimbench._extras import check_installed
 from trimbench.selection_bias.adjustment import Ties, check_ties
 from trimbench.selection_bias.features import Binariser, checked_more_cases, checked_response, checked_table
+from trimbench.selection_bias.mixture_convergence import LEAST_SAMPLE_SIZE, R_HAT_LIMIT, Convergence, convergence
 from trimbench.selection_bias.mixture_factor import MixtureFactor
 from trimbench.selection_bias.mixture_sampler import MixtureData, log_joint, start, sweep
 from trimbench.selection_bias.prior import Prior, check_positive, check_whole, is_number
 from trimbench.selection_bias.selection import Selection, checked_k, class_counts, select_features
-
-# Chains whose R-hat is larger have not mixed.
-R_HAT_LIMIT = 1.05
-
-
-@dataclass(frozen=True)
-class Convergence:
-    """How well the chains have mixed, for one quantity.
-
-    Attributes
-    ----------
-    r_hat : float
-        Rank-normalised split R-hat; near 1 where the chains agree. Chains start at random places, so it is 1 if several
-        chains all stay at one value, as they do when the posterior is concentrated on one point of the grid. Infinite
-        if they stay at different values, NaN if there are too few draws.
-    effective_sample_size : float
-        Of all chains together, for the bulk of the distribution.
-    """
-
-    r_hat: float
-    effective_sample_size: float
-
-    @property
-    def converged(self) -> bool:
-        """Whether R-hat is defined and at most `R_HAT_LIMIT`."""
-        return self.r_hat <= R_HAT_LIMIT
-
 
 @dataclass(frozen=True, eq=False)
 class MixturePosterior:
@@ -88,32 +63,24 @@ class MixturePosterior:
     def diagnostics(self) -> dict[str, Convergence]:
         """Return R-hat and effective sample size of log(alpha), log(alpha0) and the log of the joint density.
 
-        None of them depends on which latent group is called the first. R-hat needs at least four draws of each of two
-        chains. A warning names the quantities whose R-hat is infinite or not defined: they may not have converged.
-        Raises MissingExtraError if arviz-stats is not installed.
+        None of them depends on which latent group is called the first.
         """
-        check_installed("arviz_stats", extra="diagnostics", what="MixturePosterior.diagnostics")
-        from arviz_stats.base import array_stats
+        return {name: convergence(getattr(self, name)) for name in ("log_alpha", "log_alpha0", "log_joint")}
 
-        found = {}
-        for name in ("log_alpha", "log_alpha0", "log_joint"):
-            draws = getattr(self, name)
-            agreed = len(draws) > 1 and draws.shape[1] > 3 and (draws == draws[0, 0]).all()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)  # of chains without variance
-                found[name] = Convergence(
-                    1.0 if agreed else float(array_stats.rhat(draws, chain_axis=0, draw_axis=1)),
-                    float(array_stats.ess(draws, chain_axis=0, draw_axis=1)),
-                )
-        undefined = [name for name, quantity in found.items() if not math.isfinite(quantity.r_hat)]
-        if undefined:
-            warnings.warn(
-                f"R-hat of {', '.join(undefined)} is infinite or not defined: chains do not move, or there are fewer "
-                "than two chains of four draws; draw more (n_draws, n_chains) before you trust this posterior",
-                UserWarning,
-                stacklevel=2,
-            )
-        return found
+    @functools.cached_property
+    def r_hat(self) -> float:
+        """The largest R-hat of `diagnostics`; NaN if one is not defined."""
+        return float(np.max([found.r_hat for found in self.diagnostics().values()]))
+
+    @functools.cached_property
+    def effective_sample_size(self) -> float:
+        """The smallest effective sample size of `diagnostics`; NaN if one is not defined."""
+        return float(np.min([found.effective_sample_size for found in self.diagnostics().values()]))
+
+    @property
+    def converged(self) -> bool:
+        """Whether the chains have converged in every quantity of `diagnostics`; see `Convergence.converged`."""
+        return Convergence(self.r_hat, self.effective_sample_size).converged
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return P(y = 0 | x) and P(y = 1 | x), of shape (n_cases, 2).
@@ -174,6 +141,7 @@ def fit_mixture_selection_corrected(
     f1: float = 1.0,
     f2: float = 1.0,
     unlabelled: ArrayLike | None = None,
+    n_jobs: int = 1,
 ) -> MixturePosterior:
     """Select the k features most correlated with the response, and sample a mixture model that accounts for it.
 
@@ -206,10 +174,17 @@ def fit_mixture_selection_corrected(
     f1, f2 : float
     unlabelled : array of shape (n_more_cases, n_features), optional
         Cases whose values count towards the medians.
+    n_jobs : int
+        Threads in which chains run at the same time; the posterior is the same for any number.
 
     Returns
     -------
     MixturePosterior
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        When the chains have not converged: R-hat is above 1.05 or not defined, or the effective sample size below 100.
 
     Raises
     ------
@@ -223,7 +198,7 @@ def fit_mixture_selection_corrected(
     table = checked_table("X", X)
     response = checked_response(y, len(table))
     check_ties(ties)
-    for name, value in (("n_chains", n_chains), ("n_draws", n_draws), ("n_theta_steps", n_theta_steps)):
+    for name, value in (("n_chains", n_chains), ("n_draws", n_draws), ("n_theta_steps", n_theta_steps), ("n_jobs", n_jobs)):
         check_whole(name, value, 1)
     check_whole("n_warmup", n_warmup, 0)
     check_whole("seed", seed, 0)
@@ -239,13 +214,33 @@ def fit_mixture_selection_corrected(
     values = np.column_stack([response, binary[:, selection.features]]).astype(np.int64)
     factor = MixtureFactor(prior, selection, ties) if correct and selection.n_discarded else None
     data = MixtureData(values, prior.alphas(), prior0.alphas(), factor, f1, f2)
-    chains = [
-        _run(data, np.random.default_rng(child), n_warmup, n_draws, theta_step, n_theta_steps)
-        for child in np.random.SeedSequence(seed).spawn(n_chains)
-    ]
+    run = functools.partial(
+        _run, data, n_warmup=n_warmup, n_draws=n_draws, theta_step=theta_step, n_theta_steps=n_theta_steps
+    )
+    children = np.random.SeedSequence(seed).spawn(n_chains)
+    if n_jobs == 1:
+        chains = [run(child) for child in children]
+    else:
+        with ThreadPoolExecutor(n_jobs, thread_name_prefix="mixture") as threads:
+            chains = list(threads.map(run, children))
     kept = {name: np.stack([chain[name] for chain in chains]) for name in chains[0]}
     acceptance = float(kept.pop("acceptance").mean())
-    return MixturePosterior(selection, binariser, f1, f2, acceptance=acceptance, **kept)
+    posterior = MixturePosterior(selection, binariser, f1, f2, acceptance=acceptance, **kept)
+    if not posterior.converged:
+        _warn(posterior)
+    return posterior
+
+
+def _warn(posterior: MixturePosterior) -> None:
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.warn(
+        f"the chains of the mixture model have not converged: R-hat {posterior.r_hat:.3g} (at most {R_HAT_LIMIT} is "
+        f"needed), effective sample size {posterior.effective_sample_size:.3g} (at least {LEAST_SAMPLE_SIZE:.0f}); "
+        "both need two chains of four draws. Raise n_draws or n_warmup before you trust this posterior",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
 
 
 def mixture_priors(
@@ -275,12 +270,13 @@ def mixture_priors(
 
 def _run(
     data: MixtureData,
-    rng: np.random.Generator,
+    seed: np.random.SeedSequence,
     n_warmup: int,
     n_draws: int,
     theta_step: float,
     n_theta_steps: int,
 ) -> dict[str, NDArray[Any]]:
+    rng = np.random.default_rng(seed)
     state = start(data, rng)
     kept: dict[str, list[object]] = {
         name: [] for name in ("log_alpha", "log_alpha0", "log_joint", "theta", "ones", "sizes", "labels", "acceptance")

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from trimbench.selection_bias.mixture_factor import MixtureFactor
-from trimbench.selection_bias.simplex import log_rising
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +16,7 @@ class MixtureData:
 
     Attributes
     ----------
-    values : ndarray of shape (n_cases, k + 1)
+    values : ndarray of int, shape (n_cases, k + 1)
         The response in column 0, then the selected features: zeros and ones.
     alphas, alphas0 : ndarray
         Grids of alpha (features) and alpha0 (response), equally probable a priori.
@@ -36,6 +34,43 @@ class MixtureData:
     f2: float
 
 
+class KnownFactors:
+    """The adjustment factors that one chain has met, where its compiled loops find them."""
+
+    def __init__(self, data: MixtureData) -> None:
+        n1 = int(data.values[:, 0].sum())
+        shape = (0, 0) if data.factor is None else (len(data.values) - n1 + 1, n1 + 1)
+        self.places = np.full(shape, -1, dtype=np.int64)
+        self._factor = data.factor
+        self._n_known = 0
+        # One row for each alpha: the loop over the labels reads the factors at one alpha.
+        self._rows = np.zeros((len(data.alphas), 64))
+
+    def at(self, alpha: int) -> NDArray[np.float64]:
+        """Return the known factors at one alpha, in the order that `places` tells."""
+        return self._rows[alpha]
+
+    def of(self, first0: int, first1: int) -> NDArray[np.float64]:
+        """Return log A for each alpha, and remember it; zeros without correction.
+
+        Parameters
+        ----------
+        first0, first1 : int
+            Cases of the first latent group with y = 0 and with y = 1.
+        """
+        if self._factor is None:
+            return self._rows[:, 0]
+        place = int(self.places[first0, first1])
+        if place < 0:
+            place = self._n_known
+            if place == self._rows.shape[1]:
+                self._rows = np.concatenate([self._rows, np.empty_like(self._rows)], axis=1)
+            self._rows[:, place] = self._factor.log_factor(first0, first1)
+            self.places[first0, first1] = place
+            self._n_known += 1
+        return self._rows[:, place]
+
+
 @dataclass(eq=False)
 class State:
     """The current state of a chain.
@@ -51,6 +86,7 @@ class State:
     theta : ndarray of shape (k + 1,)
     alpha, alpha0 : int
         Places in the grids.
+    factors : KnownFactors
     """
 
     z: NDArray[np.int64]
@@ -59,12 +95,18 @@ class State:
     theta: NDArray[np.float64]
     alpha: int
     alpha0: int
+    factors: KnownFactors
 
     def concentrations(self, data: MixtureData) -> NDArray[np.float64]:
         """Return alpha0 for the response and alpha for each feature, of shape (k + 1,)."""
         result = np.full(len(self.theta), data.alphas[self.alpha])
         result[0] = data.alphas0[self.alpha0]
         return result
+
+    def log_factor(self) -> NDArray[np.float64]:
+        """Return the log of the adjustment factor of the current labels, for each alpha."""
+        first1 = int(self.ones[0, 0])
+        return self.factors.of(int(self.sizes[0]) - first1, first1)
 
 
 def start(data: MixtureData, rng: np.random.Generator) -> State:
@@ -73,7 +115,8 @@ def start(data: MixtureData, rng: np.random.Generator) -> State:
     ones = np.stack([data.values[z == g].sum(axis=0) for g in (0, 1)])
     sizes = np.bincount(z, minlength=2)
     theta = np.asarray(rng.uniform(0.05, 0.95, size=data.values.shape[1]), dtype=np.float64)
-    return State(z, ones, sizes, theta, int(rng.integers(len(data.alphas))), int(rng.integers(len(data.alphas0))))
+    alpha, alpha0 = int(rng.integers(len(data.alphas))), int(rng.integers(len(data.alphas0)))
+    return State(z, ones, sizes, theta, alpha, alpha0, KnownFactors(data))
 
 
 def sweep(state: State, data: MixtureData, rng: np.random.Generator, theta_step: float, n_theta_steps: int) -> float:
@@ -86,83 +129,55 @@ def sweep(state: State, data: MixtureData, rng: np.random.Generator, theta_step:
     n_theta_steps : int
         Proposals for each theta.
     """
-    _update_labels(state, data, rng)
-    accepted = _update_theta(state, data, rng, theta_step, n_theta_steps)
-    _update_alphas(state, data, rng)
-    return accepted
+    from trimbench.selection_bias import mixture_kernels as kernels
+
+    _update_labels(state, data, rng.random(len(state.z)))
+    steps = rng.uniform(-theta_step, theta_step, size=(n_theta_steps, len(state.theta)))
+    thresholds = rng.random(steps.shape)
+    accepted = kernels.update_theta(state.theta, state.concentrations(data), state.ones, state.sizes, steps, thresholds)
+    counts = (state.theta, state.ones, state.sizes)
+    state.alpha = kernels.draw_alpha(data.alphas, state.log_factor(), *counts, 1, rng.random())
+    state.alpha0 = kernels.draw_alpha(data.alphas0, np.zeros(len(data.alphas0)), *counts, 0, rng.random())
+    return float(accepted / steps.size)
 
 
 def log_joint(state: State, data: MixtureData) -> float:
     """Return the log of the joint density of state and data, up to a constant."""
-    labels = log_rising(np.array([data.f1, data.f2]), state.sizes).sum()
-    columns = _log_columns(state, state.theta, state.concentrations(data))
-    return float(labels + columns.sum() + _log_factor(state, data)[state.alpha])
+    from trimbench.selection_bias import mixture_kernels as kernels
+
+    counts = (state.ones, state.sizes)
+    labels = kernels.log_rising(data.f1, state.sizes[0]) + kernels.log_rising(data.f2, state.sizes[1])
+    response = kernels.log_columns(state.theta, data.alphas0[state.alpha0], *counts, 0, 1)
+    features = kernels.log_columns(state.theta, data.alphas[state.alpha], *counts, 1, len(state.theta))
+    return float(labels + response + features + state.log_factor()[state.alpha])
 
 
-def _log_factor(state: State, data: MixtureData) -> NDArray[np.float64]:
-    if data.factor is None:
-        return np.zeros(len(data.alphas))
-    first1 = int(state.ones[0, 0])
-    return data.factor.log_factor(int(state.sizes[0]) - first1, first1)
+def _update_labels(state: State, data: MixtureData, thresholds: NDArray[np.float64]) -> None:
+    """Run through the cases; whenever a factor is not known, compute it and go on."""
+    from trimbench.selection_bias import mixture_kernels as kernels
 
-
-def _log_columns(
-    state: State, theta: NDArray[np.float64], concentration: NDArray[np.float64], columns: slice = slice(None)
-) -> NDArray[np.float64]:
-    """Return log prod_g U(alpha theta, alpha (1 - theta), I_g, O_g) of some columns; leading axes broadcast."""
-    result = np.zeros(np.broadcast_shapes(theta.shape, concentration.shape))
-    first, second = concentration * theta, concentration * (1.0 - theta)
-    for ones, size in zip(state.ones[:, columns], state.sizes, strict=True):
-        result += log_rising(first, ones) + log_rising(second, size - ones) - log_rising(concentration, np.array(size))
-    return result
-
-
-def _update_labels(state: State, data: MixtureData, rng: np.random.Generator) -> None:
     concentration = state.concentrations(data)
     if_one, if_zero = concentration * state.theta, concentration * (1.0 - state.theta)
     prior = np.array([data.f1, data.f2])
-    for case, threshold in zip(range(len(state.z)), rng.random(len(state.z)), strict=True):
-        x, own = data.values[case], state.z[case]
-        state.ones[own] -= x
-        state.sizes[own] -= 1
-        sizes = state.sizes[:, None]
-        predictive = np.where(x == 1, if_one + state.ones, if_zero + sizes - state.ones) / (concentration + sizes)
-        score = np.log(prior + state.sizes) + np.log(predictive).sum(axis=1)
-        if data.factor is not None:
-            first1 = int(state.ones[0, 0])
-            first0 = int(state.sizes[0]) - first1
-            y = int(x[0])
-            score[0] += data.factor.log_factor(first0 + 1 - y, first1 + y)[state.alpha]
-            score[1] += data.factor.log_factor(first0, first1)[state.alpha]
-        new = int(threshold >= 1.0 / (1.0 + np.exp(np.clip(score[1] - score[0], -700.0, 700.0))))
-        state.z[case] = new
-        state.ones[new] += x
-        state.sizes[new] += 1
-
-
-def _update_theta(state: State, data: MixtureData, rng: np.random.Generator, step: float, n_steps: int) -> float:
-    concentration = state.concentrations(data)
-    density = _log_columns(state, state.theta, concentration)
-    accepted_share = 0.0
-    for _ in range(n_steps):
-        proposal = state.theta + rng.uniform(-step, step, size=len(state.theta))
-        inside = (proposal > 0.0) & (proposal < 1.0)
-        proposal = np.where(inside, proposal, state.theta)
-        proposed = _log_columns(state, proposal, concentration)
-        accepted = inside & (np.log1p(-rng.random(len(proposal))) < proposed - density)
-        state.theta, density = np.where(accepted, proposal, state.theta), np.where(accepted, proposed, density)
-        accepted_share += float(accepted.mean()) / n_steps
-    return accepted_share
-
-
-def _update_alphas(state: State, data: MixtureData, rng: np.random.Generator) -> None:
-    features, response = slice(1, None), slice(1)
-    for_features = _log_columns(state, state.theta[features], data.alphas[:, None], features)
-    state.alpha = _draw(for_features.sum(axis=1) + _log_factor(state, data), rng)
-    for_response = _log_columns(state, state.theta[response], data.alphas0[:, None], response)
-    state.alpha0 = _draw(for_response[:, 0], rng)
-
-
-def _draw(log_weights: NDArray[np.float64], rng: np.random.Generator) -> int:
-    cumulative = np.cumsum(np.exp(log_weights - logsumexp(log_weights)))
-    return min(int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")), len(cumulative) - 1)
+    case, factors = 0, state.factors
+    while True:
+        case = kernels.update_labels(
+            case,
+            data.values,
+            state.z,
+            state.ones,
+            state.sizes,
+            if_one,
+            if_zero,
+            prior,
+            factors.places,
+            factors.at(state.alpha),
+            thresholds,
+        )
+        if case == len(state.z):
+            return
+        y, own = int(data.values[case, 0]), int(state.z[case])
+        first1 = int(state.ones[0, 0]) - (y if own == 0 else 0)
+        first0 = int(state.sizes[0]) - (1 if own == 0 else 0) - first1
+        factors.of(first0, first1)
+        factors.of(first0 + 1 - y, first1 + y)

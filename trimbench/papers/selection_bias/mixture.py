@@ -22,7 +22,8 @@ from trimbench.papers.study.tables import Table
 from trimbench.papers.validation import settings
 from trimbench.selection_bias.adjustment import Ties
 from trimbench.selection_bias.metrics import prediction_quality
-from trimbench.selection_bias.mixture import R_HAT_LIMIT, fit_mixture_selection_corrected, mixture_priors
+from trimbench.selection_bias.mixture import fit_mixture_selection_corrected, mixture_priors
+from trimbench.selection_bias.mixture_convergence import LEAST_SAMPLE_SIZE, R_HAT_LIMIT
 from trimbench.selection_bias.simulation import MixtureSettings, simulate_mixture
 
 if TYPE_CHECKING:

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from trimbench.papers.execution import generator_for, job_function
+from trimbench.papers.execution.remembered_arrays import remember
+from trimbench.papers.execution.results import COUNT, NOTHING, SHARE, declare_result, fields, listed
 
 CODE = ("trimbench.papers.execution.seeds",)
 
@@ -186,3 +188,16 @@ def leave_a_file() -> dict[str, Any]:
     descriptor, path = tempfile.mkstemp()
     os.close(descriptor)
     return {"path": path}
+
+
+@job_function(code=CODE)
+def declared(agreement: float) -> dict[str, Any]:
+    return {"agreement": agreement, "budgets": [1], "best": None}
+
+
+declare_result(declared, agreement=SHARE, budgets=listed(COUNT), best=fields(agreement=SHARE) | NOTHING)
+
+
+@job_function(code=CODE)
+def remembered(value: float) -> dict[str, Any]:
+    return {"value": float(remember("sample", {}, lambda: {"values": np.array([value])})["values"][0])}

@@ -1,4 +1,5 @@
 import errno
+import hashlib
 import json
 import os
 import subprocess
@@ -76,9 +77,17 @@ def test_a_stored_record_is_found_again_where_it_should_be(store: JobStore) -> N
     assert files(store) == [f"{JOB.key}.json"]
 
 
+def sealed(fields: dict[str, Any]) -> bytes:
+    """A record with the hash of its content, whatever that is."""
+    text = json.dumps(fields, separators=(",", ":"))[1:]
+    return f'{{"sha256":"{hashlib.sha256(text.encode()).hexdigest()}",{text}\n'.encode()
+
+
 def damaged_texts() -> list[bytes]:
     whole = OK.to_json().encode()
     fields = json.loads(whole)
+    del fields["sha256"]
+    assert Record.from_json(sealed(fields)) == OK
     changes: list[dict[str, Any]] = [
         {"key": OTHER.key},
         {"status": "done"},
@@ -95,8 +104,8 @@ def damaged_texts() -> list[bytes]:
     ]
     texts = [whole[:cut] for cut in (0, 1, 10, len(whole) // 2, len(whole) - 1)]
     texts += [b"[]", b"null", b"\xff\xfe\x00", b"[" * 100_000, b"\0" * 200, replace(OK, job=OTHER).to_json().encode()]
-    texts += [json.dumps({key: value for key, value in fields.items() if key != left}).encode() for left in fields]
-    return texts + [json.dumps({**fields, **change}).encode() for change in changes]
+    texts += [sealed({key: value for key, value in fields.items() if key != left}) for left in fields]
+    return texts + [json.dumps(fields).encode() + b"\n", *(sealed({**fields, **change}) for change in changes)]
 
 
 @pytest.mark.parametrize("text", damaged_texts())
@@ -121,31 +130,12 @@ def test_a_glance_tells_status_and_seconds_without_the_result(store: JobStore, r
     assert store.get(JOB) is None
 
 
-def test_a_glance_reads_records_of_an_earlier_order_of_fields(store: JobStore) -> None:
-    fields = json.loads(OK.to_json())
-    order = ("key", "job", "status", "result", "error", "seconds", "provenance")
-    store.put(OK)
-    store.path(JOB).write_text(json.dumps({name: fields[name] for name in order}) + "\n")
-    assert store.get(JOB) == OK
-    assert store.glance(JOB) == ("ok", OK.seconds)
-    store.path(JOB).write_text(json.dumps({name: fields[name] for name in order} | {"status": "missing"}) + "\n")
-    assert store.glance(JOB) is None
-
-
 def test_a_glance_finds_files_that_end_early_or_hold_another_job(store: JobStore) -> None:
     store.put(OK)
     whole = store.path(JOB).read_bytes()
     for text in (*(whole[:cut] for cut in (0, 1, 100, len(whole) - 2)), replace(OK, job=OTHER).to_json().encode()):
         store.path(JOB).write_bytes(text)
         assert store.glance(JOB) is None, text
-
-
-def test_an_unreadable_file_counts_as_missing(store: JobStore) -> None:
-    store.path(JOB).mkdir(parents=True)
-    assert store.get(JOB) is None
-    with pytest.raises(OSError, match="cannot write to the folder of results"):
-        store.put(OK)
-    assert files(store) == []
 
 
 def test_a_folder_that_cannot_exist_is_named(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from trimbench.papers.execution.executors import ExecutorError
 from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.remembered_arrays import RUN_VARIABLE
 from trimbench.papers.execution.remote import RemoteExecutor, Task, TaskLost, run_task
 from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.temporary import host, is_alive, temporary_folder
@@ -29,7 +30,7 @@ _END_SECONDS = 10.0
 # Enough to make a cluster grow, if it can.
 _MAX_TASKS = 500
 # Variables that a worker on another machine needs as well.
-_PASSED_ON = ("TRIMBENCH_CACHE", "XDG_CACHE_HOME")
+_PASSED_ON = ("TRIMBENCH_CACHE", "XDG_CACHE_HOME", RUN_VARIABLE)
 # The name of a Unix socket has at most 107 bytes (103 on macOS), and Ray's are up to 66 below this folder.
 _LONGEST_FOLDER = 36
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
+import logging
+import os
+import secrets
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,12 +21,29 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, "np.ndarray[Any, Any]"]
 
+_log = logging.getLogger(__name__)
+# Names the run whose arrays alone are read; workers inherit it.
+RUN_VARIABLE = "TRIMBENCH_ONLY_ARRAYS_OF"
+# After the arrays, a file has the name of the run that wrote it and the hash of all before.
+_RUN_BYTES, _HASH_BYTES = 16, 32
+
+
+def read_earlier_arrays(read: bool) -> None:
+    """Say whether this process, and those that it starts, take arrays that were kept before; at first they do.
+
+    Otherwise each is computed again, once for all processes.
+    """
+    if read:
+        os.environ.pop(RUN_VARIABLE, None)
+    else:
+        os.environ.setdefault(RUN_VARIABLE, secrets.token_hex(_RUN_BYTES // 2))
+
 
 def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) -> Arrays:
     """Return the arrays that were computed before under the same key, or compute and keep them.
 
     Where nothing can be written, the arrays are computed and not kept. Of several processes that ask at the same time,
-    one computes.
+    one computes. A file that was changed is noticed by its hash: a warning names it, and the arrays are computed again.
 
     Parameters
     ----------
@@ -32,7 +53,7 @@ def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) 
         Everything that decides the arrays, including the version of the code. A job that remembers a pure function of
         its key stays a pure function of its parameters.
     """
-    digest = hashlib.sha256(canonical_json({"kind": kind, "key": key}, "key").encode()).hexdigest()
+    digest = hashlib.sha256(canonical_json({"kind": kind, "key": key, "hashed": True}, "key").encode()).hexdigest()
     path = _folder() / f"{kind}-{digest[:32]}.npz"
     found = _read(path)
     if found is not None:
@@ -57,10 +78,25 @@ def _read(path: Path) -> Arrays | None:
     import numpy as np
 
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+        content = path.read_bytes()
+        body, run, found = _parts(content)
+        if hashlib.sha256(body + run).digest() != found:
+            raise ValueError("its content does not have the hash that it states")
+        if os.environ.get(RUN_VARIABLE, run.decode()) != run.decode():
+            return None
+        with np.load(io.BytesIO(body), allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
-        return None  # not there, or damaged: it is computed again
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        _log.warning("%s is not used and computed again: %.200s", path, error)
+        return None
+
+
+def _parts(content: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return the arrays, the run and the hash in a file."""
+    end = len(content) - _HASH_BYTES
+    return content[: end - _RUN_BYTES], content[end - _RUN_BYTES : end], content[end:]
 
 
 def _write(path: Path, arrays: Arrays) -> None:
@@ -68,11 +104,14 @@ def _write(path: Path, arrays: Arrays) -> None:
 
     temporary = path.with_name(temporary_name(path.stem))
     remove_stale(path.parent.glob("*.tmp"))
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)  # type: ignore[arg-type]
+    stream.write(os.environ.get(RUN_VARIABLE, "-" * _RUN_BYTES).encode())
+    stream.write(hashlib.sha256(stream.getbuffer()).digest())
     # A full disk costs time, not the result.
     with contextlib.suppress(OSError):
         try:
-            with temporary.open("wb") as stream:
-                np.savez(stream, **arrays)  # type: ignore[arg-type]
+            temporary.write_bytes(stream.getbuffer())
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from trimbench.papers.execution.executors import Executor, n_workers
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.progress import Report, Work
+from trimbench.papers.execution.remembered_arrays import read_earlier_arrays
 from trimbench.papers.execution.store import JobStore, Record, Stamp
 from trimbench.papers.execution.temporary import remove_temporary_folders
 
@@ -34,7 +35,8 @@ def run_jobs(
     ----------
     cache_mode : {"default", "ignore", "only"}
         "default": stored successes are taken and the rest runs, including earlier failures. "ignore": all jobs run
-        again. "only": nothing runs; a job gives its stored record, success or failure, or one with status "missing".
+        again, and take no arrays that earlier runs kept. "only": nothing runs; a job gives its stored record, success
+        or failure, or one with status "missing".
     progress : bool
         Whether to report on stderr: a bar on a terminal, else a line at the start, one at the end, and in between one
         every half minute.
@@ -48,6 +50,7 @@ def run_jobs(
     """
     if cache_mode not in CACHE_MODES:
         raise ValueError(f"cache_mode must be one of {', '.join(CACHE_MODES)}, got {cache_mode!r}")
+    read_earlier_arrays(cache_mode != "ignore")
     wanted = {job.key: job for job in jobs}
     before = {key: store.stamp(job) for key, job in wanted.items()}
     records = _without_running(wanted, store, cache_mode)

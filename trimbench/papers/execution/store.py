@@ -1,8 +1,11 @@
 """Records of finished jobs, one JSON file each."""
 
 import contextlib
+import hashlib
 import json
+import logging
 import os
+import secrets
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,13 +17,17 @@ from filelock import FileLock, Timeout
 
 from trimbench.papers.execution.canonical import Json, to_plain
 from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.results import check_result
 from trimbench.papers.execution.temporary import remove_stale, temporary_name
 
 _STORED_STATUSES = ("ok", "failed", "timeout", "crashed")
 _STATUSES = (*_STORED_STATUSES, "missing")
-# The fields that `JobStore.glance` wants come first: this much of a file holds them, and this is how it begins.
-_HEAD_BYTES = 192
-_HEAD = re.compile(rb'\{"key":"([0-9a-f]{64})","status":"(\w+)","seconds":([0-9.e+-]+),')
+_log = logging.getLogger(__name__)
+# A record begins with the hash of what follows it.
+_HASH = re.compile(rb'\{"sha256":"([0-9a-f]{64})",')
+# The fields that `JobStore.glance` wants come next: this much of a file holds them, and this is how they look.
+_HEAD_BYTES = 288
+_HEAD = re.compile(_HASH.pattern + rb'"key":"([0-9a-f]{64})","status":"(\w+)","seconds":([0-9.e+-]+),')
 _END = b"}\n"
 
 
@@ -65,7 +72,7 @@ class Record:
         return self.status == "ok"
 
     def to_json(self) -> str:
-        """Write the record as one line of JSON, with the key of the job to recognise damage."""
+        """Write the record as one line of JSON that begins with the hash of the rest, to recognise any change."""
         fields = {
             "key": self.job.key,
             "status": self.status,
@@ -75,13 +82,20 @@ class Record:
             "error": self.error,
             "provenance": to_plain(self.provenance, "provenance"),
         }
-        return json.dumps(fields, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(fields, allow_nan=False, separators=(",", ":"))[1:]
+        return f'{{"sha256":"{hashlib.sha256(text.encode()).hexdigest()}",{text}'
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Record":
-        """Read a record that `to_json` wrote; raise ValueError if it is damaged."""
+        """Read a record that `to_json` wrote; raise ValueError if anything in it was changed."""
+        content = (text.encode() if isinstance(text, str) else text).removesuffix(b"\n")
         try:
-            fields = json.loads(text)
+            head = _HASH.match(content)
+            if head is None:
+                raise ValueError("it does not begin with a hash of its content")
+            if hashlib.sha256(content[head.end() :]).hexdigest() != head[1].decode():
+                raise ValueError("its content does not have the hash that it states")
+            fields = json.loads(content)
             job = Job.from_dict(fields["job"])
             if fields["key"] != job.key:
                 raise ValueError(f"key must be that of the job in the record, got {fields['key']!r}")
@@ -166,32 +180,41 @@ class JobStore:
     def get(self, job: Job) -> Record | None:
         """Read the record of a job, of any status.
 
-        A file that is damaged or cannot be read gives None, like none at all: running the job again repairs it.
+        A file that cannot be read or was changed, or a result that its function does not declare, gives a warning and
+        None, like no file at all: running the job again repairs it.
         """
+        path = self.path(job)
         try:
-            record = Record.from_json(self.path(job).read_bytes())
-        except (OSError, ValueError):
+            content = path.read_bytes()
+            if not content.endswith(_END):
+                raise ValueError("the file is cut short")
+            record = Record.from_json(content)
+            if record.job != job or record.status not in _STORED_STATUSES:
+                raise ValueError("it is not the record of a finished run of this job")
+            if record.result is not None:
+                check_result(job.function, record.result)
+        except FileNotFoundError:
             return None
-        return record if record.job == job and record.status in _STORED_STATUSES else None
+        except (OSError, ValueError, TypeError) as error:
+            _log.warning("the stored record %s is not used: %.300s", path, error)
+            return None
+        return record
 
     def glance(self, job: Job) -> Glance | None:
         """Tell the status and seconds of a record from the first bytes of its file, however long its result is.
 
-        A file that ends early gives None, as in `get`; any other damage shows only there.
+        A file that ends early gives None; any other damage shows only in `get`, which compares the hash.
         """
         try:
             with self.path(job).open("rb") as stream:
                 head = _HEAD.match(stream.read(_HEAD_BYTES))
-                if head is None:  # damaged, or written when the fields had another order
-                    stream.seek(0)
-                    whole = Record.from_json(stream.read())
-                    known = whole.job == job and whole.status in _STORED_STATUSES
-                    return Glance(whole.status, whole.seconds) if known else None
+                if head is None:
+                    return None
                 stream.seek(-len(_END), os.SEEK_END)
                 ended = stream.read() == _END
         except (OSError, ValueError):
             return None
-        key, status, seconds = (part.decode() for part in head.groups())
+        _, key, status, seconds = (part.decode() for part in head.groups())
         return Glance(status, float(seconds)) if ended and key == job.key and status in _STORED_STATUSES else None
 
     def successes(self, jobs: Iterable[Job]) -> dict[str, Record]:
@@ -231,6 +254,8 @@ class JobStore:
         temporary = path.with_name(temporary_name(path.stem))
         self._write(temporary, content)
         try:
+            if path.is_dir():  # a file cannot take its place; what is in it is kept
+                path.rename(path.with_name(f"{path.name}.{secrets.token_hex(4)}.aside"))
             temporary.replace(path)
         except OSError as error:
             with contextlib.suppress(OSError):

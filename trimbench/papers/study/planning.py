@@ -16,6 +16,7 @@ from trimbench.papers.data.sources import Declaration, load_dataset, network_pat
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.executors import Executor
 from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.remembered_arrays import read_earlier_arrays
 from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.study.cells import Cell
 from trimbench.papers.study.findings import NO_DATA, Findings
@@ -79,6 +80,9 @@ class Surroundings:
     cache_mode: str
     # Why data is not available, by group and name; empty for what is.
     checked: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        read_earlier_arrays(self.cache_mode != "ignore")  # before any job: plans may look at them, too
 
     def obstacle(self, found: Input) -> str:
         """Return why the data of an input is not available, after an attempt to fetch it; empty if it is."""
@@ -188,7 +192,8 @@ def _rows(cells: Sequence[Cell], records: Mapping[str, Record], missing: Mapping
             row |= {"status": NO_DATA, "error": next(missing[i.name] for i in cell.inputs if i.name in missing)}
         else:
             row |= {"status": record.status, "error": record.error, "seconds": record.seconds}
-            row |= record.result or {}
+            # A result cannot say what is known of the job without it.
+            row = {**row, **{name: value for name, value in (record.result or {}).items() if name not in row}}
         row["job"] = cell.job.key
         rows.append(row)
     frame = pd.DataFrame(rows)

@@ -1,0 +1,140 @@
+"""No change of a stored file goes unnoticed, and no result says more than its function declares."""
+
+from __future__ import annotations
+
+import logging
+import random
+from pathlib import Path
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
+from trimbench.papers.execution import Job, JobStore, Record
+from trimbench.papers.execution.executors import SerialExecutor
+from trimbench.papers.execution.job import run_job_function
+from trimbench.papers.execution.remembered_arrays import read_earlier_arrays, remember
+from trimbench.papers.execution.results import COUNT, NOTHING, SHARE, check_result, declare_result
+from trimbench.papers.execution.run import run_jobs
+
+from . import sample_jobs
+
+SQUARE = f"{sample_jobs.__name__}:square"
+EDITS = 40  # of each file
+
+
+def edited(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([(content[place] + random.Random(place).randint(1, 255)) % 256]) + content[place + 1 :]
+
+
+def places(content: bytes) -> list[int]:
+    """Both ends, where the hash and the end of the line are, and some between."""
+    return [0, 1, 12, 76, 90, len(content) - 2, len(content) - 1, *random.Random(7).sample(range(len(content)), EDITS)]
+
+
+def test_every_edit_of_one_byte_of_50_records_is_noticed(store: JobStore, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)
+    for x in range(50):
+        job = Job.create(sample_jobs.square, {"x": float(x)})
+        store.put(Record(job, "ok", run_job_function(job), None, 0.25, {"python": "3"}))
+        path = store.path(job)
+        whole = path.read_bytes()
+        for place in places(whole):
+            path.write_bytes(edited(whole, place))
+            assert store.get(job) is None, (x, place)
+        path.write_bytes(whole)
+        assert store.get(job) is not None
+
+
+def test_every_edit_of_one_byte_of_5_files_of_arrays_is_noticed(tmp_path: Path) -> None:
+    for x in range(5):
+        values = np.arange(20.0) + x
+        remember("edited", {"x": x}, Mock(return_value={"values": values}))
+        (path,) = (path for path in tmp_path.rglob("edited-*.npz") if not path.with_suffix(".seen").exists())
+        path.with_suffix(".seen").touch()
+        whole = path.read_bytes()
+        for place in places(whole):
+            path.write_bytes(edited(whole, place))
+            again = Mock(return_value={"values": values})
+            remember("edited", {"x": x}, again)
+            assert again.call_count == 1, (x, place)
+        unchanged = Mock()
+        np.testing.assert_array_equal(remember("edited", {"x": x}, unchanged)["values"], values)
+        unchanged.assert_not_called()
+
+
+def test_an_edited_result_is_told_and_runs_again(store: JobStore, caplog: pytest.LogCaptureFixture) -> None:
+    job = Job.create(sample_jobs.square, {"x": 3.0})
+    (first,) = run_jobs([job], store, SerialExecutor(), progress=False)
+    path = store.path(job)
+    path.write_bytes(path.read_bytes().replace(b'"square":9.0', b'"square":7.5'))
+    (second,) = run_jobs([job], store, SerialExecutor(), progress=False)
+    assert second.result == first.result
+    assert not second.cached
+    assert job.key in caplog.text
+    assert store.get(job) == second
+
+
+def test_a_result_that_is_not_what_is_declared_is_not_used(store: JobStore, caplog: pytest.LogCaptureFixture) -> None:
+    job = Job.create(sample_jobs.declared, {"agreement": 0.5})
+    store.put(Record(job, "ok", {"agreement": 7.5, "budgets": [1], "best": None}, None, 0.25, {}))
+    assert store.get(job) is None
+    assert "agreement must be a number in 0..1, got 7.5" in caplog.text
+    (again,) = run_jobs([job], store, SerialExecutor(), progress=False)
+    assert again.result == {"agreement": 0.5, "budgets": [1], "best": None}
+    (wrong,) = run_jobs([Job.create(sample_jobs.declared, {"agreement": 1.5})], store, SerialExecutor(), progress=False)
+    assert wrong.status == "failed"
+    assert "agreement must be a number in 0..1, got 1.5" in str(wrong.error)
+
+
+@pytest.mark.parametrize(
+    "change", [{"agreement": True}, {"budgets": [0.5]}, {"best": {"agreement": 2.0}}, {"best": {}}, {"more": 1}]
+)
+def test_names_types_and_ranges_are_checked(change: dict[str, object]) -> None:
+    sound = {"agreement": 1.0, "budgets": [], "best": {"agreement": 0}}
+    check_result(f"{sample_jobs.__name__}:declared", sound)
+    with pytest.raises(ValueError, match="is not what it declares"):
+        check_result(f"{sample_jobs.__name__}:declared", sound | change)
+
+
+@pytest.mark.parametrize("column", ["status", "error", "seconds", "job"])
+def test_a_result_cannot_set_what_a_row_says_of_its_job(column: str) -> None:
+    with pytest.raises(ValueError, match=f"must not set .'{column}'"):
+        check_result(SQUARE, {column: 1})
+    with pytest.raises(ValueError, match=f"must not be called .'{column}'"):
+        declare_result(sample_jobs.square, {column: COUNT})
+
+
+def test_a_run_that_ignores_what_is_stored_reads_no_earlier_arrays() -> None:
+    right, wrong = {"weights": np.ones(3)}, {"weights": -np.ones(3)}
+    remember("weights", {}, lambda: wrong)
+    try:
+        read_earlier_arrays(False)
+        compute = Mock(return_value=right)
+        for _ in range(3):
+            assert remember("weights", {}, compute)["weights"].tolist() == [1, 1, 1]
+        assert compute.call_count == 1
+    finally:
+        read_earlier_arrays(True)
+    assert remember("weights", {}, Mock())["weights"].tolist() == [1, 1, 1]
+
+
+def test_cache_mode_decides_which_arrays_jobs_read(store: JobStore) -> None:
+    job = Job.create(sample_jobs.remembered, {"value": 1.0})
+    remember("sample", {}, lambda: {"values": np.array([5.0])})
+    results = {
+        mode: run_jobs([job], JobStore(store.folder / mode), SerialExecutor(), cache_mode=mode, progress=False)[0].result
+        for mode in ("default", "ignore")
+    }
+    read_earlier_arrays(True)
+    assert results == {"default": {"value": 5.0}, "ignore": {"value": 1.0}}
+
+
+def test_a_folder_in_the_place_of_a_record_is_put_aside(store: JobStore) -> None:
+    job = Job.create(sample_jobs.square, {"x": 3.0})
+    store.path(job).mkdir(parents=True)
+    (store.path(job) / "note").write_text("mine")
+    (record,) = run_jobs([job], store, SerialExecutor(), progress=False)
+    assert record.ok
+    assert store.get(job) == record
+    assert [path.read_text() for path in store.folder.rglob("note")] == ["mine"]

@@ -11,11 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench.conformant.evidence import Evidence
 from trimbench.conformant.expected_predictions import ExpectedPredictions, logsumexp
-from trimbench.conformant.layout import Block, FeatureLayout, blocks
+from trimbench.conformant.layout import CHUNK_ROWS, Block, FeatureLayout, blocks
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.numeric_input import as_table
 from trimbench.conformant.reduced_problem import Matrix, Vector
 from trimbench.conformant.sampling import draw_rows
+
+# Multiplications from which compiled sums pay, which take a second to load.
+_MANY = 2**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +165,8 @@ class ConformantMixture(ExpectedPredictions):
             When X has the wrong number of columns, an infinite value, or a value that its feature cannot have.
         """
         table = as_table(X, self.layout.n_columns)
+        if table.size * self._missing.shape[1] >= _MANY and not self.layout.real:
+            return self._scores_of_many(table)
         scores = np.empty((len(table), len(self.classes)))
         for block in blocks(table, self.layout, self._missing.shape[1]):
             here = self.scores_of(block)
@@ -203,3 +208,23 @@ class ConformantMixture(ExpectedPredictions):
         absent = block.absent[gaps].astype(np.float64)
         of_absent = (absent @ self._missing).reshape(len(gaps), self.n_components, len(self.biases))
         return ComponentScores(statistics, whole, levels, gaps, absent, of_absent)
+
+    def _scores_of_many(self, table: NDArray[Any]) -> Matrix:
+        """Return `decision_scores` of many rows without real-valued features, from looked-up sums."""
+        from trimbench.conformant.mixture_kernels import mixed_scores, packed_masks, selected_sums
+
+        n_classes, n_components = len(self.biases), self.n_components
+        of_columns = np.zeros((self.layout.n_columns, n_classes + n_components))
+        of_columns[:, :n_classes] = self.weights
+        of_columns[self.components[0].coding.free, n_classes:] = self._parameters
+        packed = [(packed_masks(block.ones), packed_masks(block.absent)) for block in blocks(table, self.layout)]
+        ones, absent = (np.vstack(masks) for masks in zip(*packed, strict=True))
+        scores = np.empty((len(table), n_classes))
+        for start in range(0, len(table), CHUNK_ROWS):
+            rows = slice(start, start + CHUNK_ROWS)
+            known = np.hstack(list(selected_sums(ones[rows], of_columns)))
+            scores[rows] = known[:, :n_classes] + self.biases
+            gaps = np.flatnonzero(absent[rows].any(axis=1))
+            levels = known[gaps, n_classes : n_classes + n_components] + self._levels
+            scores[start + gaps] += mixed_scores(selected_sums(absent[start + gaps], self._missing), levels, n_classes)
+        return scores

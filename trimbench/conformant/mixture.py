@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench.conformant.contrastive import By, ContrastiveExplanation, contrast
 from trimbench.conformant.evidence import Evidence
 from trimbench.conformant.expected_predictions import ExpectedPredictions, logsumexp
 from trimbench.conformant.layout import CHUNK_ROWS, Block, FeatureLayout, blocks
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.numeric_input import as_table
+from trimbench.conformant.probabilistic_explanations import ProbabilisticExplanation, explain_with_probability
 from trimbench.conformant.reduced_problem import Matrix, Vector
 from trimbench.conformant.sampling import draw_rows
 
@@ -183,6 +185,61 @@ class ConformantMixture(ExpectedPredictions):
         for block in blocks(table, self.layout, self._missing.shape[1]):
             total[block.rows] = logsumexp(self.scores_of(block).joint) + self.evidence.base(block)
         return total
+
+    def explain(
+        self,
+        x: ArrayLike,
+        against: Any = None,
+        delta: float | None = None,
+        max_sets: int = 1,
+        max_evaluations: int | None = None,
+    ) -> ProbabilisticExplanation:
+        """Return the smallest set of features that keeps the class of one row with at least the probability `delta`.
+
+        As `ConformantModel.explain` with `delta`: what is not shown is drawn from the mixture given what is, that is
+        from each component by its probability given what is shown. With ``delta=1`` every possible completion has the
+        class; these sets are the same for any number of components.
+
+        Parameters
+        ----------
+        x : array of shape (n_columns,)
+            Values of one row; a missing feature (NaN) is part of no explanation.
+        against : label, optional
+            The class that the predicted one must not lose against; all others by default.
+        delta : float
+            Above 0 and up to 1. Required: the sufficient explanation that `ConformantModel.explain` gives without it
+            needs log-odds that add up over the features, which those of a mixture do not.
+        max_sets, max_evaluations : int
+            As in `ConformantModel.explain`.
+
+        Raises
+        ------
+        ValueError
+            When `x` is not a row of the model, `against` is not another class, or a parameter is not allowed.
+        """
+        if delta is None:
+            raise ValueError(
+                f"delta must be given to explain a model of {self.n_components} components, whose evidence does not "
+                "add up, got None; try delta=0.95, or delta=1 to keep the class in every case"
+            )
+        return explain_with_probability(self, x, delta, against, max_sets=max_sets, max_evaluations=max_evaluations)
+
+    def contrast(
+        self, x: ArrayLike, against: Any = None, *, by: By = "change", max_sets: int = 1
+    ) -> ContrastiveExplanation:
+        """Return the fewest features whose change, or whose loss, would give one row another class.
+
+        As `ConformantModel.contrast`. What changes do to a complete row only the classifier says. What the loss of
+        features costs does not add up: all sets of one size after the other are tried as long as they are few, and of
+        many a small set is found, see `ContrastiveExplanation.size_lower_bound`.
+
+        Raises
+        ------
+        ValueError
+            When `x` is not a row of the model, or has a missing value with ``by="change"``, `against` is not another
+            class, or a parameter is not allowed.
+        """
+        return contrast(self, x, against, by=by, max_sets=max_sets)
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> tuple[Matrix, NDArray[Any]]:
         """Draw complete rows and their classes.

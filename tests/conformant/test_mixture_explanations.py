@@ -17,15 +17,15 @@ from trimbench.conformant import losses
 
 @pytest.mark.parametrize("n_components", [2, 3])
 def test_explanations_are_all_smallest_sets(n_components: int) -> None:
-    assert sum(compare(seed, 8, n_components) for seed in range(15)) > 100
+    assert sum(compare(seed, 8, n_components) for seed in range(8)) > 50
 
 
 def test_the_search_for_many_features_agrees_with_all_sets() -> None:
-    assert sum(compare_search(seed, 6, 3) for seed in range(15)) > 30
+    assert sum(compare_search(seed, 6, 3) for seed in range(8)) > 15
 
 
 def test_certain_sets_do_not_depend_on_the_density() -> None:
-    for seed in range(1, 8):
+    for seed in range(1, 5):
         (mixture, row), (model, _) = random_mixture(seed, 10, 3), random_mixture(seed, 10, 1)
         if not np.isnan(row).any():
             found = [one.explain(row, delta=1.0, max_sets=1000) for one in (mixture, model)]
@@ -51,8 +51,8 @@ def smallest_losses(model: tb.ConformantMixture, row: np.ndarray) -> set[frozens
 
 def test_losses_are_all_smallest_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     n_sets = 0
-    for seed in range(30):
-        mixture, row = random_mixture(seed, 7, 3)
+    for seed in range(14):
+        mixture, row = random_mixture(seed, 6, 3)
         assert isinstance(mixture, tb.ConformantMixture)
         expected = smallest_losses(mixture, row)
         n_sets += len(expected)
@@ -71,7 +71,7 @@ def test_losses_are_all_smallest_sets(monkeypatch: pytest.MonkeyPatch) -> None:
             assert len(greedy.features) >= len(found.features)
             assert mixture.predict(greedy.row[None])[0] != found.predicted
         monkeypatch.undo()
-    assert n_sets > 10
+    assert n_sets > 5
 
 
 def test_changes_of_complete_rows_are_those_of_the_classifier() -> None:

@@ -127,13 +127,14 @@ class SameDecision:
             return means, variances, np.where(some, problem.evidence[features], 0.0)
 
         (m0, v0, e0), (m1, v1, e1) = moved(removed), moved(added)
-        means = mean + m1[None] - m0[:, None]
-        variances = np.maximum(variance - v1[None] + v0[:, None], 1e-12)
-        posterior = logs + e1[None] - e0[:, None]
-        posterior = np.exp(posterior - posterior.max(axis=-1, keepdims=True))
-        posterior /= posterior.sum(axis=-1, keepdims=True)
-        lost = np.einsum("rakj,rak->ra", ndtr(-means / np.sqrt(variances)), posterior)
-        result: Matrix = 1 - lost
+        result = np.empty((len(removed), len(added)))
+        for r in range(len(removed)):
+            means = mean + m1 - m0[r]
+            variances = np.maximum(variance - v1 + v0[r], 1e-12)
+            posterior = logs + e1 - e0[r]
+            posterior = np.exp(posterior - posterior.max(axis=-1, keepdims=True))
+            posterior /= posterior.sum(axis=-1, keepdims=True)
+            result[r] = 1 - np.einsum("akj,ak->a", ndtr(-means / np.sqrt(variances)), posterior)
         return result
 
     def _grid(self, fine: int) -> list[MarginTails]:

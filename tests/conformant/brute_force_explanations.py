@@ -16,8 +16,18 @@ DELTAS = (0.6, 0.8, 0.9, 0.99, 1.0)
 CLOSE = 1e-9
 
 
+Model = tb.ConformantModel | tb.ConformantMixture
+
+
 def random_case(seed: int, most: int = 14) -> tuple[tb.ConformantModel, Array]:
     """Return a model of up to `most` features, some categorical, and a row of which some features may be missing."""
+    model, row = random_mixture(seed, most, 1)
+    assert isinstance(model, tb.ConformantModel)
+    return model, row
+
+
+def random_mixture(seed: int, most: int, n_components: int) -> tuple[Model, Array]:
+    """As `random_case`, with a number of components."""
     rng = np.random.default_rng(seed)
     n_features = int(rng.integers(1, most + 1))
     n_categorical = int(rng.integers(0, min(3, n_features + 1))) if seed % 2 else 0
@@ -29,7 +39,8 @@ def random_case(seed: int, most: int = 14) -> tuple[tb.ConformantModel, Array]:
     X = np.hstack([*columns, binary.astype(float)])
     scale = rng.choice([0.3, 1.0, 3.0])
     weights, biases = rng.normal(0, scale, (X.shape[1], n_classes)), rng.normal(0, scale, n_classes)
-    model = tb.conform(fake_classifier(weights, biases), X, categorical=categorical)
+    classifier = fake_classifier(weights, biases)
+    model = tb.conform(classifier, X, categorical=categorical, n_components=n_components)
     row = X[0].copy()
     if seed % 5 == 0:
         for place in np.flatnonzero(rng.random(n_features) < 0.2):
@@ -37,25 +48,28 @@ def random_case(seed: int, most: int = 14) -> tuple[tb.ConformantModel, Array]:
     return model, row
 
 
-def completions(model: tb.ConformantModel) -> tuple[NDArray[np.int64], Array, Array]:
+def completions(model: Model) -> tuple[NDArray[np.int64], Array, Array]:
     """Return the value of each feature, the columns, and P(features), of all rows that there are."""
     groups = set(model.layout.categorical)
     sizes = [len(columns) if columns in groups else 2 for columns in model.layout.features]
     values = np.indices(sizes).reshape(len(sizes), -1)
     rows = np.zeros((values.shape[1], model.layout.n_columns))
-    logs = np.tile(model.log_prior, (len(rows), 1))
-    for place, columns in enumerate(model.layout.features):
-        if columns in groups:
-            rows[np.arange(len(rows)), np.array(columns)[values[place]]] = 1
-            logs += model.log_probabilities[list(columns)][values[place]]
-        else:
-            rows[:, columns[0]] = values[place]
-            both = np.stack([model.log_complements[columns[0]], model.log_probabilities[columns[0]]])
-            logs += both[values[place]]
-    return values, rows, np.exp(logs).sum(axis=1)
+    chances = np.zeros(len(rows))
+    for log_weight, part in zip(model.log_weights, model.components, strict=True):
+        logs = np.tile(log_weight + part.log_prior, (len(rows), 1))
+        for place, columns in enumerate(model.layout.features):
+            if columns in groups:
+                rows[np.arange(len(rows)), np.array(columns)[values[place]]] = 1
+                logs += part.log_probabilities[list(columns)][values[place]]
+            else:
+                rows[:, columns[0]] = values[place]
+                both = np.stack([part.log_complements[columns[0]], part.log_probabilities[columns[0]]])
+                logs += both[values[place]]
+        chances += np.exp(logs).sum(axis=1)
+    return values, rows, chances
 
 
-def agreeing(model: tb.ConformantModel, rows: Array, row: Array) -> NDArray[np.int64]:
+def agreeing(model: Model, rows: Array, row: Array) -> NDArray[np.int64]:
     """Return, bit by bit, in which features each row has the observed value."""
     mask = np.zeros(len(rows), dtype=np.int64)
     for place, columns in enumerate(model.layout.features):
@@ -72,7 +86,7 @@ def sums_over_supersets(amounts: Array, mask: NDArray[np.int64], n_features: int
     return np.asarray(sums)
 
 
-def changed_probabilities(model: tb.ConformantModel, row: Array, against: int | None = None) -> Array:
+def changed_probabilities(model: Model, row: Array, against: int | None = None) -> Array:
     """P(another class | the features of the set) for each set, by its bits; NaN for sets with a missing feature."""
     _, rows, chances = completions(model)
     scores = model.decision_scores(rows)
@@ -99,9 +113,9 @@ def smallest_sets(changed: Array, delta: float, n_features: int) -> set[frozense
     return {one for one in sets if len(one) == smallest}
 
 
-def compare(seed: int, most: int = 14) -> int:
+def compare(seed: int, most: int = 14, n_components: int = 1) -> int:
     """Compare `explain` with all sets, for each delta; return how many comparisons rounding has not spoiled."""
-    model, row = random_case(seed, most)
+    model, row = random_mixture(seed, most, n_components)
     n_features, compared = model.layout.n_features, 0
     winner = int(model.decision_scores(row[None])[0].argmax())
     rival = (winner + 1) % len(model.classes)
@@ -124,9 +138,9 @@ def compare(seed: int, most: int = 14) -> int:
     return compared
 
 
-def compare_search(seed: int, most: int = 14) -> int:
+def compare_search(seed: int, most: int = 14, n_components: int = 1) -> int:
     """Compare the search for many features with all sets; return how many searches proved their set smallest."""
-    model, row = random_case(seed, most)
+    model, row = random_mixture(seed, most, n_components)
     n_features, proven = model.layout.n_features, 0
     winner = int(model.decision_scores(row[None])[0].argmax())
     rivals = tuple(k for k in range(len(model.classes)) if k != winner)[: 1 + seed % 2]

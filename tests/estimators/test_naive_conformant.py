@@ -99,8 +99,26 @@ def test_mixtures_of_complete_rows() -> None:
     assert classifier.model_.n_components == 4
     single = NaiveConformantClassifier(categorical_features=[2]).fit(X, y)
     np.testing.assert_allclose(classifier.predict_proba(X), single.predict_proba(X), rtol=0, atol=1e-14)
-    with pytest.raises(ValueError, match="n_components must be 1 to explain classifications, got a model of 4"):
+    with pytest.raises(ValueError, match="delta must be given to explain a model of 4 components"):
         classifier.explain(X[0])
+    explained = classifier.explain(X[0], delta=0.9)
+    assert explained.predicted == classifier.predict(X[:1])[0]
+    assert 0.9 <= explained.probability[0] <= explained.probability[1] <= 1
+
+
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_contrasts_are_columns_and_give_another_class(n_components: int) -> None:
+    X, y = sample()
+    classifier = NaiveConformantClassifier(categorical_features=[2], n_components=n_components).fit(X, y)
+    for row in X[:5]:
+        lost = classifier.contrast(row, by="loss")
+        assert lost.predicted == classifier.predict([row])[0]
+        hidden = row.copy()
+        hidden[list(lost.features)] = np.nan
+        assert (classifier.predict([hidden])[0] != lost.predicted) == bool(lost.features)
+        changed = classifier.contrast(row)
+        assert set(changed.features) <= {0, 1, 2, 3}
+        assert classifier.model_.predict([changed.row])[0] != changed.predicted
 
 
 def test_explanations_are_columns() -> None:

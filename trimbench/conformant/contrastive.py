@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from trimbench.conformant.decision_problem import DecisionProblem
 from trimbench.conformant.distribution import ConformantDistribution
-from trimbench.conformant.explained_row import checked_row, predicted_and_rivals
+from trimbench.conformant.explained_row import Explained, checked_row, lost_log_odds, predicted_and_rivals
 from trimbench.conformant.explanation_views import ExplanationViews
+from trimbench.conformant.losses import smallest_losses
 from trimbench.conformant.reduced_problem import Matrix, Vector
 from trimbench.conformant.smallest_covers import smallest_covers
 
@@ -37,10 +38,13 @@ class ContrastiveExplanation(ExplanationViews):
         which alone can reach any score, is changed just enough.
     sets : tuple of tuple of int
         Smallest sets, `features` first.
+    size_lower_bound : int
+        No set of fewer features gives another class: proven. The number of `features`, except for the loss of features
+        of a mixture, where not all sets can be tried if there are many.
     complete : bool
-        Whether these are all smallest sets.
+        Whether these are proven to be all smallest sets.
     evidence : ndarray of shape (n_features,)
-        What the change, or loss, of each feature costs `predicted` in log-odds against `becomes`.
+        What the change, or loss, of each feature alone costs `predicted` in log-odds against `becomes`.
     """
 
     predicted: Any
@@ -49,16 +53,18 @@ class ContrastiveExplanation(ExplanationViews):
     becomes: Any
     row: Vector
     sets: tuple[tuple[int, ...], ...]
+    size_lower_bound: int
     complete: bool
     evidence: Vector
 
 
 def contrast(
-    model: ConformantDistribution, x: ArrayLike, against: Any = None, *, by: By = "change", max_sets: int = 1
+    model: Explained, x: ArrayLike, against: Any = None, *, by: By = "change", max_sets: int = 1
 ) -> ContrastiveExplanation:
     """Return the contrastive explanation of the classification of one row, see `ConformantModel.contrast`.
 
-    What each feature can cost adds up, so that the features that cost most are a smallest set, exactly.
+    What each feature can cost adds up, so that the features that cost most are a smallest set, exactly. Only what the
+    loss of features of a mixture costs does not (`losses`).
 
     References
     ----------
@@ -70,6 +76,35 @@ def contrast(
         raise ValueError(f"max_sets must be a whole number, 1 or more, got {max_sets!r}")
     row = checked_row(model, x)
     winner, rivals = predicted_and_rivals(model, row, against)
+    if len(model.components) == 1 or (by == "change" and not np.isnan(row).any()):
+        # The classifier alone decides what changes of a complete row do, and every component has it.
+        return _additive(model.components[0], row, winner, rivals, by, max_sets)
+    if by == "change":
+        raise ValueError(
+            "x must have no missing value for by='change' with several components, as what values change then depends "
+            "on each other; use by='loss', or a model of one component"
+        )
+    found, becomes = smallest_losses(model, row, winner, rivals, max_sets)
+    evidence = lost_log_odds(model, row, winner, becomes[0] if becomes else rivals[0])
+    listed = tuple(tuple(sorted(chosen, key=lambda i: (-evidence[i], i))) for chosen in found.sets)
+    lost = np.isin(model.layout.feature_of_column, listed[0] if listed else ())
+    return ContrastiveExplanation(
+        predicted=model.classes[winner],
+        by=by,
+        features=listed[0] if listed else (),
+        becomes=model.classes[becomes[0]] if becomes else None,
+        row=np.where(lost, np.nan, row),
+        sets=listed,
+        size_lower_bound=found.size_lower_bound,
+        complete=found.complete,
+        evidence=evidence,
+    )
+
+
+def _additive(
+    model: ConformantDistribution, row: Vector, winner: int, rivals: tuple[int, ...], by: By, max_sets: int
+) -> ContrastiveExplanation:
+    """Return the contrastive explanation where what each feature can cost adds up."""
     problem = DecisionProblem.of(model, row, winner, rivals)
     costs = _costs(model, problem, by)
     found: list[tuple[int, tuple[tuple[int, ...], ...], bool]] = []
@@ -81,7 +116,9 @@ def contrast(
             found.append((j, tuple(tuple(useful[list(chosen)].tolist()) for chosen in covers.sets), covers.complete))
     label = model.classes[winner]
     if not found:
-        return ContrastiveExplanation(label, by, (), None, row.copy(), (), True, costs[:, 0])
+        return ContrastiveExplanation(
+            label, by, (), None, row.copy(), (), int(problem.observed.sum()) + 1, True, costs[:, 0]
+        )
     size = min(len(sets[0]) for _, sets, _ in found)
     smallest = [entry for entry in found if len(entry[1][0]) == size]
     sets = list(dict.fromkeys(tuple(sorted(chosen)) for _, those, _ in smallest for chosen in those))
@@ -95,6 +132,7 @@ def contrast(
         becomes=model.classes[rivals[j]],
         row=_changed(model, problem, row, listed[0], j, by),
         sets=tuple(listed[:max_sets]),
+        size_lower_bound=size,
         complete=all(complete for *_, complete in smallest) and len(listed) <= max_sets,
         evidence=evidence,
     )

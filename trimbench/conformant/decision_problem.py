@@ -1,8 +1,9 @@
 """Whether a completed row is classified as before, as sums over independent features.
 
-Given the class, the features of a conformant model are independent. The completed row keeps its class against a rival
-if a sum over all features, the *margin*, is at least 0: each shown feature adds what its value is worth, each hidden
-one a random amount. With P(class | shown features), this is all that the probability of the same decision needs.
+Given the class, the features of a conformant model are independent; in a mixture they are given the class and the
+component, which together are called a *state* here. The completed row keeps its class against a rival if a sum over all
+features, the *margin*, is at least 0: each shown feature adds what its value is worth, each hidden one a random amount.
+With P(state | shown features), this is all that the probability of the same decision needs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.conformant.distribution import ConformantDistribution
+from trimbench.conformant.evidence import Evidence
+from trimbench.conformant.explained_row import Explained
+from trimbench.conformant.layout import blocks
 from trimbench.conformant.reduced_problem import Matrix, Vector
 
 # Scores this close, relative to the size of their terms, are equal up to rounding.
@@ -29,30 +33,30 @@ class HiddenFeature:
     Attributes
     ----------
     values : ndarray of shape (n_values, n_rivals)
-    chances : ndarray of shape (n_values, n_classes)
-        P(value | class).
+    chances : ndarray of shape (n_values, n_states)
+        P(value | state).
     width : ndarray of shape (n_rivals,)
         Width of the cells that a real-valued feature is cut into, whose middles the values are; 0 for a discrete one.
-    means : ndarray of shape (n_classes, n_rivals)
+    means : ndarray of shape (n_states, n_rivals)
         Expectation of what it adds.
-    variances : ndarray of shape (n_rivals,)
-        Of what a real-valued feature adds, in every class; 0 for a discrete one.
+    variances : ndarray of shape (n_states, n_rivals)
+        Of what a real-valued feature adds; 0 for a discrete one.
     outside : float
-        Upper bound on the probability, in each class, of a value in none of the cells.
+        Upper bound on the probability, in each state, of a value in none of the cells.
     """
 
     values: Matrix
     chances: Matrix
     width: Vector
     means: Matrix
-    variances: Vector
+    variances: Matrix
     outside: float = 0.0
 
     @classmethod
     def discrete(cls, values: Matrix, chances: Matrix) -> HiddenFeature:
         """Return a feature with the values that are given."""
-        nothing = np.zeros(values.shape[1])
-        return cls(values, chances, nothing, chances.T @ values, nothing)
+        means = chances.T @ values
+        return cls(values, chances, np.zeros(values.shape[1]), means, np.zeros_like(means))
 
     @property
     def is_real(self) -> bool:
@@ -92,9 +96,11 @@ class DecisionProblem:
         What the observed value of each feature adds to the margin; 0 where it is missing.
     hidden : tuple of HiddenFeature
     observed : ndarray of bool, shape (n_features,)
-    log_prior : ndarray of shape (n_classes,)
-    evidence : ndarray of shape (n_features, n_classes)
-        What observing each feature adds to log P(class | shown features), up to a constant of the feature.
+    log_prior : ndarray of shape (n_states,)
+        The classes of the first component, then those of the next.
+    evidence : ndarray of shape (n_features, n_states)
+        What observing each feature adds to log P(state | shown features), up to a constant of the feature.
+    n_classes : int
     """
 
     winner: int
@@ -105,19 +111,17 @@ class DecisionProblem:
     observed: NDArray[np.bool_]
     log_prior: Vector
     evidence: Matrix
+    n_classes: int
 
     @classmethod
-    def of(cls, model: ConformantDistribution, row: Vector, winner: int, rivals: tuple[int, ...]) -> DecisionProblem:
+    def of(cls, model: Explained, row: Vector, winner: int, rivals: tuple[int, ...]) -> DecisionProblem:
         """Return the problem of keeping the class `winner` of a row of shape (n_columns,) against its rivals."""
         layout, others = model.layout, list(rivals)
         difference = model.weights[:, [winner]] - model.weights[:, others]
         known = np.where(np.isnan(row), 0.0, row)
         shown = np.zeros((layout.n_features, len(others)))
         np.add.at(shown, layout.feature_of_column, known[:, None] * difference)
-        value_scores = np.zeros((layout.n_features, len(model.classes)))
-        np.add.at(value_scores, layout.feature_of_column, known[:, None] * model.weights)
         observed = ~np.isnan(row[[columns[0] for columns in layout.features]])
-        evidence = np.where(observed[:, None], value_scores - model.missing_scores, 0.0)
         hidden = _hidden_features(model, difference)
         base = model.biases[winner] - model.biases[others]
         return cls(
@@ -127,24 +131,38 @@ class DecisionProblem:
             shown,
             hidden,
             observed,
-            model.log_prior,
-            evidence,
+            np.concatenate([log + part.log_prior for log, part in _weighted(model)]),
+            np.where(observed[:, None], _evidence(model, row), 0.0),
+            len(model.classes),
         )
 
     @property
-    def n_classes(self) -> int:
-        """Number of classes."""
+    def n_states(self) -> int:
+        """Number of pairs of a component and a class."""
         return len(self.log_prior)
+
+    @cached_property
+    def worth(self) -> Vector:
+        """What observing each feature adds to the log-odds of the class against the others, shape (n_features,).
+
+        The mean over the other classes, and over the components by their probability given all that is observed.
+        """
+        joint = (self.log_prior + self.evidence.sum(axis=0)).reshape(-1, self.n_classes)
+        shares = np.exp(joint - joint.max()).sum(axis=1)
+        of_classes = (shares / shares.sum()) @ self.evidence.reshape(len(self.evidence), -1, self.n_classes)
+        result: Vector = of_classes[:, self.winner] - np.delete(of_classes, self.winner, axis=1).mean(axis=1)
+        return result
 
     @cached_property
     def candidates(self) -> NDArray[np.intp]:
         """Observed features that a smallest set may need.
 
-        With two classes the margin is the log-odds of the class. A feature with the value that is worst for the class
-        then lowers P(class | shown features) as well as the margin in both classes, so that no smallest set has it.
+        With two classes and one component, the margin is the log-odds of the class. A feature with the value that is
+        worst for the class then lowers P(class | shown features) as well as the margin in both classes, so that no
+        smallest set has it.
         """
         useful = self.observed.copy()
-        if self.n_classes == 2:
+        if self.n_states == 2:
             lowest = np.stack([feature.lowest for feature in self.hidden])
             useful &= (self.shown > lowest).any(axis=1)
         return np.flatnonzero(useful)
@@ -170,13 +188,41 @@ def _tie(
     return moved
 
 
-def _hidden_features(model: ConformantDistribution, difference: Matrix) -> tuple[HiddenFeature, ...]:
-    layout = model.layout
-    ones, zeros = np.exp(model.log_probabilities), np.exp(model.log_complements)
+def _weighted(model: Explained) -> list[tuple[float, ConformantDistribution]]:
+    """Return the components, each with the logarithm of its share."""
+    return list(zip(model.log_weights.tolist(), model.components, strict=True))
+
+
+def _evidence(model: Explained, row: Vector) -> Matrix:
+    """Return the log-probability of each observed value in each state, up to a constant, shape (n_features, n_states).
+
+    What a component adds to the scores of all classes is left out if it is the only one.
+    """
+    layout, parts = model.layout, model.components
+    owner = layout.feature_of_column
+    value_scores = np.zeros((layout.n_features, len(model.classes)))
+    np.add.at(value_scores, owner, np.where(np.isnan(row), 0.0, row)[:, None] * model.weights)
+    if len(parts) == 1:
+        return value_scores - parts[0].missing_scores
+    statistics = Evidence(layout, parts[0].coding)
+    (block,) = blocks(row[None], layout)
+    of_parameters = statistics.statistics(block)[0]
+    levels = np.zeros((layout.n_features, len(parts)))
+    parameters = np.stack([part.solution.parameters for part in parts], axis=1)
+    np.add.at(levels, statistics.features[parts[0].coding.problem.owner], of_parameters[:, None] * parameters)
+    missing = np.stack([part.missing_scores for part in parts], axis=1)
+    whole: Matrix = value_scores[:, None] + levels[:, :, None] - missing
+    return whole.reshape(layout.n_features, -1)
+
+
+def _hidden_features(model: Explained, difference: Matrix) -> tuple[HiddenFeature, ...]:
+    layout, parts = model.layout, model.components
+    ones = np.exp(np.hstack([part.log_probabilities for part in parts]))
+    zeros = np.exp(np.hstack([part.log_complements for part in parts]))
     groups, real = set(layout.categorical), list(layout.real)
     # The moments are in the order of the layout.
     real_places = [columns[0] for columns in layout.features if columns[0] in set(real)]
-    means, variances = model.real_moments if real else (np.empty((0, 0)), np.empty(0))
+    moments = [part.real_moments for part in parts] if real else []
     nothing = np.zeros(difference.shape[1])
     features = []
     for place, columns in enumerate(layout.features):
@@ -188,32 +234,34 @@ def _hidden_features(model: ConformantDistribution, difference: Matrix) -> tuple
             features.append(HiddenFeature.discrete(values, np.stack([zeros[column], ones[column]])))
         else:
             at = real_places.index(column)
-            if variances[at] > 0:
-                features.append(_cells(means[at], float(np.sqrt(variances[at])), difference[column]))
+            means = np.concatenate([of_part[at] for of_part, _ in moments])
+            variances = np.repeat([of_part[at] for _, of_part in moments], len(model.classes))
+            if variances[0] > 0:
+                features.append(_cells(means, np.sqrt(variances), difference[column]))
             else:
                 features.append(_constant(model, place, difference[column]))
     return tuple(features)
 
 
-def _constant(model: ConformantDistribution, place: int, slopes: Vector) -> HiddenFeature:
+def _constant(model: Explained, place: int, slopes: Vector) -> HiddenFeature:
     """Return a real-valued feature that had one value in training, which its score divided by its weight gives."""
     weights = model.weights[model.layout.features[place][0]]
     largest = int(np.argmax(np.abs(weights)))
-    value = model.missing_scores[place, largest] / weights[largest] if weights[largest] else 0.0
-    return HiddenFeature.discrete(value * slopes[None], np.ones((1, len(weights))))
+    value = model.components[0].missing_scores[place, largest] / weights[largest] if weights[largest] else 0.0
+    return HiddenFeature.discrete(value * slopes[None], np.ones((1, len(weights) * len(model.components))))
 
 
-def _cells(means: Vector, deviation: float, slopes: Vector) -> HiddenFeature:
+def _cells(means: Vector, deviations: Vector, slopes: Vector) -> HiddenFeature:
     from scipy.special import ndtr
 
-    low, high = means.min() - _REACH * deviation, means.max() + _REACH * deviation
+    low, high = (means - _REACH * deviations).min(), (means + _REACH * deviations).max()
     edges = np.linspace(low, high, _CELLS + 1)
-    below = ndtr((edges[:, None] - means) / deviation)
-    above = ndtr((means - edges[:, None]) / deviation)
+    below = ndtr((edges[:, None] - means) / deviations)
+    above = ndtr((means - edges[:, None]) / deviations)
     # The difference of the smaller tails does not cancel.
     chances = np.where(below[1:] < 0.5, np.diff(below, axis=0), -np.diff(above, axis=0))
     middles = (edges[1:] + edges[:-1]) / 2
     width = np.abs(slopes) * (edges[1] - edges[0])
     outside = float(2 * ndtr(-_REACH))
-    variances = (deviation * slopes) ** 2
+    variances = (deviations[:, None] * slopes) ** 2
     return HiddenFeature(middles[:, None] * slopes, chances, width, means[:, None] * slopes, variances, outside)

@@ -47,6 +47,16 @@ class ConformantDistribution(ExpectedPredictions):
         return self.solution.residual
 
     @property
+    def components(self) -> tuple[ConformantDistribution, ...]:
+        """The model itself: a mixture of one component."""
+        return (self,)
+
+    @property
+    def log_weights(self) -> Vector:
+        """Logarithm of the share of the only component: 0."""
+        return np.zeros(1)
+
+    @property
     def tilts(self) -> Vector:
         """The free parameter t of each column, shape (n_columns,).
 

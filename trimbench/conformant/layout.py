@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -108,14 +109,26 @@ class Block:
     Attributes
     ----------
     rows : slice
-    values : ndarray of float64, shape (n_rows, n_columns)
+    ones : ndarray of bool, shape (n_rows, n_columns)
+        Which values are 1.
     absent : ndarray of bool, shape (n_rows, n_features)
         Which features are missing.
+    real : dict of int to ndarray
+        The values of each real-valued column.
     """
 
     rows: slice
-    values: NDArray[np.float64]
+    ones: NDArray[np.bool_]
     absent: NDArray[np.bool_]
+    real: dict[int, NDArray[np.float64]]
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The rows as float64, shape (n_rows, n_columns)."""
+        values = self.ones.astype(np.float64)  # ten times faster than a choice between each value and zero
+        for column, known in self.real.items():
+            values[:, column] = known
+        return values
 
 
 def blocks(rows: NDArray[Any], layout: FeatureLayout, width: int = 1) -> Iterator[Block]:
@@ -129,16 +142,14 @@ def blocks(rows: NDArray[Any], layout: FeatureLayout, width: int = 1) -> Iterato
         How many numbers will be computed for each row.
     """
     size = min(max(_BLOCK_SIZE // max(layout.n_columns, width), 128), CHUNK_ROWS)
-    first, real = [columns[0] for columns in layout.features], list(layout.real)
+    first = [columns[0] for columns in layout.features]
     for start in range(0, len(rows), size):
         part = np.asarray(rows[start : start + size], dtype=np.float64)
         absent, is_one = np.isnan(part), part == 1
         _check(part, absent, is_one, layout, start, missing=True)
-        values = is_one.astype(np.float64)  # ten times faster than a choice between each value and zero
-        if real:
-            values[:, real] = np.where(absent[:, real], 0.0, part[:, real])
+        real = {column: np.where(absent[:, column], 0.0, part[:, column]) for column in layout.real}
         by_feature = absent if layout.n_features == layout.n_columns else absent[:, first]
-        yield Block(slice(start, start + len(part)), values, by_feature)
+        yield Block(slice(start, start + len(part)), is_one, by_feature, real)
 
 
 def has_gaps(rows: NDArray[Any]) -> bool:

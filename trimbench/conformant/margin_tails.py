@@ -35,13 +35,13 @@ class _Rounded:
     low: float
     shifts: NDArray[np.int64]
     chances: Matrix
-    errors: Matrix  # mean, variance proxy and largest distance from the mean, in each class
+    errors: Matrix  # mean, variance proxy and largest distance from the mean, in each state
     outside: float
 
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """The sum of some terms: P(shift = s | class), of shape (n_classes, n_points), of which `reached` are used."""
+    """The sum of some terms: P(shift = s | state), of shape (n_states, n_points), of which `reached` are used."""
 
     at: int
     low: float
@@ -52,7 +52,7 @@ class _State:
 
 
 class MarginTails:
-    """Bounds on P(margin >= 0 | class) against one rival, for any division into shown and hidden features.
+    """Bounds on P(margin >= 0 | state) against one rival, for any division into shown and hidden features.
 
     Parameters
     ----------
@@ -77,13 +77,13 @@ class MarginTails:
         self._problem, self._rival = problem, rival
         width = sum(int(term.shifts.max()) for term in self._hidden)
         width += len(self._hidden) + 1
-        start = np.zeros((problem.n_classes, width))
+        start = np.zeros((problem.n_states, width))
         start[:, 0] = 1.0
-        self._states = [_State(0, self._base, start, 1, np.zeros((3, problem.n_classes)), 0.0)]
+        self._states = [_State(0, self._base, start, 1, np.zeros((3, problem.n_states)), 0.0)]
         self._modes = np.full(len(self._order), -1)
 
     def bounds(self, modes: NDArray[np.int64]) -> tuple[Vector, Vector]:
-        """Return lower and upper bounds on P(margin >= 0 | class), of shape (n_classes,).
+        """Return lower and upper bounds on P(margin >= 0 | state), of shape (n_states,).
 
         Parameters
         ----------
@@ -126,18 +126,18 @@ class MarginTails:
         return self._undecided[feature]
 
     def _tails(self, state: _State) -> tuple[Vector, Vector]:
-        n_classes = len(state.table)
+        n_states = len(state.table)
         above = np.cumsum(state.table[:, : state.reached][:, ::-1], axis=1)[:, ::-1]
-        above = np.concatenate([above, np.zeros((n_classes, 1))], axis=1)
+        above = np.concatenate([above, np.zeros((n_states, 1))], axis=1)
         mean, proxies, absolute = state.errors
         slack = np.minimum(np.sqrt(2 * proxies * -np.log(_FAILURES[:, None])), absolute)
         failure = np.where(slack < absolute, _FAILURES[:, None], 0.0) + state.outside + _FLOATING
         needed = -state.low - mean
-        classes = np.arange(n_classes)
+        states = np.arange(n_states)
 
         def tail(queries: Matrix) -> Matrix:
             places = np.ceil(queries / self._step - 1e-9)
-            return above[classes, np.clip(places, 0, state.reached).astype(np.int64)]
+            return above[states, np.clip(places, 0, state.reached).astype(np.int64)]
 
         lower, upper = tail(needed + slack) - failure, tail(needed - slack) + failure
         return np.clip(lower.max(axis=0), 0, 1), np.clip(upper.min(axis=0), 0, 1)
@@ -184,7 +184,7 @@ def _two_point_proxy(chance: float) -> float:
 
 
 def _convolve(table: Matrix, reached: int, term: _Rounded) -> int:
-    """Convolve the first `reached` probabilities of each class with one term, in place; return their new number."""
+    """Convolve the first `reached` probabilities of each state with one term, in place; return their new number."""
     shifts: list[int] = term.shifts.tolist()
     chances = term.chances
     if len(shifts) == 1:

@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench.conformant.contrastive import By, ContrastiveExplanation, contrast
 from trimbench.conformant.evidence import Evidence
 from trimbench.conformant.expected_predictions import ExpectedPredictions, logsumexp
-from trimbench.conformant.layout import Block, FeatureLayout, blocks
+from trimbench.conformant.layout import CHUNK_ROWS, Block, FeatureLayout, blocks
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.numeric_input import as_table
+from trimbench.conformant.probabilistic_explanations import ProbabilisticExplanation, explain_with_probability
 from trimbench.conformant.reduced_problem import Matrix, Vector
 from trimbench.conformant.sampling import draw_rows
+
+# Multiplications from which compiled sums pay, which take a second to load.
+_MANY = 2**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +167,8 @@ class ConformantMixture(ExpectedPredictions):
             When X has the wrong number of columns, an infinite value, or a value that its feature cannot have.
         """
         table = as_table(X, self.layout.n_columns)
+        if table.size * self._missing.shape[1] >= _MANY and not self.layout.real:
+            return self._scores_of_many(table)
         scores = np.empty((len(table), len(self.classes)))
         for block in blocks(table, self.layout, self._missing.shape[1]):
             here = self.scores_of(block)
@@ -178,6 +185,61 @@ class ConformantMixture(ExpectedPredictions):
         for block in blocks(table, self.layout, self._missing.shape[1]):
             total[block.rows] = logsumexp(self.scores_of(block).joint) + self.evidence.base(block)
         return total
+
+    def explain(
+        self,
+        x: ArrayLike,
+        against: Any = None,
+        delta: float | None = None,
+        max_sets: int = 1,
+        max_evaluations: int | None = None,
+    ) -> ProbabilisticExplanation:
+        """Return the smallest set of features that keeps the class of one row with at least the probability `delta`.
+
+        As `ConformantModel.explain` with `delta`: what is not shown is drawn from the mixture given what is, that is
+        from each component by its probability given what is shown. With ``delta=1`` every possible completion has the
+        class; these sets are the same for any number of components.
+
+        Parameters
+        ----------
+        x : array of shape (n_columns,)
+            Values of one row; a missing feature (NaN) is part of no explanation.
+        against : label, optional
+            The class that the predicted one must not lose against; all others by default.
+        delta : float
+            Above 0 and up to 1. Required: the sufficient explanation that `ConformantModel.explain` gives without it
+            needs log-odds that add up over the features, which those of a mixture do not.
+        max_sets, max_evaluations : int
+            As in `ConformantModel.explain`.
+
+        Raises
+        ------
+        ValueError
+            When `x` is not a row of the model, `against` is not another class, or a parameter is not allowed.
+        """
+        if delta is None:
+            raise ValueError(
+                f"delta must be given to explain a model of {self.n_components} components, whose evidence does not "
+                "add up, got None; try delta=0.95, or delta=1 to keep the class in every case"
+            )
+        return explain_with_probability(self, x, delta, against, max_sets=max_sets, max_evaluations=max_evaluations)
+
+    def contrast(
+        self, x: ArrayLike, against: Any = None, *, by: By = "change", max_sets: int = 1
+    ) -> ContrastiveExplanation:
+        """Return the fewest features whose change, or whose loss, would give one row another class.
+
+        As `ConformantModel.contrast`. What changes do to a complete row only the classifier says. What the loss of
+        features costs does not add up: all sets of one size after the other are tried as long as they are few, and of
+        many a small set is found, see `ContrastiveExplanation.size_lower_bound`.
+
+        Raises
+        ------
+        ValueError
+            When `x` is not a row of the model, or has a missing value with ``by="change"``, `against` is not another
+            class, or a parameter is not allowed.
+        """
+        return contrast(self, x, against, by=by, max_sets=max_sets)
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> tuple[Matrix, NDArray[Any]]:
         """Draw complete rows and their classes.
@@ -203,3 +265,23 @@ class ConformantMixture(ExpectedPredictions):
         absent = block.absent[gaps].astype(np.float64)
         of_absent = (absent @ self._missing).reshape(len(gaps), self.n_components, len(self.biases))
         return ComponentScores(statistics, whole, levels, gaps, absent, of_absent)
+
+    def _scores_of_many(self, table: NDArray[Any]) -> Matrix:
+        """Return `decision_scores` of many rows without real-valued features, from looked-up sums."""
+        from trimbench.conformant.mixture_kernels import mixed_scores, packed_masks, selected_sums
+
+        n_classes, n_components = len(self.biases), self.n_components
+        of_columns = np.zeros((self.layout.n_columns, n_classes + n_components))
+        of_columns[:, :n_classes] = self.weights
+        of_columns[self.components[0].coding.free, n_classes:] = self._parameters
+        packed = [(packed_masks(block.ones), packed_masks(block.absent)) for block in blocks(table, self.layout)]
+        ones, absent = (np.vstack(masks) for masks in zip(*packed, strict=True))
+        scores = np.empty((len(table), n_classes))
+        for start in range(0, len(table), CHUNK_ROWS):
+            rows = slice(start, start + CHUNK_ROWS)
+            known = np.hstack(list(selected_sums(ones[rows], of_columns)))
+            scores[rows] = known[:, :n_classes] + self.biases
+            gaps = np.flatnonzero(absent[rows].any(axis=1))
+            levels = known[gaps, n_classes : n_classes + n_components] + self._levels
+            scores[start + gaps] += mixed_scores(selected_sums(absent[start + gaps], self._missing), levels, n_classes)
+        return scores

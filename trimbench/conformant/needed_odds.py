@@ -21,8 +21,8 @@ def decided_by_odds(
     Parameters
     ----------
     problem : DecisionProblem
-    gain : ndarray of shape (n_classes,)
-        Upper bound on P(kept | class), minus delta: its mean over P(class | shown features) must not be negative.
+    gain : ndarray of shape (n_states,)
+        Upper bound on P(kept | state), minus delta: its mean over P(state | shown features) must not be negative.
     shown, undecided : ndarray of int
     left : int
         How many of the undecided features may be shown.

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trimbench.conformant.decision_problem import DecisionProblem
-from trimbench.conformant.distribution import ConformantDistribution
-from trimbench.conformant.explained_row import checked_row, predicted_and_rivals
+from trimbench.conformant.explained_row import Explained, checked_row, lost_log_odds, predicted_and_rivals
 from trimbench.conformant.explanation_views import ExplanationViews
 from trimbench.conformant.reduced_problem import Vector
 from trimbench.conformant.same_decision import SameDecision
@@ -48,7 +47,7 @@ class ProbabilisticExplanation(ExplanationViews):
         Whether `sets` are proven to be all smallest sets (all there are, that is none, if it is empty).
     evidence : ndarray of shape (n_features,)
         What observing each feature adds to the log-odds of `predicted` over `against`, or over the class that comes
-        second; 0 where it is missing.
+        second; 0 where it is missing. For a mixture, where this depends on the others: when all others are observed.
     """
 
     predicted: Any
@@ -73,7 +72,7 @@ class ProbabilisticExplanation(ExplanationViews):
 
 
 def explain_with_probability(
-    model: ConformantDistribution,
+    model: Explained,
     x: ArrayLike,
     delta: float,
     against: Any = None,
@@ -100,11 +99,11 @@ def explain_with_probability(
     problem = DecisionProblem.of(model, row, winner, rivals)
     budget = max(25, 20_000 // model.layout.n_features) if max_evaluations is None else max_evaluations
     found, features, probability = _found(problem, float(delta), max_sets, budget)
-    compared = rivals[0]
-    if len(rivals) > 1:
-        scores = model.decision_scores(row[None])[0]
-        compared = max(rivals, key=lambda k: float(scores[k]))
+    scores = model.decision_scores(row[None])[0]
+    compared = max(rivals, key=lambda k: float(scores[k]))
     evidence = problem.evidence[:, winner] - problem.evidence[:, compared]
+    if len(model.components) > 1:
+        evidence = lost_log_odds(model, row, winner, compared)
     sets = tuple(tuple(sorted(chosen, key=lambda i: (-evidence[i], i))) for chosen in found.sets)
     return ProbabilisticExplanation(
         predicted=model.classes[winner],

@@ -35,13 +35,13 @@ class SameDecision:
         self._grids: dict[int, list[MarginTails]] = {}
         self._hidden_means = np.stack([feature.means for feature in problem.hidden])
         squares = [
-            np.stack([feature.chances[:, k] @ feature.values**2 for k in range(problem.n_classes)])
+            np.stack([feature.chances[:, k] @ feature.values**2 for k in range(problem.n_states)])
             for feature in problem.hidden
         ]
         self._hidden_variances = np.maximum(np.stack(squares) - self._hidden_means**2, 0.0)
 
     def posterior(self, shown: NDArray[np.intp] | list[int]) -> Vector:
-        """Return P(class | shown features)."""
+        """Return P(state | shown features)."""
         logs = self.problem.log_prior + self.problem.evidence[shown].sum(axis=0)
         chances = np.exp(logs - logs.max())
         result: Vector = chances / chances.sum()
@@ -70,20 +70,20 @@ class SameDecision:
         return lower, upper
 
     def relaxed(self, shown: NDArray[np.intp], undecided: NDArray[np.intp], fine: int = 0) -> list[Vector]:
-        """Return upper bounds on P(kept | class) against each rival, whichever undecided features are shown too."""
+        """Return upper bounds on P(kept | state) against each rival, whichever undecided features are shown too."""
         self.evaluations += 1
         modes = np.full(len(self.problem.hidden), HIDDEN)
         modes[shown], modes[undecided] = SHOWN, UNDECIDED
         return [tails.bounds(modes)[1] for tails in self._grid(fine)]
 
     def exponential_bounds(self, shown: NDArray[np.intp], undecided: NDArray[np.intp], left: int) -> list[Vector]:
-        """Return upper bounds on P(kept | class) against each rival if `left` more features at most are shown.
+        """Return upper bounds on P(kept | state) against each rival if `left` more features at most are shown.
 
         P(margin >= 0) is at most the expectation of exp(s margin) for any s > 0, a product over the features, for which
         the best undecided features are those that raise it most.
         """
         hidden, raised = self._exponents
-        chosen = self.problem.base[:, None] * _SLOPES + np.zeros((self.problem.n_classes, 1, 1))
+        chosen = self.problem.base[:, None] * _SLOPES + np.zeros((self.problem.n_states, 1, 1))
         total = chosen + hidden.sum(axis=0) + raised[shown].sum(axis=0)
         if left and undecided.size:
             gains = np.maximum(raised[undecided], 0.0)
@@ -94,12 +94,12 @@ class SameDecision:
 
     @cached_property
     def _exponents(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The log-expectation of exp(s x) while hidden, and what showing adds, (n_features, n_classes, n_rivals, n)."""
+        """The log-expectation of exp(s x) while hidden, and what showing adds, (n_features, n_states, n_rivals, n)."""
         problem = self.problem
-        hidden = np.empty((len(problem.hidden), problem.n_classes, len(problem.rivals), len(_SLOPES)))
+        hidden = np.empty((len(problem.hidden), problem.n_states, len(problem.rivals), len(_SLOPES)))
         for place, feature in enumerate(problem.hidden):
             if feature.is_real:
-                hidden[place] = feature.means[:, :, None] * _SLOPES + feature.variances[:, None] * _SLOPES**2 / 2
+                hidden[place] = feature.means[:, :, None] * _SLOPES + feature.variances[:, :, None] * _SLOPES**2 / 2
                 continue
             scaled = feature.values[:, :, None] * _SLOPES
             top = scaled.max(axis=0)
@@ -127,13 +127,14 @@ class SameDecision:
             return means, variances, np.where(some, problem.evidence[features], 0.0)
 
         (m0, v0, e0), (m1, v1, e1) = moved(removed), moved(added)
-        means = mean + m1[None] - m0[:, None]
-        variances = np.maximum(variance - v1[None] + v0[:, None], 1e-12)
-        posterior = logs + e1[None] - e0[:, None]
-        posterior = np.exp(posterior - posterior.max(axis=-1, keepdims=True))
-        posterior /= posterior.sum(axis=-1, keepdims=True)
-        lost = np.einsum("rakj,rak->ra", ndtr(-means / np.sqrt(variances)), posterior)
-        result: Matrix = 1 - lost
+        result = np.empty((len(removed), len(added)))
+        for r in range(len(removed)):
+            means = mean + m1 - m0[r]
+            variances = np.maximum(variance - v1 + v0[r], 1e-12)
+            posterior = logs + e1 - e0[r]
+            posterior = np.exp(posterior - posterior.max(axis=-1, keepdims=True))
+            posterior /= posterior.sum(axis=-1, keepdims=True)
+            result[r] = 1 - np.einsum("akj,ak->a", ndtr(-means / np.sqrt(variances)), posterior)
         return result
 
     def _grid(self, fine: int) -> list[MarginTails]:

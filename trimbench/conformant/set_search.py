@@ -1,10 +1,10 @@
 """The smallest set of shown features that keeps a class with a given probability, for many features.
 
 A greedy path and exchanges find a set; branch and bound proves that no smaller one does, or finds one. With r features
-left to choose, P(kept | class) is at most what it is if every undecided feature is, hidden or shown, whichever is
+left to choose, P(kept | state) is at most what it is if every undecided feature is, hidden or shown, whichever is
 better. With these bounds F_k, a set S reaches delta only if
 
-    sum over classes of P(k | x_S) (F_k - delta) >= 0,
+    sum over states of P(k | x_S) (F_k - delta) >= 0,
 
 so that, for each class b with F_b < delta, the odds of the classes with F_k >= delta against b must be large enough.
 The log-odds are sums over S: the largest r of what is left bound them, and a feature without which, or with which,
@@ -49,9 +49,7 @@ class SetSearch:
 
     def __init__(self, problem: DecisionProblem, delta: float, max_evaluations: int) -> None:
         self.problem, self.delta, self.max_evaluations = problem, delta, max_evaluations
-        self._worth = problem.evidence[:, problem.winner] - np.mean(
-            problem.evidence[:, [k for k in range(problem.n_classes) if k != problem.winner]], axis=1
-        )
+        self._worth = problem.worth
         is_candidate = np.zeros(len(problem.hidden), dtype=bool)
         is_candidate[problem.candidates] = True
         # What is hidden in every set comes first, then the features from the weakest to the strongest.
@@ -191,7 +189,7 @@ class SetSearch:
 
     def _strongest(self, node: _Node, left: int) -> list[int]:
         ranked = node.undecided[np.argsort(-self._worth[node.undecided], kind="stable")]
-        if self.problem.n_classes > 2 or not self._monotone:
+        if self.problem.n_states > 2 or not self._monotone:
             ranked = ranked[self._worth[ranked] > 0]
         return [*node.shown.tolist(), *ranked[:left].tolist()]
 
@@ -206,9 +204,9 @@ class SetSearch:
 
     @cached_property
     def _monotone(self) -> bool:
-        """Whether showing another candidate never lowers the probability: two classes, and values best for one."""
+        """Whether showing another candidate never lowers the probability: two states, and values best for one."""
         problem = self.problem
-        if problem.n_classes > 2:
+        if problem.n_states > 2:
             return False
         return all(problem.shown[i, 0] >= problem.hidden[i].highest[0] for i in problem.candidates)
 

@@ -25,7 +25,7 @@ def changed_probabilities(problem: DecisionProblem) -> Vector:
     """Return P(another decision | shown features) for every set of observed features.
 
     Every completed row gets a 1 where its class differs. Then each feature in turn replaces its axis of values by an
-    axis of two: hidden (the average over the values in a class) and shown (the entry of its value). All sets together
+    axis of two: hidden (the average over the values in a state) and shown (the entry of its value). All sets together
     take as many steps as there are rows, times the features.
 
     Returns
@@ -37,7 +37,7 @@ def changed_probabilities(problem: DecisionProblem) -> Vector:
     observed = np.flatnonzero(problem.observed)
     logs = _log_posteriors(problem, observed)
     result = np.zeros(logs.shape[1:])
-    for k in range(problem.n_classes):
+    for k in range(problem.n_states):
         result += np.exp(logs[k]) * _averaged(problem, changed, k)
     return result
 
@@ -50,7 +50,7 @@ def _changed_rows(problem: DecisionProblem) -> Vector:
 
 
 def _averaged(problem: DecisionProblem, changed: Vector, k: int) -> Matrix:
-    """Return P(another decision | shown features, class) for every set."""
+    """Return P(another decision | shown features, state) for every set."""
     table, done = changed, 1
     for place, feature in enumerate(problem.hidden):
         table = table.reshape(done, len(feature.values), -1)
@@ -70,7 +70,7 @@ def _value_at(problem: DecisionProblem, place: int) -> int:
 
 
 def _log_posteriors(problem: DecisionProblem, observed: NDArray[np.intp]) -> Matrix:
-    """Return log P(class | shown features) for every set, with the classes along the first axis."""
+    """Return log P(state | shown features) for every set, with the states along the first axis."""
     logs = problem.log_prior.copy()
     for place in observed:
         logs = np.stack([logs, logs + problem.evidence[place].reshape(-1, *[1] * (logs.ndim - 1))], axis=-1)

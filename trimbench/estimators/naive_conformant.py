@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,16 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimbench.conformant.classifier_weights import set_linear_scores
 from trimbench.conformant.conform import SolverName, check_solver
-from trimbench.conformant.explanations import Explanation
 from trimbench.conformant.incomplete_classifier import IncompleteRows, fit_incomplete
 from trimbench.conformant.logistic_regression import fit_logistic_regression, row_weights
 from trimbench.conformant.mixture import ConformantMixture
 from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.probabilistic_explanations import ProbabilisticExplanation
 from trimbench.estimators.column_encoding import ColumnEncoder, Numeric, categorical_names
 from trimbench.estimators.given_classifier import GivenClassifier, check_left_out
 from trimbench.estimators.one_hot_zeros import one_hot_groups, warn_of_zeros
 from trimbench.estimators.raw_columns import checked_rows, checked_training_rows, plain_table
+from trimbench.estimators.row_explanations import RowExplanations
 from trimbench.estimators.weighted_rows import class_weights, conformant_model, repeated
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ _NUMERIC = ("gaussian", "cut")
 _GRADIENT_TOLERANCE = 1e-9
 
 
-class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression with expected predictions for rows with missing features.
 
     A row without missing features is classified by the logistic regression itself; a missing value (NaN) is averaged
@@ -257,55 +256,6 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """Return the most probable class of each row; the first of equally probable ones."""
         return self._fitted_model().predict(self._encoded(X))
 
-    @overload
-    def explain(self, x: ArrayLike, against: Any = None, delta: None = None) -> Explanation: ...
-
-    @overload
-    def explain(
-        self, x: ArrayLike, against: Any = None, *, delta: float, max_sets: int = 1
-    ) -> ProbabilisticExplanation: ...
-
-    def explain(
-        self, x: ArrayLike, against: Any = None, delta: float | None = None, max_sets: int = 1
-    ) -> Explanation | ProbabilisticExplanation:
-        """Return the smallest set of features that explains the classification of one row.
-
-        Features are columns of `X`. `ConformantModel.explain` says what is kept without and with `delta`.
-
-        Of a given `estimator`, they are the columns that it uses.
-
-        Parameters
-        ----------
-        x : array or Series of shape (n_columns,)
-        against : label, optional
-            The one of `classes_` to compare the prediction with. If there are more than two, it is required without
-            `delta`.
-        delta : float, optional
-            Probability with which the class is kept, above 0 and up to 1.
-        max_sets : int
-            With `delta`: how many smallest sets to list.
-
-        Returns
-        -------
-        Explanation or ProbabilisticExplanation
-            Its classes are labels of `classes_`.
-
-        Raises
-        ------
-        ValueError
-            When the model has several components, `x` is not a row, has a value that its column cannot have, `against`
-            is not another class, or a parameter is not allowed.
-        """
-        check_is_fitted(self)
-        row = self._row(x)
-        if not isinstance(self.model_, ConformantModel):
-            found = self.model_.n_components
-            raise ValueError(f"n_components must be 1 to explain classifications, got a model of {found} components")
-        encoded = self._encoding.encode(row)[0]
-        if delta is None:
-            return self.model_.explain(encoded, against)
-        return self.model_.explain(encoded, against, delta=delta, max_sets=max_sets)
-
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the encoded columns, the columns of `model_`; `input_features` is ignored."""
         check_is_fitted(self, "_encoding")
@@ -322,15 +272,6 @@ class NaiveConformantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         encoded = self._encoding.encode(checked_rows(self, plain_table(X)))
         warn_of_zeros(encoded, self._one_hot_groups, self.get_feature_names_out().tolist(), stacklevel=3)
         return encoded
-
-    def _row(self, x: Any) -> pd.DataFrame:
-        """Return one row as a table."""
-        import pandas as pd
-
-        values = np.asarray(x, dtype=object)
-        if values.shape != (self.n_features_in_,):
-            raise ValueError(f"x must be one row of {self.n_features_in_} values, got shape {values.shape}")
-        return pd.DataFrame([list(values)], columns=self._names)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

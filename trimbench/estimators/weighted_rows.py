@@ -39,7 +39,7 @@ def repeated(
     if (times != weights).any():
         raise ValueError(
             "sample_weight must be whole numbers where rows have missing values or n_components is not 1, got "
-            f"{float(weights[times != weights][0])!r}"
+            f"{float(weights[times != weights][0])!r}; multiply and round them, or leave incomplete rows out"
         )
     places = np.repeat(np.arange(len(codes)), times)
     return encoded[places], codes[places], np.ones(len(places))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trimbench._compiling import compiled, compiled_sums
 from trimbench.trimming.kernels.axis_norms import axis_norm
-from trimbench.trimming.kernels.instances import kept_innermost, products, sums_of_chosen
+from trimbench.trimming.kernels.instances import kept_innermost, kept_run, products, sums_of_chosen
 from trimbench.trimming.kernels.sorted_sums import Floats, Integers, add_feature, look_up, sign_change
 
 
@@ -26,16 +26,6 @@ def mean_distance(mass: Floats, one: Floats, other: Floats, starts: NDArray[np.i
         for j in range(run):
             total += of_mass[j] * abs(of_one[j] - of_other[j])
     return total
-
-
-@compiled
-def kept_run(cardinalities: Integers, gone: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return how many outer features there are before the innermost kept ones, and the instances of the latter."""
-    n_outer, run = cardinalities.size, 1
-    while n_outer > 0 and not gone[n_outer - 1]:
-        n_outer -= 1
-        run *= cardinalities[n_outer]
-    return n_outer, run
 
 
 @compiled

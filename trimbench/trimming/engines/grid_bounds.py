@@ -1,14 +1,14 @@
-"""Bounds on agreements of naive Bayes trimmings that take a hundredth of the time of the agreements themselves.
+"""Bounds on agreements of naive Bayes trimmings that take a fraction of the time of the agreements themselves.
 
 Weights are rounded to whole numbers of steps, which moves each sum by `spread` at most. Probabilities stay what they
 are, so this changes two things only:
 
 - The decision of the original, for instances within `spread` of the threshold. Potential agreements are half of an L1
   norm, so that none of them changes by more than the probability of these instances.
-- What a trimming can tell apart: the kept instances of a cell, of equal sums of steps. It agrees less often if it has
-  to treat them alike, but only where what speaks for positive, X, and for negative, Y, is almost the same. Given both,
-  and that their ratio differs by a factor of ``exp(2 * spread)`` at most within the cell, the loss is highest where all
-  instances are at either end (as for every convex function): ``tanh(spread / 2) * min(X, Y)``.
+- What a trimming can tell apart: it treats the kept instances of a cell, of equal sums of steps, alike. If it need not,
+  it agrees more often, but only where what speaks for positive, X, and for negative, Y, is almost the same. Given both,
+  and that their ratio differs by a factor of ``exp(2 * spread)`` at most within the cell, the gain is highest where all
+  instances are at either end, as it is convex in the ratio: ``tanh(spread / 2) * min(X, Y)``.
 """
 
 from __future__ import annotations

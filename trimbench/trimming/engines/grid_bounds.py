@@ -1,14 +1,14 @@
-"""Bounds on agreements of naive Bayes trimmings that take a hundredth of the time of the agreements themselves.
+"""Bounds on agreements of naive Bayes trimmings that take a fraction of the time of the agreements themselves.
 
 Weights are rounded to whole numbers of steps, which moves each sum by `spread` at most. Probabilities stay what they
 are, so this changes two things only:
 
 - The decision of the original, for instances within `spread` of the threshold. Potential agreements are half of an L1
   norm, so that none of them changes by more than the probability of these instances.
-- What a trimming can tell apart: the kept instances of a cell, of equal sums of steps. It agrees less often if it has
-  to treat them alike, but only where what speaks for positive, X, and for negative, Y, is almost the same. Given both,
-  and that their ratio differs by a factor of ``exp(2 * spread)`` at most within the cell, the loss is highest where all
-  instances are at either end (as for every convex function): ``tanh(spread / 2) * min(X, Y)``.
+- What a trimming can tell apart: it treats the kept instances of a cell, of equal sums of steps, alike. If it need not,
+  it agrees more often, but only where what speaks for positive, X, and for negative, Y, is almost the same. Given both,
+  and that their ratio differs by a factor of ``exp(2 * spread)`` at most within the cell, the gain is highest where all
+  instances are at either end, as it is convex in the ratio: ``tanh(spread / 2) * min(X, Y)``.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ _CELLS = (25, 100, 400)
 _MANY_INSTANCES = 2**23
 # Rounding of sums of probabilities, and of sums of weights beyond the tolerance for ties.
 _ROUNDING, _SUM_ROUNDING = 1e-10, 1e-9
+# Beyond, everything is doubtful, and `exp` still finite.
+_MOST_LOG_RATIO = 700.0
 # Steps that are tried.
-_STEPS = np.geomspace(0.8, 1.25, 24)
+_STEPS = np.geomspace(0.8, 1.25, 25)
 
 
 class GridBounds:
@@ -92,10 +94,11 @@ class GridBounds:
         candidates : sequence of int
             Among the kept features.
         """
-        fixed = sorted(set(kept).difference(candidates))
         out = np.empty((2, len(candidates)))
-        groups = (np.array(group, dtype=np.int64) for group in (fixed, sorted(removed), candidates))
-        grid_losses(self._steps, *groups, self._needed, self._prior, math.exp(2.0 * self._spread), out)
+        fixed = sorted(set(kept).difference(candidates))
+        staying, gone, tried = (np.array(group, dtype=np.int64) for group in (fixed, sorted(removed), candidates))
+        ratio = math.exp(min(2.0 * self._spread, _MOST_LOG_RATIO))
+        grid_losses(self._steps, staying, gone, tried, self._needed, self._prior, ratio, out)
         margin = self._moved + _ROUNDING
         gained = math.tanh(0.5 * self._spread) * out[1]
         return 1.0 - out[0] - margin, np.minimum(1.0, 1.0 - out[0] + gained + margin)

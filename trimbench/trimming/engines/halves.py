@@ -189,8 +189,9 @@ class Half:
     def _make(self, left_out: frozenset[int]) -> State:
         held = np.array([i for i in self._table_order if i not in left_out], dtype=np.int64)
         missing = np.array(sorted(left_out), dtype=np.int64)
-        *table, chances, reached = kernels.state_of(self._padded, held, missing, self._needed, self._weight)
-        return State(tuple(table), chances, reached)
+        made = kernels.state_of(self._padded, held, missing, self._needed, self._weight)
+        weight, tails, bounds, buckets, scale, chances, reached = made
+        return State((weight, tails, bounds, buckets, scale), chances, reached)
 
 
 def _stacked(states: Sequence[State], reached: Sequence[FloatArray]) -> Stack:

@@ -9,13 +9,14 @@ meeting in the middle. Exact for any subset, at a cost of about the square root 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trimbench._compiling import is_worth_loading
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.dense import separation
 from trimbench.trimming.engines.weight_sums import FloatArray, WeightSums, reached
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 MAX_ENTRIES = 2**44
 # Instances of the subset that is asked about; their number is bounded by memory.
 MAX_INSTANCES = 2**24
+_GRID_KERNEL = "grid_losses.grid_losses"
 _NO_LIMITS = Limits()
 
 
@@ -251,30 +253,33 @@ class LogOddsMeasure:
         self, groups: Sequence[tuple[int, ...]], limits: Limits, level: float | None = None
     ) -> list[float]:
         """Return the maximum potential agreement after removing each group, as long as there is time."""
-        if self.engine.split is None or any([len(group) != 1 for group in groups]):
+        split = self.engine.split
+        if split is None or any(len(group) != 1 for group in groups):
             return one_by_one(lambda group: self.without(*group).potential_agreement(), groups, limits)
-        candidates = [group[0] for group in groups]
-        if level is None or not self.engine.grids:
-            return self._exact_without(candidates, limits)
-        return self._decided_without(candidates, limits, level)
-
-    def _exact_without(self, candidates: Sequence[int], limits: Limits) -> list[float]:
         kept, removed = frozenset(self.features), frozenset(self.removed)
-        return self.engine.split.potential_agreements(kept, removed, candidates, limits)
 
-    def _decided_without(self, candidates: Sequence[int], limits: Limits, level: float) -> list[float]:
+        def exactly(candidates: Sequence[int]) -> list[float]:
+            return split.potential_agreements(kept, removed, candidates, limits)
+
+        candidates = [group[0] for group in groups]
+        if level is None or not is_worth_loading(limits.time_limit, _GRID_KERNEL) or not self.engine.grids:
+            return exactly(candidates)
+        return self._decided(candidates, level, exactly)
+
+    def _decided(
+        self, candidates: Sequence[int], level: float, exactly: Callable[[Sequence[int]], list[float]]
+    ) -> list[float]:
         """Return upper bounds where they decide on which side of the level a value is, else the value itself."""
-        high = np.ones(len(candidates))
-        open_ = np.arange(len(candidates))
+        found = dict.fromkeys(candidates, 1.0)
+        open_ = list(candidates)
         for grid in self.engine.grids:
-            chosen = [candidates[place] for place in open_]
-            lower, upper = grid.bounds(self.features, self.removed, chosen)
-            high[open_] = np.minimum(high[open_], upper)
-            open_ = open_[(lower <= level) & (upper > level)]
-            if not open_.size:
-                return high.tolist()
-        values = self._exact_without([candidates[place] for place in open_], limits)
-        high[open_[: len(values)]] = values
+            lower, upper = (side.tolist() for side in grid.bounds(self.features, self.removed, open_))
+            found.update((i, min(high, found[i])) for i, high in zip(open_, upper, strict=True))
+            open_ = [i for i, low, high in zip(open_, lower, upper, strict=True) if low <= level < high]
+            if not open_:
+                return list(found.values())
+        values = exactly(open_)
+        found.update(zip(open_, values, strict=False))
         # What comes before the first one that is not known yet.
-        known = len(candidates) if len(values) == len(open_) else open_[len(values)]
-        return high[:known].tolist()
+        end = len(candidates) if len(values) == len(open_) else candidates.index(open_[len(values)])
+        return list(found.values())[:end]

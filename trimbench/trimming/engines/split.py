@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.dense import separation
-from trimbench.trimming.engines.halves import Feature, Half, Sums, padded, sums_of
+from trimbench.trimming.engines.halves import Feature, Half, padded, sums_of
 from trimbench.trimming.engines.weight_sums import FloatArray
 from trimbench.trimming.kernels import removals
+from trimbench.trimming.kernels.sorted_sums import Sums
 from trimbench.trimming.limits import Limits, in_threads
 from trimbench.trimming.thresholds import TIE_TOLERANCE
 

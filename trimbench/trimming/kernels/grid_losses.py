@@ -7,7 +7,6 @@ positive where the cells of the kept and of the removed features add up to a num
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trimbench._compiling import compiled, compiled_sums
 from trimbench.trimming.kernels.sorted_sums import Floats, Integers
@@ -167,6 +166,4 @@ def grid_losses(
         lifts = lifted_by(steps, candidates[place], lifted)
         n_cells = min(needed, lifts.shape[1])
         last_cells, last_lifts = cells[level][:, needed - n_cells :], lifts[:, lifts.shape[1] - n_cells :]
-        out[0, place], out[1, place] = loss_of_cells(
-            last_cells[0], last_cells[1], last_lifts[0], last_lifts[1], ratio
-        )
+        out[0, place], out[1, place] = loss_of_cells(last_cells[0], last_cells[1], last_lifts[0], last_lifts[1], ratio)

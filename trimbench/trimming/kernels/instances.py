@@ -47,6 +47,16 @@ def kept_innermost(cardinalities: Integers, gone: NDArray[np.bool_]) -> tuple[ND
 
 
 @compiled
+def kept_run(cardinalities: Integers, gone: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return how many outer features there are before the innermost kept ones, and the instances of the latter."""
+    n_outer, run = cardinalities.size, 1
+    while n_outer > 0 and not gone[n_outer - 1]:
+        n_outer -= 1
+        run *= cardinalities[n_outer]
+    return n_outer, run
+
+
+@compiled
 def products(rows: Floats, cardinalities: Integers, chosen: NDArray[np.bool_], start: float) -> Floats:
     """Return the products of one entry from each chosen row, the last row varying fastest."""
     n = 1

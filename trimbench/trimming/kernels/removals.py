@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trimbench._compiling import compiled, compiled_sums
 from trimbench.trimming.kernels.axis_norms import axis_norm
-from trimbench.trimming.kernels.instances import kept_innermost, products, sums_of_chosen
+from trimbench.trimming.kernels.instances import kept_innermost, kept_run, products, sums_of_chosen
 from trimbench.trimming.kernels.sorted_sums import Floats, Integers, add_feature, look_up, sign_change
 
 
@@ -26,16 +26,6 @@ def mean_distance(mass: Floats, one: Floats, other: Floats, starts: NDArray[np.i
         for j in range(run):
             total += of_mass[j] * abs(of_one[j] - of_other[j])
     return total
-
-
-@compiled
-def kept_run(cardinalities: Integers, gone: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return how many outer features there are before the innermost kept ones, and the instances of the latter."""
-    n_outer, run = cardinalities.size, 1
-    while n_outer > 0 and not gone[n_outer - 1]:
-        n_outer -= 1
-        run *= cardinalities[n_outer]
-    return n_outer, run
 
 
 @compiled
@@ -91,6 +81,63 @@ def disagreement(
                     masses[side], above[side], reached[side, i], starts[r * n_blocks : (r + 1) * n_blocks], run
                 )
                 total += left_out[i, side] * removed_masses[side][r] * distance
+    return total
+
+
+@compiled_sums
+def mean_entry(mass: Floats, entries: Floats, starts: NDArray[np.int32], run: int) -> float:
+    """Return the sum of ``mass * entries``, the entries taken in runs that begin at `starts`."""
+    total = 0.0
+    for block in range(starts.size):
+        # Without offsets in the index, several entries are added up at a time.
+        of_mass, of_entries = mass[block * run : block * run + run], entries[starts[block] : starts[block] + run]
+        for j in range(run):
+            total += of_mass[j] * of_entries[j]
+    return total
+
+
+@compiled
+def mean_above(
+    weight: Floats,
+    tails: Floats,
+    bounds: Integers,
+    buckets: Integers,
+    scale: float,
+    cut: float,
+    kept: Floats,
+    masses: tuple[Floats, Floats],
+) -> tuple[float, float]:
+    """Return how likely each class, and a sum of kept features that reaches `cut`, are."""
+    positive, negative = 0.0, 0.0
+    for j in range(kept.size):
+        found = look_up(weight, bounds[0], bounds[1], buckets, scale, cut - kept[j])
+        positive += masses[0][j] * tails[found, 0]
+        negative += masses[1][j] * tails[found, 1]
+    return positive, negative
+
+
+@compiled
+def distance_of_means(
+    above: tuple[float, float],
+    left_out: Floats,
+    reached: Floats,
+    masses: tuple[Floats, Floats],
+    removed_masses: tuple[Floats, Floats],
+    starts: NDArray[np.int32],
+    run: int,
+) -> float:
+    """Return `disagreement` if no candidate is enumerated.
+
+    Each instance of the removed features then lifts the original over the threshold more easily than the trimmed
+    classifier, or less easily, whatever the kept features are: so only the sums over these matter.
+    """
+    n_blocks = masses[0].size // run
+    total = 0.0
+    for side in range(2):
+        for i in range(left_out.shape[0]):
+            for r in range(removed_masses[side].size):
+                mean = mean_entry(masses[side], reached[side, i], starts[r * n_blocks : (r + 1) * n_blocks], run)
+                total += left_out[i, side] * removed_masses[side][r] * abs(mean - above[side])
     return total
 
 
@@ -204,11 +251,10 @@ def agreements_without_tabulated(
     weight, tails, bounds, buckets, scale, left_out, reached = tables
     values, positive, negative, cardinalities = features
     n_outer, run = kept_run(cardinalities, gone)
-    starts, n_blocks = kept_innermost(cardinalities[:n_outer], gone[:n_outer])
+    starts, _ = kept_innermost(cardinalities[:n_outer], gone[:n_outer])
     starts *= np.int32(run)
     masses = (products(positive, cardinalities, ~gone, prior[0]), products(negative, cardinalities, ~gone, prior[1]))
     removed_masses = (products(positive, cardinalities, gone, 1.0), products(negative, cardinalities, gone, 1.0))
-    above = np.empty((2, n_blocks * run))
     kept = sums_of_chosen(values, cardinalities, ~gone)
     for place in range(candidates.size):
         k = candidates[place]
@@ -222,8 +268,10 @@ def agreements_without_tabulated(
             tabulated[2][k, :n_values],
         )
         cut = sign_change(needed, sums[0], sums[1], sums[2]) - offset
-        fill_above(weight[k], tails[k], bounds[k], buckets[k], scale[k], cut, kept, (1, kept.size), above)
-        out[place] = 1.0 - disagreement(above, left_out[k, :n_values], reached[k], masses, removed_masses, starts, run)
+        above = mean_above(weight[k], tails[k], bounds[k], buckets[k], scale[k], cut, kept, masses)
+        out[place] = 1.0 - distance_of_means(
+            above, left_out[k, :n_values], reached[k], masses, removed_masses, starts, run
+        )
 
 
 @compiled

@@ -223,6 +223,8 @@ def sign_change(needed: float, weight: Floats, positive: Floats, negative: Float
         before_a, before_b = a, b
         a += 2.0 * positive[i]
         b += 2.0 * negative[i]
+        if a < 0 and b < 0:  # whatever the start is
+            continue
         value = b if a == 0 else math.exp(min(start, 709.0)) * a + b
         if start == math.inf and a != 0:
             value = a

@@ -175,9 +175,7 @@ class RemovalSearch:
         for below in self._expand(branch):
             self._push(below)
 
-    def _values(
-        self, node: SignedMeasure, units: Sequence[int], level: float | None = None
-    ) -> list[tuple[float, int]]:
+    def _values(self, node: SignedMeasure, units: Sequence[int], level: float | None = None) -> list[tuple[float, int]]:
         """Return what is left after removing each unit; fewer values where a limit is reached.
 
         With a level, values may be upper bounds on the same side of it.
@@ -185,7 +183,9 @@ class RemovalSearch:
         found: list[tuple[float, int]] = []
         while len(found) < len(units) and self._may_go_on():
             open_ = self._within_count(units[len(found) :])
-            values = node.potential_agreements_without([self._choice.units[unit] for unit in open_], self._limits, level)
+            values = node.potential_agreements_without(
+                [self._choice.units[unit] for unit in open_], self._limits, level
+            )
             found += zip(values, open_, strict=False)
             self._n_evaluations += len(values)
             self._interrupted = len(values) < len(open_)

@@ -88,7 +88,7 @@ def test_the_cross_fitted_agreement_repeats_the_selection_without_each_part() ->
 
 def test_the_interval_covers_the_agreement_on_new_rows() -> None:
     covered = 0
-    for seed in range(40):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         classifier = brute_force.random_classifier(rng, [2] * 7, 0.5)
         world = brute_force.random_classifier(rng, [2] * 7, 0.5).model
@@ -97,7 +97,7 @@ def test_the_interval_covers_the_agreement_on_new_rows() -> None:
         new = world.sample(4000, rng)
         low, high = agreement_of(trimming).interval
         covered += low <= share(classifier, trimming.features, trimming.threshold, new) <= high
-    assert covered >= 35  # of 40 intervals of 95 %, fewer than 35 cover with probability 0.003
+    assert covered >= 16  # of 20 intervals of 95 %, fewer than 16 cover with probability 0.003
 
 
 def test_the_apparent_agreement_is_too_high_and_the_cross_fitted_one_is_not() -> None:

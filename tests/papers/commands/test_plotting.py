@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -41,10 +42,9 @@ def printed(out: str) -> list[str]:
     return [line.strip() for line in out.splitlines() if line.startswith("  ")]
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A folder of results with two runs, the published one and a quick one with a sweep."""
-    folder = tmp_path / "results"
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("drawn")
     for run in ("published", "quick"):
         write_run(folder / run, "trimming/figure5", "trimming/figure5")
         write_run(folder / run, "trimming/curves", "trimming/curves")
@@ -53,6 +53,12 @@ def root(tmp_path: Path) -> Path:
     (folder / "jobs" / "00").mkdir(parents=True)
     (folder / "jobs" / "00" / "00.json").write_text("{}")
     return folder
+
+
+@pytest.fixture
+def root(drawn: Path, tmp_path: Path) -> Path:
+    """A folder of results with two runs, the published one and a quick one with a sweep."""
+    return shutil.copytree(drawn, tmp_path / "results")
 
 
 def delete_pictures(folder: Path) -> list[Path]:

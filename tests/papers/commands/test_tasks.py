@@ -171,7 +171,7 @@ def test_fetch_reads_what_is_there(command: Command, tmp_path: Path, monkeypatch
 
 
 def test_a_changed_value_of_the_profile_is_a_changed_setting(command: Command) -> None:
-    answer = command("experiment=trimming/quiz", "profile.splits=2", "executor=serial")
+    answer = command(T4, "profile.splits=2", "executor=serial")
     assert "What the paper reports is for other settings than profile.splits=2; nothing is compared." in answer.out
 
 

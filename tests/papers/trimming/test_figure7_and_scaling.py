@@ -292,25 +292,25 @@ def test_figure_7_on_published_networks(given_folder: Path, command: Command) ->
         "experiment=trimming/figure7",
         "networks=[cpcs54,s386,bn_5]",
         "evidence_networks=[bn_5]",
-        "classes=2",
+        "classes=1",
         "thresholds=[0.3,0.6]",
         "offline=true",
         code=0,
     )
-    heading = "## trimming/figure7,networks=cpcs54+s386+bn_5,evidence_networks=bn_5,classes=2,thresholds=0.3+0.6"
+    heading = "## trimming/figure7,networks=cpcs54+s386+bn_5,evidence_networks=bn_5,classes=1,thresholds=0.3+0.6"
     assert re.search(rf"^{re.escape(heading)}\S*: complete, with other settings$", answer.out, re.MULTILINE)
     summary = table_of("trimming/figure7").set_index("network")
-    assert summary.loc["s386", "engine"].tolist() == ["sdd", "sdd"]
-    assert summary.loc["cpcs54", "engine"].tolist() == ["dense", "dense"]
+    assert summary.loc["s386", "engine"] == "sdd"
+    assert summary.loc["cpcs54", "engine"] == "dense"
     assert (summary["smallest lead"] >= 0).all()
     assert set(summary["proven"]) == {"2 of 2"}
     refused = table_of("trimming/figure7_refused")
-    assert refused["network"].tolist() == ["bn_5", "bn_5"]
+    assert refused["network"].tolist() == ["bn_5"]
     assert refused["reason"].str.contains("max_entries = 2**26", regex=False).all()
     lines = table_of("trimming/figure7_thresholds")
-    assert len(lines) == 2 * (2 * 2 + 2)
+    assert len(lines) == 2 * (2 + 2)
     given = table_of("trimming/figure7_given_evidence")
-    assert given["network"].tolist() == ["bn_5", "bn_5"]
+    assert given["network"].tolist() == ["bn_5"]
     assert set(given["features"]) == {12}
     assert (given["smallest lead"] >= 0).all()
 

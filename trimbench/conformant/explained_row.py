@@ -19,36 +19,29 @@ class Explained(Protocol):
     @property
     def classes(self) -> NDArray[Any]:
         """Labels of the classes, shape (n_classes,)."""
-        ...
 
     @property
     def weights(self) -> Matrix:
         """Weights of the classifier, shape (n_columns, n_classes)."""
-        ...
 
     @property
     def biases(self) -> Vector:
         """Biases of the classifier, shape (n_classes,)."""
-        ...
 
     @property
     def layout(self) -> FeatureLayout:
         """Which columns make up which feature."""
-        ...
 
     @property
     def log_weights(self) -> Vector:
         """Logarithms of the shares of the components, shape (n_components,)."""
-        ...
 
     @property
     def components(self) -> tuple[ConformantDistribution, ...]:
         """The models that are mixed."""
-        ...
 
     def decision_scores(self, X: ArrayLike) -> Matrix:
         """Return log P(class, observed features) up to a constant of each row, shape (n_rows, n_classes)."""
-        ...
 
 
 def checked_row(model: Explained, x: ArrayLike) -> Vector:

@@ -22,7 +22,8 @@ from trimbench.conformant.reduced_problem import Matrix, Vector
 # Probabilities of larger rounding errors to choose from, and what floating point adds to a probability at most.
 _FAILURES = np.array([1e-12, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4])
 _FLOATING = 1e-12
-_CHECKPOINT_EVERY = 8
+# After how many features the table is kept, and after how many if it is large.
+_CHECKPOINT_EVERY, _RARELY, _LARGE = 8, 64, 2**20
 
 Mode = Literal[0, 1, 2]
 SHOWN, HIDDEN, UNDECIDED = 0, 1, 2
@@ -102,7 +103,7 @@ class MarginTails:
         state = self._states[-1]
         low, reached, outside = state.low, state.reached, state.outside
         table, errors = state.table.copy(), state.errors.copy()
-        since = 0
+        since, every = 0, _CHECKPOINT_EVERY if table.size < _LARGE else _RARELY
         for place in range(state.at, len(wanted)):
             feature = self._order[place]
             if wanted[place] == SHOWN:
@@ -114,7 +115,7 @@ class MarginTails:
                 errors += term.errors
                 outside += term.outside
                 since += 1
-            if since == _CHECKPOINT_EVERY:
+            if since == every:
                 since = 0
                 self._states.append(_State(place + 1, low, table.copy(), reached, errors.copy(), outside))
         return _State(len(wanted), low, table, reached, errors, outside)

@@ -20,7 +20,7 @@ from trimbench.conformant.reduced_problem import Matrix, Vector
 from trimbench.conformant.sampling import draw_rows
 
 # Multiplications from which compiled sums pay, which take a second to load.
-_MANY = 2**30
+_MANY = 2**28
 
 
 @dataclass(frozen=True, eq=False)

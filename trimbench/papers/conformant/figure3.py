@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import PositiveInt
 
 from trimbench.papers.conformant.evaluation import METHODS, MIXTURE, check_missing, evaluation_cells
-from trimbench.papers.conformant.mask_means import curves, means_table, summarise, title_of
+from trimbench.papers.conformant.mask_means import curves, means_table, summarise, title_of, with_mixture
 from trimbench.papers.conformant.mixture_tables import NOTES as MIXTURE_NOTES
 from trimbench.papers.conformant.mixture_tables import accuracies_table, accuracy_lines, fits_table
 from trimbench.papers.conformant.mixtures import MixtureSettings, mixture_cells
@@ -226,4 +226,5 @@ def _figure(stem: str, measure: str, title: str, summary: pd.DataFrame, stored: 
     # The authors' curves run to all pixels; ours say how far the comparison goes.
     reach = stored[stored["percent"] <= summary["percent"].max() + 1e-9]
     drawn = summary[summary["method"].isin(_DRAWN)]
-    return curves(stem, f"{title}: {y_label.split(' (')[0]}", measure, y_label, drawn, reach)
+    heading = with_mixture(f"{title}: {y_label.split(' (')[0]}", drawn)
+    return curves(stem, heading, measure, y_label, drawn, reach)

@@ -53,9 +53,8 @@ _COLUMNS = (
     *("data", "row", "class", "predicted", "support features"),
     *("size of the explanation", "also among the largest weights"),
 )
+_COUNTS = {"n_test": "test rows", "misclassified": "misclassified"}
 _OVERALL = {
-    "n_test": "test rows",
-    "misclassified": "misclassified",
     "median_size": "median size",
     "median_size_correct": "median size, correct",
     "median_size_misclassified": "median size, misclassified",
@@ -63,7 +62,7 @@ _OVERALL = {
     "milliseconds_per_row": "ms per explanation",
 }
 _FORMATS = {
-    **dict.fromkeys(["data", "test rows", "misclassified"], ""),
+    **dict.fromkeys(["data", *_COUNTS.values()], ""),
     **{title: ".0f" for key, title in _OVERALL.items() if key.startswith("median")},
     "ms per explanation": ".2f",
 }
@@ -136,7 +135,8 @@ class Figure6:
             found, first = done.iloc[0], name == self.datasets[0]
             shown: list[_Shown] = found["chosen"]
             lines += [_line(found["title"], entry) for entry in shown]
-            overall.append({"data": found["title"], **{title: found[key] for key, title in _OVERALL.items()}})
+            counts = {title: int(found[key]) for key, title in _COUNTS.items()}
+            overall.append({"data": found["title"], **counts, **{title: found[key] for key, title in _OVERALL.items()}})
             title = shown_name(name, found["title"])
             figures.append(_figure("" if first else name, title, shown, int(found["width"])))
             if first:

@@ -87,7 +87,9 @@ def further_images(
             "beyond the paper: change it if they change": entry["changed"],
         }
         images[heading(entry)] = {column: only(values, kept).reshape(-1, width) for column, kept in panels.items()}
-    return image_grid(f"{title}: the paper's explanations and those beyond it; grey pixels are not chosen", images, name)
+    return image_grid(
+        f"{title}: the paper's explanations and those beyond it; grey pixels are not chosen", images, name
+    )
 
 
 def heading(entry: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from trimbench.conformant.additive import FILLS
-from trimbench.papers.conformant.evaluation import METHODS
+from trimbench.papers.conformant.evaluation import METHODS, MIXTURE
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.names import shown_name
 from trimbench.papers.study.numbers import confidence_interval
@@ -90,6 +90,11 @@ def curves(
         interval="95 % confidence interval of the mean over masks",
         methods=methods,
     )
+
+
+def with_mixture(title: str, summary: pd.DataFrame) -> str:
+    """Return the title of a figure, which says so if one of its lines is a mixture."""
+    return f"{title}, with a mixture (beyond the paper)" if MIXTURE in summary["method"].to_numpy() else title
 
 
 def _legend(method: str) -> str:

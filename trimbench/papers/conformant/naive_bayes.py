@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import PositiveInt
 
 from trimbench.papers.conformant.evaluation import METHODS, MIXTURE, check_missing, evaluation_cells
-from trimbench.papers.conformant.mask_means import curves, summarise, title_of
+from trimbench.papers.conformant.mask_means import curves, summarise, title_of, with_mixture
 from trimbench.papers.conformant.mixture_tables import NOTES as MIXTURE_NOTES
 from trimbench.papers.conformant.mixture_tables import fits_table, leads_table, least_lead
 from trimbench.papers.conformant.mixtures import MixtureSettings, mixture_cells
@@ -105,7 +105,7 @@ class NaiveBayesCrossing:
                     {"data": name, "measure": _MEASURES[measure], "crossing (%)": crossing(_pairs(summary, MIXTURE))}
                     | lead
                 )
-            heading = f"NaCL and naive Bayes: {title_of(rows, name)}"
+            heading = with_mixture(f"NaCL and naive Bayes: {title_of(rows, name)}", summary)
             reference = theirs if kind == measure else None
             figures.append(curves(name, heading, measure, _MEASURES[measure], summary, reference))
         title = "Accuracy or weighted F1 with all features, and where naive Bayes passes NaCL"

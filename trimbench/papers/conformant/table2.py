@@ -104,5 +104,6 @@ _NOTES = (
     "of the most frequent class among all rows.",
     "Rows of Splice with ambiguous letters are dropped. Splice has 60 bases; the paper's 61 counts the name of the "
     "sequence too, which is no feature of the classifier.",
-    "'entropy' is that of the classifier's own predictions: the cross entropy with nothing missing.",
+    "'entropy' is that of the classifier's own predictions: the cross entropy with nothing missing. 'iterations' are "
+    "steps of Newton's method.",
 )

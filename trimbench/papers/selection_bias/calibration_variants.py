@@ -117,9 +117,11 @@ def draw_mixture(sizes: Sizes, rng: np.random.Generator) -> Draw:
         if 0 < y.sum() < len(y):
             break
     X, X_test = values[: sizes.n_train, 1:], values[sizes.n_train :, 1:]
+    from sklearn.exceptions import ConvergenceWarning
+
     seed = int(rng.integers(2**31))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # chains that have not converged are counted
+        warnings.simplefilter("ignore", ConvergenceWarning)  # chains that have not converged are counted
         models = {
             name: fit_mixture_selection_corrected(
                 X, y, sizes.k, correct=name == "corrected", n_alpha=sizes.n_alpha, seed=seed, n_warmup=300, n_draws=600

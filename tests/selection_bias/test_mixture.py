@@ -270,9 +270,7 @@ def test_chain_has_the_exact_posterior(correct: bool) -> None:
 
 def test_chains_that_have_not_converged_are_reported() -> None:
     short = {"n_warmup": 0, "n_draws": 8, "n_alpha": 5}
-    with pytest.warns(
-        ConvergenceWarning, match=r"have not converged: R-hat .*, effective sample size .* \(at least 100\)"
-    ):
+    with pytest.warns(ConvergenceWarning, match=r"have not converged: R-hat .*, effective sample size .* \(at least"):
         found = tb.fit_mixture_selection_corrected(X_TINY, Y_TINY, 1, n_chains=2, **short)
     assert not found.converged
     with pytest.warns(ConvergenceWarning, match=r"R-hat nan .*; both need two chains of four draws"):
@@ -289,7 +287,7 @@ def test_chains_that_stand_still() -> None:
 
 
 @needs_arviz
-@pytest.mark.parametrize(("memory", "shift"), [(0.0, 0.0), (0.9, 0.0), (-0.8, 0.0), (0.5, 0.5)])
+@pytest.mark.parametrize(("memory", "shift"), [(0.0, 0.0), (0.9, 0.0), (-0.8, 0.0), (0.5, 0.05)])
 def test_convergence_is_that_of_arviz(memory: float, shift: float) -> None:
     from arviz_stats.base import array_stats
 

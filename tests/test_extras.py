@@ -113,16 +113,6 @@ def test_the_solvers_name_their_extra(solver: str, packages: tuple[str, ...], hi
     assert not hasattr(unfitted, "logistic_regression_")
 
 
-def test_the_diagnostics_name_their_extra(hide: Callable[..., None]) -> None:
-    X, y = np.eye(4, dtype=int), [0, 0, 1, 1]
-    posterior = tb.fit_mixture_selection_corrected(X, y, 1, n_chains=1, n_warmup=0, n_draws=2, n_alpha=3)
-    hide("arviz_stats")
-    with pytest.raises(
-        MissingExtraError, match=missing("MixturePosterior.diagnostics", "arviz_stats", extra="diagnostics")
-    ):
-        posterior.diagnostics()
-
-
 @pytest.mark.parametrize("words", [[], ["--version"], ["--help"], ["experiment=trimming/table4"]])
 def test_the_command_names_its_extra(
     words: list[str], hide: Callable[..., None], monkeypatch: pytest.MonkeyPatch

@@ -100,7 +100,7 @@ def test_its_metadata(wheel: Path) -> None:
         assert b"trimbench = trimbench.__main__:main" in archive.read(scripts)
     direct = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
     assert 1 <= len(direct) <= 6
-    assert {"sdd", "solvers", "diagnostics", "papers"} <= set(metadata.get_all("Provides-Extra", []))
+    assert {"sdd", "solvers", "papers"} <= set(metadata.get_all("Provides-Extra", []))
     assert {"trimbench/__init__.pyi", "trimbench/estimators/__init__.pyi", "trimbench/py.typed"} <= names
     assert any(name.startswith("trimbench/papers/conf/experiment/") for name in names)
     assert not any(name.startswith(("tests/", "conf/")) for name in names)

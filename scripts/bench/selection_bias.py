@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -76,6 +77,21 @@ def measure_leave_one_out() -> dict[str, float]:
     return {"seconds": time.perf_counter() - start}
 
 
+def measure_mixture(k: int) -> dict[str, float]:
+    """Sample a mixture model of 200 cases with 4 chains of 700 sweeps."""
+    import numpy as np
+
+    import trimbench as tb
+    from trimbench.selection_bias.simulation import MixtureSettings, simulate_mixture
+
+    data = simulate_mixture(MixtureSettings(n_train=200), np.random.default_rng(0))
+    warnings.simplefilter("ignore")  # chains that need not converge
+    tb.fit_mixture_selection_corrected(data.X[:20], data.y[:20], 1, n_warmup=0, n_draws=4)  # loads the compiled loops
+    start, processor = time.perf_counter(), time.process_time()
+    tb.fit_mixture_selection_corrected(data.X, data.y, k, n_warmup=200, n_draws=500, n_jobs=2)
+    return {"seconds": time.perf_counter() - start, "processor": time.process_time() - processor, "peak": _peak()}
+
+
 def _peak() -> float:
     """Return the most memory that this process has had, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -113,6 +129,11 @@ def main() -> None:
     say("simulation of 100,000 features, 2,200 cases", f"{found['seconds']:8.2f} s")
     say("    peak memory of the process", f"{found['peak']:8.0f} MiB")
     say("40 leave-one-out runs, 62 cases, 5 of 200 features", f"{in_process('leave_one_out')['seconds']:8.2f} s")
+    for k in (10, 100):
+        found = in_process("mixture", k)
+        say(f"mixture model, k = {k}, n = 200, 4 chains of 700 sweeps, 2 threads", f"{found['seconds']:8.2f} s")
+        say("    processor time", f"{found['processor']:8.2f} s")
+        say("    peak memory of the process", f"{found['peak']:8.0f} MiB")
 
 
 if __name__ == "__main__":
@@ -121,6 +142,7 @@ if __name__ == "__main__":
             "fit": measure_fit,
             "simulation": measure_simulation,
             "leave_one_out": measure_leave_one_out,
+            "mixture": measure_mixture,
         }
         json.dump(jobs[sys.argv[1]](*map(int, sys.argv[2:])), sys.stdout)
     else:

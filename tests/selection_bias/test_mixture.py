@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import re
+import warnings
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import betaln, comb
+from sklearn.exceptions import ConvergenceWarning
 
 import trimbench as tb
 from tests.extras import needs_arviz
+from trimbench.selection_bias import mixture_kernels as kernels
 from trimbench.selection_bias.adjustment import weakness_probabilities
+from trimbench.selection_bias.mixture_convergence import convergence
 from trimbench.selection_bias.mixture_factor import MixtureFactor
 from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import Selection
@@ -140,6 +146,34 @@ def test_factor_is_that_of_simulation() -> None:
 
 # --- the chain
 
+
+def quiet(*arguments: Any, **settings: Any) -> tb.MixturePosterior:
+    """Fit with chains that need not converge."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return tb.fit_mixture_selection_corrected(*arguments, **settings)
+
+
+@given(st.floats(1e-10, 1e10), st.integers(0, 300))
+def test_log_rising_is_that_of_exact_fractions(a: float, count: int) -> None:
+    product = math.prod((Fraction(a) + i for i in range(count)), start=Fraction(1))
+    expected = math.log(product.numerator) - math.log(product.denominator)
+    assert kernels.log_rising(a, count) == pytest.approx(expected, rel=1e-12, abs=1e-10)
+
+
+def test_label_odds_are_those_of_the_definition() -> None:
+    rng = np.random.default_rng(0)
+    sizes = np.array([7, 12])
+    ones = np.stack([rng.integers(0, size + 1, 40) for size in sizes])
+    if_one, if_zero, x = rng.uniform(0.01, 50, 40), rng.uniform(0.01, 50, 40), rng.integers(0, 2, 40)
+    expected = 0.0
+    for j in range(40):
+        for g, sign in ((0, 1), (1, -1)):
+            hits, pseudo = (ones[g, j], if_one[j]) if x[j] else (sizes[g] - ones[g, j], if_zero[j])
+            expected += sign * math.log((pseudo + hits) / (if_one[j] + if_zero[j] + sizes[g]))
+    assert kernels.log_prior_odds(x, ones, sizes, if_one, if_zero) == pytest.approx(expected, rel=1e-12)
+
+
 X_TINY = np.array(
     [[1, 0, 1, 0, 1], [1, 1, 0, 1, 0], [1, 0, 0, 1, 1], [0, 1, 1, 0, 0], [0, 0, 1, 0, 1], [0, 1, 0, 1, 1]]
 )
@@ -223,31 +257,55 @@ def test_chain_has_the_exact_posterior(correct: bool) -> None:
     row = np.zeros((1, 5), dtype=int)
     row[0, found.selected] = x_new
     assert found.predict_proba(row)[0, 1] == pytest.approx(exact["predictive"], abs=0.01)
-    for convergence in found.diagnostics().values():
-        assert convergence.r_hat < 1.01
-        assert convergence.effective_sample_size > 400
+    for name, quantity in found.diagnostics().items():
+        assert quantity.r_hat < 1.01
+        assert quantity.effective_sample_size > 400
+        # A second implementation finds the same.
+        draws = getattr(found, name)
+        assert quantity.r_hat == pytest.approx(float(array_stats.rhat(draws, chain_axis=0, draw_axis=1)), rel=1e-9)
+        size = float(array_stats.ess(draws, chain_axis=0, draw_axis=1))
+        assert quantity.effective_sample_size == pytest.approx(size, rel=0.02)
+    assert found.converged
+
+
+def test_chains_that_have_not_converged_are_reported() -> None:
+    short = {"n_warmup": 0, "n_draws": 8, "n_alpha": 5}
+    with pytest.warns(ConvergenceWarning, match=r"have not converged: R-hat .*, effective sample size .* \(at least"):
+        found = tb.fit_mixture_selection_corrected(X_TINY, Y_TINY, 1, n_chains=2, **short)
+    assert not found.converged
+    with pytest.warns(ConvergenceWarning, match=r"R-hat nan .*; both need two chains of four draws"):
+        single = tb.fit_mixture_selection_corrected(X_TINY, Y_TINY, 1, n_chains=1, **short)
+    assert math.isnan(single.r_hat)
+    assert not single.converged
+
+
+def test_chains_that_stand_still() -> None:
+    apart = convergence(np.repeat([[1.0], [2.0]], 8, axis=1))
+    assert (apart.r_hat, apart.converged) == (math.inf, False)
+    together = convergence(np.ones((2, 80)))
+    assert (together.r_hat, together.effective_sample_size, together.converged) == (1.0, 160.0, True)
 
 
 @needs_arviz
-def test_chains_that_stand_still_are_reported() -> None:
-    found = tb.fit_mixture_selection_corrected(X_TINY, Y_TINY, 1, n_chains=2, n_warmup=0, n_draws=8, n_alpha=5)
-    apart = np.repeat([[1.0], [2.0]], 8, axis=1)
-    with pytest.warns(UserWarning, match=r"R-hat of log_alpha is infinite or not defined: chains do not move"):
-        convergence = dataclasses.replace(found, log_alpha=apart).diagnostics()["log_alpha"]
-    assert not convergence.converged
-    together = dataclasses.replace(found, log_alpha=np.ones((2, 8))).diagnostics()["log_alpha"]
-    assert (together.r_hat, together.converged) == (1.0, True)
-    single = tb.fit_mixture_selection_corrected(X_TINY, Y_TINY, 1, n_chains=1, n_warmup=0, n_draws=8, n_alpha=5)
-    with pytest.warns(UserWarning, match=r"fewer than two chains of four draws"):
-        assert not any(quantity.converged for quantity in single.diagnostics().values())
+@pytest.mark.parametrize(("memory", "shift"), [(0.0, 0.0), (0.9, 0.0), (-0.8, 0.0), (0.5, 0.05)])
+def test_convergence_is_that_of_arviz(memory: float, shift: float) -> None:
+    from arviz_stats.base import array_stats
+
+    draws = np.random.default_rng(0).normal(size=(4, 300)) + shift * np.arange(4)[:, None]
+    for step in range(1, 300):
+        draws[:, step] += memory * draws[:, step - 1]
+    found = convergence(draws)
+    assert found.r_hat == pytest.approx(float(array_stats.rhat(draws, chain_axis=0, draw_axis=1)), rel=1e-9)
+    size = float(array_stats.ess(draws, chain_axis=0, draw_axis=1))
+    assert found.effective_sample_size == pytest.approx(size, rel=0.02)
 
 
 def test_the_two_posteriors_differ_by_the_correction() -> None:
     rng = np.random.default_rng(3)
     X, y = brute_force.random_data(rng, 20, 20, 300, alpha=100.0)
     settings: dict[str, Any] = {"n_chains": 2, "n_warmup": 50, "n_draws": 100, "n_alpha": 30}
-    corrected = tb.fit_mixture_selection_corrected(X, y, 4, **settings)
-    plain = tb.fit_mixture_selection_corrected(X, y, 4, correct=False, **settings)
+    corrected = quiet(X, y, 4, **settings)
+    plain = quiet(X, y, 4, correct=False, **settings)
     assert corrected.log_alpha.mean() > plain.log_alpha.mean()
     assert corrected.expected_error(X) > plain.expected_error(X)
     assert 0 < corrected.acceptance < 1
@@ -257,12 +315,12 @@ def test_the_two_posteriors_differ_by_the_correction() -> None:
     columns = np.column_stack([y, X[:, corrected.selected]])
     for g in (0, 1):
         np.testing.assert_array_equal(corrected.ones[1, 7, g], columns[corrected.labels[1, 7] == g].sum(axis=0))
-    again = tb.fit_mixture_selection_corrected(X, y, 4, **settings)
+    again = quiet(X, y, 4, **settings, n_jobs=2)  # in threads, which share the factors
     np.testing.assert_array_equal(again.predict_proba(X), corrected.predict_proba(X))
-    everything = tb.fit_mixture_selection_corrected(X[:, :3], y, 3, **settings)
+    everything = quiet(X[:, :3], y, 3, **settings)
     np.testing.assert_array_equal(
         everything.predict_proba(X[:, :3]),
-        tb.fit_mixture_selection_corrected(X[:, :3], y, 3, correct=False, **settings).predict_proba(X[:, :3]),
+        quiet(X[:, :3], y, 3, correct=False, **settings).predict_proba(X[:, :3]),
     )
 
 
@@ -272,6 +330,7 @@ def test_the_two_posteriors_differ_by_the_correction() -> None:
         ({"k": 0}, "k must be a whole number from 1 to 5"),
         ({"ties": "no"}, "ties must be one of"),
         ({"n_chains": 0}, "n_chains must be a whole number, 1 or more, got 0"),
+        ({"n_jobs": 0}, "n_jobs must be a whole number, 1 or more, got 0"),
         ({"n_draws": 0}, "n_draws must be a whole number, 1 or more, got 0"),
         ({"n_warmup": -1}, "n_warmup must be a whole number, 0 or more, got -1"),
         ({"theta_step": 0.0}, "theta_step must be in (0, 1], got 0.0"),

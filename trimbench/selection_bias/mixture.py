@@ -21,6 +21,7 @@ from trimbench.selection_bias.mixture_sampler import MixtureData, log_joint, sta
 from trimbench.selection_bias.prior import Prior, check_positive, check_whole, is_number
 from trimbench.selection_bias.selection import Selection, checked_k, class_counts, select_features
 
+
 @dataclass(frozen=True, eq=False)
 class MixturePosterior:
     """Draws from the posterior of a mixture model; `fit_mixture_selection_corrected` makes it.
@@ -198,7 +199,12 @@ def fit_mixture_selection_corrected(
     table = checked_table("X", X)
     response = checked_response(y, len(table))
     check_ties(ties)
-    for name, value in (("n_chains", n_chains), ("n_draws", n_draws), ("n_theta_steps", n_theta_steps), ("n_jobs", n_jobs)):
+    for name, value in (
+        ("n_chains", n_chains),
+        ("n_draws", n_draws),
+        ("n_theta_steps", n_theta_steps),
+        ("n_jobs", n_jobs),
+    ):
         check_whole(name, value, 1)
     check_whole("n_warmup", n_warmup, 0)
     check_whole("seed", seed, 0)

@@ -94,7 +94,7 @@ def _effective_sample_size(chains: NDArray[np.float64]) -> float:
     beyond = max(float(correlation[2 * stop]), 0.0) if 2 * stop < n else 0.0
     time = 2.0 * float(np.minimum.accumulate(pairs[:stop]).sum()) - 1.0 + beyond
     # Chains that alternate have less than one draw's worth of noise; their gain is limited.
-    return m * n / max(time, 1.0 / math.log10(m * n))
+    return float(m * n / max(time, 1.0 / math.log10(m * n)))
 
 
 def _autocovariance(chains: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -37,7 +37,7 @@ class _Memo:
         self._size = 0
 
     def get(self, key: Hashable, compute: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Return an array, computed if it is not kept; those not used for longest are forgotten when all are too large."""
+        """Return an array, computed if it is not kept; those not used for longest go when all are too large."""
         with self._lock:
             is_new = key not in self._arrays
             found = self._arrays.setdefault(key, Future())

@@ -48,7 +48,8 @@ class KnownFactors:
 
     def at(self, alpha: int) -> NDArray[np.float64]:
         """Return the known factors at one alpha, in the order that `places` tells."""
-        return self._rows[alpha]
+        known: NDArray[np.float64] = self._rows[alpha]
+        return known
 
     def of(self, first0: int, first1: int) -> NDArray[np.float64]:
         """Return log A for each alpha, and remember it; zeros without correction.

@@ -45,7 +45,7 @@ class Model(Protocol):
 class Draw:
     """A data set from the prior, what it was drawn with, and the models with and without correction.
 
-    `below` and `at` tell, for each correction, how probable the posterior finds an alpha below the true one, and the
+    `below` and `equal` tell, for each correction, how probable the posterior finds an alpha below the true one, and the
     true one itself.
     """
 
@@ -53,7 +53,7 @@ class Draw:
     y_test: NDArray[np.int64]
     models: Mapping[str, Model]
     below: Mapping[str, float]
-    at: Mapping[str, float]
+    equal: Mapping[str, float]
     converged: bool = True
 
 
@@ -117,9 +117,11 @@ def draw_mixture(sizes: Sizes, rng: np.random.Generator) -> Draw:
         if 0 < y.sum() < len(y):
             break
     X, X_test = values[: sizes.n_train, 1:], values[sizes.n_train :, 1:]
+    from sklearn.exceptions import ConvergenceWarning
+
     seed = int(rng.integers(2**31))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # chains that have not converged are counted
+        warnings.simplefilter("ignore", ConvergenceWarning)  # chains that have not converged are counted
         models = {
             name: fit_mixture_selection_corrected(
                 X, y, sizes.k, correct=name == "corrected", n_alpha=sizes.n_alpha, seed=seed, n_warmup=300, n_draws=600
@@ -128,8 +130,8 @@ def draw_mixture(sizes: Sizes, rng: np.random.Generator) -> Draw:
         }
     relative = {name: model.log_alpha - np.log(alpha) for name, model in models.items()}
     below = {name: float((draws < -1e-9).mean()) for name, draws in relative.items()}
-    at = {name: float((np.abs(draws) <= 1e-9).mean()) for name, draws in relative.items()}
-    return Draw(X_test, y_test, models, below, at, all(model.converged for model in models.values()))
+    equal = {name: float((np.abs(draws) <= 1e-9).mean()) for name, draws in relative.items()}
+    return Draw(X_test, y_test, models, below, equal, all(model.converged for model in models.values()))
 
 
 # To add a model to the experiment, add its function here and its sizes to the configuration.
@@ -158,5 +160,5 @@ def calibrate(variant: str, sizes: Mapping[str, int], seeds: list[int]) -> dict[
             quality = prediction_quality(draw.y_test, model.predict_proba(draw.X_test))
             found.setdefault(f"{name}_expected_error", []).append(quality.expected_error)
             found.setdefault(f"{name}_actual_error", []).append(quality.actual_error)
-            found.setdefault(f"{name}_rank", []).append(draw.below[name] + tie * draw.at[name])
+            found.setdefault(f"{name}_rank", []).append(draw.below[name] + tie * draw.equal[name])
     return {**found, "converged": converged}

@@ -46,7 +46,8 @@ _NOTES = [
     "Cross-validation is of a naive Bayes classifier that smooths by one case. Actual errors are on cases that no "
     "method has seen. The corrected and uncorrected models expect an error on those same cases without their labels.",
     "Distance: absolute difference of expected and actual error on one data set; the means are compared in pairs, and "
-    "the correction is better or worse where they differ by more than 2 standard errors.",
+    "the correction is better or worse where they differ by more than 2 standard errors, and equal otherwise. Splits "
+    "of one real data set share rows, so that their standard errors are too small.",
     "The permutation test gives no error rate: without signal, it should find one in at most 5 % of the data sets.",
     "Seconds of processor time for one data set; those of the models include predictions of all test cases.",
     "Rho: correlation of the normal variables behind the features of one block, within the classes. The correction "
@@ -151,7 +152,9 @@ class Noise:
         names = list(dict.fromkeys(rows["data"]))
         found = {name: ours for name in names if len(ours := successes(rows, data=name))}
         errors = [_line(name, ours, method) for name, ours in found.items() for method in METHODS]
-        against = [_against(name, ours, other) for name, ours in found.items() for other in METHODS if other != "corrected"]
+        against = [
+            _against(name, ours, other) for name, ours in found.items() for other in METHODS if other != "corrected"
+        ]
         tests = [
             {
                 "data": name,

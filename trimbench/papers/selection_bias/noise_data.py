@@ -1,4 +1,4 @@
-"""Data on which a selection of features may find nothing: simulated without signal or with little, and real with noise."""
+"""Data on which a selection of features may find nothing: without signal or with little, or real with noise."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def real_split(
         y = rng.permutation(y)
     noise = rng.permuted(table[:, rng.integers(table.shape[1], size=n_noise)], axis=0)
     table = np.hstack([table, noise])
-    # As many of each class as the data set has, so that both are in every part.
-    order = np.concatenate([np.flatnonzero(y == c)[:: 1 if c else -1] for c in (0, 1)])
+    # Both parts have the classes in the shares of the data set.
+    order = np.concatenate([np.flatnonzero(y == c) for c in (0, 1)])
     place = np.concatenate([(np.arange(n) + 0.5) / n for n in np.bincount(y, minlength=2)])
     order = order[np.argsort(place, kind="stable")]
     train, test = order[:n_train], order[n_train : n_train + n_test]

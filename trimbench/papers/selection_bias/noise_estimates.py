@@ -41,7 +41,8 @@ def wrong_by_k(X: Bits, y: Integers, X_test: Bits, y_test: Integers, ks: Sequenc
     one = np.log((ones1[order] + 1) / (n1 + 2)) - np.log((ones0[order] + 1) / (n0 + 2))
     zero = np.log((n1 - ones1[order] + 1) / (n1 + 2)) - np.log((n0 - ones0[order] + 1) / (n0 + 2))
     log_odds = np.log((n1 + 1) / (n0 + 1)) + np.cumsum(np.where(X_test[:, order] == 1, one, zero), axis=1)
-    return ((log_odds[:, np.array(ks) - 1] >= 0) != y_test[:, None]).sum(axis=0)
+    wrong: Integers = ((log_odds[:, np.array(ks) - 1] >= 0) != y_test[:, None]).sum(axis=0)
+    return wrong
 
 
 def folds_of(y: Integers, n_folds: int, rng: np.random.Generator) -> Integers:

@@ -44,8 +44,8 @@ _RANK_FORMATS = {
 _NOTES = [
     "Each data set is drawn from the model's own prior, with features, labels and test cases; then features are "
     "selected, and the model is fitted with and without correction.",
-    "Overconfidence: actual minus expected error rate on the test cases, mean over data sets. Of models that are right, "
-    "one in twenty is not within 2 standard errors of 0 by chance.",
+    "Overconfidence: actual minus expected error rate on the test cases, mean over data sets. Of models that are "
+    "right, one in twenty is not within 2 standard errors of 0 by chance.",
     "Rank: posterior probability of an alpha below the true one, and a random share of that of the true one itself. If "
     "the model is right, ranks are uniform. Band: 95 % of what uniform ranks give in one bin. p-value: of Kolmogorov "
     "and Smirnov's test.",
@@ -111,7 +111,9 @@ class PriorCalibration:
         if "mixture" in found:
             ours = found["mixture"]
             n_sets, n_converged = len(_values(ours, "corrected_rank")), int(ours["converged"].sum())
-            notes.append(f"The chains of both mixture models converged on {n_converged} of {n_sets} data sets; all count.")
+            notes.append(
+                f"The chains of both mixture models converged on {n_converged} of {n_sets} data sets; all count."
+            )
         return Outcome(tables, figures, (), notes)
 
 
@@ -145,8 +147,7 @@ def _band(n_sets: int, n_bins: int) -> tuple[float, float]:
     """Return the 2.5 % and 97.5 % points of the number of uniform ranks in one bin."""
     from scipy.stats import binom
 
-    low, high = binom.ppf([0.025, 0.975], n_sets, 1 / n_bins)
-    return float(low), float(high)
+    return float(binom.ppf(0.025, n_sets, 1 / n_bins)), float(binom.ppf(0.975, n_sets, 1 / n_bins))
 
 
 def _rank_lines(name: str, ours: pd.DataFrame, n_bins: int) -> Iterator[dict[str, object]]:

@@ -105,8 +105,8 @@ def read_literal_map(path: Path) -> LiteralMap:
     if {*indicators, *weights} != set(range(1, n_variables + 1)):
         raise ValueError(f"{path} must give each of the variables 1..{n_variables} one meaning")
     found_values: dict[str, list[int]] = {name: [] for name in cardinalities}
-    for owner, value in indicators.values():
-        found_values.setdefault(owner, []).append(value)
+    for node, index in indicators.values():
+        found_values.setdefault(node, []).append(index)
     for name, unordered in found_values.items():
         values = sorted(unordered)
         if len(values) != cardinalities.get(name, -1) or values != list(range(len(values))):

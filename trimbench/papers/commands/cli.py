@@ -54,9 +54,9 @@ def main() -> None:
             return
         limit_environment()
         with _exit_on(*_COMPLAINTS):
-            arguments, code = split_allowed_code(sys.argv[1:])
+            arguments, allowed = split_allowed_code(sys.argv[1:])
             check_arguments(arguments)
-            invocation = _compose(arguments, code)
+            invocation = _compose(arguments, allowed)
         code = _run(invocation) if invocation else 0
     except BrokenPipeError:  # as in `trimbench task=list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -12,7 +12,7 @@ import pytest
 import trimbench as tb
 from trimbench import estimators
 
-HEAVY = ("numpy", "scipy", "pandas", "sklearn", "matplotlib", "openml", "pebble", "pooch", "pyarrow", "tabulate")
+HEAVY = ("numpy", "scipy", "pandas", "sklearn", "matplotlib", "openml", "pebble", "pyarrow", "requests", "tabulate")
 TRACKED = f"""
 import json, sys
 sys.argv = ["trimbench", *{{words}}]

@@ -14,7 +14,7 @@ from tests.networks.lawn_files import ERGO, TEXTS, XMLBIF, write
 
 # (ending, what stands in the file, what stands there instead, the line that the message names, the message)
 DAMAGE = [
-    ("erg", "3\n2 2 3", "three\n2 2 3", 1, "the number of variables must be a whole number in 1..1000000000, got 'th"),
+    ("erg", "3\n2 2 3", "three\n2 2 3", 1, "the number of variables must be a whole number in 1..16384, got 'three'"),
     ("erg", "2 2 3", "2 2 -3", 2, "a cardinality must be a whole number in 1..1000000000, got '-3'"),
     ("erg", "2 2 3", "2 0 3", 2, "a cardinality must be a whole number in 1..1000000000, got '0'"),
     ("erg", "2  0 1", "3  0 1", 5, "the number of parents of variable 2 must be a whole number in 0..2, got '3'"),
@@ -67,16 +67,16 @@ DAMAGE = [
     ("xmlbif", "<BIF ", '<!DOCTYPE BIF [<!ENTITY e SYSTEM "x">]>\n<BIF ', 2, "must not define entities, got 'e'"),
     # The network makes no sense as a whole: no line is named.
     ("erg", "0\n1  0\n", "1  1\n1  0\n", None, "table 0 must have 4 entries"),
-    ("erg", "rain\n", "grass\n", None, "the names of the variables must be distinct"),
+    ("erg", "rain\n", "grass\n", 22, "the name of variable 2 must differ from the names before it, got 'grass'"),
     (
         "erg",
         "yes no",
         "yes yes",
-        None,
-        "states of 'rain' must be distinct, got 'yes' more than once; rename one of them",
+        25,
+        "the name of state 1 of variable 0 must differ from the names before it, got 'yes'",
     ),
-    ("erg", "0.2 0.8", "0.2 0.81", None, "table of 'rain' must sum to 1 along the last axis (within 0.0001)"),
-    ("erg", "0.2 0.8", "0.0 0.0", None, "tables into which evidence was entered are not conditional distributions"),
+    ("erg", "0.2 0.8", "0.2 0.81", 8, "table of 'rain' must sum to 1 along the last axis (within 0.0001)"),
+    ("erg", "0.2 0.8", "0.0 0.0", 8, "tables into which evidence was entered are not conditional distributions"),
     ("uai", "1 0\n", "2 0 0\n", None, "the table of variable 0 must have 4 entries"),
     ("xmlbif", "<FOR>rain</FOR>\n", "<FOR>rain</FOR>\n<GIVEN>rain</GIVEN>\n", None, "must have 4 numbers"),
     ("xmlbif", XMLBIF[XMLBIF.rindex("<DEF") : XMLBIF.rindex("</NET")], "", None, "a definition, got none for 'grass'"),
@@ -137,7 +137,7 @@ def test_a_table_that_no_array_can_hold_is_refused(tmp_path: Path, ending: str) 
         "</DEFINITION></NETWORK></BIF>",
     }[ending]
     path = write(tmp_path, ending, text)
-    with pytest.raises(ValueError, match=r"a table must have at most 64 axes and \d+ entries, got 66 axes") as caught:
+    with pytest.raises(ValueError, match=r"a table must have at most 64 axes, .*; got 66 axes") as caught:
         tb.BayesianNetwork.read(path)
     assert str(caught.value).startswith(str(path))
 

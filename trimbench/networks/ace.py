@@ -36,6 +36,7 @@ from trimbench.networks.ace_files import (
     read_blocks,
     read_literal_map,
 )
+from trimbench.networks.file_parsing import MAX_UNSTATED, checked_shape, short_errors
 from trimbench.networks.naive_bayes import NaiveBayes
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class AceProblem:
     costs: Mapping[str, float]
 
 
+@short_errors()
 def read_ace(cnf_path: str | Path, lmap_path: str | Path) -> NaiveBayes:
     """Read a naive Bayes network from an ACE encoding.
 
@@ -105,6 +107,7 @@ def read_ace(cnf_path: str | Path, lmap_path: str | Path) -> NaiveBayes:
     )
 
 
+@short_errors()
 def read_ace_problem(search_path: str | Path) -> AceProblem:
     """Read the feature selection problem in a ``.search`` file.
 
@@ -163,7 +166,9 @@ def _table(
     axes: tuple[str, ...], clauses: list[ParameterClause], literals: LiteralMap, path: str | Path
 ) -> NDArray[np.float64]:
     """Return P(last axis | the axes before) as the clauses of one block state it; ``axes[0]`` is the class."""
-    table = np.full([literals.cardinalities[axis] for axis in axes], np.nan)
+    shape = [literals.cardinalities[axis] for axis in axes]
+    checked_shape(f"{path}: the table of {axes[-1]!r}", shape, MAX_UNSTATED)
+    table = np.full(shape, np.nan)
     # Clauses that name every axis come first: one for the class alone applies to the remaining values.
     for clause in sorted(clauses, key=lambda clause: -len(clause.place)):
         place, where = clause.place, f"{path}, line {clause.line}"

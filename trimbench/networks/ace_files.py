@@ -104,8 +104,11 @@ def read_literal_map(path: Path) -> LiteralMap:
         )
     if {*indicators, *weights} != set(range(1, n_variables + 1)):
         raise ValueError(f"{path} must give each of the variables 1..{n_variables} one meaning")
-    for name in {*cardinalities, *(owner for owner, _ in indicators.values())}:
-        values = sorted(value for owner, value in indicators.values() if owner == name)
+    found_values: dict[str, list[int]] = {name: [] for name in cardinalities}
+    for node, index in indicators.values():
+        found_values.setdefault(node, []).append(index)
+    for name, unordered in found_values.items():
+        values = sorted(unordered)
         if len(values) != cardinalities.get(name, -1) or values != list(range(len(values))):
             raise ValueError(
                 f"{path}: node {name!r} must have one indicator for each of its {cardinalities.get(name, 0)} values, "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench.networks.file_parsing import short_errors
 from trimbench.networks.forward_sampling import draw_forwards
 from trimbench.networks.json_files import read_json, write_json
 from trimbench.networks.probability_tables import checked_distribution, checked_names
@@ -202,8 +203,9 @@ class BayesianNetwork:
         """
         if Path(path).suffix.lower() == ".json":
             return read_json(path, FORMAT, cls.from_dict)
-        parts = read_parts(Path(path))
-        try:
-            return cls(parts.states, parts.parents, parts.tables)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+        with short_errors():
+            parts = read_parts(Path(path))
+            try:
+                return cls(parts.states, parts.parents, parts.tables)
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from error

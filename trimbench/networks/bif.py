@@ -7,38 +7,53 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.file_parsing import (
+    MAX_VARIABLES,
     NetworkParts,
     checked_shape,
     normalised_tables,
     probability,
     read_text,
+    room_for_entries,
     without_comments,
 )
 
 # Networks in this format are often written by hand, with two digits: thirds are then off by 0.01.
 TOLERANCE = 0.02
-# A quoted name must survive, so it is matched before a comment is looked for.
-COMMENT = r'"[^"\n]*"|//[^\n]*|/\*.*?\*/'
 # Commas and bars only separate.
 WORD = re.compile(r'"([^"\n]*)"|([{}()\[\];])|([^\s,|{}()\[\];"]+)|(")')
 
 
-@dataclass(frozen=True)
-class _Word:
+class _Word(NamedTuple):
     text: str
     line: int
     quoted: bool = False
 
+    @property
+    def is_end(self) -> bool:
+        return not self.text and not self.quoted
+
     def is_(self, text: str) -> bool:
         return self.text == text and not self.quoted
+
+
+def _words(text: str) -> Iterator[_Word]:
+    """Yield the words of a text, and one without a text at its end."""
+    line, seen = 1, 0
+    for match in WORD.finditer(text):
+        line += text.count("\n", seen, match.start())
+        seen = match.start()
+        quoted = match[1] is not None
+        yield _Word(match[1] if quoted else match[0], line, quoted)
+    yield _Word("", line + text.count("\n", seen))
 
 
 @dataclass
@@ -64,27 +79,20 @@ def read_bif(path: Path) -> NetworkParts:
 class _Reader:
     def __init__(self, path: Path, text: str) -> None:
         self._path = path
-        self._words: list[_Word] = []
-        text = without_comments(text, COMMENT)
-        line, seen = 1, 0
-        for match in WORD.finditer(text):
-            line += text.count("\n", seen, match.start())
-            seen = match.start()
-            quoted = match[1] is not None
-            self._words.append(_Word(match[1] if quoted else match[0], line, quoted))
-        self._words.append(_Word("", line + text.count("\n", seen), quoted=False))
-        self._next = 0
+        self._room = room_for_entries(text)
+        self._words = _words(without_comments(text, lines=True))
+        self._ahead = next(self._words)
 
     def _fail(self, message: str, word: _Word) -> NoReturn:
-        got = repr(word.text) if word is not self._words[-1] else "the end of the file; is it cut short?"
+        got = "the end of the file; is it cut short?" if word.is_end else repr(word.text)
         raise ValueError(f"{self._path}, line {word.line}: {message}, got {got}")
 
     def _peek(self) -> _Word:
-        return self._words[self._next]
+        return self._ahead
 
     def _take(self) -> _Word:
-        word = self._words[self._next]
-        self._next = min(self._next + 1, len(self._words) - 1)
+        word = self._ahead
+        self._ahead = next(self._words, word)  # after the end comes the end
         return word
 
     def _expect(self, *texts: str) -> _Word:
@@ -95,7 +103,7 @@ class _Reader:
 
     def _name(self, what: str) -> str:
         word = self._take()
-        if word is self._words[-1] or not word.text or (not word.quoted and word.text in '{}()[];"'):
+        if not word.text or (not word.quoted and word.text in '{}()[];"'):
             self._fail(f"{what} must follow", word)
         return word.text
 
@@ -119,7 +127,7 @@ class _Reader:
 
     def _skip_property(self) -> None:
         while not self._peek().is_(";"):
-            if self._peek() is self._words[-1]:
+            if self._peek().is_end:
                 self._fail("';' must follow a property", self._peek())
             self._take()
         self._take()
@@ -133,28 +141,30 @@ class _Reader:
             self._skip_property()
         states: dict[str, list[str]] = {}
         definitions: dict[str, _Definition] = {}
-        while self._peek() is not self._words[-1]:
+        while not self._peek().is_end:
             block = self._expect("variable", "probability")
             if block.text == "variable":
                 name = self._name("a variable's name")
                 if name in states:
                     self._fail(f"the variable {name!r} must be declared once", block)
                 states[name] = self._variable()
+                if len(states) > MAX_VARIABLES:
+                    self._fail(f"a network must have at most {MAX_VARIABLES} variables", block)
             else:
                 name, definition = self._probability(block.line)
                 if name in definitions:
                     self._fail(f"the probabilities of {name!r} must be stated once", block)
                 definitions[name] = definition
         if not states:
-            self._fail("a variable must follow", self._words[-1])
+            self._fail("a variable must follow", self._peek())
         if missing := [name for name in states if name not in definitions]:
-            self._fail(f"the probabilities of {missing[0]!r} must follow", self._words[-1])
+            self._fail(f"the probabilities of {missing[0]!r} must follow", self._peek())
         tables = {name: self._table(name, definition, states) for name, definition in definitions.items()}
         lines = {name: definition.line for name, definition in definitions.items()}
         return NetworkParts(
             states,
             {name: definition.parents for name, definition in definitions.items()},
-            normalised_tables(self._path, tables, lines, tolerance=TOLERANCE),
+            normalised_tables(self._path, tables, lines.__getitem__, tolerance=TOLERANCE),
         )
 
     def _variable(self) -> list[str]:
@@ -202,7 +212,7 @@ class _Reader:
         rows = dict(definition.rows)
         above = tuple(len(states[parent]) for parent in definition.parents)
         size = len(states[name])
-        checked_shape(where, (*above, size))
+        self._room = checked_shape(where, (*above, size), self._room)
         expected = math.prod(above) * size if "table" in rows else size
         for key, (line, numbers) in rows.items():
             if len(numbers) != expected or ("table" in rows and len(rows) > 1):
@@ -217,10 +227,11 @@ class _Reader:
         missing = math.prod(above) - len(rows)
         # Rows are distinct: if there are as many as combinations of states, and each is one, none is missing.
         table = np.full((*above, size), np.nan)
+        places = [{state: at for at, state in enumerate(states[parent])} for parent in definition.parents]
         for key, (line, numbers) in rows.items():
             try:
-                at = tuple(states[parent].index(state) for parent, state in zip(definition.parents, key, strict=True))
-            except ValueError as error:
+                at = tuple(place[state] for place, state in zip(places, key, strict=True))
+            except (KeyError, ValueError) as error:
                 raise ValueError(
                     f"{self._path}, line {line}: a row of {name!r} must name a state of each of "
                     f"{definition.parents}, got {key}"

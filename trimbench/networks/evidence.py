@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.file_parsing import Words, read_text, without_comments
-from trimbench.networks.uai_and_ergo import COMMENT, LARGEST
+from trimbench.networks.file_parsing import Words, read_text, short_errors, without_comments
+from trimbench.networks.uai_and_ergo import LARGEST
 
 # An error lists no more names than these, so that it stays short.
 LISTED = 8
@@ -74,6 +74,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+@short_errors()
 def read_evidence(path: str | Path, network: BayesianNetwork) -> dict[str, str]:
     """Read which states of a network's variables were observed, from a file beside an Ergo or UAI network.
 
@@ -113,7 +114,7 @@ def read_evidence(path: str | Path, network: BayesianNetwork) -> dict[str, str]:
     path = Path(path)
     if not path.name.lower().endswith(ENDINGS):
         raise ValueError(f"path must end in {' or '.join(ENDINGS)}, got {str(path)!r}")
-    text = without_comments(read_text(path), COMMENT)
+    text = without_comments(read_text(path))
     words = Words(path, text)
     samples = words.whole("the number of samples", lowest=1, highest=LARGEST) if _begins_with_samples(text) else 1
     first, *_ = [_sample(words, network) for _ in range(samples)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import logging
 import math
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -20,7 +22,11 @@ from trimbench.networks.probability_tables import checked_distribution
 logger = logging.getLogger(__name__)
 
 MAX_AXES = 64  # of a numpy array
-MAX_ENTRIES = 2**28
+# The tables of a network have together at most as many entries as its file has characters, or this many: a file can ask
+# for more than it states. Another number limits what a small compressed file may hold.
+MAX_UNSTATED = 2**22
+MAX_VARIABLES = 2**14
+MAX_DECOMPRESSED, MAX_RATIO = 2**22, 8
 
 
 @dataclass(frozen=True)
@@ -37,10 +43,14 @@ def read_bytes(path: Path) -> bytes:
     if path.suffix.lower() != ".gz":
         return path.read_bytes()
     try:
+        limit = max(MAX_DECOMPRESSED, MAX_RATIO * path.stat().st_size)
         with gzip.open(path) as stream:
-            return stream.read()
+            content = stream.read(limit + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} must be a whole gzip file: {error}; is it cut short?") from error
+    if len(content) > limit:
+        raise ValueError(f"{path} must hold at most {limit} bytes, got more; decompress it first if it is sound")
+    return content
 
 
 def read_text(path: Path) -> str:
@@ -51,22 +61,62 @@ def read_text(path: Path) -> str:
         raise ValueError(f"{path} must be UTF-8 text: {error}") from error
 
 
-def without_comments(text: str, pattern: str) -> str:
-    """Return `text` with what `pattern` matches blanked out, except a quoted name; line ends are kept."""
+def without_comments(text: str, *, lines: bool = False) -> str:
+    """Return `text` with comments ``/* ... */`` blanked out, and with `lines` also ``// ...``; line ends are kept.
 
-    def blank(match: re.Match[str]) -> str:
-        return match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0])
+    With `lines`, what stands in quotes on one line is no comment. A ``/*`` without an end is none either.
+    """
+    beginning = re.compile(r'"[^"\n]*"|//|/\*' if lines else r"/\*")
+    parts, done = [], 0
+    last_end = text.rfind("*/")
+    while match := beginning.search(text, done):
+        start, end = match.span()
+        if match[0] == "//":
+            end = text.find("\n", start) % (len(text) + 1)  # the last line may have no end
+        elif match[0] == "/*" and end <= last_end:
+            end = text.index("*/", end) + 2
+        else:
+            parts.append(text[done:end])
+            done = end
+            continue
+        parts += [text[done:start], re.sub(r"[^\n]", " ", text[start:end])]
+        done = end
+    return "".join((*parts, text[done:]))
 
-    return re.sub(pattern, blank, text, flags=re.DOTALL)
 
+def checked_shape(where: str, shape: Sequence[int], room: int) -> int:
+    """Return how many entries remain of `room` after a table of `shape`.
 
-def checked_shape(where: str, shape: Sequence[int]) -> None:
-    """Raise ValueError, beginning with `where`, when no table of `shape` can be held."""
-    if len(shape) > MAX_AXES or math.prod(shape) > MAX_ENTRIES:
+    Raises ValueError, beginning with `where`, if they are more.
+    """
+    size = math.prod(shape)
+    if len(shape) > MAX_AXES or size > room:
         raise ValueError(
-            f"{where}: a table must have at most {MAX_AXES} axes and {MAX_ENTRIES} entries, got {len(shape)} axes and "
-            f"{math.prod(shape):.3g} entries"
+            f"{where}: a table must have at most {MAX_AXES} axes, and all tables together no more entries than the "
+            f"file has characters, or {MAX_UNSTATED}; got {len(shape)} axes and {min(size, 10**300):.3g} entries"
         )
+    return room - size
+
+
+def room_for_entries(text: str | bytes) -> int:
+    """Return how many entries the tables of a network may have whose file holds `text`."""
+    return max(MAX_UNSTATED, len(text))
+
+
+_LONGEST_MESSAGE = 500
+
+
+@contextmanager
+def short_errors() -> Iterator[None]:
+    """Cut the middle out of the message of a ValueError that would fill a screen."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error)
+        if len(text) <= _LONGEST_MESSAGE:
+            raise
+        half = _LONGEST_MESSAGE // 2 - 5
+        raise ValueError(f"{text[:half]} [...] {text[-half:]}") from None
 
 
 def probability(word: str) -> float:
@@ -99,13 +149,31 @@ class Words:
     def fail(self, message: str, *, back: int = 1) -> NoReturn:
         """Raise ValueError about the word that was read `back` words ago."""
         index = self._next - back
-        for i, match in enumerate(re.finditer(r"\S+", self._text)):
-            if i == index:
-                line = self._text.count("\n", 0, match.start()) + 1
-                word = match[0] if len(match[0]) <= LONGEST_WORD else f"{match[0][:LONGEST_WORD]}..."
-                raise ValueError(f"{self._path}, line {line}: {message}, got {word!r}")
-        line = len(self._text.splitlines())
-        raise ValueError(f"{self._path}, line {line}: {message}, got the end of the file; is it cut short?")
+        where = f"{self._path}, line {self.line(index)}: {message}"
+        if index >= len(self._words):
+            raise ValueError(f"{where}, got the end of the file; is it cut short?")
+        word = self._words[index]
+        raise ValueError(f"{where}, got {word if len(word) <= LONGEST_WORD else word[:LONGEST_WORD] + '...'!r}")
+
+    def line(self, index: int) -> int:
+        """Return the line of a word by its place among all words, or the last line if there is none."""
+        match = next(itertools.islice(re.finditer(r"\S+", self._text), index, None), None)
+        return self._text.count("\n", 0, match.start()) + 1 if match else len(self._text.splitlines())
+
+    @property
+    def place(self) -> int:
+        """The place of the next word among all words."""
+        return self._next
+
+    def names(self, what: Sequence[str]) -> list[str]:
+        """Return the next words, one for each description in `what`, which must be distinct."""
+        found: dict[str, None] = {}
+        for one in what:
+            word = self.word(one)
+            if word in found:
+                self.fail(f"{one} must differ from the names before it")
+            found[word] = None
+        return list(found)
 
     @property
     def left(self) -> int:
@@ -138,7 +206,7 @@ class Words:
             self.fail(f"{what} must have {size} entries, one for each combination of values {tuple(shape)}")
         words = self._words[self._next : self._next + size]
         try:
-            values = np.array([float(word) for word in words])
+            values = np.fromiter(map(float, words), np.float64, len(words))
             sound = bool(((values >= 0) & np.isfinite(values)).all())
         except ValueError:
             sound = False
@@ -153,7 +221,7 @@ class Words:
         if len(words) < size:
             self._next += 1
             self.fail(f"{size} entries of {what} must follow")
-        checked_shape(f"{self._path}: {what}", shape)
+        checked_shape(f"{self._path}: {what}", shape, room_for_entries(self._text))
         return values.reshape(shape)
 
     def end(self) -> None:
@@ -164,22 +232,22 @@ class Words:
 
 
 def normalised_tables(
-    path: Path, tables: Mapping[str, NDArray[np.float64]], lines: Mapping[str, int] | None, *, tolerance: float
+    path: Path, tables: Mapping[str, NDArray[np.float64]], line: Callable[[str], int], *, tolerance: float
 ) -> dict[str, NDArray[np.float64]]:
     """Return `tables` with every distribution summing to 1, and log how far they were off.
 
-    Raises ValueError, with the file and the line of the table if `lines` are known, if a sum differs from 1 by more
-    than `tolerance`, the most that rounding explains.
+    Raises ValueError, with the file and the line of the table, if a sum differs from 1 by more than `tolerance`, the
+    most that rounding explains.
     """
     worst = 0.0
     result = {}
     for name, table in tables.items():
-        where = f"{path}, line {lines[name]}" if lines else f"{path}"
         try:
             result[name] = checked_distribution(table, f"table of {name!r}", ndim=table.ndim, tolerance=tolerance)
         except ValueError as error:
             raise ValueError(
-                f"{where}: {error}; tables into which evidence was entered are not conditional distributions"
+                f"{path}, line {line(name)}: {error}; tables into which evidence was entered are not conditional "
+                "distributions"
             ) from error
         worst = max(worst, float(np.abs(table.sum(axis=-1) - 1.0).max()))
     logger.info("%s: normalised; distributions were off by up to %.2g", path, worst)

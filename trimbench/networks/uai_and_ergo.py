@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.file_parsing import NetworkParts, Words, normalised_tables, read_text, without_comments
+from trimbench.networks.file_parsing import (
+    MAX_VARIABLES,
+    NetworkParts,
+    Words,
+    normalised_tables,
+    read_text,
+    without_comments,
+)
 
 # The networks of the UAI 2008 evaluation have six digits; their distributions are off by up to 7e-6.
 TOLERANCE = 1e-4
-COMMENT = r"/\*.*?\*/"
 LARGEST = 10**9
 
 
@@ -24,8 +31,8 @@ def read_ergo(path: Path) -> NetworkParts:
 
     Raises ValueError if the file cannot be read; the message names the file, the line and the word.
     """
-    words = Words(path, without_comments(read_text(path), COMMENT))
-    count = words.whole("the number of variables", lowest=1, highest=LARGEST)
+    words = Words(path, without_comments(read_text(path)))
+    count = words.whole("the number of variables", lowest=1, highest=MAX_VARIABLES)
     sizes = words.wholes("a cardinality", count, lowest=1, highest=LARGEST)
     parents = [
         words.wholes(
@@ -35,14 +42,17 @@ def read_ergo(path: Path) -> NetworkParts:
         )
         for i in range(count)
     ]
-    tables = [words.table(f"table {i}", [*(sizes[j] for j in parents[i]), sizes[i]]) for i in range(count)]
-    names = [words.word(f"the name of variable {i}") for i in range(count)] if words.left else None
+    places, tables = [], []
+    for i in range(count):
+        places.append(words.place)
+        tables.append(words.table(f"table {i}", [*(sizes[j] for j in parents[i]), sizes[i]]))
+    names = words.names([f"the name of variable {i}" for i in range(count)]) if words.left else None
     states = [
-        [words.word(f"the name of state {k} of variable {i}") for k in range(size)]
+        words.names([f"the name of state {k} of variable {i}" for k in range(size)])
         for i, size in enumerate(sizes if words.left else [])
     ]
     words.end()
-    return _parts(path, sizes, parents, tables, names, states or None)
+    return _parts(path, sizes, parents, tables, names, states or None, lambda i: words.line(places[i]))
 
 
 def read_uai(path: Path) -> NetworkParts:
@@ -57,7 +67,7 @@ def read_uai(path: Path) -> NetworkParts:
     words = Words(path, read_text(path))
     if words.word("BAYES").upper() != "BAYES":
         words.fail("a network must begin with BAYES (a Markov network has no conditional tables)")
-    count = words.whole("the number of variables", lowest=1, highest=LARGEST)
+    count = words.whole("the number of variables", lowest=1, highest=MAX_VARIABLES)
     sizes = words.wholes("a cardinality", count, lowest=1, highest=LARGEST)
     words.whole("the number of tables (one for each variable)", lowest=count, highest=count)
     scopes: dict[int, list[int]] = {}
@@ -67,13 +77,15 @@ def read_uai(path: Path) -> NetworkParts:
         if node in scopes:
             words.fail("the last variable of a table must have no other table")
         scopes[node] = above
-    tables = {
-        node: words.table(f"the table of variable {node}", [*(sizes[j] for j in above), sizes[node]])
-        for node, above in scopes.items()
-    }
+    tables: dict[int, NDArray[np.float64]] = {}
+    places: dict[int, int] = {}
+    for node, above in scopes.items():
+        places[node] = words.place
+        tables[node] = words.table(f"the table of variable {node}", [*(sizes[j] for j in above), sizes[node]])
     words.end()
-    nodes = range(count)
-    return _parts(path, sizes, [scopes[node] for node in nodes], [tables[node] for node in nodes], None, None)
+    parents = [scopes[node] for node in range(count)]
+    in_order = [tables[node] for node in range(count)]
+    return _parts(path, sizes, parents, in_order, None, None, lambda i: words.line(places[i]))
 
 
 def _parts(
@@ -83,13 +95,13 @@ def _parts(
     tables: list[NDArray[np.float64]],
     names: list[str] | None,
     states: list[list[str]] | None,
+    line: Callable[[int], int],
 ) -> NetworkParts:
     """Return the network with the names that were given, or "x0", "x1", ... and states "0", "1", ..."""
     nodes = names or [f"x{i}" for i in range(len(sizes))]
-    if len(set(nodes)) != len(nodes):
-        raise ValueError(f"{path}: the names of the variables must be distinct")
+    named = dict(zip(nodes, tables, strict=True))
     return NetworkParts(
         dict(zip(nodes, states or [[str(k) for k in range(size)] for size in sizes], strict=True)),
         {node: [nodes[j] for j in above] for node, above in zip(nodes, parents, strict=True)},
-        normalised_tables(path, dict(zip(nodes, tables, strict=True)), None, tolerance=TOLERANCE),
+        normalised_tables(path, named, lambda node: line(nodes.index(node)), tolerance=TOLERANCE),
     )

@@ -17,6 +17,7 @@ from trimbench.networks.file_parsing import (
     normalised_tables,
     probability,
     read_bytes,
+    room_for_entries,
 )
 
 # As in BIF files: written by hand, thirds are off by 0.01.
@@ -50,7 +51,8 @@ def read_xmlbif(path: Path) -> NetworkParts:
 
     Raises ValueError if the file cannot be read; the message names the file and the line.
     """
-    entries = _Reader(path).entries()
+    reader = _Reader(path)
+    entries, room = reader.entries(), reader.room
     states: dict[str, list[str]] = {}
     for entry in entries["VARIABLE"]:
         name = _one(path, entry, "NAME")
@@ -68,10 +70,12 @@ def read_xmlbif(path: Path) -> NetworkParts:
         for variable in (*parents[name], name):
             if variable not in states:
                 raise ValueError(f"{path}, line {entry.line}: {variable!r} must be declared as a variable")
-        tables[name] = _table(path, entry, name, [len(states[variable]) for variable in (*parents[name], name)])
+        shape = [len(states[variable]) for variable in (*parents[name], name)]
+        room = checked_shape(f"{path}, line {entry.line}", shape, room)
+        tables[name] = _table(path, entry, name, shape)
     if missing := [name for name in states if name not in parents]:
         raise ValueError(f"{path}: every variable must have a definition, got none for {missing[0]!r}")
-    return NetworkParts(states, parents, normalised_tables(path, tables, lines, tolerance=TOLERANCE))
+    return NetworkParts(states, parents, normalised_tables(path, tables, lines.__getitem__, tolerance=TOLERANCE))
 
 
 def _one(path: Path, entry: _Entry, element: str) -> str:
@@ -82,7 +86,6 @@ def _one(path: Path, entry: _Entry, element: str) -> str:
 
 
 def _table(path: Path, entry: _Entry, name: str, shape: list[int]) -> NDArray[np.float64]:
-    checked_shape(f"{path}, line {entry.line}", shape)
     numbers = []
     _one(path, entry, "TABLE")
     start, text = entry.texts["TABLE"][0]
@@ -107,7 +110,9 @@ class _Reader:
         self._path = path
         self._open: list[str] = [""]
         self._found: dict[str, list[_Entry]] = {"VARIABLE": [], "DEFINITION": []}
+        self.room = 0  # for entries of tables
         self._networks = 0
+        self._properties = 0  # that are open
         self._text: list[str] = []
         self._line = 0
         self._parser = expat.ParserCreate()
@@ -118,6 +123,7 @@ class _Reader:
 
     def entries(self) -> dict[str, list[_Entry]]:
         content = read_bytes(self._path)
+        self.room = room_for_entries(content)
         try:
             self._parser.Parse(content, True)
         except (expat.ExpatError, LookupError, UnicodeError) as error:
@@ -137,7 +143,9 @@ class _Reader:
         self._open.append(element)
         self._text.clear()
         self._line = self._parser.CurrentLineNumber
-        if "PROPERTY" in self._open[:-1]:
+        inside_property = self._properties > 0
+        self._properties += element == "PROPERTY"
+        if inside_property:
             return
         if element not in INSIDE.get(parent, ()):
             self._fail(f"{parent or 'the file'} must hold {sorted(INSIDE.get(parent, ['text']))}, got {element!r}")
@@ -150,7 +158,8 @@ class _Reader:
             self._found[element].append(_Entry(self._line))
 
     def _end(self, element: str) -> None:
-        element, parent = self._open.pop().upper(), self._open[-1]
+        element, parent = self._open.pop(), self._open[-1]
+        self._properties -= element == "PROPERTY"
         if parent in self._found and element != "PROPERTY":
             text = "".join(self._text)
             # The line on which the text begins; only a table keeps its lines.

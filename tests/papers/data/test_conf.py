@@ -180,7 +180,7 @@ LOADS = {
     "import trimbench.papers.validation, trimbench.papers.configuration": ("pydantic", "numpy", "pandas", "hydra"),
     "import trimbench.papers.data.sources, trimbench.papers.data.declaration as d\n"
     "d.declare_dataset('s', {'kind': 'bundled', 'dataset': 'digits'})": (
-        *("pandas", "sklearn", "openml", "pooch", "requests", "scipy", "rdata", "xarray"),
+        *("pandas", "sklearn", "openml", "requests", "scipy", "rdata", "xarray"),
     ),
 }
 

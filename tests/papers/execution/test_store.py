@@ -105,7 +105,7 @@ def damaged_texts() -> list[bytes]:
     texts = [whole[:cut] for cut in (0, 1, 10, len(whole) // 2, len(whole) - 1)]
     texts += [b"[]", b"null", b"\xff\xfe\x00", b"[" * 100_000, b"\0" * 200, replace(OK, job=OTHER).to_json().encode()]
     texts += [sealed({key: value for key, value in fields.items() if key != left}) for left in fields]
-    return texts + [json.dumps(fields).encode() + b"\n", *(sealed({**fields, **change}) for change in changes)]
+    return [*texts, json.dumps(fields).encode() + b"\n", *(sealed({**fields, **change}) for change in changes)]
 
 
 @pytest.mark.parametrize("text", damaged_texts())

@@ -14,17 +14,19 @@ from trimbench.papers.execution import Job, JobStore, Record
 from trimbench.papers.execution.executors import SerialExecutor
 from trimbench.papers.execution.job import run_job_function
 from trimbench.papers.execution.remembered_arrays import read_earlier_arrays, remember
-from trimbench.papers.execution.results import COUNT, NOTHING, SHARE, check_result, declare_result
+from trimbench.papers.execution.results import COUNT, check_result, declare_result
 from trimbench.papers.execution.run import run_jobs
 
 from . import sample_jobs
 
 SQUARE = f"{sample_jobs.__name__}:square"
-EDITS = 40  # of each file
+EDITS = 20  # of each file
 
 
 def edited(content: bytes, place: int) -> bytes:
-    return content[:place] + bytes([(content[place] + random.Random(place).randint(1, 255)) % 256]) + content[place + 1 :]
+    return (
+        content[:place] + bytes([(content[place] + random.Random(place).randint(1, 255)) % 256]) + content[place + 1 :]
+    )
 
 
 def places(content: bytes) -> list[int]:
@@ -123,7 +125,9 @@ def test_cache_mode_decides_which_arrays_jobs_read(store: JobStore) -> None:
     job = Job.create(sample_jobs.remembered, {"value": 1.0})
     remember("sample", {}, lambda: {"values": np.array([5.0])})
     results = {
-        mode: run_jobs([job], JobStore(store.folder / mode), SerialExecutor(), cache_mode=mode, progress=False)[0].result
+        mode: run_jobs([job], JobStore(store.folder / mode), SerialExecutor(), cache_mode=mode, progress=False)[
+            0
+        ].result
         for mode in ("default", "ignore")
     }
     read_earlier_arrays(True)

@@ -127,11 +127,11 @@ SHARED = ("task", "seed")
 
 def test_an_experiment_gets_the_shared_keys_that_it_has() -> None:
     values = {"runner": RUNNER, "smoke_test": {"seed": 1}, "task": "run", "seed": 7, "datasets": ["a"]}
-    made = make_experiment("x", values, SHARED)
+    made = make_experiment("x", values, SHARED, [__name__])
     assert made == Sample(datasets=["a"], seed=7)
     allowed = r"experiment x: a key must be one of datasets, n_entries, seed, got 'data'; did"
     with pytest.raises(ConfigurationError, match=allowed):
-        make_experiment("x", values | {"data": 1}, SHARED)
+        make_experiment("x", values | {"data": 1}, SHARED, [__name__])
 
 
 @pytest.mark.parametrize("runner", [None, "", "Sample", "nowhere:Sample", f"{__name__}:Absent", "json:dumps", ":x"])

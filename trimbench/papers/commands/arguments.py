@@ -17,6 +17,7 @@ from omegaconf import DictConfig, ListConfig
 
 from trimbench.papers.commands.composition import GROUPS
 from trimbench.papers.commands.invocation import SHARED_KEYS, TASKS
+from trimbench.papers.commands.trust import check_folder
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.validation import ConfigurationError, unknown
 
@@ -46,6 +47,9 @@ def check_arguments(arguments: Sequence[str]) -> None:
         return
     changes = [override for override in overrides if override.type is OverrideType.CHANGE]
     chosen = [_choices(override, names) for override in changes if override.key_or_group in GROUPS]
+    if options.config_dir:  # of a sweep, Hydra sees the first point
+        rest = [one for one in overrides if one.key_or_group not in GROUPS and not one.is_sweep_override()]
+        check_folder(options.config_dir, [*(one[0] for one in chosen if one), *(str(one.input_line) for one in rest)])
     changed = [override.key_or_group for override in changes]
     keys = [key for key in changed if key not in _KEYS and not key.startswith(("hydra.", "hydra/"))]
     search = [f"hydra.searchpath=['file://{folder}']" for folder in own if folder.is_dir()]

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import hydra
@@ -32,6 +33,7 @@ from trimbench.papers.commands.sweeps import (
     swept_keys,
     value_of,
 )
+from trimbench.papers.commands.trust import limit_environment, split_allowed_code
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
 from trimbench.papers.validation import ConfigurationError, unknown
 
@@ -50,9 +52,11 @@ def main() -> None:
 
             sys.stdout.write(f"trimbench {own_version()}\n")
             return
+        limit_environment()
         with _exit_on(*_COMPLAINTS):
-            check_arguments(sys.argv[1:])
-            invocation = _compose(sys.argv[1:])
+            arguments, allowed = split_allowed_code(sys.argv[1:])
+            check_arguments(arguments)
+            invocation = _compose(arguments, allowed)
         code = _run(invocation) if invocation else 0
     except BrokenPipeError:  # as in `trimbench task=list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -77,7 +81,7 @@ def _exit_on(*errors: type[Exception]) -> Iterator[None]:
         sys.exit(2)
 
 
-def _compose(arguments: Sequence[str]) -> Invocation | None:
+def _compose(arguments: Sequence[str], code: tuple[str, ...]) -> Invocation | None:
     """Return what the command line asks for; None if Hydra has answered it, for example ``--help``."""
     invocations: list[Invocation] = []
     sweep = is_sweep(arguments)
@@ -86,7 +90,8 @@ def _compose(arguments: Sequence[str]) -> Invocation | None:
     def application(config: DictConfig) -> None:
         # Handled inside, because Hydra would announce an error that leaves this function.
         with _exit_on(*_COMPLAINTS):
-            invocations.append(_invocation(config, list(filter(is_setting, arguments)) if sweep else []))
+            found = _invocation(config, list(filter(is_setting, arguments)) if sweep else [])
+            invocations.append(replace(found, code=code))
 
     before = sys.argv
     # Hydra takes its options before the settings or after them, but not among them.

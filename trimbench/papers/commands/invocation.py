@@ -98,7 +98,8 @@ class Invocation:
     """What a command line asks for.
 
     `points` has the points of a `sweep`, which names its folder, or a single one. `chosen` tells whether an experiment
-    was chosen, and `figure` how figures are drawn.
+    was chosen, and `figure` how figures are drawn. `code` names the modules and packages beside this one from which
+    experiments may come.
     """
 
     settings: CommonSettings
@@ -110,6 +111,7 @@ class Invocation:
     catalogue: Catalogue
     profile: str
     sweep: str = ""
+    code: tuple[str, ...] = ()
 
     @property
     def experiments(self) -> Mapping[str, Mapping[str, Json]]:
@@ -158,4 +160,4 @@ class Invocation:
         """Return one of the experiments of a point, by default the first."""
         from trimbench.papers.study.planning import make_experiment
 
-        return make_experiment(name, (point or self.points[0]).experiments[name], SHARED_KEYS)
+        return make_experiment(name, (point or self.points[0]).experiments[name], SHARED_KEYS, self.code)

@@ -1,17 +1,24 @@
 """Where data is looked for and where downloads go."""
 
+import contextlib
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from trimbench.papers.data.reachability import HostMemory
 
 OPENML_SERVER = "https://www.openml.org/api/v1/xml"
 _VARIABLE = "TRIMBENCH_CACHE"
 _ANY_WRITE_BIT = 0o222
+_LOCK = "lock"
+_YOUNG_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -68,8 +75,23 @@ class Cache:
     def workspace(self) -> Iterator[Path]:
         """Yield a temporary folder on the file system of `writable`, so that its files can be renamed into it."""
         self.writable.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".partial-", dir=self.writable) as folder:
-            yield Path(folder)
+        self._remove_left_over()
+        with tempfile.TemporaryDirectory(prefix=".partial-", dir=self.writable) as name:
+            folder = Path(name)
+            with FileLock(folder / _LOCK):  # the system frees it when the program ends, however it ends
+                yield folder
+
+    def _remove_left_over(self) -> None:
+        """Remove the folders of downloads whose program was killed."""
+        for folder in self.writable.glob(".partial-*"):
+            with contextlib.suppress(OSError, Timeout):
+                # A folder without a lock is a moment old, or was made by an earlier version.
+                if (folder / _LOCK).exists():
+                    with FileLock(folder / _LOCK, timeout=0):
+                        pass
+                elif time.time() - folder.stat().st_mtime < _YOUNG_SECONDS:
+                    continue
+                shutil.rmtree(folder)
 
 
 def _existing_folder(value: str) -> Path:

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.constraints import CachePath, Sha256, Url
+from trimbench.papers.data.constraints import CachePath, Positive, Sha256, Url
 from trimbench.papers.data.errors import DataUnavailable, DeclarationError, FactsMismatch, data_unavailable
 from trimbench.papers.data.reachability import HostMemory, one_line_reason
+from trimbench.papers.data.streaming import stream
 from trimbench.papers.validation import settings
 
 _log = logging.getLogger(__name__)
-_TIMEOUT_SECONDS = 20
 _ATTEMPTS = 2
 _PAUSE_SECONDS = 0.5
 
@@ -29,9 +29,10 @@ class CacheOnlyFile:
 
 @settings
 class FileDeclaration(CacheOnlyFile):
-    """A file, where to get it and how to recognise it."""
+    """A file, where to get it and how to recognise it: a download of another `size` in bytes is broken off."""
 
     url: Url
+    size: Positive | None = None
 
 
 @settings
@@ -40,6 +41,7 @@ class UnverifiedFile:
 
     path: CachePath
     url: Url
+    size: Positive | None = None
 
 
 def check_one_of(own: str, path: str | None, other: str, file: object | None) -> None:
@@ -70,7 +72,7 @@ def fetch_file(declaration: FileDeclaration, cache: Cache) -> Path:
     if found is not None:
         return found
     with fetching(f"file {declaration.path!r}", declaration.url, cache) as folder:
-        partial = download(declaration.url, folder / "partial", cache.hosts)
+        partial = download(declaration.url, folder / "partial", cache.hosts, declaration.size)
         got = _sha256(partial)
         if got != declaration.sha256:
             raise ValueError(f"the download has SHA-256 {got}, declared is {declaration.sha256}")
@@ -99,24 +101,26 @@ def fetching(what: str, url: str, cache: Cache) -> Iterator[Path]:
         raise data_unavailable(what, url, one_line_reason(error)) from error
 
 
-def download(url: str, path: Path, hosts: HostMemory) -> Path:
-    """Download a file to `path`, which is returned; raises OSError or ValueError, also for a host known to be dead."""
-    from pooch import HTTPDownloader
+def download(url: str, path: Path, hosts: HostMemory, size: int | None = None) -> Path:
+    """Download a file to `path`, which is returned; raises as `stream`, and an OSError for a host known to be dead."""
+    from urllib3.exceptions import HTTPError
 
-    # Not streamed: pooch leaves the connection of a stream open when the download breaks off.
-    downloader = HTTPDownloader(timeout=_TIMEOUT_SECONDS, stream=False)
     for attempt in range(_ATTEMPTS):
         known = hosts.reason_for(url)
         if known is not None:
             raise ConnectionError(known)
         try:
-            downloader(url, str(path), None)
+            stream(url, path, size)
             break
+        except HTTPError as error:  # while bytes arrive, it is not yet wrapped by requests
+            broken: OSError = ConnectionError(f"the download broke off: {error}")
+            broken.__cause__ = error
         except OSError as error:
-            hosts.note(url, error)
-            if attempt + 1 == _ATTEMPTS or hosts.reason_for(url) is not None:
-                raise
-            time.sleep(_PAUSE_SECONDS)
+            broken = error
+        hosts.note(url, broken)
+        if attempt + 1 == _ATTEMPTS or hosts.reason_for(url) is not None:
+            raise broken
+        time.sleep(_PAUSE_SECONDS)
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import logging
 import os
@@ -86,7 +87,8 @@ class OpenMLSource(Source):
             else:
                 return name
         path = download(about.url, folder / _ARFF, hosts)
-        got = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
+        with path.open("rb") as values:
+            got = hashlib.file_digest(values, functools.partial(hashlib.md5, usedforsecurity=False)).hexdigest()
         if about.md5 and got != about.md5:
             raise Unreadable(f"the download from {about.url} has MD5 {got}, OpenML says {about.md5}")
         return _ARFF

@@ -58,10 +58,10 @@ class RSource(Source):
                 continue
             try:
                 return self._read(name, path)
-            except (Unreadable, FactsMismatch) as error:
+            except (Unreadable, FactsMismatch, OSError) as error:
                 _log.warning("skipping %s: %s", path, error)
         with fetching(f"data set {name!r}", self.file.url, cache) as folder:
-            partial = download(self.file.url, folder / "partial", cache.hosts)
+            partial = download(self.file.url, folder / "partial", cache.hosts, self.file.size)
             try:
                 dataset = self._read(name, partial)
             except FactsMismatch as error:

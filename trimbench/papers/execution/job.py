@@ -102,7 +102,8 @@ def run_job_function(job: Job) -> dict[str, Json]:
     """Call the function of a job, and return its result exactly as it will be read back from the store.
 
     Raises RuntimeError if the source has changed since the job was made (the result would be stored under the wrong
-    key), and TypeError or ValueError if the result is not a mapping that JSON can hold, or not what the function declares.
+    key), and TypeError or ValueError if the result is not a mapping that JSON can hold, or not what the
+    function declares.
     """
     function = resolve(job.function)
     if code_version(job.function) != job.code:

@@ -5,8 +5,8 @@ import hashlib
 import json
 import logging
 import os
-import secrets
 import re
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

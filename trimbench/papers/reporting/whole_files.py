@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,9 @@ from trimbench.papers.execution.temporary import temporary_name
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# What a spreadsheet would compute: text that begins with one of these signs and is no number.
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?!(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$|inf$|\s|$)")
 
 
 def beside(stem: Path, part: str, ending: str) -> Path:
@@ -24,7 +28,22 @@ def write_csv(frame: pd.DataFrame, path: Path) -> Path:
     """Write a table without its index, compressed if the name ends with ``.gz``, and return its path."""
     # Without the time of writing, the same table gives the same bytes.
     packed: Any = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
-    return write(path, lambda temporary: frame.to_csv(temporary, index=False, encoding="utf-8", compression=packed))
+    tame = _without_formulas(frame)
+    return write(path, lambda temporary: tame.to_csv(temporary, index=False, encoding="utf-8", compression=packed))
+
+
+def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which no text is a formula to a spreadsheet: an apostrophe goes before one."""
+    if not frame.columns.is_unique:
+        return frame
+    tame = frame.copy()
+    for name in tame.select_dtypes(exclude="number"):
+        tame[name] = tame[name].map(_harmless)
+    return tame
+
+
+def _harmless(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
 def write_text(text: str, path: Path) -> Path:

@@ -30,16 +30,25 @@ if TYPE_CHECKING:
 
 # Keys of an experiment's file that are not settings: its class, and the changes with which it runs in seconds.
 _NOT_SETTINGS = ("runner", "smoke_test")
+_OWN_CODE = "trimbench.papers"
 
 
-def make_experiment(name: str, values: Mapping[str, Json], shared: Sequence[str]) -> Experiment:
+def make_experiment(
+    name: str, values: Mapping[str, Json], shared: Sequence[str], code: Sequence[str] = ()
+) -> Experiment:
     """Return the experiment that a configuration describes: ``runner`` ("module:class"), and the keys of that class.
 
-    Of the keys that all experiments share, this one gets those that its class has. Raises ConfigurationError if the
-    class does not exist, or a key or value is wrong.
+    Of the keys that all experiments share, this one gets those that its class has. The module is one of this package,
+    or of the modules and packages in `code`, which the user trusts. Raises ConfigurationError if it is not, the class
+    does not exist, or a key or value is wrong.
     """
     runner = str(values.get("runner"))
-    module, _, class_name = runner.partition(":")
+    module, colon, class_name = runner.partition(":")
+    if colon and not any(f"{module}.".startswith(f"{trusted}.") for trusted in (_OWN_CODE, *code)):
+        raise ConfigurationError(
+            f"experiment {name}: runner must be 'module:class' of an experiment, got {runner!r}, which is code from "
+            f"outside {_OWN_CODE}; if you trust it, add --allow-code={module}"
+        )
     try:
         found = getattr(importlib.import_module(module), class_name)
         names = {field.name for field in dataclasses.fields(found)}

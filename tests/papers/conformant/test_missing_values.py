@@ -10,8 +10,10 @@ import pytest
 from sklearn import metrics
 
 from trimbench.conformant.metrics import brier_score, calibration_error, log_loss
+from trimbench.papers.conformant.encoded_rows import feature_codes
 from trimbench.papers.conformant.gap_comparison import compare_with_gaps
 from trimbench.papers.conformant.gap_groups import groups_of
+from trimbench.papers.conformant.missing_features import MissingFeatures
 from trimbench.papers.conformant.missing_values import MissingValues
 from trimbench.papers.conformant.missing_values_claims import claim_lines
 from trimbench.papers.conformant.split_tables import Shape, split_tables
@@ -184,3 +186,17 @@ def test_measures_are_those_of_scikit_learn() -> None:
     assert calibration_error(truth, probabilities) == pytest.approx(error)
     assert log_loss(truth, np.eye(3)[truth]) == 0.0
     assert calibration_error(truth, np.eye(3)[truth]) == 0.0
+
+
+def test_masks_that_depend_see_one_number_for_each_feature() -> None:
+    rows = np.array([[0, 1, 0, 1], [0, 0, 1, 0], [0, 0, 0, 1]])
+    assert feature_codes(rows, [(0, 1, 2), (3,)]).tolist() == [[2, 1], [3, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("mechanism", ["depends_on_features", "depends_on_value"])
+def test_other_experiments_hide_by_what_rows_hold(mechanism: Any) -> None:
+    experiment = MissingFeatures(datasets=["breast_cancer"], missing=[0.5], repetitions=1, mechanism=mechanism)
+    (cell,) = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
+    found = run_job_function(cell.job)
+    assert found["missing_percent"] == 50.0
+    assert found["nacl/accuracy"] > 0.8

@@ -48,7 +48,7 @@ def test_features_without_any_correlation_are_left_out() -> None:
     X = np.column_stack([y, np.zeros(6, dtype=int), np.ones(6, dtype=int), 1 - y])
     with pytest.warns(UserWarning, match=r"k=3 is reduced to 2: no other feature is correlated with the class"):
         assert SelectionCorrectedNB(k=3).fit(X, y).selected_.tolist() == [0, 3]
-    assert SelectionCorrectedNB(k=9).fit(X, y).selected_.tolist() == [0, 3, 1, 2]
+    assert SelectionCorrectedNB().fit(X, y).selected_.tolist() == [0, 3, 1, 2]
     nothing = SelectionCorrectedNB(k=1).fit(np.zeros((6, 3)), y)
     np.testing.assert_allclose(nothing.predict_proba(np.zeros((1, 3))), [[0.5, 0.5]])
 
@@ -56,10 +56,10 @@ def test_features_without_any_correlation_are_left_out() -> None:
 def test_bad_input_is_reported() -> None:
     X = [[0], [1], [0], [1]]
     for options, y, message in [
-        ({"k": 0}, [0, 1, 0, 1], "k must be a whole number, 1 or more, got 0"),
+        ({"k": 0}, [0, 1, 0, 1], "k must be 'auto' or a whole number from 1 to 1, the number of features, got 0"),
+        ({"k": 2}, [0, 1, 0, 1], "k must be 'auto' or a whole number from 1 to 1, the number of features, got 2"),
         ({"rate": 0}, [0, 1, 0, 1], "rate must be a positive number, got 0"),
-        ({}, [0, 1, 2, 1], "y must have two classes, got 3 classes; pick two, or use one-versus-rest"),
-        ({}, [1, 1, 1, 1], "y must have two classes, got 1 class; add cases of another class"),
+        ({}, [1, 1, 1, 1], "y must have two classes or more, got 1 class; add cases of another class"),
     ]:
         with pytest.raises(ValueError, match=message):
             SelectionCorrectedNB(**options).fit(X, y)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from trimbench.selection_bias.adjustment import Simulation, Ties, WeaknessProbabilities, check_possible
-from trimbench.selection_bias.class_marginals import class_marginals
+from trimbench.selection_bias.class_marginals import grid_marginals
 from trimbench.selection_bias.dependence import SizeGroup, weak_counts
 from trimbench.selection_bias.discrete_factor import DiscreteWeakness
 from trimbench.selection_bias.prior import Prior
@@ -149,7 +149,7 @@ def _log_equal(prior: Prior, sizes: NDArray[np.int64], counts: NDArray[np.int64]
         return np.full(prior.n_alpha, -np.inf)
     numbers = np.repeat(sizes[:, None], counts.shape[1], axis=1)
     choices = (gammaln(numbers + 1) - gammaln(counts + 1) - gammaln(numbers - counts + 1)).sum(axis=0)
-    found: NDArray[np.float64] = logsumexp(class_marginals(prior, counts, numbers).log_likelihood + choices, axis=1)
+    found: NDArray[np.float64] = logsumexp(grid_marginals(prior, counts, numbers).log_likelihood + choices, axis=1)
     return found
 
 

@@ -24,6 +24,11 @@ def class_marginals(prior: Prior, ones: NDArray[np.int64], sizes: NDArray[np.int
     """
     if prior.rule == "simpson":
         return by_the_slides_rule(prior, ones, sizes)
+    return grid_marginals(prior, ones, sizes)
+
+
+def grid_marginals(prior: Prior, ones: NDArray[np.int64], sizes: NDArray[np.int64]) -> Marginals:
+    """Compute the marginals on the grid over theta that the adjustment factor uses."""
     from trimbench.selection_bias import kernels
 
     distinct = [np.unique(np.stack([i, n]), axis=1, return_inverse=True) for i, n in zip(ones, sizes, strict=True)]
@@ -31,6 +36,8 @@ def class_marginals(prior: Prior, ones: NDArray[np.int64], sizes: NDArray[np.int
     result = Marginals(*np.empty((3, prior.n_alpha, ones.shape[1])))
     for place, alpha in enumerate(prior.alphas().tolist()):
         theta, weights = prior.theta_nodes(n_cases, alpha)
+        inside = (theta > 0.0) & (theta < 1.0)  # at the ends only constant features have a probability
+        theta, weights = theta[inside], weights[inside]
         terms = np.tile(np.log(weights), (ones.shape[1], 1))
         for (values, n_values), places in distinct:
             terms += kernels.log_probabilities(values, n_values, alpha, theta)[places.ravel()]

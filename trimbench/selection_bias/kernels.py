@@ -159,7 +159,13 @@ def sampled_weakness(
                 for y in range(1, n_classes):
                     u = shifts[shift, node, y - 1] + point * steps[y]
                     u -= math.floor(u)
-                    found = np.searchsorted(below[y, first[y] + 1 : last[y] + 1], u, side="right") + first[y]
+                    found, end = first[y], last[y]
+                    while found < end:
+                        middle = (found + end) // 2
+                        if below[y, middle + 1] <= u:
+                            found = middle + 1
+                        else:
+                            end = middle
                     outer_sum += found
                     outer_squares += found * found / sizes[y]
                 low, high = bounds_in_last_digits(outer_sum, outer_squares, cut, n, sizes[0])

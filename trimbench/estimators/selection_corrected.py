@@ -215,11 +215,11 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
 def _copies(sample_weight: ArrayLike, table: NDArray[Any]) -> NDArray[np.int64]:
     """Return whole weights; raise ValueError for others."""
     weights = _check_sample_weight(sample_weight, table)
-    if (weights < 0).any() or (weights != np.floor(weights)).any() or not weights.any():
-        wrong = weights[(weights < 0) | (weights != np.floor(weights))]
+    wrong = weights[(weights < 0) | (weights != np.floor(weights))]
+    if len(wrong):
         raise ValueError(
-            "sample_weight must hold whole numbers, 0 or more and not all 0: copies of each case, as the model counts "
-            f"cases; got {wrong[0] if len(wrong) else 0.0}"
+            "sample_weight must hold whole numbers, 0 or more: copies of each case, as the model counts cases; "
+            f"got {wrong[0]}; round or leave out the weights"
         )
     copies: NDArray[np.int64] = weights.astype(np.int64)
     return copies

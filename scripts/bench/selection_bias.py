@@ -24,12 +24,13 @@ def say(what: str, value: str) -> None:
 
 
 def median_seconds(call: Callable[[], object], repeat: int = 5) -> float:
+    """Return seconds of the processor, which other programs hardly change."""
     call()
     times = []
     for _ in range(repeat):
-        start = time.perf_counter()
+        start = time.process_time()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return statistics.median(times)
 
 

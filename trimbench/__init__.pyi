@@ -15,12 +15,12 @@ from .networks.mixture_learning import learn_mixture as learn_mixture
 from .networks.naive_bayes import NaiveBayes as NaiveBayes
 from .networks.naive_bayes_mixture import NaiveBayesMixture as NaiveBayesMixture
 from .networks.tree_augmented import learn_tree_augmented as learn_tree_augmented
+from .selection_bias.classifier import SelectionCorrectedModel as SelectionCorrectedModel
 from .selection_bias.cross_validation import cross_validate_selection as cross_validate_selection
 from .selection_bias.discrete import DiscreteSelectionCorrectedModel as DiscreteSelectionCorrectedModel
 from .selection_bias.discrete import fit_discrete_selection_corrected as fit_discrete_selection_corrected
 from .selection_bias.mixture import MixturePosterior as MixturePosterior
 from .selection_bias.mixture import fit_mixture_selection_corrected as fit_mixture_selection_corrected
-from .selection_bias.model import SelectionCorrectedModel as SelectionCorrectedModel
 from .selection_bias.model import fit_selection_corrected as fit_selection_corrected
 from .trimming.agreement import expected_agreement as expected_agreement
 from .trimming.agreement import expected_agreement_interval as expected_agreement_interval

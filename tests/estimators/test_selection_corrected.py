@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_score
+from sklearn.pipeline import make_pipeline
 
 import trimbench as tb
 from tests.selection_bias.brute_force import random_data
@@ -48,7 +52,7 @@ def test_features_without_any_correlation_are_left_out() -> None:
     X = np.column_stack([y, np.zeros(6, dtype=int), np.ones(6, dtype=int), 1 - y])
     with pytest.warns(UserWarning, match=r"k=3 is reduced to 2: no other feature is correlated with the class"):
         assert SelectionCorrectedNB(k=3).fit(X, y).selected_.tolist() == [0, 3]
-    assert SelectionCorrectedNB(k=9).fit(X, y).selected_.tolist() == [0, 3, 1, 2]
+    assert SelectionCorrectedNB().fit(X, y).selected_.tolist() == [0, 3, 1, 2]
     nothing = SelectionCorrectedNB(k=1).fit(np.zeros((6, 3)), y)
     np.testing.assert_allclose(nothing.predict_proba(np.zeros((1, 3))), [[0.5, 0.5]])
 
@@ -56,10 +60,58 @@ def test_features_without_any_correlation_are_left_out() -> None:
 def test_bad_input_is_reported() -> None:
     X = [[0], [1], [0], [1]]
     for options, y, message in [
-        ({"k": 0}, [0, 1, 0, 1], "k must be a whole number, 1 or more, got 0"),
+        ({"k": 0}, [0, 1, 0, 1], "k must be 'auto' or a whole number from 1 to 1, the number of features, got 0"),
+        ({"k": 2}, [0, 1, 0, 1], "k must be 'auto' or a whole number from 1 to 1, the number of features, got 2"),
         ({"rate": 0}, [0, 1, 0, 1], "rate must be a positive number, got 0"),
-        ({}, [0, 1, 2, 1], "y must have two classes, got 3 classes; pick two, or use one-versus-rest"),
-        ({}, [1, 1, 1, 1], "y must have two classes, got 1 class; add cases of another class"),
+        ({}, [1, 1, 1, 1], "y must have two classes or more, got 1 class; add cases of another class"),
     ]:
         with pytest.raises(ValueError, match=message):
             SelectionCorrectedNB(**options).fit(X, y)
+
+
+def three_classes() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2)
+    y = rng.permutation(np.repeat(["a", "b", "c"], 20))
+    X = rng.normal(size=(60, 12))
+    X[:, 3] += 3.0 * (y == "b")
+    X[:, 7] += 3.0 * (y == "c")
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return X, y
+
+
+def test_it_selects_columns_for_what_follows() -> None:
+    X, y = three_classes()
+    table = pd.DataFrame(X, columns=[f"gene{j}" for j in range(12)])
+    fitted = SelectionCorrectedNB(k=2, n_alpha=20).fit(table, y)
+    assert fitted.get_support(indices=True).tolist() == [3, 7]
+    assert fitted.get_feature_names_out().tolist() == ["gene3", "gene7"]
+    np.testing.assert_array_equal(fitted.transform(table), X[:, [3, 7]])
+    assert (np.flatnonzero(fitted.feature_importances_) == [3, 7]).all()
+    meta = SelectFromModel(SelectionCorrectedNB(k=2, n_alpha=20), threshold=1e-12).fit(X, y)
+    assert meta.get_support(indices=True).tolist() == [3, 7]
+    both = make_pipeline(SelectionCorrectedNB(k=2, n_alpha=20), HistGradientBoostingClassifier(max_iter=5)).fit(X, y)
+    assert both.n_features_in_ == 12
+    assert both[-1].n_features_in_ == 2
+
+
+def test_several_classes_and_missing_values_are_those_of_the_function() -> None:
+    X, y = three_classes()
+    fitted = SelectionCorrectedNB(k=2, n_alpha=20).fit(X, y)
+    model = tb.fit_selection_corrected(X, np.unique(y, return_inverse=True)[1], 2, n_alpha=20)
+    np.testing.assert_array_equal(fitted.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(fitted.decision_function(X), model.log_probabilities(X))
+    assert fitted.score(X, y) > 0.7
+    hidden = np.ma.MaskedArray(np.nan_to_num(X), np.isnan(X))
+    same = SelectionCorrectedNB(k=2, n_alpha=20).fit(hidden, y)
+    np.testing.assert_array_equal(same.predict_proba(hidden), fitted.predict_proba(X))
+
+
+def test_whole_weights_are_copies_and_others_are_refused() -> None:
+    X, y = random_data(np.random.default_rng(1), 15, 12, 20)
+    weights = np.random.default_rng(0).integers(0, 4, size=27)
+    weighted = SelectionCorrectedNB(k=3, n_alpha=10).fit(X, y, sample_weight=weights)
+    copied = SelectionCorrectedNB(k=3, n_alpha=10).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    np.testing.assert_array_equal(weighted.predict_proba(X), copied.predict_proba(X))
+    for wrong, shown in ((0.5, "0.5"), (-1.0, "-1.0")):
+        with pytest.raises(ValueError, match=f"sample_weight must hold whole numbers, 0 or more: .*; got {shown}"):
+            SelectionCorrectedNB().fit(X, y, sample_weight=np.full(27, wrong))

@@ -129,11 +129,18 @@ Y_GOOD = [1, 1, 1, 0, 0, 0]
         ({"k": 1.0}, "k must be a whole number from 1 to 3"),
         ({"k": True}, "k must be a whole number from 1 to 3"),
         ({"y": [1, 1, 1, 1, 1, 1]}, "y must have cases of both classes, got only 1; add cases of the other class"),
-        ({"y": [1, 1, 2, 0, 0, 0]}, "y must hold only 0 and 1, got 0, 1, 2; encode the classes as 0 and 1"),
+        ({"y": [1, 1, 9, 0, 0, 0]}, "y must hold only 0 and 1, got 0, 1, 9; encode the classes as 0 and 1"),
+        (
+            {"y": [1, 1, 3, 0, 0, 0]},
+            "y must have cases of all classes from 0 to 3, got none of 2; renumber them",
+        ),
+        ({"y": [1, 1, 2, 0, 0, 0], "f1": 2.0}, "f0 and f1 must be equal for 3 classes, got f0=1.0 and f1=2.0; leave"),
+        ({"factor": "exact"}, "factor must be one of auto, enumerate, simulate, got 'exact'"),
+        ({"n_simulations": 0}, "n_simulations must be a whole number, 1 or more, got 0"),
         ({"y": ["a", "b", "a", "b", "a", "b"]}, "y must hold only 0 and 1, got 'a', 'b'; encode"),
         ({"y": [1, 1, float("nan"), 0, 0, 0]}, "y must hold only 0 and 1, got "),
         ({"y": [1, 0]}, "y must have one value for each of the 6 cases, got shape (2,)"),
-        ({"X": [[0, 1], [1, np.nan]], "y": [0, 1]}, "X must hold finite numbers only, got NaN or infinity; remove or"),
+        ({"X": [[0, 1], [1, np.inf]], "y": [0, 1]}, "X must hold finite numbers or NaN, got infinity"),
         ({"X": [["u"], ["v"]], "y": [0, 1]}, "X must hold numbers, got could not convert string to float"),
         ({"X": [[1], [1, 0]], "y": [0, 1]}, "X must have rows of one length, got [[1], [1, 0]]"),
         ({"X": [[1j], [0]], "y": [0, 1]}, "X must hold real numbers, got complex ones; take their real parts"),
@@ -166,7 +173,7 @@ def test_bad_cases_to_predict_are_reported() -> None:
     for X, message in [
         ([[1, 0]], "X must have the 3 features of the training cases, got 2 features"),
         ([[0.5, 1, 0]], "X must hold only 0 and 1, as the training cases did, got other values"),
-        ([[np.nan, 1, 0]], "X must hold finite numbers only"),
+        ([[np.inf, 1, 0]], "X must hold finite numbers or NaN, got infinity"),
         ([1, 0, 1], "X must be a table of shape"),
     ]:
         with pytest.raises(ValueError, match=re.escape(message)):

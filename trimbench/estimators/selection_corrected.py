@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from trimbench.selection_bias.features import Binariser, checked_cuts
+from trimbench.selection_bias.adjustment import Factor
+from trimbench.selection_bias.class_counts import ClassCounts
+from trimbench.selection_bias.dependence import squared_ratios
+from trimbench.selection_bias.features import Binariser, checked_cuts, checked_table
 from trimbench.selection_bias.model import fit_selection_corrected
-from trimbench.selection_bias.prior import Rule
-from trimbench.selection_bias.selection import class_counts, correlation
+from trimbench.selection_bias.prior import Rule, is_whole
+
+# Features that are selected where k is not given.
+_USUAL_K = 10
+# eta^2 of a feature without dependence is rounding error.
+_NOTHING = 1e-12
 
 
-class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Bayesian naive Bayes on the k features that correlate most with the class, corrected for their selection.
 
     Parameters
     ----------
-    k : int, default=10
-        Largest number of features to select; all are used if there are no more. Features without any correlation with
-        the class are not selected, with a warning if fewer than k are left, unless no feature has any.
+    k : int or "auto", default="auto"
+        Number of features to select, at most all; "auto" takes 10, or all if there are fewer. Features without any
+        correlation with the class are not selected, with a warning if fewer than k are left, unless no feature has any.
     correct : bool, default=True
         Whether predictions condition on the weak correlations of the discarded features.
     ties : {"exact", "less", "less_equal"}, default="exact"
@@ -32,18 +40,29 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     shape, rate, theta0, f0, f1 : float
     rule : {"gauss", "simpson"}
     cuts : array of shape (n_features,), optional
+    factor : {"auto", "enumerate", "simulate"}
+    n_simulations, seed : int
         As for `trimbench.fit_selection_corrected`. In cross-validation of features that are not all binary, give
         `trimbench.selection_bias.features.known_cuts(X)` of all cases: a fold does not see the others.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The second is y = 1 of the model.
+    classes_ : ndarray of shape (n_classes,)
+        Those of the model are their numbers here.
     model_ : SelectionCorrectedModel
         With the posterior of alpha, the adjustment factor and the stored medians.
     selected_ : ndarray
         Numbers of the selected features, from the largest absolute correlation to the smallest.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The absolute correlation with the class (with more classes eta, see `trimbench.fit_selection_corrected`) of the
+        selected features, and 0 for all others: `SelectFromModel` with ``threshold=1e-12`` keeps the selected ones.
     n_features_in_ : int
+
+    Notes
+    -----
+    Missing values are allowed in `fit` and in predictions. It is a selector, too: `transform` keeps the columns of the
+    selected features, in their order in X. Weights of cases are refused unless they are whole numbers, which count
+    copies: the model counts cases.
 
     Examples
     --------
@@ -60,7 +79,7 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def __init__(
         self,
-        k: int = 10,
+        k: int | Literal["auto"] = "auto",
         *,
         correct: bool = True,
         ties: str = "exact",
@@ -74,6 +93,9 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         f1: float = 1.0,
         rule: Rule = "gauss",
         cuts: ArrayLike | None = None,
+        factor: Factor = "auto",
+        n_simulations: int = 100_000,
+        seed: int = 0,
     ) -> None:
         self.k = k
         self.correct = correct
@@ -88,81 +110,116 @@ class SelectionCorrectedNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.f1 = f1
         self.rule = rule
         self.cuts = cuts
+        self.factor = factor
+        self.n_simulations = n_simulations
+        self.seed = seed
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        # One cut of each of two features does not tell three classes apart, as one of scikit-learn's checks expects.
+        tags.classifier_tags.poor_score = True
         return tags
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> SelectionCorrectedNB:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SelectionCorrectedNB:
         """Select features and fit the classifier.
 
         Parameters
         ----------
         X : array of shape (n_cases, n_features)
-            Zeros and ones, or real values, which are cut at their medians.
+            Zeros and ones, or real values, which are cut at their medians. Values may be missing.
         y : array of shape (n_cases,)
-            Two classes.
+            Two classes or more.
+        sample_weight : array of shape (n_cases,), optional
+            How many copies of each case there are, 0 or more.
 
         Returns
         -------
         SelectionCorrectedNB
             Itself.
         """
-        table, labels = validate_data(self, X, y, ensure_min_samples=2)
+        X = checked_table("X", X, allow_missing=True) if isinstance(X, np.ma.MaskedArray) else X
+        table, labels = validate_data(self, X, y, ensure_min_samples=2, ensure_all_finite="allow-nan")
         check_classification_targets(labels)
+        if sample_weight is not None:
+            copies = _copies(sample_weight, table)
+            table, labels = np.repeat(table, copies, axis=0), np.repeat(labels, copies)
         self.classes_, response = np.unique(labels, return_inverse=True)
-        if len(self.classes_) != 2:
-            n_classes = len(self.classes_)
-            hint = "add cases of another class" if n_classes < 2 else "pick two, or use one-versus-rest"
+        if len(self.classes_) < 2:
             raise ValueError(
-                "Only binary classification is supported. y must have two classes, "
-                f"got {n_classes} class{'es' if n_classes > 1 else ''}; {hint}"
+                f"y must have two classes or more, got {len(self.classes_)} class; add cases of another class"
             )
-        settings = self.get_params(deep=False) | {"k": self._number_to_select(table, response)}
+        strengths = self._strengths(table, response)
+        settings = self.get_params(deep=False) | {"k": self._number_to_select(strengths)}
         self.model_ = fit_selection_corrected(table, response, **settings)
         self.selected_ = self.model_.selected
+        self.feature_importances_ = np.where(self._get_support_mask(), strengths, 0.0)
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the predictive probability of each class, of shape (n_cases, 2)."""
+        """Return the predictive probability of each class, of shape (n_cases, n_classes)."""
         table = self._checked(X)
         return self.model_.predict_proba(table)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the more probable class of each case."""
+        """Return the most probable class of each case."""
         table = self._checked(X)
         found: NDArray[Any] = self.classes_[self.model_.predict(table)]
         return found
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the log odds of the second class, of shape (n_cases,)."""
+        """Return the log odds of the second of two classes, of shape (n_cases,), or the log probability of each."""
         table = self._checked(X)
-        return self.model_.log_odds(table)
+        return self.model_.log_odds(table) if len(self.classes_) == 2 else self.model_.log_probabilities(table)
 
     def expected_error(self, X: ArrayLike) -> float:
-        """Return the error rate at threshold 1/2 that the predictions expect: the mean of min(p, 1 - p)."""
+        """Return the error rate that the predictions expect: the mean of 1 - max P(y | x)."""
         table = self._checked(X)
         return self.model_.expected_error(table)
 
     def _checked(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        table: NDArray[Any] = validate_data(self, X, reset=False)
+        X = checked_table("X", X, allow_missing=True) if isinstance(X, np.ma.MaskedArray) else X
+        table: NDArray[Any] = validate_data(self, X, reset=False, ensure_all_finite="allow-nan")
         return table
 
-    def _number_to_select(self, table: NDArray[Any], response: NDArray[np.int64]) -> int:
-        if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 1:
-            raise ValueError(f"k must be a whole number, 1 or more, got {self.k!r}")
-        cuts = checked_cuts(self.cuts, table.shape[1])
-        ones0, ones1 = class_counts(Binariser.fit(table, cuts=cuts).transform(table), response)
-        n1 = int(response.sum())
-        n_useful = int((correlation(ones0, ones1, len(response) - n1, n1) != 0).sum())
-        n_features = table.shape[1]
-        # Without any correlation there is no basis for a selection.
-        if self.k >= n_features or not n_useful:
-            return int(n_features)
-        if n_useful < self.k:
-            warnings.warn(
-                f"k={self.k} is reduced to {n_useful}: no other feature is correlated with the class", stacklevel=3
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self, "selected_")
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.selected_] = True
+        return mask
+
+    def _strengths(self, table: NDArray[Any], response: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return eta of each feature."""
+        binariser = Binariser.fit(table, cuts=checked_cuts(self.cuts, table.shape[1]))
+        counts = ClassCounts.of(table, response, len(self.classes_), binariser, np.arange(len(response)))
+        return np.sqrt(squared_ratios(counts.ones, counts.sizes))
+
+    def _number_to_select(self, strengths: NDArray[np.float64]) -> int:
+        n_features, n_useful = len(strengths), int((strengths**2 > _NOTHING).sum())
+        k = min(_USUAL_K, n_features) if isinstance(self.k, str) and self.k == "auto" else self.k
+        if not is_whole(k, 1) or k > n_features:
+            raise ValueError(
+                f"k must be 'auto' or a whole number from 1 to {n_features}, the number of features, got {self.k!r}"
             )
-        return min(int(self.k), n_useful)
+        # Without any correlation there is no basis for a selection.
+        if k == n_features or not n_useful:
+            return n_features
+        if n_useful < k:
+            warnings.warn(
+                f"k={k} is reduced to {n_useful}: no other feature is correlated with the class", stacklevel=3
+            )
+        return min(int(k), n_useful)
+
+
+def _copies(sample_weight: ArrayLike, table: NDArray[Any]) -> NDArray[np.int64]:
+    """Return whole weights; raise ValueError for others."""
+    weights = _check_sample_weight(sample_weight, table)
+    wrong = weights[(weights < 0) | (weights != np.floor(weights))]
+    if len(wrong):
+        raise ValueError(
+            "sample_weight must hold whole numbers, 0 or more: copies of each case, as the model counts cases; "
+            f"got {wrong[0]}; round or leave out the weights"
+        )
+    copies: NDArray[np.int64] = weights.astype(np.int64)
+    return copies

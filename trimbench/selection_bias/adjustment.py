@@ -9,13 +9,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.selection_bias.count_tables import CountTables, count_tables
-from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.prior import Prior, check_whole
 from trimbench.selection_bias.selection import Selection, region_bounds
 
 Ties = Literal["exact", "less", "less_equal"]
 TIES: tuple[Ties, ...] = ("exact", "less", "less_equal")
+Factor = Literal["auto", "enumerate", "simulate"]
+FACTORS: tuple[Factor, ...] = ("auto", "enumerate", "simulate")
 # Below this a difference from 1 has lost digits that the adjustment factor needs.
 _LEAST_DIFFERENCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """How the probability of weakness is computed where its exact sum may take too long.
+
+    Attributes
+    ----------
+    factor : {"auto", "enumerate", "simulate"}
+        "auto" enumerates where that takes seconds.
+    n_simulations : int
+        Features drawn for each alpha, where they are.
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        When a value is out of range.
+    """
+
+    factor: Factor = "auto"
+    n_simulations: int = 100_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.factor not in FACTORS:
+            raise ValueError(f"factor must be one of {', '.join(FACTORS)}, got {self.factor!r}")
+        check_whole("n_simulations", self.n_simulations, 1)
+        check_whole("seed", self.seed, 0)
+
+    def enumerates(self, possible: bool, what: str) -> bool:
+        """Return whether to enumerate; raise ValueError if that was asked for but is not possible."""
+        if self.factor == "enumerate" and not possible:
+            raise ValueError(
+                f"factor='enumerate' would take too long for {what}; use factor='simulate', or a smaller n_alpha"
+            )
+        return possible and self.factor != "simulate"
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +159,17 @@ def log_adjustment(
         return np.zeros(prior.n_alpha)
     weakness = weakness or weakness_probabilities(prior, selection.n0, selection.n1, selection.cut_ones)
     result = weakness.log_factor(selection.n_discarded, selection.n_tied, ties)
-    if not np.isfinite(result).any():
+    check_possible(result, prior)
+    return result
+
+
+def check_possible(log_factor: NDArray[np.float64], prior: Prior) -> None:
+    """Raise an error if what was discarded has probability 0 at every alpha."""
+    if not np.isfinite(log_factor).any():
         raise ValueError(
             "the discarded features have probability 0 under the prior at every alpha; set theta0=0 or a wider prior "
             f"of alpha, got theta0={prior.theta0}, shape={prior.shape}, rate={prior.rate}"
         )
-    return result
 
 
 def check_ties(ties: str) -> None:

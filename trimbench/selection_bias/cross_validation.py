@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.selection_bias.features import checked_more_cases, checked_response, checked_table, known_cuts
+from trimbench.selection_bias.features import checked_classes, checked_more_cases, checked_table, known_cuts
 from trimbench.selection_bias.model import fit_selection_corrected
 from trimbench.selection_bias.prior import check_whole
 
@@ -19,8 +19,8 @@ class CrossValidated:
 
     Attributes
     ----------
-    corrected, uncorrected : ndarray of shape (n_cases, 2)
-        P(y = 0 | x) and P(y = 1 | x) with and without correction for the selection.
+    corrected, uncorrected : ndarray of shape (n_cases, n_classes)
+        P(y | x) with and without correction for the selection.
     selected : tuple of ndarray
         The features that were selected in each fold.
     folds : ndarray of shape (n_cases,)
@@ -65,14 +65,14 @@ def cross_validate_selection(
         if name in settings:
             raise TypeError(f"{name} cannot be set here: both predictions are returned, and each fold selects features")
     check_whole("seed", seed, 0)
-    table = checked_table("X", X)
-    response = checked_response(y, len(table))
+    table = checked_table("X", X, allow_missing=True)
+    response, n_classes = checked_classes(y, len(table))
     folds = _folds(response, n_folds, seed)
     if settings.get("cuts") is None:
         more = settings.get("unlabelled")
-        cases = [table] if more is None else [table, checked_more_cases(more, table.shape[1])]
+        cases = [table] if more is None else [table, checked_more_cases(more, table.shape[1], allow_missing=True)]
         settings["cuts"] = known_cuts(np.concatenate(cases))
-    corrected, uncorrected = np.empty((len(table), 2)), np.empty((len(table), 2))
+    corrected, uncorrected = np.empty((2, len(table), n_classes))
     selected = []
     for fold in range(int(folds.max()) + 1):
         left_out = folds == fold
@@ -96,7 +96,7 @@ def _folds(y: NDArray[np.int64], n_folds: int | None, seed: int) -> NDArray[np.i
     rng = np.random.default_rng(seed)
     folds = np.empty(len(y), dtype=np.int64)
     dealt = 0
-    for label in (0, 1):
+    for label in range(int(y.max()) + 1):
         rows = rng.permutation(np.flatnonzero(y == label))
         folds[rows] = (np.arange(len(rows)) + dealt) % n_folds
         dealt += len(rows)

@@ -6,13 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logsumexp
 
-from trimbench.selection_bias.adjustment import Ties, check_ties
+from trimbench.selection_bias.adjustment import Factor, Simulation, Ties, check_ties
 from trimbench.selection_bias.discrete_factor import (
     DiscreteWeakness,
     can_enumerate,
@@ -21,12 +20,9 @@ from trimbench.selection_bias.discrete_factor import (
     strength,
 )
 from trimbench.selection_bias.features import checked_response, checked_table
-from trimbench.selection_bias.prior import Prior, check_whole
+from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import checked_k
 from trimbench.selection_bias.simplex import MAX_CATEGORIES, log_rising, simplex_nodes
-
-Factor = Literal["auto", "enumerate", "simulate"]
-FACTORS: tuple[Factor, ...] = ("auto", "enumerate", "simulate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +79,16 @@ class DiscreteSelectionCorrectedModel:
         Parameters
         ----------
         X : array of shape (n_cases, n_features)
-            All features of the training cases; only the selected ones are used.
+            All features of the training cases; only the selected ones are used. A missing value (NaN, masked, None or
+            the missing value of pandas) drops out of the product over the features.
         """
-        cases = _checked_categories(X, self.n_categories)
+        cases = _checked_categories(X, self.n_categories, allow_missing=True)
         base = self.log_adjustment + self.log_likelihood
         pseudo_counts = np.log(np.add(self.class_sizes, (self.prior.f0, self.prior.f1)))
         scores = np.tile(base + pseudo_counts[:, None], (len(cases), 1, 1))
         for column, table in zip(self.selected, self.log_predictive, strict=True):
-            scores += table[:, :, cases[:, column]].transpose(2, 0, 1)
+            seen = cases[:, column] >= 0
+            scores[seen] += table[:, :, cases[seen, column]].transpose(2, 0, 1)
         log0, log1 = logsumexp(scores, axis=2).T
         return np.stack([expit(log0 - log1), expit(log1 - log0)], axis=1)
 
@@ -124,7 +122,7 @@ def fit_discrete_selection_corrected(
     Parameters
     ----------
     X : array of int of shape (n_cases, n_features)
-        Categories 0, 1, ...; at most five for each feature.
+        Categories 0, 1, ...; at most five for each feature. Missing values are refused: make them a category.
     y : array of shape (n_cases,)
         Zeros and ones, at least one of each.
     k : int
@@ -162,10 +160,7 @@ def fit_discrete_selection_corrected(
     check_ties(ties)
     prior = Prior(shape=shape, rate=rate, f0=f0, f1=f1, n_alpha=n_alpha)
     n_selected = checked_k(k, table.shape[1])
-    if factor not in FACTORS:
-        raise ValueError(f"factor must be one of {', '.join(FACTORS)}, got {factor!r}")
-    check_whole("n_simulations", n_simulations, 1)
-    check_whole("seed", seed, 0)
+    simulation = Simulation(factor, n_simulations, seed)
     categories = _checked_numbers(table, n_categories)
     cases = _checked_categories(table, categories)
     sizes = (int((response == 0).sum()), int(response.sum()))
@@ -186,7 +181,7 @@ def fit_discrete_selection_corrected(
         for v in sorted({int(categories[j]) for j in discarded}):
             group = [j for j in discarded if categories[j] == v]
             n_tied = sum(values[j] == cut for j in group)
-            weakness = _weakness(alphas, v, sizes, cut, factor, n_simulations, rng)
+            weakness = _weakness(alphas, v, sizes, cut, simulation, rng)
             log_factor += weakness.probabilities.log_factor(len(group), n_tied, ties)
             error = np.hypot(error, len(group) * weakness.log_errors)
     log_likelihood, predictive = _marginals(alphas, [counts[j] for j in order[:n_selected]], sizes)
@@ -210,19 +205,13 @@ def _weakness(
     n_categories: int,
     sizes: tuple[int, int],
     cut: Fraction,
-    factor: Factor,
-    n_simulations: int,
+    simulation: Simulation,
     rng: np.random.Generator,
 ) -> DiscreteWeakness:
-    enumerable = can_enumerate(n_categories, *sizes, len(alphas))
-    if factor == "enumerate" and not enumerable:
-        raise ValueError(
-            f"factor='enumerate' would take too long for {n_categories} categories and {sum(sizes)} cases; use "
-            "factor='simulate', or a smaller n_alpha"
-        )
-    if factor == "simulate" or not enumerable:
-        return simulated_weakness(alphas, n_categories, *sizes, cut, n_simulations, rng)
-    return enumerated_weakness(alphas, n_categories, *sizes, cut)
+    possible = can_enumerate(n_categories, *sizes, len(alphas))
+    if simulation.enumerates(possible, f"{n_categories} categories and {sum(sizes)} cases"):
+        return enumerated_weakness(alphas, n_categories, *sizes, cut)
+    return simulated_weakness(alphas, n_categories, *sizes, cut, simulation.n_simulations, rng)
 
 
 def _marginals(
@@ -279,14 +268,18 @@ def _checked_numbers(table: NDArray[np.float64], n_categories: ArrayLike | None)
     return numbers
 
 
-def _checked_categories(X: ArrayLike, n_categories: NDArray[np.int64]) -> NDArray[np.int64]:
-    table = checked_table("X", X)
+def _checked_categories(
+    X: ArrayLike, n_categories: NDArray[np.int64], *, allow_missing: bool = False
+) -> NDArray[np.int64]:
+    """Return the categories, -1 where one is missing."""
+    table = checked_table("X", X, allow_missing=allow_missing)
     if table.shape[1] != len(n_categories):
         raise ValueError(f"X must have the {len(n_categories)} features of the training cases, got {table.shape[1]}")
-    if (table != np.floor(table)).any() or (table < 0).any() or (table >= n_categories).any():
+    missing = np.isnan(table)
+    if ((table != np.floor(table)) | (table < 0) | (table >= n_categories))[~missing].any():
         raise ValueError(
             "X must hold categories 0, 1, ..., each below the number of categories of its feature, "
-            f"got values from {table.min()} to {table.max()}; encode the labels, or give n_categories"
+            f"got values from {np.nanmin(table)} to {np.nanmax(table)}; encode the labels, or give n_categories"
         )
-    categories: NDArray[np.int64] = table.astype(np.int64)
+    categories: NDArray[np.int64] = np.where(missing, -1, table).astype(np.int64)
     return categories

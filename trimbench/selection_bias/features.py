@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+# Values of a block of columns or rows.
+_BLOCK_ENTRIES = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +46,14 @@ class Binariser:
             return cls(X.shape[1], None)
         learned = np.array(known, dtype=np.float64)
         is_open = np.isnan(learned)
-        if is_open.any():
+        for columns in blocks(np.flatnonzero(is_open), len(values)):
             # Small integers would overflow in the sum of two values.
-            learned[is_open] = np.median(values[:, is_open].astype(np.float64, copy=False), axis=0)
+            learned[columns] = _medians(values[:, columns].astype(np.float64, copy=False))
         return cls(X.shape[1], learned)
 
-    def transform(self, X: ArrayLike, columns: NDArray[np.int64] | None = None) -> NDArray[np.uint8]:
+    def transform(
+        self, X: ArrayLike, columns: NDArray[np.int64] | None = None, *, allow_missing: bool = False
+    ) -> NDArray[np.uint8]:
         """Return zeros and ones, of shape (n_cases, n_features or the number of columns).
 
         Raises ValueError if X is not a table of numbers with the right number of columns, or not binary where required.
@@ -57,21 +63,31 @@ class Binariser:
         X : array of shape (n_cases, n_features)
         columns : ndarray of int, optional
             Features to return; default: all.
+        allow_missing : bool
+            Whether NaN is allowed; it becomes 0.
         """
-        values = checked_table("X", X)
+        values = self.checked(X, allow_missing=allow_missing)
+        chosen = values if columns is None else values[:, columns]
+        if self.cuts is None and not _is_binary(chosen):
+            raise ValueError(
+                "X must hold only 0 and 1, as the training cases did, got other values; fit with real values to "
+                "have them cut at their medians, or give cuts"
+            )
+        return self.cut(chosen, columns)
+
+    def cut(self, values: NDArray[Any], columns: NDArray[np.int64] | None = None) -> NDArray[np.uint8]:
+        """Return zeros and ones for values of all features, or of some columns, that have been checked; 0 for NaN."""
+        cuts = 0.5 if self.cuts is None else self.cuts if columns is None else self.cuts[columns]
+        return (values > cuts).view(np.uint8)
+
+    def checked(self, X: ArrayLike, *, allow_missing: bool) -> NDArray[Any]:
+        """Return X as an array; raise ValueError unless it is a table of numbers with the features of the training."""
+        values = checked_table("X", X, allow_missing=allow_missing)
         if values.shape[1] != self.n_features:
             raise ValueError(
                 f"X must have the {self.n_features} features of the training cases, got {values.shape[1]} features"
             )
-        chosen = values if columns is None else values[:, columns]
-        if self.cuts is None:
-            if not _is_binary(chosen):
-                raise ValueError(
-                    "X must hold only 0 and 1, as the training cases did, got other values; fit with real values to "
-                    "have them cut at their medians, or give cuts"
-                )
-            return chosen.astype(np.uint8)
-        return (chosen > (self.cuts if columns is None else self.cuts[columns])).astype(np.uint8)
+        return values
 
 
 def known_cuts(X: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -89,12 +105,34 @@ def known_cuts(X: NDArray[Any]) -> NDArray[np.float64] | None:
     """
     if _is_binary(X):
         return None
-    values = X.astype(np.float64, copy=False)
-    low, high = values.min(axis=0), values.max(axis=0)
-    two_values = ((values == low) | (values == high)).all(axis=0) & (low < high)
-    cuts = np.where(two_values, 0.5 * low + 0.5 * high, np.nan)
-    cuts[((values == 0) | (values == 1)).all(axis=0)] = 0.5
+    cuts = np.empty(X.shape[1])
+    for columns in blocks(np.arange(X.shape[1]), len(X)):
+        values = X[:, columns].astype(np.float64, copy=False)
+        missing = np.isnan(values)
+        low, high = np.where(missing, np.inf, values).min(axis=0), np.where(missing, -np.inf, values).max(axis=0)
+        two_values = ((values == low) | (values == high) | missing).all(axis=0) & (low < high)
+        middle = 0.5 * np.where(two_values, low, np.nan) + 0.5 * np.where(two_values, high, np.nan)
+        cuts[columns] = np.where(((values == 0) | (values == 1) | missing).all(axis=0), 0.5, middle)
     return cuts
+
+
+def blocks(columns: NDArray[np.int64], n_cases: int) -> Iterator[NDArray[np.int64]]:
+    """Yield some of the columns at a time, of so many cases that they fit into a few megabytes."""
+    step = max(1, _BLOCK_ENTRIES // n_cases)
+    for start in range(0, len(columns), step):
+        yield columns[start : start + step]
+
+
+def _medians(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the medians of the values that are not missing; 0 for a column without any."""
+    missing = np.isnan(values)
+    if not missing.any():
+        found: NDArray[np.float64] = np.median(values, axis=0)
+        return found
+    result = np.zeros(values.shape[1])
+    seen = ~missing.all(axis=0)
+    result[seen] = np.nanmedian(values[:, seen], axis=0)
+    return result
 
 
 def checked_cuts(cuts: ArrayLike | None, n_features: int) -> NDArray[np.float64] | None:
@@ -112,8 +150,14 @@ def checked_cuts(cuts: ArrayLike | None, n_features: int) -> NDArray[np.float64]
     return values
 
 
-def checked_table(name: str, X: ArrayLike) -> NDArray[Any]:
-    """Return X as an array, or raise ValueError unless it is a table of finite numbers."""
+def checked_table(name: str, X: ArrayLike, *, allow_missing: bool = False) -> NDArray[Any]:
+    """Return X as an array, or raise ValueError unless it is a table of finite numbers.
+
+    Parameters
+    ----------
+    allow_missing : bool
+        Whether values may be missing. NaN, masked values, None and the missing value of pandas become NaN.
+    """
     values = _as_array(name, X)
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(
@@ -126,11 +170,44 @@ def checked_table(name: str, X: ArrayLike) -> NDArray[Any]:
             values = values.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name} must hold numbers, got {error}; encode its labels first") from error
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ValueError(
-            f"{name} must hold finite numbers only, got NaN or infinity; remove or impute the missing values first"
-        )
+    if values.dtype.kind == "f":
+        for rows in row_blocks(values):
+            if not (np.isfinite(rows) | (allow_missing & np.isnan(rows))).all():
+                raise ValueError(
+                    f"{name} must hold finite numbers {'or NaN' if allow_missing else 'only'}, got "
+                    + ("infinity" if allow_missing else "NaN or infinity; remove or impute the missing values first")
+                )
     return values
+
+
+def row_blocks(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield some rows of a table at a time."""
+    step = max(1, _BLOCK_ENTRIES // values.shape[1])
+    for start in range(0, len(values), step):
+        yield values[start : start + step]
+
+
+def has_missing(values: NDArray[Any]) -> bool:
+    """Tell whether a checked table has missing values."""
+    return values.dtype.kind == "f" and any(bool(np.isnan(rows).any()) for rows in row_blocks(values))
+
+
+def checked_classes(y: ArrayLike, n_cases: int) -> tuple[NDArray[np.int64], int]:
+    """Return the classes 0, 1, ..., C - 1 of the cases, and C.
+
+    Raises ValueError for another length, other values, or a class up to the largest that has no case.
+    """
+    values = _as_array("y", y)
+    largest = values.max() if values.dtype.kind in "biuf" and values.size else 0
+    if values.shape != (n_cases,) or not 1 < largest < n_cases or not np.isin(values, np.arange(n_cases)).all():
+        return checked_response(y, n_cases), 2
+    response = values.astype(np.int64)
+    absent = np.setdiff1d(np.arange(response.max() + 1), response)
+    if len(absent):
+        raise ValueError(
+            f"y must have cases of all classes from 0 to {response.max()}, got none of {absent[0]}; renumber them"
+        )
+    return response, int(response.max()) + 1
 
 
 def checked_response(y: ArrayLike, n_cases: int) -> NDArray[np.int64]:
@@ -164,25 +241,40 @@ def checked_rows(name: str, rows: ArrayLike | None, y: NDArray[np.int64]) -> NDA
             f"{name} must be row numbers from 0 to {len(y) - 1}, each once, or a mask of the {len(y)} cases, "
             f"got {rows!r}"
         )
-    if len(np.unique(y[values])) < 2:
-        raise ValueError(f"{name} must have cases of both classes, got only {y[values[0]]}; add rows")
+    if len(np.unique(y[values])) < len(np.unique(y)):
+        only = np.unique(y[values]).tolist()
+        n_classes = "both" if len(np.unique(y)) == 2 else "all"
+        raise ValueError(f"{name} must have cases of {n_classes} classes, got only {str(only)[1:-1]}; add rows")
     return values.astype(np.int64)
 
 
-def checked_more_cases(unlabelled: ArrayLike, n_features: int) -> NDArray[Any]:
+def checked_more_cases(unlabelled: ArrayLike, n_features: int, *, allow_missing: bool = False) -> NDArray[Any]:
     """Return the cases without response; raise ValueError unless they are a table of numbers with the same features."""
-    more = checked_table("unlabelled", unlabelled)
+    more = checked_table("unlabelled", unlabelled, allow_missing=allow_missing)
     if more.shape[1] != n_features:
         raise ValueError(f"unlabelled must have the {n_features} features of X, got {more.shape[1]} features")
     return more
 
 
 def _as_array(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Return an array; what a mask or pandas calls missing becomes NaN, as an array would show what lies under it."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.filled(values.astype(np.float64), np.nan) if np.ma.is_masked(values) else np.asarray(values.data)
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must have rows of one length, got {values!r}") from error
+    if array.dtype == object and array.ndim:
+        missing = np.array([value is None or type(value).__name__ == "NAType" for value in array.flat])
+        if missing.any():
+            array = np.where(missing.reshape(array.shape), np.nan, array)
+    return array
 
 
 def _is_binary(values: NDArray[Any]) -> bool:
-    return values.dtype == bool or bool(((values == 0) | (values == 1)).all())
+    """Tell whether all values are 0, 1 or missing."""
+    if values.dtype == bool:
+        return True
+    if values.dtype.kind == "u":
+        return bool(values.max() <= 1)
+    return all(bool(((rows == 0) | (rows == 1) | np.isnan(rows)).all()) for rows in row_blocks(values))

@@ -60,7 +60,7 @@ def marginals(
         if observe:
             for tables in count_tables(prior, n0, n1, n0 + n1):
                 observe(tables)
-        return _by_the_slides_rule(prior, pairs, n0, n1)
+        return by_the_slides_rule(prior, pairs.T, np.repeat([[n0], [n1]], len(pairs), axis=1))
     sums = np.empty((3, prior.n_alpha, len(pairs)))
     for tables in count_tables(prior, n0, n1, n0 + n1):
         sums[:, tables.alphas] = _integrals(tables, pairs)
@@ -109,21 +109,27 @@ def _mend(result: Marginals, tables: CountTables, pairs: NDArray[np.int64], lost
         result.theta_rest[tables.alphas, pair] = posterior @ rest
 
 
-def _by_the_slides_rule(prior: Prior, pairs: NDArray[np.int64], n0: int, n1: int) -> Marginals:
-    """Integrate each pair by Simpson's rule on a grid that is dense near its share of ones."""
-    shape = (prior.n_alpha, len(pairs))
-    result = Marginals(np.empty(shape), np.empty(shape), np.empty(shape))
+def by_the_slides_rule(prior: Prior, ones: NDArray[np.int64], sizes: NDArray[np.int64]) -> Marginals:
+    """Integrate each feature by Simpson's rule on a grid that is dense near its share of ones.
+
+    Parameters
+    ----------
+    ones, sizes : ndarray of shape (n_classes, n_features)
+        I_y and n_y.
+    """
+    result = Marginals(*np.empty((3, prior.n_alpha, ones.shape[1])))
     alphas = prior.alphas()[:, None]
-    for column, (i0, i1) in enumerate(pairs):
-        theta, weights = slides_grid((i0 + i1) / (n0 + n1), prior.theta0, prior.n_theta)
+    for column, (total, n) in enumerate(zip(ones.sum(axis=0), sizes.sum(axis=0), strict=True)):
+        theta, weights = slides_grid(total / n if n else 0.5, prior.theta0, prior.n_theta)
         inside = np.clip(theta, 1e-300, 1.0 - 1e-16)
         first, second = alphas * inside, alphas * (1.0 - inside)
         terms = sum(
-            betaln(first + ones, second + n_y - ones) - betaln(first, second) for ones, n_y in ((i0, n0), (i1, n1))
+            betaln(first + i, second + n_y - i) - betaln(first, second)
+            for i, n_y in zip(ones[:, column], sizes[:, column], strict=True)
         )
         # At the ends of the whole range the integrand is 1 for a constant feature, else 0.
-        terms[:, theta <= 0.0] = 0.0 if i0 + i1 == 0 else -np.inf
-        terms[:, theta >= 1.0] = 0.0 if i0 + i1 == n0 + n1 else -np.inf
+        terms[:, theta <= 0.0] = 0.0 if total == 0 else -np.inf
+        terms[:, theta >= 1.0] = 0.0 if total == n else -np.inf
         with np.errstate(divide="ignore"):
             terms = terms + np.log(weights)
         log_mass = logsumexp(terms, axis=1, keepdims=True)

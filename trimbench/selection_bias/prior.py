@@ -29,7 +29,7 @@ class Prior:
     theta0 : float
         ``theta_j ~ Uniform(theta0, 1 - theta0)``, in [0, 0.5).
     f0, f1 : float
-        ``psi ~ Beta(f1, f0)``, psi = P(y = 1).
+        ``psi ~ Beta(f1, f0)``, psi = P(y = 1); with more classes they must be equal, psi ~ Dirichlet(f1, ..., f1).
     n_alpha : int
         Number of values of alpha.
     n_theta : int
@@ -83,6 +83,14 @@ class Prior:
         """Return the log of the prior density of log(alpha), without its constant."""
         result: NDArray[np.float64] = -self.shape * np.log(alphas) - self.rate / alphas
         return result
+
+    def pseudo_counts(self, n_classes: int) -> tuple[float, ...]:
+        """Return the cases that the prior adds to each class; raise ValueError if it has none for so many classes."""
+        if n_classes > 2 and self.f0 != self.f1:
+            raise ValueError(
+                f"f0 and f1 must be equal for {n_classes} classes, got f0={self.f0} and f1={self.f1}; leave both at 1"
+            )
+        return (self.f0, *(self.f1,) * (n_classes - 1))
 
     def theta_nodes(self, n_cases: int, alpha: float = math.inf) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return a grid that is symmetric about 1/2, and its weights.

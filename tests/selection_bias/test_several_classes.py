@@ -1,0 +1,277 @@
+"""Several classes, many cases and missing values: exact regions, enumeration with quadrature, and the binary model."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+from sklearn.feature_selection import f_classif
+
+import trimbench as tb
+from trimbench.selection_bias import kernels
+from trimbench.selection_bias import model as fitting
+from trimbench.selection_bias.adjustment import Simulation, weakness_probabilities
+from trimbench.selection_bias.class_factor import class_weakness, merged
+from trimbench.selection_bias.cross_validation import cross_validate_selection
+from trimbench.selection_bias.dependence import SizeGroup, ranks, squared_ratio, weak_counts
+from trimbench.selection_bias.prior import Prior
+
+from . import brute_force
+
+
+def ratio(ones: Any, sizes: Any) -> Fraction:
+    """Return eta^2 as the share of the variance that lies between the classes."""
+    n, mean = sum(sizes), Fraction(sum(ones), sum(sizes))
+    if mean in (0, 1):
+        return Fraction(0)
+    return sum(n_y * (Fraction(i, n_y) - mean) ** 2 for i, n_y in zip(ones, sizes, strict=True) if n_y) / (
+        n * mean * (1 - mean)
+    )
+
+
+def counts_of(sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    return list(itertools.product(*(range(n_y + 1) for n_y in sizes)))
+
+
+def draw(seed: int, sizes: tuple[int, ...], p: int, alpha: float = 5.0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    theta = rng.uniform(0.05, 0.95, size=p)
+    phi = rng.beta(alpha * theta, alpha * (1 - theta), size=(len(sizes), p))
+    y = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    return (rng.random((len(y), p)) < phi[y]).astype(float), y
+
+
+def probability(alpha: float, sizes: tuple[int, ...], cells: list[tuple[int, ...]], theta0: float = 0.0) -> float:
+    def f(theta: float) -> float:
+        tables = [[math.exp(brute_force.log_count(i, n_y, alpha, theta)) for i in range(n_y + 1)] for n_y in sizes]
+        return math.fsum(math.prod(t[i] for t, i in zip(tables, cell, strict=True)) for cell in cells)
+
+    return brute_force.integral(f, theta0, 1 - theta0) / (1 - 2 * theta0) if cells else 0.0
+
+
+@given(sizes=st.lists(st.integers(1, 9), min_size=2, max_size=4).map(tuple), data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_weak_counts_are_those_of_enumeration(sizes: tuple[int, ...], data: st.DataObject) -> None:
+    cut = ratio([data.draw(st.integers(0, n_y)) for n_y in sizes], sizes)
+    if cut == 0:
+        return
+    found = weak_counts(sizes, cut)
+    equal = set(map(tuple, found.equal.T.tolist()))
+    for cell in counts_of(sizes):
+        value = ratio(cell, sizes)
+        assert squared_ratio(cell, sizes) == value
+        assert (found.low[cell[1:]] <= cell[0] <= found.high[cell[1:]]) == (value < cut)
+        assert (cell in equal) == (value == cut)
+
+
+def test_ranks_are_exact_and_those_of_the_f_statistic() -> None:
+    X, y = draw(0, (9, 9, 12), 300)
+    X = X[:, (X.sum(axis=0) > 0) & (X.sum(axis=0) < 30)]
+    ones = np.stack([X[y == c].sum(axis=0) for c in range(3)]).astype(int)
+    sizes = np.repeat([[9], [9], [12]], X.shape[1], axis=1)
+    values = [ratio(column, (9, 9, 12)) for column in ones.T.tolist()]
+    place = {value: rank for rank, value in enumerate(sorted(set(values)))}
+    assert ranks(ones, sizes).tolist() == [place[value] for value in values]
+    assert (np.diff(f_classif(X, y)[0][np.argsort(values)]) > -1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "cut"), [((3, 4, 3), (0, 3, 1)), ((2, 2, 2, 3), (2, 0, 1, 1)), ((6, 1, 2), (1, 1, 1))]
+)
+@pytest.mark.parametrize("theta0", [0.0, 0.2])
+def test_factor_is_that_of_enumeration_and_quadrature(
+    sizes: tuple[int, ...], cut: tuple[int, ...], theta0: float
+) -> None:
+    prior, gamma2 = Prior(n_alpha=4, theta0=theta0), ratio(cut, sizes)
+    found = class_weakness(prior, sizes, gamma2)
+    assert (found.log_errors == 0).all()
+    for place, alpha in enumerate(prior.alphas().tolist()):
+        less, equal = (
+            probability(alpha, sizes, [c for c in counts_of(sizes) if test(ratio(c, sizes))], theta0)
+            for test in (lambda r: r < gamma2, lambda r: r == gamma2)
+        )
+        assert found.probabilities.log_less[place] == pytest.approx(math.log(less), rel=1e-8, abs=1e-12)
+        assert found.probabilities.log_equal[place] == pytest.approx(math.log(equal), rel=1e-8)
+        assert found.probabilities.log_less_equal[place] == pytest.approx(math.log(less + equal), rel=1e-8, abs=1e-12)
+
+
+def expected_probabilities(model: Any, X: np.ndarray, y: np.ndarray, case: np.ndarray) -> np.ndarray:
+    """Integrate the definition; NaN is missing, in the training cases and in the new one."""
+    n_classes = int(y.max()) + 1
+    seen = [[X[(y == c) & ~np.isnan(X[:, j]), j] for c in range(n_classes)] for j in range(X.shape[1])]
+    ones = [[int(v.sum()) for v in of_classes] for of_classes in seen]
+    sizes = [tuple(len(v) for v in of_classes) for of_classes in seen]
+    values = [ratio(i, n) for i, n in zip(ones, sizes, strict=True)]
+    chosen = sorted(range(len(values)), key=lambda j: (-values[j], j))[: len(model.selected)]
+    assert model.selected.tolist() == chosen
+    gamma2 = values[chosen[-1]]
+    scores = np.zeros((n_classes, len(model.alpha_grid)))
+    for place, alpha in enumerate(model.alpha_grid.tolist()):
+        for j in set(range(len(values))) - set(chosen):
+            tied = values[j] == gamma2
+            cells = [
+                c
+                for c in counts_of(sizes[j])
+                if (ratio(c, sizes[j]) == gamma2 if tied else ratio(c, sizes[j]) < gamma2)
+            ]
+            scores[:, place] += math.log(probability(alpha, sizes[j], cells))
+        np.testing.assert_allclose(model.log_adjustment[place], scores[0, place], rtol=1e-8)
+        for j, label in itertools.product(chosen, range(n_classes)):
+
+            def f(theta: float, j: int = j, label: int = label, alpha: float = alpha) -> float:
+                likelihood = math.exp(
+                    sum(brute_force.log_u(i, n, alpha, theta) for i, n in zip(ones[j], sizes[j], strict=True))
+                )
+                phi = (ones[j][label] + alpha * theta) / (alpha + sizes[j][label])
+                return likelihood * (1.0 if np.isnan(case[j]) else phi if case[j] else 1 - phi)
+
+            scores[label, place] += math.log(brute_force.integral(f))
+    log_p = logsumexp(scores, axis=1) + np.log(np.bincount(y) + 1.0)
+    return np.exp(log_p - logsumexp(log_p))
+
+
+@pytest.mark.parametrize(("sizes", "share"), [((3, 4, 3), 0.0), ((4, 3, 2), 0.15), ((6, 5), 0.2)])
+def test_predictions_are_those_of_the_definition(sizes: tuple[int, ...], share: float) -> None:
+    X, y = draw(len(sizes), sizes, 7)
+    rng = np.random.default_rng(1)
+    X[rng.random(X.shape) < share] = np.nan
+    cases = rng.integers(0, 2, size=(3, 7)).astype(float)
+    model = tb.fit_selection_corrected(X, y, 3, n_alpha=3)
+    cases[1, model.selected[0]] = np.nan
+    cases[2] = np.nan
+    found = model.predict_proba(cases)
+    for case, probabilities in zip(cases, found, strict=True):
+        np.testing.assert_allclose(probabilities, expected_probabilities(model, X, y, case), rtol=1e-8)
+    np.testing.assert_allclose(found[2], (np.array(sizes) + 1) / (sum(sizes) + len(sizes)), rtol=1e-12)
+    assert model.expected_error(cases) == pytest.approx((1 - found.max(axis=1)).mean())
+    assert model.predict(cases).tolist() == found.argmax(axis=1).tolist()
+    assert (model.log_adjustment_error == 0).all()
+
+
+@pytest.mark.parametrize(("n0", "n1", "cut"), [(100, 100, (40, 60)), (99, 1, (1, 0)), (300, 250, (90, 110))])
+def test_two_classes_are_the_binary_model(n0: int, n1: int, cut: tuple[int, int]) -> None:
+    prior = Prior(n_alpha=25)
+    walked = class_weakness(prior, (n0, n1), ratio(cut, (n0, n1))).probabilities
+    tabled = weakness_probabilities(prior, n0, n1, cut)
+    for kind in ("log_less", "log_equal", "log_less_equal"):
+        np.testing.assert_allclose(getattr(walked, kind), getattr(tabled, kind), rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("rule", ["gauss", "simpson"])
+@pytest.mark.parametrize("ties", ["exact", "less", "less_equal"])
+def test_walks_give_the_digits_of_tables(rule: Any, ties: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = brute_force.random_data(np.random.default_rng(4), 40, 55, 200, alpha=50.0)
+    options = {"ties": ties, "rule": rule, "n_alpha": 30, "selection_rows": np.flatnonzero(np.arange(95) % 7)}
+    tabled = tb.fit_selection_corrected(X, y, 12, **options)
+    monkeypatch.setattr(fitting, "_MOST_TABLED", 0)
+    walked = tb.fit_selection_corrected(X, y, 12, **options)
+    assert walked.selected.tolist() == tabled.selected.tolist()
+    assert walked.gamma == pytest.approx(tabled.gamma, rel=1e-14)
+    assert walked.selection.n_tied == tabled.selection.n_tied
+    np.testing.assert_allclose(walked.log_adjustment, tabled.log_adjustment, rtol=1e-10)
+    np.testing.assert_allclose(walked.log_likelihood, tabled.log_likelihood, rtol=1e-12)
+    np.testing.assert_allclose(walked.predict_proba(X), tabled.predict_proba(X), rtol=1e-9)
+
+
+@given(
+    n=st.integers(1, 150),
+    alpha=st.sampled_from([1e-6, 0.4, 3.0, 50.0, 1e4, 1e8]),
+    theta=st.floats(1e-6, 1 - 1e-6),
+)
+@settings(max_examples=40, deadline=None)
+def test_walks_are_beta_binomial_and_leave_out_less_than_they_say(n: int, alpha: float, theta: float) -> None:
+    mass = np.full(n + 2, np.nan)
+    first, last = kernels.walk(n, alpha * theta, alpha * (1.0 - theta), mass)
+    exact = np.exp([brute_force.log_count(i, n, alpha, theta) for i in range(n + 1)])
+    np.testing.assert_allclose(mass[first : last + 1], exact[first : last + 1], rtol=1e-9)
+    assert exact[:first].sum() <= 1.01 * kernels.TAIL
+    assert exact[last + 1 :].sum() <= 1.01 * kernels.TAIL
+    ones = np.arange(n + 1)
+    logs = kernels.log_probabilities(ones, np.full(n + 1, n), alpha, np.array([theta]))[:, 0]
+    expected = [brute_force.log_u(i, n, alpha, theta) for i in range(n + 1)]
+    np.testing.assert_allclose(logs, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_walks_leave_out_something() -> None:
+    first, last = kernels.walk(10**6, 3e5, 7e5, np.empty(10**6 + 2))
+    assert last - first < 20 * math.sqrt(0.3 * 0.7 * 2e6)
+
+
+def test_simulated_factor_agrees_with_enumeration() -> None:
+    prior, sizes = Prior(n_alpha=12), (14, 9, 11)
+    cut = ratio((3, 5, 6), sizes)
+    exact = class_weakness(prior, sizes, cut)
+    drawn = class_weakness(prior, sizes, cut, Simulation("simulate", n_simulations=20_000))
+    assert (drawn.log_errors > 0).all()
+    difference = drawn.probabilities.log_less - exact.probabilities.log_less
+    assert (np.abs(difference) < 5 * drawn.log_errors + 1e-12).all()
+    np.testing.assert_allclose(drawn.probabilities.log_equal, exact.probabilities.log_equal, atol=0.3)
+    with pytest.raises(ValueError, match="factor='enumerate' would take too long for 8 classes and 160 cases; use"):
+        class_weakness(prior, (20,) * 8, Fraction(1, 9), Simulation("enumerate"))
+    rare = class_weakness(prior, (700, 600, 800), Fraction(1, 977), Simulation("simulate", n_simulations=2000))
+    np.testing.assert_array_equal(rare.probabilities.log_equal, rare.probabilities.log_less)
+
+
+def test_correction_of_several_classes_is_less_confident() -> None:
+    X, y = draw(3, (20, 20, 20), 400, alpha=100.0)
+    model = tb.fit_selection_corrected(X, y, 10, n_alpha=30)
+    assert model.expected_error(X) > model.uncorrected().expected_error(X) + 0.05
+    found = cross_validate_selection(X, y, 10, n_folds=3, n_alpha=10)
+    assert found.corrected.shape == (60, 3)
+    with pytest.raises(ValueError, match="log_odds needs two classes, got 3; use log_probabilities"):
+        model.log_odds(X)
+
+
+def test_masks_none_and_the_missing_value_of_pandas_are_nan() -> None:
+    X, y = draw(5, (12, 15), 8)
+    hidden = np.random.default_rng(2).random(X.shape) < 0.1
+    plain = np.where(hidden, np.nan, X)
+    expected = tb.fit_selection_corrected(plain, y, 3, n_alpha=5)
+    tables = [
+        np.ma.MaskedArray(X, hidden),
+        pd.DataFrame(plain).astype("Int64"),
+        np.where(hidden, None, X.astype(object)),
+    ]
+    for table in tables:
+        model = tb.fit_selection_corrected(table, y, 3, n_alpha=5)
+        assert model.selected.tolist() == expected.selected.tolist()
+        np.testing.assert_array_equal(model.predict_proba(table), expected.predict_proba(plain))
+    with pytest.raises(ValueError, match="X must hold finite numbers only, got NaN or infinity; remove or impute"):
+        tb.fit_discrete_selection_corrected(tables[0], y, 3)
+    discrete = tb.fit_discrete_selection_corrected(X, y, 8, n_alpha=5)
+    complete = tb.fit_selection_corrected(X, y, 8, n_alpha=5)
+    np.testing.assert_allclose(discrete.predict_proba(tables[0]), complete.predict_proba(plain), rtol=1e-9)
+
+
+def test_medians_and_cuts_are_of_what_was_observed() -> None:
+    X = np.array([[1.0, 4, np.nan], [2, np.nan, np.nan], [9, 6, np.nan], [np.nan, 4, np.nan]])
+    model = tb.fit_selection_corrected(X, [0, 1, 1, 0], 1, n_alpha=3)
+    assert model.cuts is not None
+    assert model.cuts.tolist() == [2.0, 5.0, 0.5]
+
+
+def test_a_feature_that_one_class_lacks_is_weak_whatever_alpha_is() -> None:
+    X, y = draw(6, (8, 9), 5)
+    more = np.column_stack([X, np.where(y == 0, np.nan, X[:, 0])])
+    with_it, without = (tb.fit_selection_corrected(table, y, 2, n_alpha=4) for table in (more, X))
+    np.testing.assert_allclose(with_it.log_adjustment, without.log_adjustment, rtol=1e-10)
+
+
+def test_merged_groups_keep_their_features() -> None:
+    rng = np.random.default_rng(0)
+    sizes = {tuple(pair) for pair in rng.integers(45_000, 50_000, size=(300, 2)).tolist()}
+    groups = tuple(SizeGroup(pair, 2, int(place == 0)) for place, pair in enumerate(sorted(sizes)))
+    found = merged(groups, Prior())
+    assert len(found) < 100
+    assert sum(group.n_discarded for group in found) == 2 * len(groups)
+    assert groups[0] in found
+    few = groups[:3]
+    assert merged(few, Prior(n_alpha=2)) == list(few)

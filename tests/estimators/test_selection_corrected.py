@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_selection import SelectFromModel
@@ -13,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import trimbench as tb
 from tests.selection_bias.brute_force import random_data
-from trimbench.estimators import SelectionCorrectedNB
+from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
 from trimbench.selection_bias.features import known_cuts
 
 
@@ -102,8 +103,9 @@ def test_several_classes_and_missing_values_are_those_of_the_function() -> None:
     np.testing.assert_array_equal(fitted.decision_function(X), model.log_probabilities(X))
     assert fitted.score(X, y) > 0.7
     hidden = np.ma.MaskedArray(np.nan_to_num(X), np.isnan(X))
-    same = SelectionCorrectedNB(k=2, n_alpha=20).fit(hidden, y)
-    np.testing.assert_array_equal(same.predict_proba(hidden), fitted.predict_proba(X))
+    for estimator in (SelectionCorrectedNB(k=2, n_alpha=20), NaiveConformantClassifier(), TrimmedClassifier(budget=2)):
+        masked = clone(estimator).fit(hidden, y == "a").predict_proba(hidden)
+        np.testing.assert_array_equal(masked, clone(estimator).fit(X, y == "a").predict_proba(X))
 
 
 def test_whole_weights_are_copies_and_others_are_refused() -> None:

@@ -167,7 +167,7 @@ def fit_mixture_selection_corrected(
     theta_step : float
         Metropolis proposals for theta are uniform within this distance, in (0, 1].
     n_theta_steps : int
-        Proposals for each theta in a sweep.
+        Proposals for each theta in each of the five rounds of a sweep; a round also updates every label.
     n_alpha, n_theta_adjust : int
         Grids, see `Prior`.
     shape, rate, shape0, rate0 : float

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from trimbench.selection_bias.mixture_factor import MixtureFactor
 
+# Updates of labels and theta in a sweep. With many features drawing alpha takes longest, and labels mix most slowly.
+_ROUNDS = 5
+
 
 @dataclass(frozen=True, eq=False)
 class MixtureData:
@@ -121,25 +124,27 @@ def start(data: MixtureData, rng: np.random.Generator) -> State:
 
 
 def sweep(state: State, data: MixtureData, rng: np.random.Generator, theta_step: float, n_theta_steps: int) -> float:
-    """Update every part of a state once, in place, and return the share of accepted proposals.
+    """Update labels and theta in rounds, then the alphas, in place, and return the share of accepted proposals.
 
     Parameters
     ----------
     theta_step : float
         Metropolis proposals for theta are uniform within this distance.
     n_theta_steps : int
-        Proposals for each theta.
+        Proposals for each theta in each round.
     """
     from trimbench.selection_bias import mixture_kernels as kernels
 
-    _update_labels(state, data, rng.random(len(state.z)))
-    steps = rng.uniform(-theta_step, theta_step, size=(n_theta_steps, len(state.theta)))
-    thresholds = rng.random(steps.shape)
-    accepted = kernels.update_theta(state.theta, state.concentrations(data), state.ones, state.sizes, steps, thresholds)
+    accepted, concentrations = 0, state.concentrations(data)
+    for _ in range(_ROUNDS):
+        _update_labels(state, data, rng.random(len(state.z)))
+        steps = rng.uniform(-theta_step, theta_step, size=(n_theta_steps, len(state.theta)))
+        thresholds = rng.random(steps.shape)
+        accepted += kernels.update_theta(state.theta, concentrations, state.ones, state.sizes, steps, thresholds)
     counts = (state.theta, state.ones, state.sizes)
     state.alpha = kernels.draw_alpha(data.alphas, state.log_factor(), *counts, 1, rng.random())
     state.alpha0 = kernels.draw_alpha(data.alphas0, np.zeros(len(data.alphas0)), *counts, 0, rng.random())
-    return float(accepted / steps.size)
+    return float(accepted / (_ROUNDS * steps.size))
 
 
 def log_joint(state: State, data: MixtureData) -> float:

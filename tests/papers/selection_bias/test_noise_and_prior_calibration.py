@@ -111,7 +111,7 @@ def test_verdicts_of_the_correction() -> None:
         | {f"{m}_seconds": 0.1 for m in METHODS}
         for r, p in enumerate([0.01, 0.5, 0.6, 0.7])
     ]
-    noise = Noise(SimulatedSets(signals={"none": None}, correlations=[0.0]), real_sets={}, real=[], ks=[1, 2])
+    noise = Noise(simulated=SimulatedSets(signals={"none": None}, correlations=[0.0]), real_sets={}, real=[], ks=[1, 2])
     outcome = noise.outcome(pd.DataFrame(rows))
     verdicts = outcome.tables[1].frame.set_index("against")["the correction is"].to_dict()
     assert verdicts.pop(METHODS["nested"]) == "worse"
@@ -143,4 +143,4 @@ def test_models_that_are_not_known() -> None:
     with pytest.raises(ValueError, match="k must be at most n_features=30, got 31"):
         VariantSizes(**TINY | {"k": 31})
     with pytest.raises(ValueError, match="real must be names in real_sets"):
-        Noise(SimulatedSets(signals={"none": None}, correlations=[0.0]), real_sets={}, real=["colon"], ks=[1])
+        Noise(simulated=SimulatedSets(signals={"none": None}, correlations=[0.0]), real_sets={}, real=["colon"], ks=[1])

@@ -235,7 +235,7 @@ def test_the_number_of_components_is_found() -> None:
     rng = np.random.default_rng(6)
     X = (rng.random((1500, 8)) < np.where(rng.random((1500, 1)) < 0.5, 0.1, 0.9)).astype(float)
     classifier = LogisticRegression().fit(X, X[:, 0] + rng.random(1500) > 0.8)
-    mixture = tb.conform(classifier, X, n_components="auto")
+    mixture = tb.conform(classifier, X, n_components="auto", seed=2**63)  # more than scikit-learn's seeds hold
     assert isinstance(mixture, tb.ConformantMixture)
     assert mixture.n_components == 2
     assert repr(mixture) == "ConformantMixture(n_components=2, classes=[False, True])"
@@ -243,6 +243,15 @@ def test_the_number_of_components_is_found() -> None:
     alike, _ = tb.conform(classifier, X).sample(1500, rng)
     assert isinstance(tb.conform(classifier, alike, n_components="auto"), tb.ConformantModel)
     assert isinstance(tb.conform(classifier, X[:20], n_components="auto"), tb.ConformantModel)
+
+
+def test_the_number_is_found_without_smoothing_where_one_row_alone_has_a_value() -> None:
+    rng = np.random.default_rng(6)
+    X = (rng.random((400, 8)) < np.where(rng.random((400, 1)) < 0.5, 0.1, 0.9)).astype(float)
+    X = np.column_stack([X, np.arange(400) == np.random.default_rng(0).permutation(400)[0]])  # is held out
+    classifier = LogisticRegression().fit(X, X[:, 0] + rng.random(400) > 0.8)
+    mixture = tb.conform(classifier, X, smoothing=0, n_components="auto", seed=0)
+    assert isinstance(mixture, tb.ConformantMixture)
 
 
 def test_the_largest_number_of_components_is_taken_if_each_is_better(monkeypatch: pytest.MonkeyPatch) -> None:

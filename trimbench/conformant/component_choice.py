@@ -42,14 +42,7 @@ def learn_mixture(
     chosen = _chosen(model, rows, smoothing, seed) if n_components == "auto" else n_components
     if chosen > len(rows):
         raise ValueError(f"n_components must be at most the number of rows, {len(rows)}, got {chosen}")
-    return _learned(model, rows, chosen, smoothing, seed)
-
-
-def _learned(
-    model: ConformantModel, rows: NDArray[Any], n_components: int, smoothing: float, seed: int
-) -> ConformantMixture:
-    prior = MixturePrior.of(model, n_components, smoothing)
-    return learn_components(prior, rows, clusters(model, rows, n_components, seed))
+    return learn_components(MixturePrior.of(model, chosen, smoothing), rows, clusters(model, rows, chosen, seed))
 
 
 def _chosen(model: ConformantModel, rows: NDArray[Any], smoothing: float, seed: int) -> int:
@@ -61,7 +54,10 @@ def _chosen(model: ConformantModel, rows: NDArray[Any], smoothing: float, seed: 
     held_out, others = rows[order[:n_held_out]], rows[order[n_held_out : n_held_out + _MOST_ROWS]]
 
     def score(n_components: int) -> Vector:
-        return _learned(model, others, n_components, smoothing, seed).log_likelihood(held_out)
+        # The others may lack a value that all rows have: a single component needs the means of these, too.
+        prior = MixturePrior.of(model, n_components, smoothing, of_all_rows=False)
+        first = clusters(model, others, n_components, seed)
+        return learn_components(prior, others, first).log_likelihood(held_out)
 
     possible = [n for n in _CANDIDATES if n * _FEWEST_ROWS <= len(others)]
     best = score(possible[0])

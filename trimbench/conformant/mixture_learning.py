@@ -65,9 +65,11 @@ class MixturePrior:
     smoothing: float
 
     @classmethod
-    def of(cls, model: ConformantModel, n_components: int, smoothing: float) -> MixturePrior:
-        """Return the prior of a number of components: a single one needs no further rows."""
-        return cls(model, _MEAN_ROWS if n_components > 1 else 0.0, smoothing / n_components)
+    def of(
+        cls, model: ConformantModel, n_components: int, smoothing: float, *, of_all_rows: bool = True
+    ) -> MixturePrior:
+        """Return the prior of a number of components: a single one `of_all_rows` needs no further ones."""
+        return cls(model, 0.0 if of_all_rows and n_components == 1 else _MEAN_ROWS, smoothing / n_components)
 
     def log_density(self, mixture: ConformantMixture) -> float:
         """Return the logarithm of the prior density of all parameters, up to a constant."""
@@ -176,7 +178,7 @@ def clusters(model: ConformantModel, rows: NDArray[Any], n_components: int, seed
     places[problem.n_free + 1 :: 2] = False  # squares
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer distinct rows than clusters: those without rows get the means
-        found = KMeans(n_components, n_init=1, max_iter=_CLUSTERING_STEPS, random_state=seed)
+        found = KMeans(n_components, n_init=1, max_iter=_CLUSTERING_STEPS, random_state=seed % 2**32)
         labels = found.fit_predict(filled[:, places].astype(np.float32))
     members = np.eye(n_components)[labels]
     return Expectation(members.sum(axis=0), members.T @ filled, -np.inf)

@@ -53,7 +53,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         With the posterior of alpha, the adjustment factor and the stored medians.
     selected_ : ndarray
         Numbers of the selected features, from the largest absolute correlation to the smallest.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         The absolute correlation with the class (with more classes eta, see `trimbench.fit_selection_corrected`) of the
         selected features, and 0 for all others: `SelectFromModel` with ``threshold=1e-12`` keeps the selected ones.
     n_features_in_ : int

@@ -23,10 +23,10 @@ logger = logging.getLogger(__name__)
 
 MAX_AXES = 64  # of a numpy array
 # The tables of a network have together at most as many entries as its file has characters, or this many: a file can ask
-# for more than it states. Another number limits what a small compressed file may hold.
+# for more than it states. The last number limits what a compressed file may hold.
 MAX_UNSTATED = 2**22
 MAX_VARIABLES = 2**14
-MAX_DECOMPRESSED, MAX_RATIO = 2**22, 8
+MAX_DECOMPRESSED = 2**26
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,12 @@ def read_bytes(path: Path) -> bytes:
     if path.suffix.lower() != ".gz":
         return path.read_bytes()
     try:
-        limit = max(MAX_DECOMPRESSED, MAX_RATIO * path.stat().st_size)
         with gzip.open(path) as stream:
-            content = stream.read(limit + 1)
+            content = stream.read(MAX_DECOMPRESSED + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} must be a whole gzip file: {error}; is it cut short?") from error
-    if len(content) > limit:
-        raise ValueError(f"{path} must hold at most {limit} bytes, got more; decompress it first if it is sound")
+    if len(content) > MAX_DECOMPRESSED:
+        raise ValueError(f"{path} must hold at most {MAX_DECOMPRESSED} bytes, got more; decompress it first if it is sound")
     return content
 
 

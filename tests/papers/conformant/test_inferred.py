@@ -207,7 +207,7 @@ def test_adult_has_the_authors_test_rows(
 
 def rows_of_naive_bayes(name: str, encoding: str, measure: str, lasts_to: float) -> list[dict[str, object]]:
     """Two curves that cross at half of a share."""
-    common = {"dataset": name, "title": name, "status": "ok", "encoding": encoding}
+    common = {"dataset": name, "title": name, "status": "ok", "encoding": encoding, "part": "masks"}
     return [
         {
             **common,

@@ -55,7 +55,7 @@ def test_nothing_is_printed_and_nobody_is_warned(
 def test_silent_server_costs_one_bounded_wait(
     cache: Cache, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trimbench.papers.data.files._TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr("trimbench.papers.data.streaming._SILENT_SECONDS", 0.3)
     go_on = threading.Event()
     body: Callable[[str], bytes | None] = loopback.body
 

@@ -47,9 +47,6 @@ def check_arguments(arguments: Sequence[str]) -> None:
         return
     changes = [override for override in overrides if override.type is OverrideType.CHANGE]
     chosen = [_choices(override, names) for override in changes if override.key_or_group in GROUPS]
-    if options.config_dir:  # of a sweep, Hydra sees the first point
-        rest = [one for one in overrides if one.key_or_group not in GROUPS and not one.is_sweep_override()]
-        check_folder(options.config_dir, [*(one[0] for one in chosen if one), *(str(one.input_line) for one in rest)])
     changed = [override.key_or_group for override in changes]
     keys = [key for key in changed if key not in _KEYS and not key.startswith(("hydra.", "hydra/"))]
     search = [f"hydra.searchpath=['file://{folder}']" for folder in own if folder.is_dir()]
@@ -59,6 +56,9 @@ def check_arguments(arguments: Sequence[str]) -> None:
             config = hydra.compose("config", overrides=[*point, *search])
         for key in keys:
             _check_key(key, config)
+    if options.config_dir:  # of a sweep, Hydra sees the first point
+        rest = [one for one in overrides if one.key_or_group not in GROUPS and not one.is_sweep_override()]
+        check_folder(options.config_dir, [*(one[0] for one in chosen if one), *(str(one.input_line) for one in rest)])
 
 
 def _parsed(words: Sequence[str], names: _Names) -> list[Override]:

@@ -38,12 +38,14 @@ def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
         return frame
     tame = frame.copy()
     for name in tame.select_dtypes(exclude="number"):
-        tame[name] = tame[name].map(_harmless)
+        formulas = tame[name].map(_is_formula)
+        if formulas.any():
+            tame[name] = tame[name].astype(object).where(~formulas, "'" + tame[name].astype(str))
     return tame
 
 
-def _harmless(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+def _is_formula(value: object) -> bool:
+    return isinstance(value, str) and _FORMULA.match(value) is not None
 
 
 def write_text(text: str, path: Path) -> Path:

@@ -211,6 +211,24 @@ def test_rows_drawn_twice_are_counted_twice() -> None:
     assert model.prior.tolist() == [1.0]
 
 
+def test_rounded_measurements_are_no_categories() -> None:
+    target = pd.Series([0, 1] * 20)
+    repeated = pd.Series([0.1 * i for i in range(21)] + [2.0] * 19)
+    with pytest.raises(ValueError, match=r"'x' must hold categories, got 21 different values in 40 rows; if these are"):
+        tb.learn_naive_bayes(pd.DataFrame({"x": repeated}), target)
+    few = tb.learn_naive_bayes(pd.DataFrame({"x": repeated.replace(0.0, 2.0)}), target)
+    assert len(few.value_names[0]) == 20
+
+
+def test_cells_that_hold_several_values_are_refused_by_name() -> None:
+    frame = pd.DataFrame({"x": [["p"], ["q"], ["p"]]})
+    with pytest.raises(ValueError, match=r"feature 'x' must hold categories, got cells that are no single value"):
+        tb.learn_naive_bayes(frame, CLASSES)
+    model = tb.learn_naive_bayes(pd.DataFrame({"x": ["p", "q", "p"]}), CLASSES)
+    with pytest.raises(ValueError, match=r"column 'x' must hold single values"):
+        model.encode(frame)
+
+
 @pytest.mark.parametrize("learn", [tb.learn_naive_bayes, tb.learn_tree_augmented])
 def test_measurements_and_names_of_rows_are_no_categories(learn: Any) -> None:
     rng = np.random.default_rng(0)

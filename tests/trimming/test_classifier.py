@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.naive_bayes import BernoulliNB, CategoricalNB
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 
 import trimbench as tb
 from tests.extras import needs_pysdd
@@ -241,12 +241,18 @@ def test_categories_that_no_row_has_may_be_unknown() -> None:
     assert classifier.posterior(frame).tolist() == classifier.posterior(texts).tolist()
 
 
+def test_the_text_of_a_classifier_holds_no_tables() -> None:
+    assert "array" not in repr(tb.BayesianClassifier(THREE, positive="a"))
+    assert "array" not in repr(tb.ArgMaxClassifier(THREE))
+
+
 def test_other_objects_are_told_how_to_become_a_classifier() -> None:
     assert checked_classifier(classifier := tb.BayesianClassifier(THREE, positive="a")) is classifier
     for thing, how in (
         (THREE, r"got NaiveBayes; make one with BayesianClassifier\(model, positive=\.\.\.\)"),
         (THREE.to_network(), r"BayesianClassifier\(network, target, positive=\.\.\.\)"),
         (BernoulliNB(), r"NaiveBayes\.from_sklearn\(estimator, feature_names\)"),
+        (GaussianNB(), r"got GaussianNB; make one with BayesianClassifier\(learn_naive_bayes\(features, target\)"),
     ):
         with pytest.raises(TypeError, match=how):
             checked_classifier(thing)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 MissingValues = Literal["error", "ignore"]
 # A column of at least so many rows that are all different is not one of categories.
 _FEWEST_ROWS_OF_AN_IDENTIFIER = 20
+# Nor are numbers, most of which occur once or twice, which are measurements.
+_LARGEST_SHARE_OF_NUMBERS = 0.5
 
 
 def learn_naive_bayes(
@@ -50,9 +52,9 @@ def learn_naive_bayes(
         When `features` is no data frame, or `target` no series.
     ValueError
         When a table is empty, holds NaN (see `missing`) or two columns with the same name; when `features` and `target`
-        have different lengths, or the same row labels in another order; when a column that is not categorical has a
-        different value in each of 20 rows or more; when the smoothing is negative, or a feature has no observed value
-        in some class while the smoothing is 0.
+        have different lengths, or the same row labels in another order; when a column of 20 rows or more that is not
+        categorical has a different value in each, or numbers with more different values than half of the rows; when the
+        smoothing is negative, or a feature has no observed value in some class while the smoothing is 0.
     """
     check_smoothing(smoothing)
     check_rows(features, target)
@@ -129,7 +131,10 @@ def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> t
     """
     if missing not in get_args(MissingValues):
         raise ValueError(f"missing must be 'error' or 'ignore', got {missing!r}")
-    categorical = column.astype("category")
+    try:
+        categorical = column.astype("category")
+    except TypeError as error:
+        raise ValueError(f"{what} must hold categories, got cells that are no single value: {error}") from error
     codes = np.asarray(categorical.cat.codes, dtype=np.int64)
     if missing == "error" and (codes < 0).any():
         raise ValueError(
@@ -137,11 +142,20 @@ def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> t
             "rows, make 'missing' a value of its own, or pass missing='ignore' (features only)"
         )
     names = [str(value) for value in categorical.cat.categories.tolist()]
-    if column.dtype != "category" and len(names) == column.size >= _FEWEST_ROWS_OF_AN_IDENTIFIER:
+    n_rows = int((codes >= 0).sum())
+    if _are_no_categories(column, len(names), n_rows):
+        different = "a different value in each of" if len(names) == n_rows else f"{len(names)} different values in"
         raise ValueError(
-            f"{what} must hold categories, got a different value in each of {column.size} rows; if these are numbers, "
+            f"{what} must hold categories, got {different} {n_rows} rows; if these are numbers, "
             "cut it into intervals first (pd.cut or pd.qcut), and drop a column that only numbers the rows"
         )
     if not names:
         raise ValueError(f"{what} must have at least one value that is not missing, got none; drop the column")
     return codes, names
+
+
+def _are_no_categories(column: pd.Series, n_values: int, n_rows: int) -> bool:
+    """Return whether a column holds names of rows, or measurements."""
+    if column.dtype == "category" or n_rows < _FEWEST_ROWS_OF_AN_IDENTIFIER:
+        return False
+    return n_values > _LARGEST_SHARE_OF_NUMBERS * n_rows if column.dtype.kind in "fiu" else n_values == n_rows

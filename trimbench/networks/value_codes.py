@@ -99,7 +99,10 @@ def _column_codes(column: pd.Series[Any], name: str, known: Sequence[str]) -> ND
     elif (small := _small_numbers(column)) is not None:
         places, distinct = small
     else:
-        places, found = column.factorize()
+        try:
+            places, found = column.factorize()
+        except TypeError as error:
+            raise ValueError(f"column {name!r} must hold single values, got cells that are none: {error}") from error
         distinct = found.tolist()
     missing = int((places < 0).sum())
     if missing:

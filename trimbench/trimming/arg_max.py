@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -69,7 +69,7 @@ class ArgMaxClassifier(ModelClassifier):
     target: str
     features: tuple[str, ...]
     evidence: Mapping[str, str]
-    _components: Components | None
+    _components: Components | None = field(repr=False)
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -84,7 +84,7 @@ class BayesianClassifier(ModelClassifier):
     features: tuple[str, ...]
     threshold: float
     evidence: Mapping[str, str]
-    _components: Components | None
+    _components: Components | None = field(repr=False)
 
     def __init__(
         self,
@@ -312,4 +312,6 @@ def checked_classifier(classifier: object) -> BayesianClassifier:
         how = "BayesianClassifier(NaiveBayes.from_sklearn(estimator, feature_names), positive=...)"
     elif isinstance(classifier, BayesianNetwork):
         how = "BayesianClassifier(network, target, positive=...)"
+    elif hasattr(classifier, "fit"):
+        how = "BayesianClassifier(learn_naive_bayes(features, target), positive=...)"
     raise TypeError(f"classifier must be a BayesianClassifier, got {kind}; make one with {how}")

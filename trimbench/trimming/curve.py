@@ -124,8 +124,8 @@ def trim_at_thresholds(
 
 def _numbers(values: Sequence[float], what: str) -> list[float]:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        advice = f"write [{values}] for one alone"
-        raise ValueError(f"{what} must be a sequence of numbers, got {short(values)}; {advice}")
+        advice = "" if values is None else f"; write [{values}] for one alone"
+        raise ValueError(f"{what} must be a sequence of numbers, got {short(values)}{advice}")
     found = list(values)
     if not found:
         raise ValueError(f"{what} must be a sequence of at least one number, got none")

@@ -282,3 +282,37 @@ def test_explanations_of_text() -> None:
         explained = classifier.explain(row)
         assert explained.predicted == classifier.predict(X.iloc[:1])[0]
         assert sorted(explained.support + explained.opposing) == [0, 1, 2, 3, 4]
+
+
+def test_rows_to_explain_are_known_by_their_names() -> None:
+    X, y = people()
+    classifier = NaiveConformantClassifier().fit(X, y)
+    expected = classifier.explain(X.iloc[0]).evidence
+    for row in (X.iloc[0][::-1], X.iloc[0].to_dict(), X.iloc[0].reset_index(drop=True)):
+        np.testing.assert_array_equal(classifier.explain(row).evidence, expected)
+    with pytest.raises(ValueError, match=r"x must have the columns of the fit, got other ones, or not all: \['age'\]"):
+        classifier.explain(X.iloc[0].drop("age"))
+    with pytest.raises(ValueError, match=r"got shape \(1, 5\); use x.iloc\[0\]"):
+        classifier.explain(X[:1])
+
+
+def test_masked_values_are_missing() -> None:
+    X, y = people()
+    rows = X[["sex", "age"]].to_numpy(dtype=object)
+    masked = np.ma.masked_array(rows, np.arange(600).reshape(300, 2) % 7 == 0)
+    classifier = NaiveConformantClassifier().fit(masked, y)
+    assert classifier.get_feature_names_out().tolist() == ["x0_female", "x0_male", "x1"]
+    assert classifier.explain(masked[0]).evidence[0] == 0
+    assert classifier.explain(masked[1]).evidence[0] != 0
+
+
+def test_values_of_binary_columns_and_groups_of_columns_are_named() -> None:
+    X, y = people()
+    rows = X.assign(member=X["member"].astype(float))
+    with pytest.raises(ValueError, match=r"column 'member' must be 0 or 1, as in the training rows, .* got 2.0"):
+        NaiveConformantClassifier().fit(rows, y).predict(rows.assign(member=2))
+    with pytest.raises(
+        ValueError,
+        match=r"categorical_features must be .*, got \[\[0, 1\], \[2, 3, 4\]\]; for columns that are one-hot",
+    ):
+        NaiveConformantClassifier(categorical_features=[[0, 1], [2, 3, 4]]).fit(X, y)

@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
@@ -166,6 +166,8 @@ def test_other_misuses_are_refused() -> None:
         ValueError, match=r"estimator must be a fitted LogisticRegression, .* got RandomForestClassifier"
     ):
         NaiveConformantClassifier(estimator=RandomForestClassifier(2).fit(rows, y)).fit(rows, y)
+    with pytest.raises(ValueError, match=r"estimator must be a fitted LogisticRegression, .* got RidgeClassifier"):
+        NaiveConformantClassifier(estimator=RidgeClassifier().fit(rows, y)).fit(rows, y)
     with pytest.raises(ValueError, match="numeric must be left out with estimator, which is fitted"):
         NaiveConformantClassifier(estimator=given, numeric="cut").fit(rows, y)
     with pytest.raises(ValueError, match="categorical_features must be left out with estimator"):
@@ -179,3 +181,12 @@ def test_other_misuses_are_refused() -> None:
     text = make_pipeline(FunctionTransformer(lambda table: np.full(table.shape, "a")), given)
     with pytest.raises(ValueError, match="estimator must make numbers of the columns, got could not convert"):
         NaiveConformantClassifier(estimator=text).fit(rows, y)
+
+
+def test_one_versus_rest_is_refused_of_weighted_rows_too() -> None:
+    X, _ = people()
+    rows = X[["member", "age"]].astype(float)
+    given = SGDClassifier(loss="log_loss", random_state=0).fit(rows, np.arange(len(X)) % 3)
+    for weights in (None, np.full(len(X), 2.0)):
+        with pytest.raises(ValueError, match="must give probabilities that are the softmax"):
+            NaiveConformantClassifier(estimator=given).fit(rows, np.arange(len(X)) % 3, sample_weight=weights)

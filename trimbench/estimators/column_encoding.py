@@ -31,7 +31,14 @@ class BinaryColumn:
 
     def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
         """Return the column, shape (n_rows, 1); NaN where a value is missing."""
-        return as_floats(values, self.name)[:, None]
+        numbers = as_floats(values, self.name)
+        wrong = (numbers != 0) & (numbers != 1) & ~np.isnan(numbers)
+        if wrong.any():
+            raise ValueError(
+                f"column {self.name!r} must be 0 or 1, as in the training rows, or NaN where it is missing, got "
+                f"{float(numbers[wrong][0])!r}"
+            )
+        return numbers[:, None]
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -168,10 +175,15 @@ def categorical_names(given: Any, names: Sequence[str]) -> set[str]:
     """Return the columns that `categorical_features` names by name, position or mask; none for "from_dtype"."""
     if given is None or (isinstance(given, str) and given == "from_dtype"):
         return set()
-    if isinstance(given, str) or np.ndim(given) != 1:
+    try:
+        is_flat = not isinstance(given, str) and np.ndim(given) == 1
+    except ValueError:  # a ragged list
+        is_flat = False
+    if not is_flat:
+        one_hot = "for columns that are one-hot, give the one before the encoding, or use trimbench.conform"
         raise ValueError(
             "categorical_features must be 'from_dtype', a mask, or a list of names or positions of columns, got "
-            f"{repr(given)[:80]}; write [{repr(given)[:80]}] for one column"
+            f"{repr(given)[:80]}; {f'write [{given!r}] for one column' if np.isscalar(given) else one_hot}"
         )
     listed = list(given)
     if listed and all(isinstance(entry, bool | np.bool_) for entry in listed):

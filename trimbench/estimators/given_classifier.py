@@ -39,8 +39,7 @@ class ReorderedWeights:
         self.coef_ = classifier.coef_[..., order]
         self.intercept_ = classifier.intercept_
         self.classes_ = classifier.classes_
-        if hasattr(classifier, "predict_proba"):
-            self.predict_proba = lambda rows: classifier.predict_proba(rows[:, np.argsort(order)])
+        self.predict_proba = lambda rows: classifier.predict_proba(rows[:, np.argsort(order)])
         self.predict = classifier.predict
 
 
@@ -177,7 +176,7 @@ def _parted(estimator: Any) -> tuple[Any, Any]:
     classifier, steps = estimator, None
     if isinstance(estimator, Pipeline):
         classifier, steps = estimator.steps[-1][1], estimator[:-1] if len(estimator.steps) > 1 else None
-    if not hasattr(classifier, "coef_"):
+    if not (hasattr(classifier, "coef_") and hasattr(classifier, "predict_proba")):
         raise ValueError(
             "estimator must be a fitted LogisticRegression, or a fitted pipeline that ends in one, got "
             f"{type(classifier).__name__}"

@@ -50,12 +50,19 @@ def checked_rows(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_va
                 f"X must have at least one row and one column: found {len(X)} sample(s) and {X.shape[1]} feature(s)"
             )
         return X.set_axis(labels, axis=1)
-    if isinstance(X, np.ma.MaskedArray):  # an array would show what lies under the mask
-        of_numbers = X.dtype.kind in "biuf"
-        X = np.ma.filled(X.astype(np.float64 if of_numbers else object), np.nan if of_numbers else None)
-    checked = validate_data(estimator, X, y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+    checked = validate_data(estimator, unmasked(X), y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
     table = checked if isinstance(y, str) and y == "no_validation" else checked[0]
     return pd.DataFrame(table, columns=[f"x{place}" for place in range(table.shape[1])])
+
+
+def unmasked(X: Any) -> Any:
+    """Return a masked array with NaN in place of masked numbers, and None of anything else; the rest as it is."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    of_numbers = X.dtype.kind in "biuf"
+    values = np.array(X.data, dtype=np.float64 if of_numbers else object)
+    values[np.ma.getmaskarray(X)] = np.nan if of_numbers else None
+    return values
 
 
 def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame, NDArray[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -15,6 +16,7 @@ from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.probabilistic_explanations import ProbabilisticExplanation
 from trimbench.estimators.column_encoding import ColumnEncoder
 from trimbench.estimators.given_classifier import GivenClassifier
+from trimbench.estimators.raw_columns import unmasked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +51,7 @@ class RowExplanations:
 
         Parameters
         ----------
-        x : array or Series of shape (n_columns,)
+        x : array of shape (n_columns,), or Series or dict with the names of the columns
         against : label, optional
             The one of `classes_` to compare the prediction with. If there are more than two, it is required without
             `delta`.
@@ -83,7 +85,7 @@ class RowExplanations:
 
         Parameters
         ----------
-        x : array or Series of shape (n_columns,)
+        x : array of shape (n_columns,), or Series or dict with the names of the columns
         against : label, optional
             The one of `classes_` that is to have the higher score; any other by default.
         by : {"change", "loss"}
@@ -105,11 +107,29 @@ class RowExplanations:
         return self.model_.contrast(self._encoded_row(x), against, by=by, max_sets=max_sets)
 
     def _encoded_row(self, x: Any) -> Any:
-        check_is_fitted(self)
-        values = np.asarray(x, dtype=object)
-        if values.shape != (self.n_features_in_,):
-            raise ValueError(f"x must be one row of {self.n_features_in_} values, got shape {values.shape}")
         import pandas as pd
 
+        check_is_fitted(self)
+        if isinstance(x, Mapping):
+            x = _in_order(pd.Series(dict(x), dtype=object), self._names)
+        elif isinstance(x, pd.Series) and hasattr(self, "feature_names_in_"):
+            x = _in_order(x, self._names)
+        values = np.asarray(unmasked(x), dtype=object)
+        if values.shape != (self.n_features_in_,):
+            advice = "; use x.iloc[0] of a data frame, x[0] of an array" if values.ndim == 2 else ""
+            raise ValueError(f"x must be one row of {self.n_features_in_} values, got shape {values.shape}{advice}")
         row: pd.DataFrame = pd.DataFrame([list(values)], columns=self._names)
         return self._encoding.encode(row)[0]
+
+
+def _in_order(row: pd.Series[Any], names: list[str]) -> pd.Series[Any]:
+    """Return a row with the values in the order of the columns, if it has names; ValueError if these are others."""
+    import pandas as pd
+
+    if isinstance(row.index, pd.RangeIndex):
+        return row
+    labels = [str(label) for label in row.index]
+    if sorted(labels) != sorted(names):
+        strange = sorted(set(names) ^ set(labels)) or labels
+        raise ValueError(f"x must have the columns of the fit, got other ones, or not all: {strange[:8]}")
+    return row.set_axis(labels).reindex(names)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
-from trimbench.conformant.classifier_weights import linear_scores
+from trimbench.conformant.classifier_weights import check_probabilities, linear_scores
 from trimbench.conformant.conform import SolverName, conform, conform_to_statistics
 from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
@@ -57,7 +57,9 @@ def conformant_model(
     """Return the model that conforms with a classifier and fits rows best; weights other than 1 need complete rows."""
     if (weights != 1).any():
         statistics = _weighted_statistics(encoded, layout, weights)
-        return conform_to_statistics(*linear_scores(classifier), layout, statistics, solver, smoothing)
+        scores = linear_scores(classifier)
+        check_probabilities(classifier, encoded, *scores[:2])
+        return conform_to_statistics(*scores, layout, statistics, solver, smoothing)
     return conform(
         classifier,
         encoded,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -43,6 +44,20 @@ def test_every_method_predicts_each_row_alone(complete: bool) -> None:
         alone = np.vstack([predict(gaps[[place]]) for place in range(6)])
         # Rounding decides which of several equally near neighbours count.
         assert alone == pytest.approx(together, abs=0.02 if name == "knn" else 1e-9), name
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_class_that_no_training_row_has_keeps_its_column(complete: bool) -> None:
+    every = training(complete=complete)
+    kept = every.labels != 1
+    labels = every.labels[kept]
+    given = dataclasses.replace(
+        every, rows=every.rows[kept], labels=labels, masked=every.masked[kept], masked_labels=labels
+    )
+    for name in ("mixture", "nacl", "mean", "normal", "patterns", "naive_bayes"):
+        found = METHODS[name].fit(given)(given.masked)
+        assert (found.argmax(axis=1) == labels).mean() > 0.9, name
+        assert found[:, 1].max() < 0.05, name
 
 
 def test_a_complete_row_gets_what_the_classifier_says() -> None:

@@ -103,11 +103,10 @@ def _by_conforming(training: Training, n_components: int | Literal["auto"]) -> P
         )
     else:
         start = training.regression(fit_imputer("mean", training.rows)(training.rows), training.labels)
-        rows = IncompleteRows(
-            training.rows, training.labels.astype(np.intp), layout, training.inverse_penalty, training.smoothing
-        )
+        places = np.searchsorted(start.classes_, training.labels)  # among the classes that training rows have
+        rows = IncompleteRows(training.rows, places, layout, training.inverse_penalty, training.smoothing)
         found = fit_incomplete(start, rows, n_components, training.seed)
-    return lambda gaps: np.asarray(found.predict_proba(gaps))
+    return lambda gaps: _of_all_classes(found.predict_proba(gaps), found.classes, training.n_classes)
 
 
 def _by_imputing(training: Training, name: ImputerName) -> Predict:
@@ -135,7 +134,9 @@ def _classifier(training: Training, fill: Imputer) -> Any:
 def _by_normal_expectation(training: Training) -> Predict:
     normal = JointNormal.of(training.rows)
     classifier = _classifier(training, normal.fill)
-    return lambda gaps: normal.expected_probabilities(classifier, gaps)
+    return lambda gaps: _of_all_classes(
+        normal.expected_probabilities(classifier, gaps), classifier.classes_, training.n_classes
+    )
 
 
 def _with_indicators(training: Training, table: Matrix, labels: NDArray[np.int64]) -> Predict:
@@ -220,8 +221,13 @@ def _by_naive_bayes(training: Training) -> Predict:
 
 
 def _probabilities(classifier: Any, table: Matrix, n_classes: int) -> Matrix:
-    found = np.zeros((len(table), n_classes))
-    found[:, classifier.classes_] = classifier.predict_proba(table)
+    return _of_all_classes(classifier.predict_proba(table), classifier.classes_, n_classes)
+
+
+def _of_all_classes(probabilities: Matrix, classes: NDArray[Any], n_classes: int) -> Matrix:
+    """Return probabilities with zeros for classes that no training row has."""
+    found = np.zeros((len(probabilities), n_classes))
+    found[:, classes] = probabilities
     return found
 
 

@@ -108,6 +108,18 @@ def test_several_classes_and_missing_values_are_those_of_the_function() -> None:
         np.testing.assert_array_equal(masked, clone(estimator).fit(X, y == "a").predict_proba(X))
 
 
+def test_what_is_masked_or_missing_among_objects_is_nan() -> None:
+    X, y = three_classes()
+    fitted = SelectionCorrectedNB(k=2, n_alpha=5).fit(X, y)
+    hidden = np.ma.MaskedArray(np.nan_to_num(X, nan=99.0), np.isnan(X))
+    np.testing.assert_array_equal(fitted.transform(hidden), X[:, [3, 7]])
+    objects = pd.DataFrame(np.where(np.isnan(X), pd.NA, X.astype(object)), columns=[f"gene{j}" for j in range(12)])
+    again = SelectionCorrectedNB(k=2, n_alpha=5).fit(objects, y)
+    assert again.get_feature_names_out().tolist() == ["gene3", "gene7"]
+    np.testing.assert_array_equal(again.predict_proba(objects), fitted.predict_proba(X))
+    np.testing.assert_array_equal(again.transform(objects).astype(float), X[:, [3, 7]])
+
+
 def test_whole_weights_are_copies_and_others_are_refused() -> None:
     X, y = random_data(np.random.default_rng(1), 15, 12, 20)
     weights = np.random.default_rng(0).integers(0, 4, size=27)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import re
@@ -266,6 +267,21 @@ def test_chain_has_the_exact_posterior(correct: bool) -> None:
         size = float(array_stats.ess(draws, chain_axis=0, draw_axis=1))
         assert quantity.effective_sample_size == pytest.approx(size, rel=0.02)
     assert found.converged
+
+
+def test_a_missing_value_drops_out_of_the_product() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, size=(10, 5)), np.repeat([0, 1], 5)
+    model = quiet(X, y, 2, n_alpha=4, n_chains=2, n_warmup=2, n_draws=5)
+    gone = model.selected[0]
+    without = dataclasses.replace(
+        model,
+        selection=dataclasses.replace(model.selection, features=model.selected[1:]),
+        theta=np.delete(model.theta, 1, axis=-1),
+        ones=np.delete(model.ones, 1, axis=-1),
+    )
+    hidden = np.ma.MaskedArray(X, mask=np.arange(5) == np.full((10, 1), gone))
+    np.testing.assert_allclose(model.predict_proba(hidden), without.predict_proba(X), rtol=1e-12)
 
 
 def test_chains_that_have_not_converged_are_reported() -> None:

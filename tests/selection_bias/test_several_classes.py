@@ -275,3 +275,11 @@ def test_merged_groups_keep_their_features() -> None:
     assert groups[0] in found
     few = groups[:3]
     assert merged(few, Prior(n_alpha=2)) == list(few)
+
+
+def test_classes_may_be_python_integers() -> None:
+    X, y = np.arange(18).reshape(6, 3) % 5, [0, 1, 2, 1, 2, 0]
+    model = tb.fit_selection_corrected(X, np.array(y, dtype=object), 3, n_alpha=4)
+    np.testing.assert_array_equal(
+        model.predict_proba(X), tb.fit_selection_corrected(X, y, 3, n_alpha=4).predict_proba(X)
+    )

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from trimbench.selection_bias.adjustment import Factor
 from trimbench.selection_bias.class_counts import ClassCounts
 from trimbench.selection_bias.dependence import squared_ratios
-from trimbench.selection_bias.features import Binariser, checked_cuts, checked_table
+from trimbench.selection_bias.features import Binariser, checked_cuts, without_masks
 from trimbench.selection_bias.model import fit_selection_corrected
 from trimbench.selection_bias.prior import Rule, is_whole
 
@@ -138,8 +138,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         SelectionCorrectedNB
             Itself.
         """
-        X = checked_table("X", X, allow_missing=True) if isinstance(X, np.ma.MaskedArray) else X
-        table, labels = validate_data(self, X, y, ensure_min_samples=2, ensure_all_finite="allow-nan")
+        table, labels = validate_data(self, without_masks(X), y, ensure_min_samples=2, ensure_all_finite="allow-nan")
         check_classification_targets(labels)
         if sample_weight is not None:
             copies = _copies(sample_weight, table)
@@ -172,6 +171,11 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         table = self._checked(X)
         return self.model_.log_odds(table) if len(self.classes_) == 2 else self.model_.log_probabilities(table)
 
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the columns of the selected features, in their order in X; what is masked becomes NaN."""
+        found: NDArray[Any] = super().transform(without_masks(X))
+        return found
+
     def expected_error(self, X: ArrayLike) -> float:
         """Return the error rate that the predictions expect: the mean of 1 - max P(y | x)."""
         table = self._checked(X)
@@ -179,8 +183,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
 
     def _checked(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        X = checked_table("X", X, allow_missing=True) if isinstance(X, np.ma.MaskedArray) else X
-        table: NDArray[Any] = validate_data(self, X, reset=False, ensure_all_finite="allow-nan")
+        table: NDArray[Any] = validate_data(self, without_masks(X), reset=False, ensure_all_finite="allow-nan")
         return table
 
     def _get_support_mask(self) -> NDArray[np.bool_]:

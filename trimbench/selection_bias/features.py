@@ -198,20 +198,27 @@ def checked_classes(y: ArrayLike, n_cases: int) -> tuple[NDArray[np.int64], int]
     Raises ValueError for another length, other values, or a class up to the largest that has no case.
     """
     values = _as_array("y", y)
-    largest = values.max() if values.dtype.kind in "biuf" and values.size else 0
-    if values.shape != (n_cases,) or not 1 < largest < n_cases or not np.isin(values, np.arange(n_cases)).all():
-        return checked_response(y, n_cases), 2
-    response = values.astype(np.int64)
-    absent = np.setdiff1d(np.arange(response.max() + 1), response)
+    if values.dtype == object and all(isinstance(value, int | np.integer) for value in values.flat):
+        values = values.astype(np.float64)
+    numbers = values.dtype.kind in "biuf" and values.shape == (n_cases,)
+    if not numbers or not (np.isfinite(values) & (values >= 0) & (values == np.floor(values))).all():
+        return checked_response(y, n_cases, "0, 1, 2, ..."), 2
+    found = np.unique(values)
+    if found[-1] <= 1:
+        return checked_response(values, n_cases), 2
+    absent = np.flatnonzero(found != np.arange(len(found)))
     if len(absent):
         raise ValueError(
-            f"y must have cases of all classes from 0 to {response.max()}, got none of {absent[0]}; renumber them"
+            f"y must have cases of all classes from 0 to {int(found[-1])}, got none of {absent[0]}; renumber them"
         )
-    return response, int(response.max()) + 1
+    return values.astype(np.int64), len(found)
 
 
-def checked_response(y: ArrayLike, n_cases: int) -> NDArray[np.int64]:
-    """Return the response as zeros and ones; raise ValueError for another length, other values or a single class."""
+def checked_response(y: ArrayLike, n_cases: int, classes: str = "0 and 1") -> NDArray[np.int64]:
+    """Return the response as zeros and ones; raise ValueError for another length, other values or a single class.
+
+    `classes` are those that the message about other values names.
+    """
     values = _as_array("y", y)
     if values.shape != (n_cases,):
         raise ValueError(f"y must have one value for each of the {n_cases} cases, got shape {values.shape}")
@@ -219,7 +226,7 @@ def checked_response(y: ArrayLike, n_cases: int) -> NDArray[np.int64]:
     others = sorted({repr(value) for value in values.tolist() if value not in (0, 1)})
     if others:
         shown = ", ".join([*(repr(value) for value in found), *others][:5])
-        raise ValueError(f"y must hold only 0 and 1, got {shown}; encode the classes as 0 and 1")
+        raise ValueError(f"y must hold only {classes}, got {shown}; encode the classes as {classes}")
     if len(found) < 2:
         raise ValueError(f"y must have cases of both classes, got only {found[0]}; add cases of the other class")
     return values.astype(np.int64)
@@ -269,6 +276,15 @@ def _as_array(name: str, values: ArrayLike) -> NDArray[Any]:
         if missing.any():
             array = np.where(missing.reshape(array.shape), np.nan, array)
     return array
+
+
+def without_masks(X: Any) -> Any:
+    """Return X for checks of scikit-learn, which know neither masks nor the missing value of pandas among objects."""
+    if isinstance(X, np.ma.MaskedArray):
+        return _as_array("X", X)
+    if hasattr(X, "iloc") and hasattr(X, "columns") and any(dtype.kind == "O" for dtype in X.dtypes):
+        return type(X)(_as_array("X", X), index=X.index, columns=X.columns)
+    return _as_array("X", X) if isinstance(X, np.ndarray) and X.dtype == object else X
 
 
 def _is_binary(values: NDArray[Any]) -> bool:

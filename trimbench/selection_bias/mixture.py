@@ -89,17 +89,20 @@ class MixturePosterior:
         Parameters
         ----------
         X : array of shape (n_cases, n_features)
-            All features of the training cases; only the selected ones are used.
+            All features of the training cases; only the selected ones are used. A missing value (NaN, masked, None or
+            the missing value of pandas) drops out of the product over the features.
 
         Returns
         -------
         ndarray of shape (n_cases, 2)
             Ratio of the means over the draws of P(x, y) for both y.
         """
-        x = self.binariser.transform(X, self.selected).astype(np.float64)
+        values = self.binariser.checked(X, allow_missing=True)
+        x = self.binariser.transform(values, self.selected, allow_missing=True).astype(np.float64)
+        seen = ~np.isnan(values[:, self.selected])
         joint = np.full((len(x), 2), -np.inf)
         for chain, draw in np.ndindex(self.log_alpha.shape):
-            joint = np.logaddexp(joint, self._log_case(x, chain, draw))
+            joint = np.logaddexp(joint, self._log_case(x, None if seen.all() else seen, chain, draw))
         log_odds = joint[:, 1] - joint[:, 0]
         return np.stack([expit(-log_odds), expit(log_odds)], axis=1)
 
@@ -107,8 +110,10 @@ class MixturePosterior:
         """Return the error rate at threshold 1/2 that the predictions expect: the mean of min(p, 1 - p)."""
         return float(self.predict_proba(X).min(axis=1).mean())
 
-    def _log_case(self, x: NDArray[np.float64], chain: int, draw: int) -> NDArray[np.float64]:
-        """Return log P(x, y | one draw) for y = 0 and y = 1."""
+    def _log_case(
+        self, x: NDArray[np.float64], seen: NDArray[np.bool_] | None, chain: int, draw: int
+    ) -> NDArray[np.float64]:
+        """Return log P(x, y | one draw) for y = 0 and y = 1, x without what was not `seen`; None if all was."""
         theta, ones, sizes = self.theta[chain, draw], self.ones[chain, draw], self.sizes[chain, draw, :, None]
         concentration = np.full(theta.shape, math.exp(self.log_alpha[chain, draw]))
         concentration[0] = math.exp(self.log_alpha0[chain, draw])
@@ -116,7 +121,8 @@ class MixturePosterior:
         log_one = np.log((concentration * theta + ones) / (concentration + sizes))
         log_zero = np.log((concentration * (1.0 - theta) + sizes - ones) / (concentration + sizes))
         groups = np.log(np.array([self.f1, self.f2]) + sizes[:, 0])
-        features = x @ (log_one - log_zero)[:, 1:].T + log_zero[:, 1:].sum(axis=1) + groups
+        zeros = log_zero[:, 1:].sum(axis=1) if seen is None else seen @ log_zero[:, 1:].T
+        features = x @ (log_one - log_zero)[:, 1:].T + zeros + groups
         return np.stack([np.logaddexp(*(features + response[:, 0]).T) for response in (log_zero, log_one)], axis=1)
 
 

@@ -14,7 +14,6 @@ from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
 from trimbench.papers.selection_bias.settings import CORRECTIONS
 from trimbench.selection_bias.discrete import fit_discrete_selection_corrected
-from trimbench.selection_bias.metrics import prediction_quality
 from trimbench.selection_bias.mixture import fit_mixture_selection_corrected, mixture_priors
 from trimbench.selection_bias.model import fit_selection_corrected
 from trimbench.selection_bias.prior import Prior
@@ -38,7 +37,7 @@ class Model(Protocol):
     """What all fitted models have."""
 
     def predict_proba(self, X: NDArray[np.integer]) -> Floats:
-        """Return P(y = 0 | x) and P(y = 1 | x)."""
+        """Return P(y | x) of each class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,12 +133,36 @@ def draw_mixture(sizes: Sizes, rng: np.random.Generator) -> Draw:
     return Draw(X_test, y_test, models, below, equal, all(model.converged for model in models.values()))
 
 
+def draw_classes(sizes: Sizes, rng: np.random.Generator) -> Draw:
+    """Draw from the naive Bayes model with binary features and three classes."""
+    place = int(rng.integers(sizes.n_alpha))
+    alpha = float(Prior(n_alpha=sizes.n_alpha).alphas()[place])
+    while True:
+        shares = rng.dirichlet(np.ones(3))
+        y, y_test = (rng.choice(3, size=n, p=shares) for n in (sizes.n_train, sizes.n_test))
+        if len(np.unique(y)) == 3:
+            break
+    theta = np.clip(rng.random(sizes.n_features), 1e-12, 1.0 - 1e-12)
+    phi = rng.beta(alpha * theta, alpha * (1.0 - theta), size=(3, sizes.n_features))
+    X, X_test = ((rng.random((len(of), sizes.n_features)) < phi[of]).astype(np.uint8) for of in (y, y_test))
+    model = fit_selection_corrected(X, y, sizes.k, n_alpha=sizes.n_alpha, factor="enumerate")
+    models = {"corrected": model, "uncorrected": model.uncorrected()}
+    return Draw(X_test, y_test, models, *_places({c: m.alpha_posterior for c, m in models.items()}, place))
+
+
 # To add a model to the experiment, add its function here and its sizes to the configuration.
 VARIANTS: Mapping[str, Callable[[Sizes, np.random.Generator], Draw]] = {
     "binary": draw_binary,
     "discrete": draw_discrete,
+    "three classes": draw_classes,
     "mixture": draw_mixture,
 }
+
+
+def _errors(y: NDArray[np.int64], probabilities: Floats) -> tuple[float, float]:
+    """Return the expected and the actual error rate, for any number of classes."""
+    predicted = probabilities.shape[1] - 1 - probabilities[:, ::-1].argmax(axis=1)  # of equal ones the last
+    return float(np.sort(probabilities, axis=1)[:, :-1].sum(axis=1).mean()), float((predicted != y).mean())
 
 
 @job_function(code=("trimbench.selection_bias",))
@@ -157,8 +180,8 @@ def calibrate(variant: str, sizes: Mapping[str, int], seeds: list[int]) -> dict[
         converged += draw.converged
         tie = rng.random()
         for name, model in draw.models.items():
-            quality = prediction_quality(draw.y_test, model.predict_proba(draw.X_test))
-            found.setdefault(f"{name}_expected_error", []).append(quality.expected_error)
-            found.setdefault(f"{name}_actual_error", []).append(quality.actual_error)
+            expected, actual = _errors(draw.y_test, model.predict_proba(draw.X_test))
+            found.setdefault(f"{name}_expected_error", []).append(expected)
+            found.setdefault(f"{name}_actual_error", []).append(actual)
             found.setdefault(f"{name}_rank", []).append(draw.below[name] + tie * draw.equal[name])
     return {**found, "converged": converged}

@@ -182,7 +182,7 @@ def _ranks_figure(name: str, ours: pd.DataFrame, n_bins: int) -> LineFigure:
         "rank of the true alpha in its posterior",
         f"data sets in each of {n_bins} bins",
         pd.concat([*lines, uniform], ignore_index=True),
-        name=f"ranks_{name}",
+        name=f"ranks_{name.replace(' ', '_')}",
         marks={"uniform": "guide"},
         interval="95 % of uniform ranks in one bin",
     )

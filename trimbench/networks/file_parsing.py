@@ -48,7 +48,9 @@ def read_bytes(path: Path) -> bytes:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} must be a whole gzip file: {error}; is it cut short?") from error
     if len(content) > MAX_DECOMPRESSED:
-        raise ValueError(f"{path} must hold at most {MAX_DECOMPRESSED} bytes, got more; decompress it first if it is sound")
+        raise ValueError(
+            f"{path} must hold at most {MAX_DECOMPRESSED} bytes, got more; decompress it first if it is sound"
+        )
     return content
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import trimbench as tb
 from tests.trimming import brute_force
 from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines.certified import CertifiedEngine
+from trimbench.trimming.engines.dense import DenseEngine
 from trimbench.trimming.engines.rounded_sums import rounded_sums
 from trimbench.trimming.engines.weight_sums import WeightSums
 from trimbench.trimming.search.forward_selection import select_forward
@@ -207,3 +210,16 @@ def test_free_features_count_in_the_upper_bound() -> None:
         CertifiedEngine(classifier).upper_bound(checked_choice(classifier.features, 0, costs))
         >= (tb.trim(classifier, 0, costs).agreement_interval[0])
     )
+
+
+@pytest.mark.parametrize("distance", [2e-11, -2e-11, 3e-13, -3e-13])
+@pytest.mark.parametrize("n_points", [20, 2**12])
+def test_bounds_hold_for_instances_next_to_the_threshold(distance: float, n_points: int) -> None:
+    tables = [[[0.8, 0.2], [0.3, 0.7]], [[0.4, 0.6], [0.9, 0.1]], [[0.5, 0.5], [0.5, 0.5]]]
+    log_odds = math.log(0.4 / 0.6) + math.log(0.8 / 0.3) + math.log(0.6 / 0.1) + distance
+    threshold = 1.0 / (1.0 + math.exp(-log_odds))
+    classifier = tb.BayesianClassifier(tb.NaiveBayes([0.4, 0.6], tables), positive="0", threshold=threshold)
+    for kept in ((0, 1, 2), (0, 1), (0,), ()):
+        exact = DenseEngine.build(classifier).agreement(kept, threshold)
+        found = CertifiedEngine(classifier, n_points).agreement(kept, threshold)
+        assert found.low <= exact <= found.high

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.trimming.engines.weight_sums import FloatArray
+from trimbench.trimming.thresholds import TIE_TOLERANCE
 
 # Probability, for each group and class, of rounding errors beyond the slack; part of every certified bound.
 FAILURE = 1e-13
@@ -50,8 +51,9 @@ class RoundedSums:
     def tails(self, queries: FloatArray) -> FloatArray:
         """Return P(corrected rounded sum >= query), for finite sums only."""
         above = np.concatenate([np.cumsum(self.probabilities[::-1])[::-1], [0.0]])
-        # A tiny margin keeps a query that falls on a point from being rounded past it.
-        places = np.ceil((queries - self.start - self.error_mean) / self.step - 1e-9)
+        # A tiny margin keeps a query that falls on a point from being rounded past it; it must not reach beyond ties.
+        margin = min(1e-9, 0.25 * TIE_TOLERANCE / self.step)
+        places = np.ceil((queries - self.start - self.error_mean) / self.step - margin)
         return np.asarray(above[np.clip(places, 0, self.probabilities.size).astype(np.int64)])
 
 

@@ -22,6 +22,8 @@ from trimbench.papers.study.tables import Table
 if TYPE_CHECKING:
     import pandas as pd
 
+# A table of more lines is compressed, as the rows are.
+_MOST_LINES = 2000
 # Enough of a job's key to find its record in the store; the rows have all of it.
 SHORT_KEY = 12
 
@@ -32,8 +34,8 @@ def write_findings(
     """Write all files of an experiment below `folder`, and return them.
 
     ``<stem>.csv`` has one row for each reported number (or is the main table, where nothing is reported or the settings
-    are others), ``<stem>_rows.csv.gz`` one for each job. ``<stem>.md`` has the tables, and ``<stem>_<table>.tex`` each
-    of them. Figures are drawn as ``<stem>.png``, or in the formats of the settings `figure`, unless `drawn` is false;
+    are others), ``<stem>_<table>.csv`` each other table (``.csv.gz`` if it is long), and ``<stem>_rows.csv.gz`` one row
+    for each job. ``<stem>.md`` has the tables, and ``<stem>_<table>.tex`` each of them. Figures are drawn as ``<stem>.png``, or in the formats of the settings `figure`, unless `drawn` is false;
     their points are in ``<stem>_points.csv``. ``<stem>.json`` has the provenance, what is needed to draw the figures
     from their points, and the names of these files. Files that an earlier run listed there and this one does not write,
     for example a figure of other settings, are removed.
@@ -51,7 +53,7 @@ def write_findings(
     written = [
         write_csv(main, beside(stem, "", ".csv")),
         write_csv(flat(findings.rows), beside(stem, "rows", ".csv.gz")),
-        *(write_csv(t.frame, beside(stem, t.name or "table", ".csv")) for t in tables if t.frame is not main),
+        *(write_csv(t.frame, beside(stem, t.name or "table", _ending(t))) for t in tables if t.frame is not main),
         *(write_text(latex(t, _label(findings, t)), beside(stem, t.name or "table", ".tex")) for t in listed),
     ]
     files, figures = write_figures(findings.outcome.figures, stem, figure, drawn=drawn)
@@ -63,6 +65,10 @@ def write_findings(
     for name in earlier - {path.name for path in written}:
         (stem.parent / name).unlink(missing_ok=True)
     return written
+
+
+def _ending(table: Table) -> str:
+    return ".csv.gz" if len(table.frame) > _MOST_LINES else ".csv"
 
 
 def nothing_stored(findings: Findings) -> bool:

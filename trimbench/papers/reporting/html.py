@@ -92,6 +92,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= _FILTERS
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}  # lists of jobs are long
     # Style and script are our own; everything else on a page is escaped.
     environment.globals |= {"style": Markup(text("page.css")), "script": Markup(text("page.js"))}
     return environment

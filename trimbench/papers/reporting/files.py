@@ -35,10 +35,11 @@ def write_findings(
 
     ``<stem>.csv`` has one row for each reported number (or is the main table, where nothing is reported or the settings
     are others), ``<stem>_<table>.csv`` each other table (``.csv.gz`` if it is long), and ``<stem>_rows.csv.gz`` one row
-    for each job. ``<stem>.md`` has the tables, and ``<stem>_<table>.tex`` each of them. Figures are drawn as ``<stem>.png``, or in the formats of the settings `figure`, unless `drawn` is false;
-    their points are in ``<stem>_points.csv``. ``<stem>.json`` has the provenance, what is needed to draw the figures
-    from their points, and the names of these files. Files that an earlier run listed there and this one does not write,
-    for example a figure of other settings, are removed.
+    for each job. ``<stem>.md`` has the tables, and ``<stem>_<table>.tex`` each of them. Figures are drawn as
+    ``<stem>.png``, or in the formats of the settings `figure`, unless `drawn` is false; their points are in
+    ``<stem>_points.csv``. ``<stem>.json`` has the provenance, what is needed to draw the figures from their points, and
+    the names of these files. Files that an earlier run listed there and this one does not write, for example a figure
+    of other settings, are removed.
     """
     stem = folder / findings.stem
     stem.parent.mkdir(parents=True, exist_ok=True)

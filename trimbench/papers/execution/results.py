@@ -47,7 +47,6 @@ COUNT = Kind("a whole number, 0 or more", lambda value: type(value) is int and v
 TEXT = Kind("a text", lambda value: isinstance(value, str))
 FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 NOTHING = Kind("null", lambda value: value is None)
-ANYTHING = Kind("anything", lambda value: True)
 
 
 def declare_result(function: JobFunction, *alternatives: Mapping[str, Kind], **kinds: Kind) -> None:

@@ -15,15 +15,13 @@ from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.latex import latex
 from trimbench.papers.reporting.tables import comparison, differences, markdown, side_by_side
 from trimbench.papers.reporting.verdicts import Judgement
-from trimbench.papers.reporting.whole_files import beside, write_csv, write_text
+from trimbench.papers.reporting.whole_files import beside, csv_ending, write_csv, write_text
 from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# A table of more lines is compressed, as the rows are.
-_MOST_LINES = 2000
 # Enough of a job's key to find its record in the store; the rows have all of it.
 SHORT_KEY = 12
 
@@ -37,9 +35,9 @@ def write_findings(
     are others), ``<stem>_<table>.csv`` each other table (``.csv.gz`` if it is long), and ``<stem>_rows.csv.gz`` one row
     for each job. ``<stem>.md`` has the tables, and ``<stem>_<table>.tex`` each of them. Figures are drawn as
     ``<stem>.png``, or in the formats of the settings `figure`, unless `drawn` is false; their points are in
-    ``<stem>_points.csv``. ``<stem>.json`` has the provenance, what is needed to draw the figures from their points, and
-    the names of these files. Files that an earlier run listed there and this one does not write, for example a figure
-    of other settings, are removed.
+    ``<stem>_points.csv`` (``.csv.gz`` if there are many). ``<stem>.json`` has the provenance, what is needed to draw
+    the figures from their points, and the names of these files. Files that an earlier run listed there and this one
+    does not write, for example a figure of other settings, are removed.
     """
     stem = folder / findings.stem
     stem.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +52,7 @@ def write_findings(
     written = [
         write_csv(main, beside(stem, "", ".csv")),
         write_csv(flat(findings.rows), beside(stem, "rows", ".csv.gz")),
-        *(write_csv(t.frame, beside(stem, t.name or "table", _ending(t))) for t in tables if t.frame is not main),
+        *(_write_table(table, stem) for table in tables if table.frame is not main),
         *(write_text(latex(t, _label(findings, t)), beside(stem, t.name or "table", ".tex")) for t in listed),
     ]
     files, figures = write_figures(findings.outcome.figures, stem, figure, drawn=drawn)
@@ -68,8 +66,8 @@ def write_findings(
     return written
 
 
-def _ending(table: Table) -> str:
-    return ".csv.gz" if len(table.frame) > _MOST_LINES else ".csv"
+def _write_table(table: Table, stem: Path) -> Path:
+    return write_csv(table.frame, beside(stem, table.name or "table", csv_ending(table.frame)))
 
 
 def nothing_stored(findings: Findings) -> bool:

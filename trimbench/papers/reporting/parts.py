@@ -121,7 +121,12 @@ def _link(file: Path, folder: Path) -> str:
 
 def _csv_of(stem: Path, part: str, folder: Path) -> str:
     """Return the address of a table's file, which is the experiment's main one where it has no own."""
-    return _link(beside(stem, part or "table", ".csv"), folder) or _link(beside(stem, "", ".csv"), folder)
+    return _link_to_csv(stem, part or "table", folder) or _link_to_csv(stem, "", folder)
+
+
+def _link_to_csv(stem: Path, part: str, folder: Path) -> str:
+    """Return the address of a table's file, compressed or not; empty if there is none."""
+    return _link(beside(stem, part, ".csv"), folder) or _link(beside(stem, part, ".csv.gz"), folder)
 
 
 def _figures(found: Findings, folder: Path) -> list[dict[str, object]]:
@@ -132,7 +137,7 @@ def _figures(found: Findings, folder: Path) -> list[dict[str, object]]:
         picture = next((one for one in pictures if (folder / one).is_file()), None)
         if figure.points.empty or picture is None:
             continue
-        points = _link(beside(stem, points_name(figure), ".csv"), folder)
+        points = _link_to_csv(stem, points_name(figure), folder)
         size = _size(folder / picture)
         figures.append({"title": figure.title, "picture": _link(picture, folder), "size": size, "points": points})
     return figures

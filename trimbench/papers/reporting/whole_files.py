@@ -14,6 +14,8 @@ from trimbench.papers.execution.temporary import temporary_name
 if TYPE_CHECKING:
     import pandas as pd
 
+# A longer table is compressed.
+_MOST_LINES = 2000
 # What a spreadsheet would compute: text that begins with one of these signs and is no number.
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?!(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$|inf$|\s|$)")
 
@@ -24,12 +26,22 @@ def beside(stem: Path, part: str, ending: str) -> Path:
     return stem.with_name(f"{stem.name}_{part.replace('/', '_')}{ending}" if part else f"{stem.name}{ending}")
 
 
+def csv_ending(frame: pd.DataFrame) -> str:
+    """Return how the name of a table's file ends: a long table is compressed."""
+    return ".csv.gz" if len(frame) > _MOST_LINES else ".csv"
+
+
 def write_csv(frame: pd.DataFrame, path: Path) -> Path:
     """Write a table without its index, compressed if the name ends with ``.gz``, and return its path."""
+    tame = _without_formulas(frame)
+    return write(path, lambda temporary: to_csv(tame, temporary))
+
+
+def to_csv(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table as it is, without its index, compressed if the name ends with ``.gz``."""
     # Without the time of writing, the same table gives the same bytes.
     packed: Any = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
-    tame = _without_formulas(frame)
-    return write(path, lambda temporary: tame.to_csv(temporary, index=False, encoding="utf-8", compression=packed))
+    frame.to_csv(path, index=False, encoding="utf-8", compression=packed)
 
 
 def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from pathlib import Path
 
@@ -63,6 +64,13 @@ def test_many_equal_rows_are_compared_in_order(first: Path, tmp_path: Path) -> N
         run(folder, {"family/one_points.csv": f"series,x,y\n{rows}"})
     (change,) = compared(first, tmp_path / "second").changes
     assert (change.first, change.second) == (0.5, 0.75)
+
+
+def test_compressed_points_are_compared_with_plain_ones(first: Path, tmp_path: Path) -> None:
+    second = run(tmp_path / "second", files=["one.csv", "one_table.csv", "one_rows.csv.gz", "one_points.csv.gz"])
+    (second / "family/one_points.csv.gz").write_bytes(gzip.compress(b"x,y\n1,2\n"))
+    (change,) = compared(first, second).changes
+    assert (change.first, change.second) == (1.0, 2.0)
 
 
 def test_equal_changes_of_other_whole_numbers_are_rows_of_their_own(first: Path, tmp_path: Path) -> None:

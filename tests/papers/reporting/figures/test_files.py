@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -111,6 +112,26 @@ def test_points_come_back_exactly(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(
         read_points(tmp_path / "points.csv", ["series"]), AWKWARD, check_dtype=False, check_exact=True
     )
+
+
+def test_many_points_are_compressed_and_draw_the_same_picture(tmp_path: Path) -> None:
+    many = pd.DataFrame({"series": "a", "x": np.arange(2001.0), "y": np.sin(np.arange(2001.0))})
+    (picture, points), (description,) = write_figures([line_figure(many)], tmp_path / "one", FigureSettings())
+    assert points.name == description["points"] == "one_deep_name_points.csv.gz"
+    stored = StoredFigure(description, tmp_path)
+    pd.testing.assert_frame_equal(stored.figure().points, many, check_dtype=False, check_exact=True)
+    first = picture.read_bytes()
+    draw(stored.figure(), [picture], stored.settings)
+    assert picture.read_bytes() == first
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "plain text"])
+def test_damaged_compressed_points_are_an_error(damage: str, tmp_path: Path) -> None:
+    whole = gzip.compress(b"series,x,y\n" + b"a,1,2\n" * 999, mtime=0)
+    damaged = {"cut": whole[:-9], "changed": whole[:20] + b"\xff" * 8 + whole[28:], "plain text": b"series,x,y\n"}
+    (tmp_path / "points.csv.gz").write_bytes(damaged[damage])
+    with pytest.raises(ConfigurationError, match=r"points\.csv\.gz cannot be read: .*; task=report writes it"):
+        read_points(tmp_path / "points.csv.gz", ["series"])
 
 
 def test_a_figure_without_points_has_no_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,9 +73,10 @@ def _tables(about: Path, files: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Return the tables and the points of figures, but not the rows of jobs, which both summarise."""
     stem, tables = about.name.removesuffix(".json"), {}
     for name in files:
-        if name.endswith(".csv") and not name.endswith("_rows.csv"):
+        plain = name.removesuffix(".gz")
+        if plain.endswith(".csv") and not plain.endswith("_rows.csv"):
             frame = _read(about.with_name(name))
-            part = name.removeprefix(stem).removesuffix(".csv").lstrip("_") or MAIN
+            part = plain.removeprefix(stem).removesuffix(".csv").lstrip("_") or MAIN
             tables[REPORTED if {"cell", "reproduced", "verdict"} <= set(frame) else part] = frame
     return tables
 
@@ -86,5 +88,5 @@ def _read(path: Path) -> pd.DataFrame:
         return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
     except pd.errors.EmptyDataError:  # a table without columns
         return pd.DataFrame()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, zlib.error) as error:
         raise ConfigurationError(f"runs: {path} cannot be read ({error}); write it again with task=report") from error

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from gzip import BadGzipFile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.reporting.figures.drawing import draw
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.whole_files import beside, temporaries
+from trimbench.papers.reporting.whole_files import beside, csv_ending, temporaries, to_csv
 from trimbench.papers.study.figures import BarFigure, Figure, ImageFigure, LineFigure
 from trimbench.papers.validation import ConfigurationError, unknown, validated
 
@@ -80,7 +82,7 @@ def write_figures(
     for figure in figures:
         if figure.points.empty:
             continue
-        points = beside(stem, points_name(figure), ".csv")
+        points = beside(stem, points_name(figure), csv_ending(figure.points))
         pictures = [beside(stem, figure.name, f".{ending}") for ending in settings.formats]
         description = _description(figure) | {
             _POINTS: points.name,
@@ -89,7 +91,7 @@ def write_figures(
         }
         drawn_now = pictures if drawn else []
         with temporaries([*drawn_now, points]) as (*new_pictures, new_points):
-            figure.points.to_csv(new_points, index=False, encoding="utf-8")
+            to_csv(figure.points, new_points)
             # Drawn from this file, so that drawing it again from there gives the same bytes.
             if new_pictures:
                 draw(StoredFigure(description, new_points.parent).figure(), new_pictures, settings)
@@ -125,7 +127,7 @@ def read_points(path: Path, texts: Sequence[str]) -> pd.DataFrame:
         absent = [column for column in (*texts, "x", "y") if column not in written]
         if absent:
             raise ValueError(f"there is no column {absent[0]!r}")
-    except ValueError as error:
+    except (ValueError, EOFError, BadGzipFile, zlib.error) as error:
         reason = " ".join(str(error).split())
         raise ConfigurationError(f"{path} cannot be read: {reason}; task=report writes it from stored jobs") from error
     return written

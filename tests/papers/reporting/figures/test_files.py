@@ -117,7 +117,7 @@ def test_points_come_back_exactly(tmp_path: Path) -> None:
 def test_many_points_are_compressed_and_draw_the_same_picture(tmp_path: Path) -> None:
     many = pd.DataFrame({"series": "a", "x": np.arange(2001.0), "y": np.sin(np.arange(2001.0))})
     (picture, points), (description,) = write_figures([line_figure(many)], tmp_path / "one", FigureSettings())
-    assert points.name == description["points"] == "one_deep_name_points.csv.gz"
+    assert points.name == description["points"] == "one_points.csv.gz"
     stored = StoredFigure(description, tmp_path)
     pd.testing.assert_frame_equal(stored.figure().points, many, check_dtype=False, check_exact=True)
     first = picture.read_bytes()

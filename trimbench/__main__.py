@@ -9,8 +9,8 @@ from trimbench._extras import MissingExtraError, check_installed
 
 def main() -> None:
     """Run the command line, or say which extra has to be installed for it."""
-    # It takes a second until the command is loaded and understood. Python would answer Ctrl-C there with a traceback, or
-    # with an exception that some packages swallow. Where the signal is ignored, as under nohup, it stays ignored.
+    # It takes a second until the command is loaded and understood. Until then, Python would answer Ctrl-C with a
+    # traceback, or with an exception that some packages swallow. Where it is ignored, as under nohup, it stays so.
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)

@@ -67,7 +67,7 @@ def unmasked(X: Any) -> Any:
 
 def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame, NDArray[Any]]:
     """Return the table and the labels of training rows."""
-    _check_no_missing_label(y)
+    check_no_missing_label(y)
     frame = checked_rows(estimator, X, reset=True, y=y)
     labels = column_or_1d(y, warn=True)
     check_array(labels, ensure_2d=False, dtype=None)
@@ -76,12 +76,14 @@ def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame,
     return frame, labels
 
 
-def _check_no_missing_label(y: Any) -> None:
-    """Raise a ValueError if a label is missing; of numbers, scikit-learn says it."""
+def check_no_missing_label(y: Any) -> None:
+    """Raise a ValueError if a label is missing; of numbers that are not masked, scikit-learn says it."""
     import pandas as pd
 
-    labels = np.asarray(y)
-    if labels.dtype.kind in "OTmM" and labels.ndim == 1 and (n_missing := int(np.sum(pd.isna(labels)))):
+    hidden = np.ma.is_masked(y)
+    labels = np.asarray(unmasked(y) if hidden else y)
+    is_checked = labels.ndim == 1 and (hidden or labels.dtype.kind in "OTmM")
+    if is_checked and (n_missing := int(np.sum(pd.isna(labels)))):
         raise ValueError(
             f"y must have a label for every row, got none (NaN, None or NA) in {n_missing} of {len(labels)} rows; drop "
             "those rows, or give them a label of their own"

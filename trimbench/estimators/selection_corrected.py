@@ -12,6 +12,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from trimbench.estimators.raw_columns import check_no_missing_label
 from trimbench.selection_bias.adjustment import Factor
 from trimbench.selection_bias.class_counts import ClassCounts
 from trimbench.selection_bias.dependence import squared_ratios
@@ -138,6 +139,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         SelectionCorrectedNB
             Itself.
         """
+        check_no_missing_label(y)
         table, labels = validate_data(self, without_masks(X), y, ensure_min_samples=2, ensure_all_finite="allow-nan")
         check_classification_targets(labels)
         if sample_weight is not None:
@@ -217,7 +219,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
 
 def _copies(sample_weight: ArrayLike, table: NDArray[Any]) -> NDArray[np.int64]:
     """Return whole weights; raise ValueError for others."""
-    weights = _check_sample_weight(sample_weight, table)
+    weights = _check_sample_weight(without_masks(sample_weight), table)
     wrong = weights[(weights < 0) | (weights != np.floor(weights))]
     if len(wrong):
         raise ValueError(

@@ -131,6 +131,10 @@ def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> t
     """
     if missing not in get_args(MissingValues):
         raise ValueError(f"missing must be 'error' or 'ignore', got {missing!r}")
+    if column.dtype.kind == "f":
+        if np.isinf(column.to_numpy(np.float64, na_value=np.nan)).any():
+            raise ValueError(f"{what} must hold finite numbers, got infinity; mark a missing value with NaN")
+        column = column.astype("float64")  # pandas has no categories of half precision
     try:
         categorical = column.astype("category")
     except TypeError as error:

@@ -31,6 +31,8 @@ def checked_distribution(
     tolerance : float
         Largest allowed ``|sum - 1|`` of a distribution before normalisation.
     """
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} must have no masked entries, got {np.ma.count_masked(values)}; fill them in first")
     try:
         table = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:

@@ -207,6 +207,8 @@ def checked_costs(
                 f"costs must be finite numbers >= 0, got {cost!r} for {name!r}; a feature that must not be used is "
                 "named in forbidden"
             )
+    if math.isinf(sum(map(float, costs))):
+        raise ValueError(f"costs must have a finite sum, got {max(costs):g} as the largest; divide all by a number")
     return tuple(float(cost) for cost in costs)
 
 

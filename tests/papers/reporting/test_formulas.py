@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from trimbench.papers.reporting.whole_files import write_csv
+from trimbench.papers.reporting.figures.files import read_points, write_figures
+from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.reporting.whole_files import as_it_was, write_csv
+from trimbench.papers.study.figures import LineFigure
 
-FORMULAS = ["=1+2", "@SUM(A1)", "+cmd|'/c calc'!A1", "-3+cmd|x", "\t=1"]
-HARMLESS = ["-0.5", "+1e-3", ".5", "-", "a=b", "- none", "-inf", ""]
+FORMULAS = ["=1+2", "@SUM(A1)", "+cmd|'/c calc'!A1", "-3+cmd|x", "- 1+cmd|x", "-1\n", "\t=1", "\n=1", "＝1", "'=1"]
+HARMLESS = ["-0.5", "+1e-3", ".5", "-", "a=b", "-inf", "", "'tis"]
 
 
 def test_cells_that_begin_like_formulas_are_text(tmp_path: Path) -> None:
@@ -19,3 +22,25 @@ def test_cells_that_begin_like_formulas_are_text(tmp_path: Path) -> None:
         rows = list(csv.DictReader(stream))
     assert [row["name"] for row in rows] == [*(f"'{text}" for text in FORMULAS), *HARMLESS]
     assert {row["value"] for row in rows} == {"-1.5"}
+
+
+def test_headings_are_text_even_if_they_repeat(tmp_path: Path) -> None:
+    frame = pd.DataFrame([["=1", 1, "a"]], columns=["=x", "y", "y"])
+    assert write_csv(frame, tmp_path / "table.csv").read_text() == "'=x,y,y\n'=1,1,a\n"
+
+
+def test_numbers_keep_their_digits(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1, None], "b": [0.1, 1e-17]}, dtype=object)
+    assert write_csv(frame, tmp_path / "table.csv").read_text() == "a,b\n1,0.1\n,1e-17\n"
+
+
+def test_points_of_figures_are_read_as_they_were(tmp_path: Path) -> None:
+    names = [*FORMULAS, *HARMLESS]
+    points = pd.DataFrame({"series": names, "x": -1.0, "y": range(len(names))})
+    figure = LineFigure("title", "x", "y", points)
+    ((path,), _) = write_figures([figure], tmp_path / "figure", FigureSettings(), drawn=False)
+    with path.open(newline="", encoding="utf-8") as stream:
+        written = [row["series"] for row in csv.DictReader(stream)]
+    assert written == [*(f"'{text}" for text in FORMULAS), *HARMLESS]
+    assert [as_it_was(text) for text in written] == names
+    assert read_points(path, ["series"])["series"].tolist() == names

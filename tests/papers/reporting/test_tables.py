@@ -28,7 +28,7 @@ def table(frame: pd.DataFrame, **formats: str) -> Table:
 
 def cells(line: str) -> list[str]:
     """Return the cells of a line as a reader of Markdown sees them."""
-    return [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+    return [re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", cell.strip()) for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
 
 
 def test_formats_and_missing_values() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -42,8 +42,11 @@ _DIGITS = 8  # of the hash of a file
 _COMPLAINTS = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError)
 
 
-def main() -> None:
-    """Run the command line. A mistake in the configuration ends it with exit code 2."""
+def main(understood: Callable[[], object] = lambda: None) -> None:
+    """Run the command line. A mistake in the configuration ends it with exit code 2.
+
+    `understood` is called before the command does anything, once its configuration is composed.
+    """
     # With this, Hydra raises its errors instead of printing them.
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     try:
@@ -57,6 +60,7 @@ def main() -> None:
             arguments, allowed = split_allowed_code(sys.argv[1:])
             check_arguments(arguments)
             invocation = _compose(arguments, allowed)
+        understood()
         code = _run(invocation) if invocation else 0
     except BrokenPipeError:  # as in `trimbench task=list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -13,7 +13,7 @@ from trimbench.papers.execution.temporary import remove_stale
 from trimbench.papers.reporting.figures.files import write_figures
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.latex import latex
-from trimbench.papers.reporting.tables import comparison, differences, markdown, side_by_side
+from trimbench.papers.reporting.tables import comparison, differences, markdown, markdown_text, side_by_side
 from trimbench.papers.reporting.verdicts import Judgement
 from trimbench.papers.reporting.whole_files import beside, csv_ending, write_csv, write_text
 from trimbench.papers.study.findings import Findings
@@ -123,19 +123,19 @@ def _label(findings: Findings, table: Table) -> str:
 
 
 def _page(findings: Findings, tables: Sequence[Table], files: Sequence[str]) -> str:
-    parts = [f"# {findings.stem}"]
+    parts = [f"# {markdown_text(findings.stem)}"]
     for figure in findings.outcome.figures:
         pictures = [beside(Path(findings.stem), figure.name, ending).name for ending in (".png", ".svg")]
         # Markdown shows no PDF.
-        parts += [f"![{figure.title}](<{name}>)" for name in pictures if name in files][:1]
+        parts += [f"![{markdown_text(figure.title)}](<{name}>)" for name in pictures if name in files][:1]
     for table in tables:
-        parts.append(f"## {table.title}")
+        parts.append(f"## {markdown_text(table.title)}")
         parts.append(markdown(table) if len(table.frame) else "No row could be computed.")
     notes = list(findings.outcome.notes)
-    notes += [f"Data not available: {reason}" for reason in findings.missing.values()]
+    notes += [f"Data not available: {markdown_text(reason)}" for reason in findings.missing.values()]
     if findings.failures:
         failed = f"{findings.failures} of {len(findings.rows)} jobs failed"
-        notes.append(f"{failed}, the first with: {findings.first_failure}")
+        notes.append(f"{failed}, the first with: {markdown_text(findings.first_failure)}")
     if notes:
         parts.append("## Notes")
         parts.append("\n".join(f"- {note}" for note in notes))

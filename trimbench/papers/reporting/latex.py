@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tabulate import LATEX_ESCAPE_RULES
 
-from trimbench.papers.reporting.tables import numeric_columns, printable, tabulated
+from trimbench.papers.reporting.tables import numeric_columns, one_line, printable, tabulated
 from trimbench.papers.study.tables import Table
 
 # What a page holds.
@@ -35,13 +35,13 @@ def latex(table: Table, label: str) -> str:
 
 
 def _environment(table: Table, label: str, *, continued: bool) -> str:
-    cells = printable(table)
+    cells = printable(table).map(one_line).rename(columns=one_line)
     # Without any row, tabulate would declare no column.
     rows = cells.to_numpy().tolist() or [["" for _ in cells.columns]]
     body = tabulated(list(cells.columns), rows, numeric_columns(table), "latex_booktabs")
     # A bracket or a star behind the end of a row would be an argument of it.
     body = re.sub(r"(?m)^(\s*)([\[*])", r"\1{}\2", body)
-    caption = "".join(LATEX_ESCAPE_RULES.get(sign, sign) for sign in table.title)
+    caption = "".join(LATEX_ESCAPE_RULES.get(sign, sign) for sign in one_line(table.title))
     head = [
         r"\begin{table}",
         *([r"\addtocounter{table}{-1}"] if continued else []),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,11 @@ from trimbench.papers.study.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# Also those that turn the direction of writing.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# Signs of Markdown, where they would mean something: inside a word an underscore does not.
+_MARKDOWN = re.compile(r"[\\`*$~|]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<=\])\(")
 
 
 def printable(table: Table) -> pd.DataFrame:
@@ -38,8 +44,19 @@ def markdown(table: Table) -> str:
 
 def markdown_rows(columns: Sequence[object], rows: Sequence[Sequence[str]], numeric: Sequence[bool]) -> str:
     """Return rows of text as a table in Markdown; the columns of numbers are `numeric`. Does without pandas."""
-    cells = [[_markdown_cell(text) for text in row] for row in rows]
-    return tabulated([_markdown_cell(column) for column in columns], cells, numeric, "github")
+    cells = [[markdown_text(text) for text in row] for row in rows]
+    # Words before the signs are escaped: an underscore of a name becomes a space.
+    return tabulated([markdown_text(heading(column)) for column in columns], cells, numeric, "github")
+
+
+def one_line(text: object) -> str:
+    """Return a text without line breaks and other control characters, which end a cell and can drive a terminal."""
+    return " ".join(_CONTROL.sub(" ", str(text)).split())
+
+
+def markdown_text(text: object) -> str:
+    """Return a text of any origin, for example a name, so that Markdown shows it as it is and in one line."""
+    return _MARKDOWN.sub(r"\\\g<0>", one_line(text))
 
 
 def tabulated(columns: Sequence[object], rows: Sequence[Sequence[str]], numeric: Sequence[bool], style: str) -> str:
@@ -63,11 +80,6 @@ def numeric_columns(table: Table) -> list[bool]:
 def heading(column: object) -> str:
     """Return the heading of a column in words; the CSV keeps its name."""
     return str(column).replace("_", " ")
-
-
-def _markdown_cell(text: object) -> str:
-    """Return text that stays in its cell: bars and line breaks would end it."""
-    return " ".join(str(text).split()).replace("|", r"\|")
 
 
 _COMPARISON = {

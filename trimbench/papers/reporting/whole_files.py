@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 # A longer table is compressed.
 _MOST_LINES = 2000
-# What a spreadsheet would compute: text that begins with one of these signs and is no number.
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?!(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$|inf$|\s|$)")
+# What a spreadsheet would compute: text that begins with one of these signs, also a wide one, and is no number. It may
+# begin with apostrophes of its own, so that the one that is added can be taken away again.
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf"
+_FORMULA = re.compile(rf"'*(?:[=@\t\r\n＝＠＋－]|[+-](?!(?:{_NUMBER})?\Z))")
 
 
 def beside(stem: Path, part: str, ending: str) -> Path:
@@ -33,31 +35,31 @@ def csv_ending(frame: pd.DataFrame) -> str:
 
 def write_csv(frame: pd.DataFrame, path: Path) -> Path:
     """Write a table without its index, compressed if the name ends with ``.gz``, and return its path."""
-    tame = _without_formulas(frame)
-    return write(path, lambda temporary: to_csv(tame, temporary))
-
-
-def to_csv(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table as it is, without its index, compressed if the name ends with ``.gz``."""
     # Without the time of writing, the same table gives the same bytes.
     packed: Any = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
-    frame.to_csv(path, index=False, encoding="utf-8", compression=packed)
+    tame = _without_formulas(frame)
+    return write(path, lambda temporary: tame.to_csv(temporary, index=False, encoding="utf-8", compression=packed))
 
 
 def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table in which no text is a formula to a spreadsheet: an apostrophe goes before one."""
-    if not frame.columns.is_unique:
-        return frame
-    tame = frame.copy()
-    for name in tame.select_dtypes(exclude="number"):
-        formulas = tame[name].map(_is_formula)
-        if formulas.any():
-            tame[name] = tame[name].astype(object).where(~formulas, "'" + tame[name].astype(str))
-    return tame
+    """Return a table in which no text or heading is a formula to a spreadsheet: an apostrophe goes before one."""
+    import pandas as pd
+
+    # By number, because names may repeat. A list, because mapping would turn 1 beside a missing value into 1.0.
+    tame = frame.set_axis(range(frame.shape[1]), axis=1)
+    for at in range(frame.shape[1]):
+        if tame[at].dtype.kind not in "iufb":
+            tame[at] = pd.Series(list(map(_tame, tame[at])), index=tame.index, dtype=object)
+    return tame.set_axis(list(map(_tame, frame.columns)), axis=1)
 
 
-def _is_formula(value: object) -> bool:
-    return isinstance(value, str) and _FORMULA.match(value) is not None
+def _tame(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+
+
+def as_it_was(text: str) -> str:
+    """Return a text of a table without the apostrophe that `write_csv` put before it."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
 
 
 def write_text(text: str, path: Path) -> Path:

@@ -66,7 +66,8 @@ class RowsTrimming:
 def check_rows_settings(rows_weight: RowsWeight, prefer: Prefer) -> None:
     """Raise ValueError unless the weight is "auto" or in [0, 1] and the preference is known."""
     is_number = isinstance(rows_weight, int | float | np.number) and not isinstance(rows_weight, bool)
-    if rows_weight != "auto" and not (is_number and 0.0 <= float(rows_weight) <= 1.0):
+    is_named = isinstance(rows_weight, str) and rows_weight == "auto"
+    if not is_named and not (is_number and 0.0 <= float(rows_weight) <= 1.0):
         raise ValueError(
             "rows_weight must be 'auto' or a number from 0 (model only) to 1 (rows only), got "
             f"{str(rows_weight)[:80]!r}"

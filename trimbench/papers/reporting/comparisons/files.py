@@ -10,7 +10,7 @@ from pathlib import Path
 from trimbench.papers.reporting.comparisons.comparison import Comparison
 from trimbench.papers.reporting.comparisons.tables import Change, Kind
 from trimbench.papers.reporting.html import count, facts_of, render, table_part
-from trimbench.papers.reporting.tables import markdown
+from trimbench.papers.reporting.tables import markdown, markdown_text
 from trimbench.papers.reporting.whole_files import write_csv, write_text
 from trimbench.papers.study.tables import Table
 
@@ -90,7 +90,7 @@ def _sections(comparison: Comparison, most: int) -> list[str]:
     parts = []
     for table in tables(comparison):
         shown = _cut(table, most)
-        parts += [f"## {shown.title}", markdown(shown)]
+        parts += [f"## {markdown_text(shown.title)}", markdown(shown)]
     return parts
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.reporting.figures.drawing import draw
 from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.whole_files import beside, csv_ending, temporaries, to_csv
+from trimbench.papers.reporting.whole_files import as_it_was, beside, csv_ending, temporaries, write_csv
 from trimbench.papers.study.figures import BarFigure, Figure, ImageFigure, LineFigure
 from trimbench.papers.validation import ConfigurationError, unknown, validated
 
@@ -91,7 +91,7 @@ def write_figures(
         }
         drawn_now = pictures if drawn else []
         with temporaries([*drawn_now, points]) as (*new_pictures, new_points):
-            to_csv(figure.points, new_points)
+            write_csv(figure.points, new_points)
             # Drawn from this file, so that drawing it again from there gives the same bytes.
             if new_pictures:
                 draw(StoredFigure(description, new_points.parent).figure(), new_pictures, settings)
@@ -120,7 +120,7 @@ def read_points(path: Path, texts: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        written = pd.read_csv(path, dtype=str, keep_default_na=False)
+        written = pd.read_csv(path, dtype=str, keep_default_na=False).map(as_it_was).rename(columns=as_it_was)
         # Python's own numbers, because readers of tables may round them.
         for column in written.columns.difference(list(texts)):
             written[column] = [float(text or "nan") for text in written[column]]

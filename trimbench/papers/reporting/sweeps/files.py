@@ -19,7 +19,7 @@ from trimbench.papers.reporting.html import count, facts_of, render, table_part
 from trimbench.papers.reporting.latex import latex
 from trimbench.papers.reporting.sweeps.figures import sweep_figures
 from trimbench.papers.reporting.sweeps.points import SweepPoint, experiments_of, in_words, joint_table, swept_keys
-from trimbench.papers.reporting.tables import markdown
+from trimbench.papers.reporting.tables import markdown, markdown_text
 from trimbench.papers.reporting.whole_files import beside, write_csv, write_text
 from trimbench.papers.study.findings import Findings
 from trimbench.papers.study.tables import Table
@@ -133,9 +133,9 @@ def _title(points: Sequence[SweepPoint]) -> str:
 def _markdown(
     points: Sequence[SweepPoint], table: Table, figures: Sequence[dict[str, Json]], notes: Sequence[str]
 ) -> str:
-    parts = [f"# {_title(points)}", f"{count(len(points), 'point')}."]
-    parts += [f"![{figure['title']}](<{_drawn(figure)}>)" for figure in figures if _drawn(figure)]
-    parts += [f"## {table.title}", markdown(table)]
+    parts = [f"# {markdown_text(_title(points))}", f"{count(len(points), 'point')}."]
+    parts += [f"![{markdown_text(figure['title'])}](<{_drawn(figure)}>)" for figure in figures if _drawn(figure)]
+    parts += [f"## {markdown_text(table.title)}", markdown(table)]
     parts += ["## Notes", "\n".join(f"- {note}" for note in notes)] if notes else []
     return "\n\n".join(parts) + "\n"
 

@@ -111,12 +111,11 @@ def _serve(pipe: Connection) -> None:
         while True:
             try:
                 name, content, follow = pipe.recv()
-            except EOFError:
+                if name not in readers:
+                    readers[name] = _ready(TARGETS[name], Path(folder, name))
+                pipe.send(judged(TARGETS[name], readers[name], content, follow=follow))
+            except (EOFError, BrokenPipeError):  # the search is over
                 return
-            target = TARGETS[name]
-            if name not in readers:
-                readers[name] = _ready(target, Path(folder, name))
-            pipe.send(judged(target, readers[name], content, follow=follow))
 
 
 def _ready(target: Target, folder: Path) -> Callable[[bytes], object]:

@@ -1,0 +1,325 @@
+"""Every reader of a file: small sound files to begin with, and what it must do with whatever they become."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import trimbench as tb
+from tests.networks import lawn_files
+from tests.networks.ace_encoder import encode_ace, encode_problem, example
+from tests.papers.data import loopback, offers, toy
+from tests.papers.execution import sample_jobs
+from trimbench.estimators import TrimmedClassifier
+from trimbench.papers.commands.invocation import SHARED_KEYS
+from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.declaration import declare_dataset
+from trimbench.papers.data.errors import DataUnavailable
+from trimbench.papers.data.network_declaration import declare_network
+from trimbench.papers.data.sources import load_dataset
+from trimbench.papers.execution import Job, JobStore, Record
+from trimbench.papers.execution.remembered_arrays import remember
+from trimbench.papers.reporting.figures.files import read_points
+from trimbench.papers.reporting.parts import read_part
+from trimbench.papers.study.planning import make_experiment
+
+CORPUS = Path(__file__).with_name("corpus")
+Reader = Callable[[bytes], object]
+
+
+class Wrong(Exception):  # noqa: N818 - named after what was found
+    """A reader took something that it must refuse."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A reader, by a function that makes it in a folder of its own, and the errors that it may raise."""
+
+    name: str
+    sound: Callable[[], Sequence[bytes]]
+    prepare: Callable[[Path], Reader]
+    allowed: tuple[type[Exception], ...] = (ValueError,)
+
+    def seeds(self) -> list[bytes]:
+        """Return the sound files and those in the folder of the corpus, among them all that were findings."""
+        return [*self.sound(), *(path.read_bytes() for path in sorted((CORPUS / self.name).glob("*")))]
+
+
+def _file(name: str, read: Callable[[Path], object], folder: Path) -> Reader:
+    path = folder / name
+
+    def reader(content: bytes) -> object:
+        path.write_bytes(content)
+        return read(path)
+
+    return reader
+
+
+def _check_distributions(*tables: Any) -> None:
+    for table in tables:
+        if not (np.isfinite(table).all() and (table >= 0).all() and np.abs(table.sum(axis=-1) - 1).max() < 1e-9):
+            raise Wrong(f"rows that sum to {table.sum(axis=-1).ravel()[:5]}")
+
+
+def _check_model(model: Any) -> None:
+    if isinstance(model, tb.BayesianNetwork):
+        _check_distributions(*(model.table(node) for node in model.nodes))
+    elif isinstance(model, tb.NaiveBayesMixture):
+        _check_model(model.components)
+    elif isinstance(model, tb.NaiveBayes):
+        _check_distributions(model.prior, *model.likelihoods)
+    else:
+        _check_model(model.model)
+
+
+def _network(path: Path) -> None:
+    _check_model(tb.BayesianNetwork.read(path))
+
+
+def _lawn(folder: Path) -> tb.BayesianNetwork:
+    return tb.BayesianNetwork.read(lawn_files.write(folder, "bif", lawn_files.BIF))
+
+
+def _evidence(folder: Path) -> Reader:
+    network = _lawn(folder)
+    return _file("lawn.evid", lambda path: tb.read_evidence(path, network), folder)
+
+
+def _ace(changed: str, folder: Path) -> Reader:
+    paths = {"cnf": folder / "n.cnf", "lmap": folder / "n.lmap"}
+    for path, text in zip(paths.values(), encode_ace(example()), strict=True):
+        path.write_text(text)
+    return _file(paths[changed].name, lambda _: _check_model(tb.read_ace(*paths.values())), folder)
+
+
+def _saved(model: Any) -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "m.json")
+        model.save(path)
+        return [path.read_bytes(), json.dumps(json.loads(path.read_text())).encode()]
+
+
+def _naive_bayes() -> tb.NaiveBayes:
+    return tb.NaiveBayes([0.25, 0.75], [[[0.5, 0.5], [0.125, 0.875]], [[1, 0, 0], [0, 0.5, 0.5]]])
+
+
+def _trimmed() -> TrimmedClassifier:
+    X = pd.DataFrame({"a": [0, 1, 0, 1] * 5, "b": ["x", "y", "y", "x"] * 5, "c": np.arange(20) / 7})
+    return TrimmedClassifier(budget=2).fit(X, [0, 1, 1, 1] * 5)
+
+
+def _models() -> list[Target]:
+    classes = [
+        ("naive_bayes", _naive_bayes, tb.NaiveBayes.load),
+        (
+            "mixture",
+            lambda: tb.NaiveBayesMixture(_naive_bayes(), ["u", "v"], class_variable="k"),
+            tb.NaiveBayesMixture.load,
+        ),
+        (
+            "classifier",
+            lambda: tb.BayesianClassifier(_naive_bayes(), positive="1"),
+            tb.BayesianClassifier.load,
+        ),
+        ("arg_max", lambda: tb.ArgMaxClassifier(_naive_bayes()), tb.ArgMaxClassifier.load),
+    ]
+    found = [
+        Target(f"{name}.json", lambda make=make: _saved(make()), partial(_file, "m.json", _checked(load)))  # type: ignore[misc]
+        for name, make, load in classes
+    ]
+    network = Target(
+        "network.json", lambda: _saved(_lawn(Path(tempfile.mkdtemp()))), partial(_file, "m.json", _network)
+    )
+    trimmed = Target("trimmed.json", lambda: _saved(_trimmed()), partial(_file, "m.json", TrimmedClassifier.load))
+    return [*found, network, trimmed]
+
+
+def _checked(load: Callable[[Path], Any]) -> Callable[[Path], None]:
+    return lambda path: _check_model(load(path))
+
+
+def _table(folder: Path) -> Reader:
+    path = folder / "t.csv"
+    declaration = declare_dataset("t", {"kind": "csv", "path": str(path), "target": "label"})
+    cache = Cache((), folder / "cache", offline=True)
+    return _file("t.csv", lambda _: load_dataset(declaration, cache), folder)
+
+
+def _r_file(folder: Path) -> Reader:
+    declaration = offers.tissues(loopback.Loopback("http://127.0.0.1:1"))
+    cache = Cache((), folder, offline=True)
+    (folder / "files/t").mkdir(parents=True)
+    return _file("files/t/tissues.rda", lambda _: load_dataset(declaration, cache), folder)
+
+
+def _r_objects() -> list[bytes]:
+    objects = {"tissues": {"X": offers.X, "y": offers.Y}}
+    with tempfile.TemporaryDirectory() as folder:
+        return [
+            offers.r_file(Path(folder), objects, compression=compression, file_format=kind)
+            for compression, kind in ((None, "xdr"), (None, "ascii"), ("gzip", "xdr"))
+        ]
+
+
+_OPENML = {
+    "description.xml": toy.DESCRIPTION_PATH,
+    "features.xml": toy.FEATURES_PATH,
+    "dataset.arff": loopback.ARFF_PATH,
+}
+
+
+def _offered(name: str) -> bytes:
+    if name == "dataset.pq":
+        return loopback.parquet_bytes()
+    return loopback.Loopback("http://127.0.0.1:1").body(_OPENML[name]) or b""
+
+
+def _openml(name: str, folder: Path) -> Reader:
+    place = folder / toy.FOLDER
+    place.mkdir(parents=True)
+    for other in (*([] if name == "dataset.pq" else ["dataset.arff"]), "description.xml", "features.xml"):
+        (place / other).write_bytes(_offered(other))
+    cache = Cache((folder,), folder, offline=True)
+    own = f"dataset_{loopback.DATASET_ID}.pq" if name == "dataset.pq" else name
+    return _file(f"{toy.FOLDER}/{own}", lambda _: load_dataset(toy.TOY, cache), folder)
+
+
+def _declared(group: str, folder: Path) -> Reader:
+    catalogue = Catalogue((folder,))
+    (folder / group).mkdir()
+
+    def read(path: Path) -> object:
+        os.utime(path, ns=(0, next(times)))  # what was read before is known by its time
+        match group:
+            case "dataset":
+                return declare_dataset("one", catalogue.dataset_mapping("one"))
+            case "network":
+                return declare_network("one", catalogue.network_mapping("one"))
+            case _:
+                return make_experiment("one", catalogue.mapping(group, "one"), SHARED_KEYS)
+
+    times = iter(range(10**18))
+    return _file(f"{group}/one.yaml", read, folder)
+
+
+def _declarations(group: str) -> list[bytes]:
+    return [path.read_bytes() for path in sorted((configuration_folder() / group).rglob("*.yaml"))[:12]]
+
+
+def _job() -> Job:
+    return Job.create(sample_jobs.square, {"x": 3.0})
+
+
+def _record() -> bytes:
+    record = Record(_job(), "ok", {"x": 3.0, "square": 9.0}, None, 0.25, {"python": "3"})
+    return record.to_json().encode() + b"\n"
+
+
+def _store(resealed: bool, folder: Path) -> Reader:
+    """A record that differs is not used; one that states the right hash all the same is used or refused."""
+    store, job, whole = JobStore(folder), _job(), _record()
+    store.path(job).parent.mkdir()
+
+    def read(path: Path) -> object:
+        store.glance(job)
+        found = store.get(job)
+        if not resealed and (found is not None) != (path.read_bytes() == whole):
+            raise Wrong("a record that was changed is used" if found else "a sound record is not used")
+        return found
+
+    reader = _file(str(store.path(job).relative_to(folder)), read, folder)
+    return (lambda body: reader(_sealed(body))) if resealed else reader
+
+
+def _sealed(body: bytes) -> bytes:
+    return b'{"sha256":"%s",' % hashlib.sha256(body.removesuffix(b"\n")).hexdigest().encode() + body
+
+
+def _arrays(resealed: bool, folder: Path) -> Reader:
+    """Arrays in a file that differs are computed again; so are those that no reader can take, whatever their hash."""
+    os.environ["XDG_CACHE_HOME"] = str(folder)
+    values = {"values": np.arange(4.0)}
+
+    def read(path: Path) -> object:
+        os.environ["XDG_CACHE_HOME"] = str(folder)
+        given, calls = path.read_bytes(), []
+        found = remember("fuzzed", {}, lambda: calls.append(1) or dict(values))  # type: ignore[func-returns-value]
+        if not resealed and (bool(calls) != (given != whole) or not np.array_equal(found["values"], values["values"])):
+            raise Wrong("arrays that were changed are used")
+        return found
+
+    remember("fuzzed", {}, lambda: values)
+    (path,) = folder.rglob("fuzzed-*.npz")
+    whole = path.read_bytes()
+    reader = _file(str(path.relative_to(folder)), read, folder)
+    if not resealed:
+        return reader
+    return lambda body: reader(body + b"-" * 16 + hashlib.sha256(body + b"-" * 16).digest())
+
+
+def _array_files(resealed: bool) -> list[bytes]:
+    stream = io.BytesIO()
+    np.savez(stream, values=np.arange(4.0))
+    body = stream.getvalue()
+    return [body] if resealed else [body + b"-" * 16 + hashlib.sha256(body + b"-" * 16).digest()]
+
+
+def _part() -> bytes:
+    return gzip.compress(json.dumps({"name": "a/b", "status": "ok", "numbers": [], "commit": ""}).encode(), mtime=0)
+
+
+def _all() -> Mapping[str, Target]:
+    texts = lawn_files.TEXTS
+    targets = [
+        *(
+            Target(f"lawn.{end}", lambda end=end: [texts[end].encode()], partial(_file, f"n.{end}", _network))  # type: ignore[misc]
+            for end in texts
+        ),
+        Target("lawn.bif.gz", lambda: [gzip.compress(texts["bif"].encode())], partial(_file, "n.bif.gz", _network)),
+        Target("lawn.evid", lambda: [b"2 0 1 2 0\n", b"2\n1 0 1\n2 0 1 2 0\n"], _evidence),
+        Target("ace.cnf", lambda: [encode_ace(example())[0].encode()], partial(_ace, "cnf")),
+        Target("ace.lmap", lambda: [encode_ace(example())[1].encode()], partial(_ace, "lmap")),
+        Target("ace.search", _problem, partial(_file, "n.search", tb.read_ace_problem)),
+        *_models(),
+        Target("table.csv", lambda: [loopback.FILE_BODY, b'"a;";b;label\n 1,5;"";x\n'], _table),
+        Target("tissues.rda", _r_objects, _r_file, (ValueError, DataUnavailable)),
+        *(
+            Target(name, lambda name=name: [_offered(name)], partial(_openml, name), (ValueError, DataUnavailable))  # type: ignore[misc]
+            for name in (*_OPENML, "dataset.pq")
+        ),
+        *(
+            Target(f"{group}.yaml", partial(_declarations, group), partial(_declared, group))
+            for group in ("dataset", "network", "experiment")
+        ),
+        Target("record", lambda: [_record()], partial(_store, False), ()),
+        Target("record.sealed", lambda: [_record().partition(b",")[2]], partial(_store, True), ()),
+        Target("arrays", lambda: _array_files(resealed=False), partial(_arrays, False), ()),
+        Target("arrays.sealed", lambda: _array_files(resealed=True), partial(_arrays, True), ()),
+        Target("part.json.gz", lambda: [_part()], partial(_file, "p.json.gz", read_part)),
+        Target("points.csv", lambda: [b"line,x,y\na,1,2.5\nb,,nan\n"], partial(_file, "p.csv", _points)),
+    ]
+    return {target.name: target for target in targets}
+
+
+def _problem() -> list[bytes]:
+    return [encode_problem(tb.AceProblem("C", 0.5, 2.5, {"A": 1.0, "B": 0.25})).encode()]
+
+
+def _points(path: Path) -> object:
+    return read_points(path, ["line"])
+
+
+TARGETS = _all()

@@ -6,6 +6,7 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -133,6 +134,12 @@ def test_the_trimmed_classifier_predicts_from_its_features_alone() -> None:
         (
             {"budget": 1, "costs": [1, math.inf]},
             r"costs must be finite numbers >= 0, got inf for 'x1'.*named in forbidden",
+        ),
+        ({"budget": 1, "costs": [1, 1e308]}, r"costs must be at most 1e\+300, .* got 1e\+308 for 'x1'"),
+        ({"budget": 1, "costs": [1, 10**400]}, r"costs must be at most 1e\+300, .* got 1000"),
+        (
+            {"budget": 1, "costs": pd.DataFrame({"cost": [1, 2]}, index=["x0", "x1"])},
+            r"costs must be a mapping or a Series .*, got a DataFrame of shape \(2, 1\); take one column",
         ),
         ({"budget": 1, "costs": [1]}, r"costs must have 2 entries, one for each feature, got 1"),
         ({"budget": 1, "costs": {"x0": 1}}, r"costs must have an entry for every feature, got none for 'x1'"),

@@ -128,7 +128,7 @@ def column_name(label: Any, names: Sequence[str], what: str) -> str:
 
 def cost_by_name(costs: Any, names: Sequence[str], groups: Mapping[str, Any] | None) -> Any:
     """Return costs with the names of columns, or of groups, as keys; a sequence is left as it is."""
-    if hasattr(costs, "to_dict"):  # a Series, by name
+    if hasattr(costs, "to_dict") and costs.ndim == 1:  # a Series, by name
         costs = costs.to_dict()
     if not isinstance(costs, Mapping):
         return costs

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.file_parsing import short_errors
+from trimbench.networks.bif_writer import write_bif
+from trimbench.networks.file_parsing import NetworkParts, short_errors
 from trimbench.networks.forward_sampling import draw_forwards
 from trimbench.networks.json_files import read_json, write_json
 from trimbench.networks.probability_tables import checked_distribution, checked_names
@@ -181,6 +182,30 @@ class BayesianNetwork:
     def save(self, path: str | Path) -> None:
         """Write the network as JSON; floats keep every digit."""
         write_json(path, {"format": FORMAT, **self.to_dict()})
+
+    def write(self, path: str | Path) -> None:
+        """Write the network to a file that `read` reads to the last digit.
+
+        Parameters
+        ----------
+        path : str or Path
+            ``.bif``: the Bayesian Interchange Format, which other programs read; names that are more than ASCII
+            letters, digits and ``_.-`` stand in quotes. ``.json``: as `save`.
+
+        Raises
+        ------
+        ValueError
+            When the ending is another one, or a name has a quote or a control character, which BIF cannot carry.
+        OSError
+            When the file cannot be written; an older one is then untouched.
+        """
+        ending = Path(path).suffix.lower()
+        if ending == ".json":
+            self.save(path)
+        elif ending == ".bif":
+            write_bif(path, NetworkParts(self._states, self._parents, self._tables))
+        else:
+            raise ValueError(f"path must end in .bif or .json, got {str(path)!r}")
 
     @classmethod
     def read(cls, path: str | Path) -> BayesianNetwork:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from trimbench.networks.file_parsing import short_errors
+from trimbench.networks.whole_files import whole_file
 
 Model = TypeVar("Model")
 
@@ -19,17 +19,9 @@ def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
 
     Raises OSError if the folder does not exist or cannot be written to; an older file at `path` is then untouched.
     """
-    target = Path(path)
-    # Not mkstemp: its files are readable by their owner alone, and so would the model be.
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("x", encoding="utf-8") as stream:
-            json.dump(content, stream, indent=1, allow_nan=False)
-            stream.write("\n")
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as stream:
+        json.dump(content, stream, indent=1, allow_nan=False)
+        stream.write("\n")
 
 
 @short_errors()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Costs and budgets are decimal fractions to their users: 0.1 + 0.2 fits into 0.3.
 _TOLERANCE = 1e-9
+# Sums of as many costs as there can be stay finite up to this.
+_LARGEST = 1e300
 
 
 def is_affordable(costs: Iterable[float], budget: float) -> bool:
@@ -174,11 +176,16 @@ def checked_costs(
 ) -> tuple[float, ...]:
     """Return the cost of each feature, or of each group and feature outside of groups; 1 by default.
 
-    Raises ValueError if a name is unknown or has no cost, or a cost is negative or not finite.
+    Raises ValueError if a name is unknown or has no cost, or a cost is negative, not finite or above 1e300.
     """
     what = "group, and every feature outside of groups" if grouped else "feature"
     if costs is None:
         return (1.0,) * len(names)
+    if getattr(costs, "ndim", 1) != 1:
+        raise ValueError(
+            f"costs must be a mapping or a Series from feature to cost, got a {type(costs).__name__} of shape "
+            f"{np.shape(cast('Any', costs))}; take one column or one row of it, costs['cost'] or costs.iloc[0]"
+        )
     if not isinstance(costs, Mapping) and hasattr(costs, "to_dict"):  # a pandas Series, by name
         if not cast("pd.Series[Any]", costs).index.is_unique:
             raise ValueError("costs must have each name once, got an index with duplicates")
@@ -207,8 +214,11 @@ def checked_costs(
                 f"costs must be finite numbers >= 0, got {cost!r} for {name!r}; a feature that must not be used is "
                 "named in forbidden"
             )
-    if math.isinf(sum(map(float, costs))):
-        raise ValueError(f"costs must have a finite sum, got {max(costs):g} as the largest; divide all by a number")
+        if cost > _LARGEST:
+            raise ValueError(
+                f"costs must be at most {_LARGEST:g}, so that sums stay finite, got {short(cost)} for {name!r}; a "
+                "feature that must not be used is named in forbidden"
+            )
     return tuple(float(cost) for cost in costs)
 
 

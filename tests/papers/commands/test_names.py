@@ -28,11 +28,29 @@ def test_what_a_file_system_may_not_accept_is_replaced() -> None:
     assert safe_name("..").strip(".")
 
 
-@given(st.lists(st.text("ab[]+,_ ü/=.", min_size=1, max_size=6), min_size=1, max_size=3, unique=True))
+@given(st.lists(st.text("aAb[]+,_ üÜé\u0301/=.", min_size=1, max_size=6), min_size=1, max_size=3, unique=True))
 def test_different_texts_have_different_names(texts: list[str]) -> None:
-    names = {safe_name(text) for text in texts}
+    names = {safe_name(text).lower() for text in texts}  # as a file system has them that does not tell capitals
     assert len(names) == len(texts)
-    assert all(len(name.encode()) <= 255 and "/" not in name for name in names)
+    assert all(len(name.encode()) <= 255 and name.isascii() and "/" not in name for name in names)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("state=Ja", "state=ja"),
+        ("state=ä", "state=ö"),
+        ("state=é", "state=e\u0301"),
+        ("state=ß", "state=ẞ"),
+        ("state=..", "state=/.."),
+        ("state=" + "ä" * 400, "state=" + "ä" * 399 + "ö"),
+        ("state=" + "a" * 400, "state=" + "a" * 399 + "b"),
+    ],
+)
+def test_values_that_differ_in_anything_have_names_of_their_own(one: str, other: str) -> None:
+    names = [settings_name([one]), settings_name([other])]
+    assert names[0].lower() != names[1].lower()
+    assert all(name.isascii() and len(name) <= 140 and name not in (".", "..") for name in names)
 
 
 def test_different_settings_have_different_names() -> None:

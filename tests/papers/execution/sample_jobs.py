@@ -183,6 +183,12 @@ def log_with_a_handler(token: int) -> dict[str, Any]:
 
 
 @job_function(code=CODE)
+def miss_a_file(path: str) -> dict[str, Any]:
+    sys.stdout.write(f"reading {path}")
+    return {"text": Path(path).read_text()}
+
+
+@job_function(code=CODE)
 def leave_a_file() -> dict[str, Any]:
     """Make a temporary file and leave it behind."""
     descriptor, path = tempfile.mkstemp()

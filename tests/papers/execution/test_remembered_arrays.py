@@ -34,6 +34,12 @@ def test_computes_once_for_each_key(tmp_path: Path, compute: Mock) -> None:
     assert not list((tmp_path / "xdg").rglob("*.tmp"))
 
 
+def test_the_folder_of_a_file_is_no_part_of_the_key(compute: Mock) -> None:
+    for place in ("/home/anna/x.csv", "/elsewhere/x.csv", "/elsewhere/y.csv"):
+        remember("sample", {"task": {"path": place, "sha256": "a" * 64}}, compute)
+    assert compute.call_count == 2
+
+
 def test_a_damaged_file_is_computed_again(tmp_path: Path, compute: Mock) -> None:
     remember("sample", {}, compute)
     (path,) = stored(tmp_path)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from trimbench.papers.execution import Job
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.inputs import Input
 
@@ -36,6 +37,20 @@ def test_inputs_enter_the_job_and_its_key() -> None:
     assert cell.inputs == (HEART, PIMA)
     changed = Input("dataset", "heart", HEART.declared, "c" * 64)
     assert Cell.of({}, square, x=HEART).job.key != Cell.of({}, square, x=changed).job.key
+
+
+def test_the_folder_of_a_users_own_file_does_not_enter_the_key() -> None:
+    def job(path: str) -> Job:
+        return Cell.of({}, square, x={"data": Input("dataset", "own", {"kind": "csv", "path": path}, "a" * 64)}).job
+
+    here, there = job("/home/anna/own.csv"), job("/elsewhere/own.csv")
+    assert here == there
+    assert here.key == there.key
+    assert (here.places, there.places) == (
+        (("<dataset own>/own.csv", "/home/anna/own.csv"),),
+        (("<dataset own>/own.csv", "/elsewhere/own.csv"),),
+    )
+    assert "anna" not in here.parameters_json
 
 
 def test_parameters_must_fit_the_function() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import random
 import re
 from pathlib import Path
@@ -34,6 +36,11 @@ OWN = (
     *("evaluation_limit=10", "executor=serial", "offline=true"),
 )
 
+CONFORMANT = (
+    *("--config-dir", "mine", "experiment=conformant/digits", "datasets=[clinic]", "missing=[0,0.5]", "offline=true"),
+    "executor=serial",
+)
+
 
 def test_an_experiment_on_the_users_own_data(command: Command, clinic: Path, tmp_path: Path) -> None:
     command(*OWN, "budgets=[1,2,4]", code=0)
@@ -54,6 +61,21 @@ def test_changed_data_is_computed_again(command: Command, clinic: Path) -> None:
     assert ": 2 stored, 0 to run" in command(*OWN).err
     clinic.write_text(clinic.read_text().replace("south & east", "south"))
     assert ": 0 stored, 2 to run" in command(*OWN).err
+
+
+@pytest.mark.parametrize("experiment", [OWN, CONFORMANT])
+def test_the_same_data_elsewhere_is_not_computed_again(
+    command: Command, clinic: Path, tmp_path: Path, experiment: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert re.search(": 0 stored, [1-9][0-9]* to run", command(*experiment, code=0).err)
+    (tmp_path / "mine").rename(tmp_path / "moved")
+    assert ", 0 to run" in command(*experiment[:1], "moved", *experiment[2:], code=0).err
+    written = [path for path in (tmp_path / "results").rglob("*") if path.is_file()]
+    assert len(written) > 3
+    for path in written:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        assert os.fsencode(tmp_path) not in content, f"{path} names the home folder"
 
 
 @pytest.mark.parametrize(

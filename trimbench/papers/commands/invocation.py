@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from trimbench.papers.commands.figure_choice import FigureChoice
-from trimbench.papers.commands.names import safe_name
+from trimbench.papers.commands.names import is_accepted
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.validation import ConfigurationError, settings, validated
 
@@ -50,7 +50,7 @@ class CommonSettings:
     def __post_init__(self) -> None:
         if not self.results:
             raise ConfigurationError("results must be a folder, got ''; write results=. for the current one")
-        if self.run is not None and (self.run != safe_name(self.run) or self.run in _TAKEN or self.run[:1] in "-."):
+        if self.run is not None and (not is_accepted(self.run) or self.run in _TAKEN or self.run[:1] in "-."):
             raise ConfigurationError(
                 f"run must be a name of ASCII letters, digits and the signs _ = + , . - and none of "
                 f"{', '.join(_TAKEN)}, got {self.run!r}; write for example run=mine"

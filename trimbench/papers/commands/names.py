@@ -26,10 +26,19 @@ def safe_name(text: str, stands_for: object = None) -> str:
     """Return a text as a name that every file system accepts.
 
     If that changes the text, a few digits of its hash keep different texts apart, as they do if the text alone does not
-    tell what it `stands_for`.
+    tell what it `stands_for`, or has capitals: some file systems take ``A`` and ``a`` for the same name.
     """
-    name = re.sub(r"[^\w=.,+-]+", "_", text, flags=re.ASCII)
-    if name == text and len(name) <= _LONGEST and name.strip(".") and stands_for is None:
+    name = _accepted(text)
+    if is_accepted(text) and name == name.lower() and stands_for is None:
         return name
     digits = hashlib.sha256(repr((text, stands_for)).encode()).hexdigest()[:_HASH_DIGITS]
     return f"{name[:_LONGEST]}-{digits}"
+
+
+def is_accepted(text: str) -> bool:
+    """Tell whether every file system accepts a text as a name, as it is."""
+    return text == _accepted(text) and len(text) <= _LONGEST and bool(text.strip("."))
+
+
+def _accepted(text: str) -> str:
+    return re.sub(r"[^\w=.,+-]+", "_", text, flags=re.ASCII)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from trimbench.papers.commands.invocation import Invocation, Point
 from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.homes import without_homes
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.files import nothing_stored, write_findings
 from trimbench.papers.reporting.runs import make_run
@@ -43,7 +44,7 @@ class PointReporter:
 
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep the reason why an experiment could not run."""
-        self.failures[name] = str(error)
+        self.failures[name] = without_homes(str(error))
 
 
 class Sweep:

@@ -6,7 +6,7 @@ import inspect
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trimbench.papers.execution.canonical import Json, canonical_json, canonical_text, to_plain
@@ -32,12 +32,16 @@ class Job:
         Name and SHA-256 of every data set that the function reads, sorted by name.
     code : str
         Version of the source that decides the result, from `code_version`.
+    places : tuple of (str, str)
+        Texts in the parameters that stand for files, and the paths of these files on this machine. Where a file is does
+        not decide the result: the paths are neither in the key nor in a record, and no part of comparisons.
     """
 
     function: str
     parameters_json: str
     data: tuple[tuple[str, str], ...]
     code: str
+    places: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_function_name(self.function)
@@ -62,17 +66,20 @@ class Job:
         function: str | JobFunction,
         parameters: Mapping[str, object],
         data: Mapping[str, str] | None = None,
+        places: Mapping[str, str] | None = None,
     ) -> "Job":
         """Make a job, with the present code version, of a job function (or its name) and keyword arguments.
 
         `data` has the SHA-256 of every data set that the function reads, by name. It enters the key only; the function
-        finds the data itself. Raises TypeError or ValueError if the function is not a marked top-level function, a
-        parameter is unknown to it, missing or has no JSON form, or a hash is malformed.
+        finds the data itself. `places` has the path of each file that a text in the parameters stands for. Raises
+        TypeError or ValueError if the function is not a marked top-level function, a parameter is unknown to it,
+        missing or has no JSON form, or a hash is malformed.
         """
         name = function if isinstance(function, str) else name_of(function)
         parameters_json = canonical_json(parameters, "parameters")
         _check_signature(name, parameters)
-        return cls(name, parameters_json, tuple(sorted((data or {}).items())), code_version(name))
+        hashes, paths = (tuple(sorted((pairs or {}).items())) for pairs in (data, places))
+        return cls(name, parameters_json, hashes, code_version(name), paths)
 
     @property
     def parameters(self) -> dict[str, Json]:
@@ -82,13 +89,13 @@ class Job:
 
     @functools.cached_property
     def key(self) -> str:
-        """SHA-256 (64 hexadecimal digits) of the canonical JSON of all four fields."""
+        """SHA-256 (64 hexadecimal digits) of the canonical JSON of all fields but `places`."""
         head = canonical_json({"code": self.code, "data": dict(self.data), "function": self.function}, "job")
         # The parameters, last in the order of the alphabet, are canonical already.
         return hashlib.sha256(f'{head[:-1]},"parameters":{self.parameters_json}}}'.encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Json]:
-        """Return the four fields as JSON values, with the parameters decoded."""
+        """Return the fields as JSON values, with the parameters decoded and without `places`."""
         return {"function": self.function, "parameters": self.parameters, "data": dict(self.data), "code": self.code}
 
     @classmethod
@@ -112,12 +119,23 @@ def run_job_function(job: Job) -> dict[str, Json]:
             f"{job.code!r}, got {code_version(job.function)!r}; "
             "start the program again so that jobs and workers agree"
         )
-    result = function(**job.parameters)
+    result = function(**_located(job.parameters, dict(job.places)))
     if not isinstance(result, Mapping):
         raise TypeError(f"the result of {job.function!r} must be a mapping, got {result!r}; return a dict")
     plain: dict[str, Json] = to_plain(result, "result")
     check_result(job.function, plain)
     return plain
+
+
+def _located(value: Any, places: Mapping[str, str]) -> Any:
+    """Return a copy of a value of JSON with paths for the texts that stand for them."""
+    if not places:
+        return value
+    if isinstance(value, dict):
+        return {key: _located(item, places) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_located(item, places) for item in value]
+    return places.get(value, value) if isinstance(value, str) else value
 
 
 def _is_canonical_object(text: str) -> bool:

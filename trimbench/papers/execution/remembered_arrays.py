@@ -51,9 +51,11 @@ def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) 
         What the arrays are: part of the key and of the file's name.
     key : mapping
         Everything that decides the arrays, including the version of the code. A job that remembers a pure function of
-        its key stays a pure function of its parameters.
+        its key stays a pure function of its parameters. What is in a file must be there by its hash: of an absolute
+        ``path``, the name alone counts.
     """
-    digest = hashlib.sha256(canonical_json({"kind": kind, "key": key, "hashed": True}, "key").encode()).hexdigest()
+    named = {"kind": kind, "key": _without_folders(key), "hashed": True}
+    digest = hashlib.sha256(canonical_json(named, "key").encode()).hexdigest()
     path = _folder() / f"{kind}-{digest[:32]}.npz"
     found = _read(path)
     if found is not None:
@@ -66,6 +68,14 @@ def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) 
         if can_write:
             _write(path, arrays)
         return arrays
+
+
+def _without_folders(value: Any, name: str = "") -> Any:
+    """Return a key with the names of files in place of the absolute paths that are called ``path``."""
+    if isinstance(value, Mapping):
+        return {one: _without_folders(item, one) for one, item in value.items()}
+    is_place = name == "path" and isinstance(value, str) and Path(value).is_absolute()
+    return Path(value).name if is_place else value
 
 
 def _folder() -> Path:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trimbench.papers.execution.functions import code_version, resolve
+from trimbench.papers.execution.homes import without_homes
 from trimbench.papers.execution.job import Job, run_job_function
 from trimbench.papers.execution.job_log import take, written_to
 from trimbench.papers.execution.provenance import provenance
@@ -41,7 +42,7 @@ def execute(job: Job) -> Record:
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         record = _attempt(job, (Exception, SystemExit))
-    return replace(record, log=said.getvalue())
+    return replace(record, log=without_homes(said.getvalue()))
 
 
 def _attempt(job: Job, caught: tuple[type[BaseException], ...]) -> Record:
@@ -60,8 +61,8 @@ def _attempt(job: Job, caught: tuple[type[BaseException], ...]) -> Record:
 
 
 def failure(job: Job, status: str, error: str, seconds: float, log: str = "") -> Record:
-    """Make the record of a job without a result."""
-    return Record(job, status, None, error, seconds, provenance(), log=log)
+    """Make the record of a job without a result; no home folder is in it."""
+    return Record(job, status, None, without_homes(error), seconds, provenance(), log=without_homes(log))
 
 
 def describe(error: BaseException) -> str:
@@ -102,7 +103,7 @@ def work(job: Job, place: int, log: Path) -> Record:
     try:
         with written_to(log):
             record = _attempt(job, (BaseException,))  # workers ignore Ctrl-C, so the job itself must have raised it
-        return replace(record, log=take(log))
+        return replace(record, log=without_homes(take(log)))
     except BaseException as error:  # noqa: BLE001  (a log that cannot be written, or a job that broke its streams)
         return failure(job, "failed", describe(error), time.monotonic() - started)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.errors import WAY_OUT
+from trimbench.papers.execution.homes import without_homes
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.files import nothing_stored, unattempted, write_findings
 from trimbench.papers.reporting.parts import Entry, Part, part_file, part_of, write_part
@@ -77,7 +78,8 @@ class Overview:
 
     def note_failure(self, name: str, error: Exception) -> None:
         """Keep an experiment that could not run as a line of the summary."""
-        self._keep(name, FAILED, compare(self._literature.reported(name), (), str(error)), None, str(error))
+        reason = without_homes(str(error))
+        self._keep(name, FAILED, compare(self._literature.reported(name), (), reason), None, reason)
         # The numbers are wrong, not the program: where it was found does not help.
         text = str(error) if isinstance(error, NumbersError) else "".join(traceback.format_exception(error))
         _say(f"\n## {name}: {FAILED}\n\n{text}")

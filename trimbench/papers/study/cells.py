@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from trimbench.papers.execution.functions import JobFunction
@@ -31,12 +32,23 @@ class Cell:
         """Return the cell whose job calls a job function with these parameters.
 
         Inputs, and dataclasses that contain inputs, become plain mappings for the job; the hash of each input enters
-        the job's key.
+        the job's key. The folder of a user's own file does not: the same data elsewhere makes the same job.
         """
         inputs: dict[str, Input] = {}
         plain = {name: _plain(value, inputs) for name, value in parameters.items()}
-        job = Job.create(function, plain, {name: found.sha256 for name, found in inputs.items()})
-        return cls(labels, job, tuple(inputs.values()))
+        hashes = {name: found.sha256 for name, found in inputs.items()}
+        places = {_stand_in(found): str(found.declared["path"]) for found in inputs.values() if _is_own_file(found)}
+        return cls(labels, Job.create(function, plain, hashes, places), tuple(inputs.values()))
+
+
+def _is_own_file(found: Input) -> bool:
+    path = found.declared.get("path")
+    return isinstance(path, str) and Path(path).is_absolute()
+
+
+def _stand_in(found: Input) -> str:
+    """Return what stands for the path of a user's own file in the parameters of a job."""
+    return f"<{found.group} {found.name}>/{Path(str(found.declared['path'])).name}"
 
 
 def _plain(value: object, inputs: dict[str, Input]) -> Any:
@@ -45,6 +57,8 @@ def _plain(value: object, inputs: dict[str, Input]) -> Any:
         return value
     if isinstance(value, Input):
         inputs[f"{value.group}/{value.name}"] = value
+        if _is_own_file(value):
+            value = dataclasses.replace(value, declared={**value.declared, "path": _stand_in(value)})
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name), inputs) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):

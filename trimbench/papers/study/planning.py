@@ -15,6 +15,7 @@ from trimbench.papers.data.errors import DataUnavailable, DeclarationError, Fact
 from trimbench.papers.data.sources import Declaration, load_dataset, network_paths
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.executors import Executor
+from trimbench.papers.execution.homes import without_homes
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.remembered_arrays import read_earlier_arrays
 from trimbench.papers.execution.store import JobStore, Record
@@ -112,7 +113,7 @@ class Surroundings:
         try:
             fetch(declaration, self.inputs.cache)
         except (DataUnavailable, FactsMismatch) as error:
-            return str(error)
+            return without_homes(str(error))
         return ""
 
 

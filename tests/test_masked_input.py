@@ -88,15 +88,6 @@ def classifier() -> tb.BayesianClassifier:
     return tb.BayesianClassifier(tb.NaiveBayes([0.3, 0.7], tables), positive="0", threshold=0.3)
 
 
-def test_costs_whose_sum_overflows_are_refused() -> None:
-    for costs in ([1e308, 1e308], {"x0": 1.7e308, "x1": 1.7e308}):
-        with pytest.raises(ValueError, match=r"costs must have a finite sum, got 1.*e[+]308 as the largest; divide"):
-            tb.trim(classifier(), budget=1.5e308, costs=costs)
-    assert tb.trim(classifier(), budget=1e307, costs=[1e307, 1.6e308]).features == ("x0",)
-    with pytest.raises(ValueError, match="costs must have a finite sum"):
-        TrimmedClassifier(budget=1.5e308, costs=[1e308] * 6).fit(X, Y)
-
-
 def test_masked_settings_of_trimming_are_refused() -> None:
     rows = pd.DataFrame({"x0": [0, 1], "x1": [1, 0]})
     for settings in ({"costs": np.ma.array([1, 1], mask=[0, 1])}, {"rows": rows, "rows_weight": np.ma.masked}):

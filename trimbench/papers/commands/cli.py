@@ -18,6 +18,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from trimbench.papers.commands import completion
 from trimbench.papers.commands.arguments import check_arguments
 from trimbench.papers.commands.composition import Composer, parsed
 from trimbench.papers.commands.figure_choice import FigureChoice
@@ -57,6 +58,9 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
             return
         limit_environment()
         with _exit_on(*_COMPLAINTS):
+            if sys.argv[1:2] and sys.argv[1] in completion.OPTION:
+                sys.stdout.write(completion.answer(sys.argv[2:]))
+                return
             arguments, allowed = split_allowed_code(sys.argv[1:])
             check_arguments(arguments)
             invocation = _compose(arguments, allowed)

@@ -67,6 +67,27 @@ def test_a_compressed_file_that_becomes_very_long_is_not_unpacked(tmp_path: Path
     tracemalloc.stop()
 
 
+def test_many_small_tables_are_read_soon(tmp_path: Path) -> None:
+    n = 2**13
+    path = tmp_path / "chain.uai"
+    above = "".join(f"2 {i - 1} {i} " for i in range(1, n))
+    path.write_text(f"BAYES {n} {'2 ' * n}{n} 1 0 {above}2 .5 .5 {'4 .5 .5 .5 .5 ' * (n - 1)}")
+    start = time.process_time()
+    assert len(tb.BayesianNetwork.read(path).nodes) == n
+    assert time.process_time() - start < 2
+
+
+def test_quotes_and_comments_take_memory_in_proportion(tmp_path: Path) -> None:
+    for unit in ('"//"', "/**/", "//\n"):
+        path = tmp_path / "network.bif"
+        path.write_text("network n {} " + unit * (2**16 // len(unit)))
+        tracemalloc.start()
+        with pytest.raises(ValueError, match="must follow"):
+            tb.BayesianNetwork.read(path)
+        assert tracemalloc.get_traced_memory()[1] < 16 * 2**16
+        tracemalloc.stop()
+
+
 def test_rows_of_many_states_take_time_in_proportion(tmp_path: Path) -> None:
     n = 15_000
     names = [f"s{i}" for i in range(n)]

@@ -90,7 +90,9 @@ def fit_logistic_regression(
         raise ValueError(f"max_iterations must be a whole number from 1, got {max_iterations!r}")
     table = _finite_table(X)
     if np.ma.is_masked(y):
-        raise ValueError(f"y must have a label for every row, got {np.ma.count_masked(y)} masked ones; drop those rows")
+        raise ValueError(
+            f"y must have a label for every row, got {int(np.ma.getmaskarray(y).sum())} masked ones; drop those rows"
+        )
     labels = np.asarray(y)
     if labels.shape != (table.shape[0],):
         raise ValueError(f"y must have one label for each of the {table.shape[0]} rows, got shape {labels.shape}")

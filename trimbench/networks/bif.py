@@ -28,8 +28,8 @@ from trimbench.networks.file_parsing import (
 
 # Networks in this format are often written by hand, with two digits: thirds are then off by 0.01.
 TOLERANCE = 0.02
-# Commas and bars only separate.
-WORD = re.compile(r'"([^"\n]*)"|([{}()\[\];])|([^\s,|{}()\[\];"]+)|(")')
+# Commas and bars only separate; line ends are counted.
+WORD = re.compile(r'"([^"\n]*)"|([{}()\[\];])|([^\s,|{}()\[\];"]+)|(")|\n')
 
 
 class _Word(NamedTuple):
@@ -47,13 +47,14 @@ class _Word(NamedTuple):
 
 def _words(text: str) -> Iterator[_Word]:
     """Yield the words of a text, and one without a text at its end."""
-    line, seen = 1, 0
+    line = 1
     for match in WORD.finditer(text):
-        line += text.count("\n", seen, match.start())
-        seen = match.start()
-        quoted = match[1] is not None
-        yield _Word(match[1] if quoted else match[0], line, quoted)
-    yield _Word("", line + text.count("\n", seen))
+        kind = match.lastindex
+        if kind is None:
+            line += 1
+        else:
+            yield _Word(match[kind], line, kind == 1)
+    yield _Word("", line)
 
 
 @dataclass
@@ -116,21 +117,17 @@ class _Reader:
 
     def _numbers(self) -> list[float]:
         numbers = []
-        while not self._peek().is_(";"):
-            word = self._take()
+        while not (word := self._take()).is_(";"):
             try:
                 numbers.append(probability(word.text))
             except ValueError:
                 self._fail("a probability or ';' must follow", word)
-        self._take()
         return numbers
 
     def _skip_property(self) -> None:
-        while not self._peek().is_(";"):
-            if self._peek().is_end:
-                self._fail("';' must follow a property", self._peek())
-            self._take()
-        self._take()
+        while not (word := self._take()).is_(";"):
+            if word.is_end:
+                self._fail("';' must follow a property", word)
 
     def network(self) -> NetworkParts:
         self._expect("network")

@@ -63,26 +63,26 @@ def read_text(path: Path) -> str:
 
 
 def without_comments(text: str, *, lines: bool = False) -> str:
-    """Return `text` with comments ``/* ... */`` blanked out, and with `lines` also ``// ...``; line ends are kept.
+    """Return `text` with a blank for each comment ``/* ... */``, and with `lines` also ``// ...``; line ends are kept.
 
     With `lines`, what stands in quotes on one line is no comment. A ``/*`` without an end is none either.
     """
     beginning = re.compile(r'"[^"\n]*"|//|/\*' if lines else r"/\*")
-    parts, done = [], 0
+    parts, done, seen = [], 0, 0
     last_end = text.rfind("*/")
-    while match := beginning.search(text, done):
-        start, end = match.span()
+    while match := beginning.search(text, seen):
+        start, seen = match.span()
         if match[0] == "//":
-            end = text.find("\n", start) % (len(text) + 1)  # the last line may have no end
-        elif match[0] == "/*" and end <= last_end:
-            end = text.index("*/", end) + 2
+            seen = text.find("\n", start) % (len(text) + 1)  # the last line may have no end
+        elif match[0] == "/*" and seen <= last_end:
+            seen = text.index("*/", seen) + 2
         else:
-            parts.append(text[done:end])
-            done = end
             continue
-        parts += [text[done:start], re.sub(r"[^\n]", " ", text[start:end])]
-        done = end
-    return "".join((*parts, text[done:]))
+        # One blank stands for a comment and keeps apart what it stood between.
+        parts += [text[done:start], " ", "\n" * text.count("\n", start, seen)]
+        done = seen
+    parts.append(text[done:])
+    return "".join(parts)
 
 
 def checked_shape(where: str, shape: Sequence[int], room: int) -> int:

@@ -31,8 +31,10 @@ def checked_distribution(
     tolerance : float
         Largest allowed ``|sum - 1|`` of a distribution before normalisation.
     """
-    if np.ma.is_masked(values):
-        raise ValueError(f"{name} must have no masked entries, got {np.ma.count_masked(values)}; fill them in first")
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} must have no masked entries, got {int(np.ma.getmaskarray(values).sum())}; fill them in first"
+        )
     try:
         table = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -42,25 +44,33 @@ def checked_distribution(
             f"{name} must be a non-empty array with {ndim} axes, got shape {table.shape}; "
             "the last axis runs over the values of the variable"
         )
-    if not np.isfinite(table).all() or (table < 0).any():
-        bad = table[~(np.isfinite(table) & (table >= 0))].flat[0]
-        raise ValueError(
-            f"{name} must hold probabilities (finite, not negative), got {float(bad)!r}; "
-            "check the table for missing entries or log-probabilities"
-        )
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         sums = table.sum(axis=-1, keepdims=True)
-    worst = float(sums.ravel()[np.argmax(np.abs(sums - 1.0))])
-    if abs(worst - 1.0) > tolerance:
-        raise ValueError(
-            f"{name} must sum to 1 along the last axis (within {tolerance:g}), got a sum of {worst!r}; "
-            "normalise it, or swap its axes if they are (values, classes)"
-        )
+        off = np.abs(sums - 1.0)
+    worst = off.max()
+    if not (worst <= tolerance and table.min() >= 0):
+        raise ValueError(f"{name} {_fault(table, sums, tolerance)}")
     # Dividing by a sum can leave a sum that is off by less than one unit of rounding for each term.
-    rounded = np.abs(sums - 1.0) <= table.shape[-1] * np.finfo(np.float64).eps
-    table /= np.where(rounded, 1.0, sums)
+    rounding = table.shape[-1] * np.finfo(np.float64).eps
+    if worst > rounding:
+        table /= np.where(off <= rounding, 1.0, sums)
     table.flags.writeable = False
     return table
+
+
+def _fault(table: NDArray[np.float64], sums: NDArray[np.float64], tolerance: float) -> str:
+    """Say why a table holds no distributions."""
+    bad = table[~(np.isfinite(table) & (table >= 0))]
+    if bad.size:
+        return (
+            f"must hold probabilities (finite, not negative), got {float(bad[0])!r}; "
+            "check the table for missing entries or log-probabilities"
+        )
+    worst = float(sums.ravel()[np.argmax(np.abs(sums - 1.0))])
+    return (
+        f"must sum to 1 along the last axis (within {tolerance:g}), got a sum of {worst!r}; "
+        "normalise it, or swap its axes if they are (values, classes)"
+    )
 
 
 def checked_names(names: Sequence[str], what: str) -> tuple[str, ...]:

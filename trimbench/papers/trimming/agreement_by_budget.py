@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
-from trimbench.papers.execution.results import COUNT, NUMBER, SHARE, TEXT, declare_result, fields, listed
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.figures import LineFigure
 from trimbench.papers.study.inputs import Inputs
@@ -131,10 +130,3 @@ def trim_to_every_budget(
             for budget, trimming in enumerate(trimmings)
         ],
     }
-
-
-declare_result(
-    trim_to_every_budget,
-    n_features=COUNT,
-    points=listed(fields(budget=COUNT, agreement=SHARE, new_threshold=NUMBER, features=listed(TEXT))),
-)

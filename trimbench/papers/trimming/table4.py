@@ -8,7 +8,6 @@ import numpy as np
 
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
-from trimbench.papers.execution.results import NUMBER, SHARE, declare_result
 from trimbench.papers.study.cells import Cell
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.numbers import numbers_of
@@ -79,6 +78,3 @@ def best_threshold(instances: list[list[float]], threshold: float) -> dict[str, 
     table = Instances(posterior * mass, (1.0 - posterior) * mass, positive - negative)
     cut = best_cut(table, threshold)
     return {"agreement": cut.agreement, "threshold_low": cut.low, "threshold_high": cut.high}
-
-
-declare_result(best_threshold, agreement=SHARE, threshold_low=NUMBER, threshold_high=NUMBER)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import JobFunction, job_function
-from trimbench.papers.execution.results import COUNT, FLAG, NUMBER, POSITIVE, SHARE, TEXT, declare_result, listed
 from trimbench.papers.study.cells import Cell, check_axis
 from trimbench.papers.study.inputs import Inputs
 from trimbench.papers.study.numbers import Explanation, Number, numbers_of
@@ -250,21 +249,3 @@ _METHODS: dict[str, JobFunction] = {
     "fs_sdd": select_from_network,
     _LITERAL: trim_by_algorithm_1,
 }
-
-
-_SELECTION = {
-    "n_features": COUNT,
-    "budget": POSITIVE,
-    "features": listed(TEXT),
-    "agreement": SHARE,
-    "n_evaluations": COUNT,
-    "method_seconds": POSITIVE,
-}
-declare_result(
-    trim_network,
-    _SELECTION | {"new_threshold": NUMBER, "threshold_low": NUMBER, "threshold_high": NUMBER, "optimal": FLAG},
-)
-declare_result(
-    select_from_network,
-    _SELECTION | {"agreement_at_best_threshold": SHARE, "agreement_of_best_tie": SHARE, "n_tied": COUNT},
-)

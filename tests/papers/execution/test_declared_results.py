@@ -1,0 +1,112 @@
+"""Every job function declares what it returns, and published results are like that."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import trimbench.papers
+from trimbench.papers.execution.functions import code_version, resolve
+from trimbench.papers.execution.results import COUNT, SHARE, TEXT, check_result, declare_result, declared_results
+
+from . import sample_jobs
+
+FAMILIES = ("trimming", "conformant", "selection_bias")
+SQUARE = f"{sample_jobs.__name__}:square"
+
+
+def job_functions() -> list[str]:
+    """Return the names of all job functions of the experiments."""
+    found = []
+    for family in FAMILIES:
+        folder = Path(trimbench.papers.__file__).parent / family
+        for module in pkgutil.iter_modules([str(folder)]):
+            name = f"trimbench.papers.{family}.{module.name}"
+            members = vars(importlib.import_module(name))
+            found += [f"{name}:{one}" for one, value in members.items() if _is_of(value, name)]
+    return sorted(found)
+
+
+def _is_of(value: Any, module: str) -> bool:
+    return hasattr(value, "__job_code__") and value.__module__ == module
+
+
+FUNCTIONS = job_functions()
+
+
+def test_all_are_found() -> None:
+    assert len(FUNCTIONS) >= 32
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_job_function_declares_its_result(function: str) -> None:
+    declared = declared_results(function)
+    assert declared
+    assert all(declared)
+    with pytest.raises(ValueError, match="is not what it declares"):
+        check_result(function, {"agreement": 7.5})
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_declarations_name_job_functions_and_are_no_part_of_a_key(family: str) -> None:
+    module = importlib.import_module(f"trimbench.papers.{family}.results")
+    own = [name for name in FUNCTIONS if name.startswith(f"trimbench.papers.{family}.")]
+    for name in own:
+        assert module.__name__ not in resolve(name).__job_code__  # type: ignore[attr-defined]
+        assert f"trimbench.papers.{family}" not in resolve(name).__job_code__  # type: ignore[attr-defined]
+        assert code_version(name)
+
+
+def test_a_pattern_stands_for_the_other_names() -> None:
+    declare_result(SQUARE, {"*_share": SHARE, "whole_share": COUNT, "title": TEXT})
+    try:
+        check_result(SQUARE, {"a_share": 0.5, "whole_share": 3, "title": "x"})
+        check_result(SQUARE, {"whole_share": 3, "title": "x"})
+        for wrong in ({"a_share": 2.0}, {"whole_share": 0.5}, {"other": 1}):
+            with pytest.raises(ValueError, match="is not what it declares"):
+                check_result(SQUARE, {"whole_share": 3, "title": "x", **wrong})
+        with pytest.raises(ValueError, match=r"missing are .'title'., unknown .'other'"):
+            check_result(SQUARE, {"whole_share": 3, "other": 1})
+    finally:
+        declare_result(SQUARE)
+
+
+def _values(line: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a published row as they were in the record."""
+    values = {}
+    for name, text in line.items():
+        if text == "" or name in ("status", "error", "seconds", "job"):
+            continue
+        try:
+            value = json.loads({"True": "true", "False": "false"}.get(text, text))
+            # A column with missing values shows whole numbers as others.
+            values[name] = int(value) if isinstance(value, float) and value.is_integer() else value
+        except ValueError:
+            values[name] = text
+    return values
+
+
+PUBLISHED = sorted((Path(__file__).parents[3] / "results/published").rglob("*_rows.csv.gz"))
+
+
+@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.name)
+def test_published_results_are_what_is_declared(path: Path) -> None:
+    rows = pd.read_csv(path, dtype=str, keep_default_na=False)
+    declared = [kinds for name in FUNCTIONS if path.parent.name in name for kinds in declared_results(name)]
+    for line in rows[rows["status"] == "ok"].head(300).to_dict("records"):
+        values = _values({str(name): text for name, text in line.items()})
+        assert any(_fits(values, kinds) for kinds in declared), values
+
+
+def _fits(values: dict[str, Any], kinds: Any) -> bool:
+    """Tell whether the declared values of a row, which has labels besides, are of their kinds."""
+    named = [name for name in kinds if "*" not in name]
+    return all(name in values or kinds[name].holds(None) or kinds[name].holds("") for name in named) and all(
+        kinds[name].holds(values[name]) for name in named if name in values
+    )

@@ -180,7 +180,6 @@ class Round:
         self._forget_some()
         self._damage() if self._random.random() < 0.4 else None
         yield from self._broken(sound)
-        self._damaged.clear()
         self._damage() if self._random.random() < 0.3 else None
         before = {path: content for path, content in records(self._folder).items() if path not in self._damaged}
         again = Run(self._folder, Fault(self._folder), "serial").start()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Settings = TypeVar("Settings")
+_LONGEST_VALUE = 120
 _UNIONS = (typing.Union, types.UnionType)
 
 
@@ -23,12 +24,18 @@ class ConfigurationError(ValueError):
     """Something in the configuration or on the command line that does not exist or cannot be."""
 
 
+def brief(value: object) -> str:
+    """Return how a value looks, without the middle of what is long: the message of an error stays short."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:80]} ... {text[-30:]}"
+
+
 def unknown(what: str, allowed: Sequence[str], got: str) -> ConfigurationError:
     """Return the error for a name that does not exist: it lists those that do."""
     tails = [name for name in allowed if got and name.endswith(f"/{got}")]  # of an experiment without its family
     close = tails or get_close_matches(got, allowed, n=1)
     hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-    return ConfigurationError(f"{what} must be one of {', '.join(sorted(allowed))}, got {got!r}{hint}")
+    return ConfigurationError(f"{what} must be one of {', '.join(sorted(allowed))}, got {brief(got)}{hint}")
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -53,7 +60,7 @@ def must_be(words: str, is_valid: Callable[[Any], object]) -> WrapValidator:
         else:
             valid = bool(is_valid(typed))
         if not valid:
-            raise ValueError(f"must be {words}, got {value!r}")
+            raise ValueError(f"must be {words}, got {brief(value)}")
         return typed
 
     return WrapValidator(check)
@@ -80,7 +87,7 @@ def validated(kind: type[Settings], values: object, what: str) -> Settings:
     from pydantic import ValidationError
 
     if not isinstance(values, Mapping):
-        raise ConfigurationError(f"{what} must be keys and values, got {values!r}")
+        raise ConfigurationError(f"{what} must be keys and values, got {brief(values)}")
     _check_keys(values, what, ())
     try:
         # As JSON, because only then does a strict check accept mappings for dataclasses.
@@ -97,7 +104,9 @@ def _check_keys(values: object, what: str, path: tuple[str, ...]) -> None:
     if isinstance(values, Mapping):
         for key, value in values.items():
             if not isinstance(key, str):
-                raise ConfigurationError(f"{what}: a key{_inside(path)} must be a text (put it in quotes), got {key!r}")
+                raise ConfigurationError(
+                    f"{what}: a key{_inside(path)} must be a text (put it in quotes), got {brief(key)}"
+                )
             _check_keys(value, what, (*path, key))
     elif isinstance(values, list):
         for place, value in enumerate(values):
@@ -142,7 +151,7 @@ def _explained(error: ValidationError, kind: Any, what: str) -> ConfigurationErr
     if "discriminator" in context:
         path.append(context["discriminator"].strip("'"))
     same = [one for one in errors if _place(kind, one["loc"])[0] == path] or [first]  # one for each member of a union
-    key = ".".join(path)
+    key = ".".join(part if len(part) <= _LONGEST_VALUE else brief(part) for part in path)
     match first["type"]:
         case "value_error":
             text = str(context["error"])
@@ -154,13 +163,13 @@ def _explained(error: ValidationError, kind: Any, what: str) -> ConfigurationErr
         case "missing" | "missing_keyword_only_argument" | "union_tag_not_found":
             return ConfigurationError(f"{what}: key {key} is missing; add it")
         case "list_type" if len(same) == 1:
-            return ConfigurationError(f"{what}: {key} must be a list, got {got!r}; write {key}=[{got}]")
+            return ConfigurationError(f"{what}: {key} must be a list, got {brief(got)}; write {key}=[{str(got)[:80]}]")
         case "literal_error" if len(same) == 1:
             return unknown(f"{what}: {key}", _names(context["expected"].replace(" or ", ", ")), str(got))
         case "union_tag_invalid":
             return unknown(f"{what}: {key}", _names(context["expected_tags"]), context["tag"])
     expected = " or ".join(dict.fromkeys(map(_expected, same)))
-    return ConfigurationError(f"{what}: {key} must be {expected}, got {got!r}")
+    return ConfigurationError(f"{what}: {key} must be {expected}, got {brief(got)}")
 
 
 def _names(listed: str) -> list[str]:

@@ -11,10 +11,13 @@ from trimbench.papers.data.columns import is_number_column, label_column, number
 from trimbench.papers.data.constraints import Natural, Positive, Sha256
 from trimbench.papers.data.errors import DeclarationError, FactsMismatch
 from trimbench.papers.data.fingerprint import fingerprint
-from trimbench.papers.validation import settings
+from trimbench.papers.validation import brief, settings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_LONGEST_LIST = 200  # of columns, in a message
 
 
 @settings
@@ -64,10 +67,12 @@ def build_dataset(
     columns, orders = list(table.columns), orders or {}
     if target not in columns:
         close = get_close_matches(target, columns, n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        shown = ", ".join(map(repr, columns[:20])) + (", ..." if len(columns) > 20 else "")
+        hint = f" (did you mean {brief(close[0])}?)" if close else ""
+        every = ", ".join(map(brief, columns))
+        shown = every if len(columns) <= 20 and len(every) <= _LONGEST_LIST else f"{every[:_LONGEST_LIST]}, ..."
         raise DeclarationError(
-            f"data set {name!r}: target must be a column of the data, got {target!r}{hint}; the columns are {shown}"
+            f"data set {brief(name)}: target must be a column of the data, got {brief(target)}{hint}; "
+            f"the columns are {shown}"
         )
     classes = label_column(table[target], orders.get(target)).cat.remove_unused_categories()
     missing = int(classes.isna().sum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from trimbench.papers.execution.temporary import remove_stale
 from trimbench.papers.reporting.whole_files import write_text
 from trimbench.papers.validation import ConfigurationError, unknown
 
@@ -45,6 +46,7 @@ def check_profile(folder: Path, profile: str) -> None:
 
 def make_run(folder: Path, profile: str) -> None:
     """Make the folder of a run of this profile, unless it exists; git sees neither it nor the jobs beside it."""
+    remove_stale(folder.glob("writing.*.tmp"))  # of a program that was killed here
     if not profile_of(folder):
         for place in (folder, folder.parent / "jobs"):
             place.mkdir(parents=True, exist_ok=True)

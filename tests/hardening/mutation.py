@@ -1,0 +1,189 @@
+"""Change the kernels in small ways, one at a time, and see whether the tests that run the changed line notice.
+
+Each mutant lives in a process of its own, in memory: no file is changed. Compiled loops run as plain Python, which
+spares compiling each mutant; tests that fail or take long that way are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.machinery
+import io
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Generator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+
+from .mutants import Mutant, mutants
+
+PACKAGES = {
+    "trimming": ("trimbench/trimming/kernels", "*.py"),
+    "conformant": ("trimbench/conformant", "[!_]*.py"),
+    "selection_bias": ("trimbench/selection_bias", "*kernels.py"),
+    "estimators": ("trimbench/estimators", "[!_]*.py"),
+}
+ENOUGH = 0.85
+_TEST_SECONDS, _MUTANT_SECONDS = 4.0, 15.0
+_COMMON = (
+    *("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0", "--no-header"),
+    *("--override-ini", "addopts=--strict-markers", "-W", "ignore:Module already imported"),
+)
+Ran = dict[str, tuple[float, set[tuple[str, int]]]]
+
+
+class _Watch:
+    """Notes of each test that passes its seconds and the lines of the package that it runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.found: list[tuple[str, float, list[tuple[str, int]]]] = []
+        self._folder = f"{folder.absolute()}{os.sep}"
+        self._lines: set[tuple[str, int]] = set()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: Any) -> Generator[None, object, object]:
+        self._lines = set()
+        signal.signal(signal.SIGPROF, _late)
+        started = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, 5 * _TEST_SECONDS)
+        sys.settrace(self._follow)
+        try:
+            result = yield
+        finally:
+            sys.settrace(None)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        self.found.append((item.nodeid, time.process_time() - started, sorted(self._lines)))
+        return result
+
+    def _follow(self, frame: Any, _: str, __: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(self._folder):
+            return None
+        return self._line
+
+    def _line(self, frame: Any, _: str, __: Any) -> Any:
+        self._lines.add((os.path.relpath(frame.f_code.co_filename), frame.f_lineno))
+        return self._line
+
+
+def _late(*_: object) -> None:
+    raise TimeoutError("the test takes long")
+
+
+def _in_a_child(work: Callable[[], int]) -> int:
+    """Return the exit code of some work in a forked process, negative for a signal."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        code, said = 70, io.StringIO()
+        try:
+            with redirect_stdout(said), redirect_stderr(said):
+                code = work()
+        except BaseException:  # noqa: BLE001  (the end of a process)
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def sound(package: str, tests: Sequence[str]) -> Ran:
+    """Run the tests without any change; return the seconds and lines of those that pass."""
+    path = Path(tempfile.mkstemp(suffix=".json")[1])
+
+    def work() -> int:
+        watch = _Watch(Path(PACKAGES[package][0]))
+        pytest.main([*_COMMON, "--maxfail=1000", *tests], plugins=[watch])
+        path.write_text(json.dumps(watch.found))
+        return 0
+
+    _in_a_child(work)
+    found = json.loads(path.read_text())
+    path.unlink()
+    return {name: (seconds, {(file, line) for file, line in lines}) for name, seconds, lines in found}
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    def __init__(self, name: str, mutant: Mutant) -> None:
+        super().__init__(name, str(mutant.file.absolute()))
+        self._mutant = mutant
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        return compile(self._mutant.code(), self.path, "exec")
+
+
+class _Finder:
+    """Finds the changed module in place of the one in its file."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+        self._name = ".".join(mutant.file.with_suffix("").parts)
+
+    def find_spec(self, name: str, *_: object) -> Any:
+        if name != self._name:
+            return None
+        return importlib.machinery.ModuleSpec(name, _Loader(name, self._mutant), origin=str(self._mutant.file))
+
+
+def fate(mutant: Mutant, ran: Ran) -> str:
+    """Return whether a mutant is killed, survives, or is on a line that no test of these runs."""
+    covering = sorted(
+        (seconds, name) for name, (seconds, lines) in ran.items() if (str(mutant.file), mutant.line) in lines
+    )
+    chosen, total = [], 0.0
+    for seconds, name in covering:
+        total += seconds
+        if total > _MUTANT_SECONDS:
+            break
+        chosen.append(name)
+    if not chosen:
+        return "not run"
+
+    def work() -> int:
+        sys.meta_path.insert(0, _Finder(mutant))  # type: ignore[arg-type]
+        signal.setitimer(signal.ITIMER_PROF, 3 * _MUTANT_SECONDS)  # a loop that never ends is noticed, too
+        return int(pytest.main([*_COMMON, *chosen]))
+
+    return "survives" if _in_a_child(work) == 0 else "killed"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Try a sample of mutants for each package; the exit code is 1 if too few are killed."""
+    parser = argparse.ArgumentParser(prog="scripts/mutation", description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--package", choices=PACKAGES, action="append", help="only these; may be repeated")
+    parser.add_argument("--sample", type=int, default=200, help="mutants of each package (default: 200)")
+    parser.add_argument("--seed", type=int, default=0, help="decides the sample (default: 0)")
+    parser.add_argument("--tests", nargs="+", help="test files (default: all of the package)")
+    chosen = parser.parse_args(arguments)
+    os.environ |= {"NUMBA_DISABLE_JIT": "1", "HYPOTHESIS_STORAGE_DIRECTORY": tempfile.mkdtemp()}
+    # What every test needs is loaded once, before processes fork; the project itself is loaded in each.
+    for name in ("numpy", "scipy.stats", "scipy.optimize", "pandas", "sklearn.linear_model", "numba"):
+        importlib.import_module(name)
+    poor = False
+    for package in chosen.package or PACKAGES:
+        folder, pattern = PACKAGES[package]
+        ran = sound(package, chosen.tests or [f"tests/{package}"])
+        print(f"{package}: {len(ran)} tests run as plain Python, {sum(t for t, _ in ran.values()):.0f} s", flush=True)
+        everything = [one for file in sorted(Path(folder).glob(pattern)) for one in mutants(file)]
+        sample = random.Random(chosen.seed).sample(everything, min(chosen.sample, len(everything)))
+        fates = []
+        for mutant in sample:
+            fates.append(fate(mutant, ran))
+            if fates[-1] != "killed":
+                print(f"  {fates[-1]}: {mutant}", flush=True)
+        share = fates.count("killed") / max(1, len(fates))
+        poor |= share < ENOUGH
+        print(f"{package}: {fates.count('killed')} of {len(fates)} mutants killed, {share:.0%}, of {len(everything)}")
+    return int(poor)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

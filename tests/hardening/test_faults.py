@@ -1,0 +1,77 @@
+"""Runs that were broken in random ways give the tables of a sound run; `scripts/faults` plays more rounds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trimbench.papers.execution.temporary import temporary_name
+from trimbench.papers.reporting.runs import make_run
+
+from .fault_hooks import Fault
+
+ROUNDS = 20
+
+
+@pytest.mark.cluster
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks processes up in /proc")
+def test_rounds_of_faults_change_no_table_and_repeat_no_job() -> None:
+    # In a process of its own, because it forks.
+    command = [sys.executable, "-m", "tests.hardening.faults", f"--rounds={ROUNDS}", "--seed=7"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.startswith(f"{ROUNDS} rounds, ")
+
+
+@pytest.mark.parametrize("kind", ["error", "full", "cut", "kill"])
+def test_a_fault_comes_at_its_turn_and_only_in_its_folder(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "here").mkdir()
+    program = f"""
+from pathlib import Path
+from tests.hardening.fault_hooks import Fault
+Fault(Path("here").absolute(), {kind!r}, 4).plant()
+Path("outside").write_text("not counted")
+Path("here/first").write_text("opened, written")
+for name in ("here/second", "here/third"):
+    try:
+        Path(name).write_text("0123456789")
+    except OSError as error:
+        print(error.errno)
+"""
+    root = Path(__file__).parents[2]
+    found = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert (tmp_path / "outside").read_text() == "not counted"
+    assert (tmp_path / "here/first").read_text() == "opened, written"
+    errors = {"error": "5\n", "full": "28\n28\n", "cut": "28\n28\n", "kill": ""}[kind]
+    assert (found.stdout, found.returncode) == (errors, -9 if kind == "kill" else 0), found.stderr
+    # After an error that passes, Python writes again when it closes the file.
+    assert (tmp_path / "here/second").read_text() == {"cut": "01234", "error": "0123456789"}.get(kind, "")
+    assert (tmp_path / "here/third").is_file() == (kind == "error")
+
+
+def test_nothing_but_changes_is_counted(tmp_path: Path) -> None:
+    fault = Fault(tmp_path)
+    fault.change(tmp_path / "a")
+    fault.change(tmp_path.parent / "b")
+    fault.change(7)
+    assert fault.count == 1
+
+
+def test_what_a_killed_program_left_goes_when_the_next_one_makes_the_run(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    make_run(tmp_path / "quick", "quick")
+    own = tmp_path / "quick" / temporary_name("writing")
+    left = own.with_name(own.name.replace(f".{os.getpid()}.", f".{ended.pid}."))
+    own.mkdir()
+    left.mkdir()
+    make_run(tmp_path / "quick", "quick")
+    assert own.is_dir()
+    assert not left.exists()

@@ -188,13 +188,13 @@ _kept: list[np.ndarray] = []
 @job_function(code=CODE)
 def hold(megabytes: int, how: str, token: int = 0) -> dict[str, Any]:
     """Hold so much memory: for a moment, until the job is ended, in a child process, or until the worker ends."""
-    program = f"import time; x = b'x' * {megabytes}000000; time.sleep(60)"
+    program = f"import time; x = b'x' * {megabytes}000000; time.sleep(300)"
     if how == "in a child":
         subprocess.run([sys.executable, "-c", program], check=True)
     held = np.ones((megabytes, 125_000))
     if how == "until the job is ended":
         sys.stdout.write("held")
-        time.sleep(60)
+        time.sleep(300)
     if how == "until the worker ends":
         _kept.append(held)
         time.sleep(0.2)

@@ -55,4 +55,4 @@ def test_every_experiment_has_its_provenance(name: str) -> None:
     for figure in about["figures"]:
         assert {figure["points"], *figure["pictures"]} <= set(about["files"])
     assert re.fullmatch(r"[0-9a-f]{40}", about["written_with"]["commit"])
-    assert set(about["jobs"].values()) <= {"ok", "failed", "timeout", "crashed", "missing"}
+    assert set(about["jobs"].values()) <= {"ok", "failed", "timeout", "memory", "crashed", "missing"}

@@ -182,6 +182,39 @@ def log_with_a_handler(token: int) -> dict[str, Any]:
     return {}
 
 
+_kept: list[np.ndarray] = []
+
+
+@job_function(code=CODE)
+def hold(megabytes: int, how: str, token: int = 0) -> dict[str, Any]:
+    """Hold so much memory: for a moment, until the job is ended, in a child process, or until the worker ends."""
+    program = f"import time; x = b'x' * {megabytes}000000; time.sleep(300)"
+    if how == "in a child":
+        subprocess.run([sys.executable, "-c", program], check=True)
+    held = np.ones((megabytes, 125_000))
+    if how == "until the job is ended":
+        sys.stdout.write("held")
+        time.sleep(300)
+    if how == "until the worker ends":
+        _kept.append(held)
+        time.sleep(0.2)
+    return {"pid": os.getpid()}
+
+
+@job_function(code=CODE)
+def write_much(megabytes: int) -> dict[str, Any]:
+    sys.stdout.write("first words\n")
+    for _ in range(megabytes):
+        sys.stdout.write("x" * 1_000_000)
+    sys.stdout.write("\nlast words")
+    return {}
+
+
+@job_function(code=CODE)
+def return_much(megabytes: int) -> dict[str, Any]:
+    return {"text": "x" * 1_000_000 * megabytes}
+
+
 @job_function(code=CODE)
 def miss_a_file(path: str) -> dict[str, Any]:
     sys.stdout.write(f"reading {path}")

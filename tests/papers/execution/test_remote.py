@@ -10,6 +10,7 @@ import pytest
 
 from trimbench.papers.execution import Job, Record, remote
 from trimbench.papers.execution.executors import ExecutorError
+from trimbench.papers.execution.limits import JobLimits
 from trimbench.papers.execution.remote import RemoteExecutor, TaskLost, run_task
 from trimbench.papers.execution.workers import execute
 
@@ -109,8 +110,8 @@ def test_what_the_caller_raises_cancels_the_tasks(cluster: Pretended) -> None:
 def test_tasks_of_one_sweep_share_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIMBENCH_CACHE", "before")
     pids = [Job.create(sample_jobs.sleep, {"seconds": 0.0, "token": n}) for n in range(4)]
-    results = [run_task(pids[:2], None, tmp_path), run_task(pids[2:], None, tmp_path)]
-    elsewhere = run_task(pids[:1], None, tmp_path / "not here", {"TRIMBENCH_CACHE": "after"})
+    results = [run_task(pids[:2], JobLimits(), tmp_path), run_task(pids[2:], JobLimits(), tmp_path)]
+    elsewhere = run_task(pids[:1], JobLimits(), tmp_path / "not here", {"TRIMBENCH_CACHE": "after"})
     assert len({str(record.result) for records in results for record in records}) == 1
     assert elsewhere[0].result not in [record.result for record in results[0]]
     remote._stop_kept()

@@ -58,7 +58,7 @@ def test_the_mark_of_a_cached_record_is_not_written() -> None:
         ("failed", {}, "result must be a dict exactly when status is 'ok', got"),
         ("missing", {"a": 1}, "result must be a dict exactly when status is 'ok', got"),
         ("done", None, "status must be one of ok, failed, timeout, .*, got 'done'"),
-        ("missing", None, "must be one of ok, failed, timeout, crashed, got 'missing'"),
+        ("missing", None, "must be one of ok, failed, timeout, memory, crashed, got 'missing'"),
     ],
 )
 def test_only_records_of_what_happened_are_stored(store: JobStore, status: str, result: Any, message: str) -> None:

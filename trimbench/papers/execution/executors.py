@@ -6,6 +6,7 @@ from typing import Protocol
 
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.limits import JobLimits, size_in_bytes
 from trimbench.papers.execution.provenance import usable_cpus
 from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.workers import execute
@@ -44,26 +45,34 @@ class Executor(Protocol):
 class WorkerSettings:
     """The options that all executors have.
 
-    `workers` jobs run at the same time, by default one for each processor; one job may run `timeout` seconds, by
-    default without a limit.
+    `workers` jobs run at the same time, by default one for each processor. One job may run `timeout` seconds and hold
+    so much `memory`, for example ``"4GB"``, in its worker and the processes that this one starts; by default both have
+    no limit.
     """
 
     workers: int | None = None
     timeout: float | None = None
+    memory: str | None = None
 
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"workers must be a positive int or None, got {self.workers!r}; None takes all processors")
         if self.timeout is not None and not 0 < self.timeout < math.inf:
             raise ValueError(f"timeout must be positive seconds or None, got {self.timeout!r}; None sets no limit")
+        _ = self.limits
+
+    @property
+    def limits(self) -> JobLimits:
+        """What one job may take."""
+        return JobLimits(self.timeout, None if self.memory is None else size_in_bytes(self.memory))
 
 
 @settings
 class SerialExecutor(WorkerSettings):
     """Runs the jobs one after another in this process: for debugging, and for jobs of a millisecond.
 
-    It can neither limit the time of a job nor survive one that kills the process. It has the options of the other
-    executors only to refuse them.
+    It can neither limit the time and memory of a job nor survive one that kills the process. It has the options of the
+    other executors only to refuse them.
     """
 
     def __post_init__(self) -> None:
@@ -71,11 +80,12 @@ class SerialExecutor(WorkerSettings):
             raise ValueError(
                 f"workers must be None or 1 for the serial executor, got {self.workers!r}; use executor=processes"
             )
-        if self.timeout is not None:
-            raise ValueError(
-                f"timeout must be None for the serial executor, which cannot stop a job, got {self.timeout!r}; "
-                "use executor=processes"
-            )
+        for name, value in (("timeout", self.timeout), ("memory", self.memory)):
+            if value is not None:
+                raise ValueError(
+                    f"{name} must be None for the serial executor, which cannot stop a job, got {value!r}; "
+                    "use executor=processes"
+                )
 
     def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
         """Run all jobs in the given order, as `Executor.run`."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from trimbench.papers.execution.canonical import Json, canonical_json, canonical_text, to_plain
 from trimbench.papers.execution.functions import JobFunction, check_function_name, code_version, name_of, resolve
+from trimbench.papers.execution.limits import RESULT_BYTES, in_megabytes
 from trimbench.papers.execution.results import check_result
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -109,8 +110,8 @@ def run_job_function(job: Job) -> dict[str, Json]:
     """Call the function of a job, and return its result exactly as it will be read back from the store.
 
     Raises RuntimeError if the source has changed since the job was made (the result would be stored under the wrong
-    key), and TypeError or ValueError if the result is not a mapping that JSON can hold, or not what the
-    function declares.
+    key), and TypeError or ValueError if the result is not a mapping that JSON can hold, is too long, or not
+    what the function declares.
     """
     function = resolve(job.function)
     if code_version(job.function) != job.code:
@@ -124,6 +125,12 @@ def run_job_function(job: Job) -> dict[str, Json]:
         raise TypeError(f"the result of {job.function!r} must be a mapping, got {result!r}; return a dict")
     plain: dict[str, Json] = to_plain(result, "result")
     check_result(job.function, plain)
+    size = len(canonical_text(plain))
+    if size > RESULT_BYTES:
+        raise ValueError(
+            f"the result of {job.function!r} must have at most {in_megabytes(RESULT_BYTES)} as JSON, got "
+            f"{in_megabytes(size)}; return less, for example a summary"
+        )
     return plain
 
 

@@ -3,12 +3,17 @@
 import contextlib
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from trimbench.papers.execution.limits import LOG_BYTES
+
 _OUT, _ERR = 1, 2
+_CUT = "\n[... {} bytes are cut here: of a log, the first and last {} MB are kept ...]\n"
+_CUT_BEFORE = re.compile(rb"\n\[\.\.\. (\d+) bytes are cut here: [^\]]*\]\n")
 
 
 @contextmanager
@@ -37,13 +42,65 @@ def written_to(path: Path) -> Iterator[None]:
 
 
 def take(path: Path) -> str:
-    """Return what was written to a file and remove it; empty if there is none."""
+    """Return what was written to a file, without the middle if it is long, and remove it; empty if there is none."""
     try:
+        shorten_file(path, LOG_BYTES)
         text = path.read_text(encoding="utf-8", errors="backslashreplace")
         path.unlink()
     except FileNotFoundError:
         return ""
     return text
+
+
+def shorten_file(path: Path, longest: int) -> None:
+    """Cut the middle out of a file that is longer than so many bytes, even while a job appends to it."""
+    half = LOG_BYTES // 2
+    with path.open("r+b", buffering=0) as stream:
+        size = stream.seek(0, os.SEEK_END)
+        if size <= max(longest, 2 * half):
+            return
+        stream.seek(half)
+        before = _CUT_BEFORE.match(stream.read(200))
+        stream.seek(size - half)
+        tail = stream.read()[-half:]
+        n_cut = os.fstat(stream.fileno()).st_size - half - len(tail)
+        if before:
+            n_cut += int(before[1]) - len(before[0])
+        stream.truncate(half)
+    with path.open("ab", buffering=0) as end:
+        end.write(_CUT.format(n_cut, half // 10**6).encode() + tail)
+
+
+class BoundedText(io.StringIO):
+    """A text in memory that loses its middle when it grows too long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._n_cut = 0
+        self._head = ""
+
+    def write(self, text: str) -> int:
+        """Add a text."""
+        super().write(text)
+        if self.tell() > 2 * LOG_BYTES:
+            self._shorten()
+        return len(text)
+
+    def shortened(self) -> str:
+        """Return what is kept, with a line that says how much is not."""
+        if len(self._head) + self.tell() > LOG_BYTES:
+            self._shorten()
+        cut = _CUT.format(self._n_cut, LOG_BYTES // 2 // 10**6) if self._n_cut else ""
+        return f"{self._head}{cut}{self.getvalue()}"
+
+    def _shorten(self) -> None:
+        half, text = LOG_BYTES // 2, self.getvalue()
+        if not self._head:
+            self._head, text = text[:half], text[half:]
+        self._n_cut += max(0, len(text) - half)
+        self.seek(0)
+        self.truncate()
+        super().write(text[-half:])
 
 
 def _unbuffered(descriptor: int) -> io.TextIOWrapper:

@@ -17,9 +17,11 @@ from typing import Any
 from trimbench.papers.execution.executors import ExecutorError, OnRecord, WorkerSettings
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.job_log import take
+from trimbench.papers.execution.limits import JobLimits, in_megabytes
 from trimbench.papers.execution.provenance import usable_cpus
 from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.temporary import make_temporary_folder
+from trimbench.papers.execution.watch import Running, Watch, can_measure
 from trimbench.papers.execution.workers import describe, failure, prepare_worker, work
 from trimbench.papers.validation import settings
 
@@ -37,13 +39,13 @@ _MAX_USELESS_POOLS = 3
 class ProcessExecutor(WorkerSettings):
     """Runs the jobs in worker processes, each with one thread for linear algebra.
 
-    An exception, a job over its limit and a worker that dies each cost one job. Limits are checked about ten times per
-    second, and the first job of a worker includes the import of its module.
+    An exception, a job over a limit and a worker that dies each cost one job. Limits are checked about ten times per
+    second, that of memory twenty times and on Linux only; the first job of a worker includes the import of its module.
     """
 
     def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
         """Run all jobs, as `Executor.run`, with records in the order in which the jobs end."""
-        with closing(Workers(min(self.workers or usable_cpus(), len(jobs)), self.timeout)) as workers:
+        with closing(Workers(min(self.workers or usable_cpus(), len(jobs)), self.limits)) as workers:
             workers.run(jobs, on_record)
 
 
@@ -57,8 +59,12 @@ class Workers:
     job has a record. By default, and where it does not exist, it is a temporary one of this machine.
     """
 
-    def __init__(self, n_workers: int, timeout: float | None, logs: Path | None = None) -> None:
-        self._n_workers, self._timeout = n_workers, timeout
+    def __init__(self, n_workers: int, limits: JobLimits, logs: Path | None = None) -> None:
+        if limits.memory is not None and not can_measure():
+            raise ExecutorError(
+                "memory can be limited on Linux only, where /proc says what a process holds; leave it out"
+            )
+        self._n_workers, self._limits = n_workers, limits
         self._own_logs = None if logs and logs.is_dir() else make_temporary_folder()
         self._logs = self._own_logs or Path(str(logs))
         self._pool: _Pool | None = None
@@ -69,7 +75,7 @@ class Workers:
         n_useless = 0
         while waiting:
             n_before = len(waiting)
-            self._pool = self._pool or _Pool(self._n_workers, self._timeout, self._logs)
+            self._pool = self._pool or _Pool(self._n_workers, self._limits, self._logs)
             try:
                 self._pool.run(waiting, on_record)
             finally:
@@ -97,25 +103,30 @@ class Workers:
 class _Pool:
     """A pool of pebble and the jobs that it has in hand, each with a place in shared memory.
 
-    There the worker writes when it took the job, and its process number. pebble by itself would wait forever for the
+    There the worker writes what `Running` has. pebble by itself would wait forever for the
     job of a worker that ended with exit code 0 (``os._exit(0)``, or C code that calls ``exit``), and does not say which
     job was lost when a whole pool breaks.
     """
 
-    def __init__(self, n_workers: int, timeout: float | None, logs: Path) -> None:
+    def __init__(self, n_workers: int, limits: JobLimits, logs: Path) -> None:
         from pebble import ProcessPool
 
         context = multiprocessing.get_context("spawn")
-        self._timeout, self._logs = timeout, logs
+        self._limits, self._logs = limits, logs
         self._jobs: dict[Future[Record], tuple[Job, int]] = {}
         self._free = list(range(_JOBS_PER_WORKER * n_workers))
         self._suspects: set[Future[Record]] = set()
-        self._starts = context.RawArray("d", 2 * len(self._free))
+        self._starts = context.RawArray("d", 3 * len(self._free))
         self._pool = ProcessPool(
             max_workers=n_workers, initializer=_prepare, initargs=(_TURN_SECONDS, self._starts, logs), context=context
         )
         with _no_interrupts():
             self.broken = not self._pool.active  # starts it
+            self._watch = Watch(
+                limits.memory,
+                lambda: [self._running(place) for place in range(len(self._starts) // 3)],
+                lambda: [logs / job.key for job, _ in list(self._jobs.values())],
+            )
 
     def run(self, waiting: deque[Job], on_record: OnRecord) -> None:
         """Run the waiting jobs; if the pool breaks, those without a record are waiting again."""
@@ -135,6 +146,7 @@ class _Pool:
 
     def stop(self) -> None:
         """Kill the workers, whatever they do."""
+        self._watch.stop()
         self._pool.stop()  # type: ignore[no-untyped-call]
         self._pool.join()
 
@@ -143,9 +155,9 @@ class _Pool:
         if not self._free:
             return False
         place = self._free[-1]
-        self._starts[2 * place] = self._starts[2 * place + 1] = 0.0
+        self._starts[3 * place : 3 * place + 3] = [0.0, 0.0, 0.0]
         try:
-            future = self._pool.schedule(work, args=(job, place, self._logs / job.key), timeout=self._timeout)
+            future = self._pool.schedule(work, args=(job, place, self._logs / job.key), timeout=self._limits.seconds)
         except RuntimeError:
             self.broken = True
             return False
@@ -167,7 +179,7 @@ class _Pool:
     def _find_lost(self) -> set[Future[Record]]:
         """Return the jobs whose worker was gone at two looks in a row, though pebble has not noticed."""
         alive = _children()
-        gone = {future for future, (_, place) in self._jobs.items() if self._pid(place) not in alive | {0}}
+        gone = {future for future, (_, place) in self._jobs.items() if self._running(place).pid not in alive | {0}}
         lost = {future for future in gone & self._suspects if not future.done()}
         self._suspects = gone
         return lost
@@ -175,24 +187,39 @@ class _Pool:
     def _outcome(self, future: Future[Record], job: Job, place: int) -> Record | None:
         from pebble import ProcessExpired
 
-        pid = self._pid(place)
-        seconds = time.monotonic() - self._starts[2 * place] if pid else 0.0
+        running = self._running(place)
+        pid = running.pid
+        seconds = time.monotonic() - running.started if pid else 0.0
         error = future.exception() if future.done() else BrokenProcessPool()
         if error is None:
             return future.result()
         log = take(self._logs / job.key)
+        if pid in self._watch.over:
+            return self._over_memory(job, running, seconds, log)
         if isinstance(error, BrokenProcessPool):
             if pid and pid not in _children():
                 return failure(job, "crashed", "the worker process ended without a result", seconds, log)
             return None
         if isinstance(error, TimeoutError):
-            return failure(job, "timeout", f"stopped at the limit of {self._timeout:g} seconds per job", seconds, log)
+            return failure(
+                job, "timeout", f"stopped at the limit of {self._limits.seconds:g} seconds per job", seconds, log
+            )
         if isinstance(error, ProcessExpired):
             return failure(job, "crashed", f"the worker process died with exit code {error.exitcode}", seconds, log)
         return failure(job, "failed", describe(error), seconds, log)
 
-    def _pid(self, place: int) -> int:
-        return int(self._starts[2 * place + 1])
+    def _over_memory(self, job: Job, running: Running, seconds: float, log: str) -> Record | None:
+        """Return the record of a job whose worker held too much; None if that may be the fault of earlier jobs."""
+        blamed, held = self._watch.over[running.pid]
+        limit = self._limits.memory or 0
+        if blamed.started != running.started or held - running.left <= limit:
+            return None
+        text = f"stopped at the limit of {in_megabytes(limit)} of memory per job, when it held {in_megabytes(held)}"
+        return failure(job, "memory", text, seconds, log)
+
+    def _running(self, place: int) -> Running:
+        started, left, pid = self._starts[3 * place : 3 * place + 3]
+        return Running(started, left, int(pid))
 
 
 def _prepare(turn_seconds: float, *shared: Any) -> None:

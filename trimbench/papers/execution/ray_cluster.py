@@ -18,6 +18,7 @@ from typing import Any
 
 from trimbench.papers.execution.executors import ExecutorError
 from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.limits import JobLimits
 from trimbench.papers.execution.remembered_arrays import RUN_VARIABLE
 from trimbench.papers.execution.remote import RemoteExecutor, Task, TaskLost, run_task
 from trimbench.papers.execution.store import Record
@@ -82,14 +83,14 @@ class RayCluster:
     attempts = 1
 
     def __init__(self, ray: Any, options: RayExecutor, logs: Path) -> None:
-        self._ray, self._timeout, self.logs = ray, options.timeout, logs
+        self._ray, self._limits, self.logs = ray, options.limits, logs
         self.room = options.workers or _MAX_TASKS
         self._environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         self._run_task = ray.remote(num_cpus=1, max_retries=options.retries)(_run_ray_task)
 
     def submit(self, chunks: Sequence[Sequence[Job]]) -> list[Task]:
         """Submit one task for each list of jobs."""
-        return [self._run_task.remote(chunk, self._timeout, self.logs, self._environment) for chunk in chunks]
+        return [self._run_task.remote(chunk, self._limits, self.logs, self._environment) for chunk in chunks]
 
     def wait(self, tasks: Collection[Task]) -> list[Task]:
         """Wait until a task ends, but not for long; return all that have ended by then."""
@@ -116,13 +117,11 @@ class RayCluster:
             self._ray.wait(list(tasks), num_returns=len(tasks), timeout=_END_SECONDS)
 
 
-def _run_ray_task(
-    jobs: Sequence[Job], timeout: float | None, logs: Path, environment: Mapping[str, str]
-) -> list[Record]:
+def _run_ray_task(jobs: Sequence[Job], limits: JobLimits, logs: Path, environment: Mapping[str, str]) -> list[Record]:
     """Run a task in a process of Ray."""
     # A spawned process first runs the file of its parent's __main__, which here would take seconds to import Ray.
     vars(sys.modules["__main__"]).pop("__file__", None)
-    return run_task(jobs, timeout, logs, environment)
+    return run_task(jobs, limits, logs, environment)
 
 
 def _check_reachable(address: str | None) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from trimbench.papers.execution.executors import ExecutorError, OnRecord, WorkerSettings
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.job_log import take
+from trimbench.papers.execution.limits import JobLimits
 from trimbench.papers.execution.process_pool import Workers
 from trimbench.papers.execution.store import Record
 from trimbench.papers.execution.workers import describe, failure
@@ -60,7 +61,7 @@ class Cluster(Protocol):
 class RemoteExecutor(WorkerSettings, ABC):
     """Runs the jobs as tasks of a cluster.
 
-    An exception, a job over its limit and a worker process that dies each cost one job. The jobs of a task whose
+    An exception, a job over a limit and a worker process that dies each cost one job. The jobs of a task whose
     machine is lost run again, up to `retries` times. Every machine needs the same version of the project, and the data
     where this one has it (a shared folder). `workers` tasks run at the same time, by default as many as the cluster has
     processors for.
@@ -145,22 +146,22 @@ class _Sweep:
         return {job: reason for job in jobs if job not in done}
 
 
-_kept: dict[tuple[float | None, Path], Workers] = {}
+_kept: dict[tuple[JobLimits, Path], Workers] = {}
 
 
 def run_task(
-    jobs: Sequence[Job], timeout: float | None, logs: Path, environment: Mapping[str, str] | None = None
+    jobs: Sequence[Job], limits: JobLimits, logs: Path, environment: Mapping[str, str] | None = None
 ) -> list[Record]:
     """Run the jobs of one task in a worker process, one after another; this is what a cluster calls on its machines.
 
     If a cluster runs several tasks of one sweep in the same process, they share the worker.
     """
     os.environ.update(environment or {})
-    if (timeout, logs) not in _kept:
+    if (limits, logs) not in _kept:
         _stop_kept()
-        _kept[timeout, logs] = Workers(1, timeout, logs)
+        _kept[limits, logs] = Workers(1, limits, logs)
     records: list[Record] = []
-    _kept[timeout, logs].run(jobs, records.append)
+    _kept[limits, logs].run(jobs, records.append)
     return records
 
 

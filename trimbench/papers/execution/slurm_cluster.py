@@ -48,6 +48,10 @@ class SlurmExecutor(RemoteExecutor):
             raise ValueError("folder must be the name of a folder, got ''")
         if not 0 < self.memory_gb < math.inf:
             raise ValueError(f"memory_gb must be a positive number of GiB, got {self.memory_gb!r}")
+        if (self.limits.memory or 0) > self.memory_gb * 2**30:
+            raise ValueError(
+                f"memory must be at most the {self.memory_gb:g} GiB of a task, got {self.memory!r}; raise memory_gb"
+            )
 
     @contextmanager
     def connected(self) -> Iterator[SubmititCluster]:
@@ -97,7 +101,7 @@ class SubmititCluster:
                 **({"slurm_partition": options.partition} if options.partition else {}),
                 **parallel,
             )
-            return list(executor.map_array(run_task, chunks, [options.timeout] * n, [self.logs] * n))
+            return list(executor.map_array(run_task, chunks, [options.limits] * n, [self.logs] * n))
         except (RuntimeError, OSError, submitit.core.utils.FailedJobError) as error:
             raise self.refusal(error) from error
 

@@ -20,7 +20,7 @@ from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.results import check_result
 from trimbench.papers.execution.temporary import remove_stale, temporary_name
 
-_STORED_STATUSES = ("ok", "failed", "timeout", "crashed")
+_STORED_STATUSES = ("ok", "failed", "timeout", "memory", "crashed")
 _STATUSES = (*_STORED_STATUSES, "missing")
 _log = logging.getLogger(__name__)
 # A record begins with the hash of what follows it.
@@ -37,8 +37,9 @@ class Record:
 
     Attributes
     ----------
-    status : {"ok", "failed", "timeout", "crashed", "missing"}
-        "failed" is an exception, "crashed" a dead worker, "missing" a job that is neither stored nor run.
+    status : {"ok", "failed", "timeout", "memory", "crashed", "missing"}
+        "failed" is an exception, "timeout" and "memory" are jobs over their limit, "crashed" is a dead worker,
+        "missing" a job that is neither stored nor run.
     result : dict or None
         What the function returned; None unless the status is "ok".
     error : str or None

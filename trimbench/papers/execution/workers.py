@@ -1,7 +1,6 @@
 """What happens around one job, in a worker process or in the calling one."""
 
 import contextlib
-import io
 import multiprocessing
 import os
 import tempfile
@@ -17,9 +16,10 @@ from pathlib import Path
 from trimbench.papers.execution.functions import code_version, resolve
 from trimbench.papers.execution.homes import without_homes
 from trimbench.papers.execution.job import Job, run_job_function
-from trimbench.papers.execution.job_log import take, written_to
+from trimbench.papers.execution.job_log import BoundedText, take, written_to
 from trimbench.papers.execution.provenance import provenance
 from trimbench.papers.execution.store import Record
+from trimbench.papers.execution.watch import memory_held
 
 _TRACEBACK_FRAMES = 5
 _TRACEBACK_CHARACTERS = 4000
@@ -35,14 +35,16 @@ _THREAD_VARIABLES = (
 
 # Set once by `prepare_worker`: shared memory can only be handed over when a process starts, not with each job.
 _starts: ContextVar[MutableSequence[float]] = ContextVar("_starts")
+# What this worker held before its first job.
+_fresh: ContextVar[int] = ContextVar("_fresh")
 
 
 def execute(job: Job) -> Record:
     """Run one job in this process; its record is "ok" or "failed". Ctrl-C ends the program, not only the job."""
-    said = io.StringIO()
+    said = BoundedText()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         record = _attempt(job, (Exception, SystemExit))
-    return replace(record, log=without_homes(said.getvalue()))
+    return replace(record, log=without_homes(said.shortened()))
 
 
 def _attempt(job: Job, caught: tuple[type[BaseException], ...]) -> Record:
@@ -77,8 +79,8 @@ def describe(error: BaseException) -> str:
 def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
     """Set up a new worker process: one thread for linear algebra, its temporary files, and an end with its parent.
 
-    The shared array `starts` has two numbers for each job in hand, which `work` fills in. The owner of the folder
-    `temporary` removes it, even if the worker is killed.
+    The shared array `starts` has the numbers of `watch.Running` for each job in hand, which `work` fills in. The owner
+    of the folder `temporary` removes it, even if the worker is killed.
     """
     import threadpoolctl
 
@@ -88,18 +90,20 @@ def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
     threadpoolctl.threadpool_limits(1)
     os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
+    _fresh.set(memory_held(os.getpid()))
     threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
 
 
 def work(job: Job, place: int, log: Path) -> Record:
     """Run one job in a worker that `prepare_worker` set up. Nothing is raised.
 
-    `place` is where in the shared array to write when the job was taken (monotonic clock) and by which process; the
-    file `log` keeps what the job, C code and child processes write, until there is a record.
+    `place` is where in the shared array to write what `watch.Running` has; the file `log` keeps what the job, C code
+    and child processes write, until there is a record.
     """
     starts = _starts.get()
-    starts[2 * place] = started = time.monotonic()
-    starts[2 * place + 1] = os.getpid()  # last: a reader takes a process number as the sign that both are there
+    starts[3 * place] = started = time.monotonic()
+    starts[3 * place + 1] = memory_held(os.getpid()) - _fresh.get()
+    starts[3 * place + 2] = os.getpid()  # last: a reader takes a process number as the sign that all are there
     try:
         with written_to(log):
             record = _attempt(job, (BaseException,))  # workers ignore Ctrl-C, so the job itself must have raised it

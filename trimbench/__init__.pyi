@@ -19,6 +19,8 @@ from .selection_bias.classifier import SelectionCorrectedModel as SelectionCorre
 from .selection_bias.cross_validation import cross_validate_selection as cross_validate_selection
 from .selection_bias.discrete import DiscreteSelectionCorrectedModel as DiscreteSelectionCorrectedModel
 from .selection_bias.discrete import fit_discrete_selection_corrected as fit_discrete_selection_corrected
+from .selection_bias.gaussian import GaussianSelectionCorrectedModel as GaussianSelectionCorrectedModel
+from .selection_bias.gaussian import fit_gaussian_selection_corrected as fit_gaussian_selection_corrected
 from .selection_bias.mixture import MixturePosterior as MixturePosterior
 from .selection_bias.mixture import fit_mixture_selection_corrected as fit_mixture_selection_corrected
 from .selection_bias.model import fit_selection_corrected as fit_selection_corrected

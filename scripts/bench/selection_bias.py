@@ -98,6 +98,21 @@ def measure_missing(percent: int) -> dict[str, float]:
     return {"fit": median_seconds(lambda: tb.fit_selection_corrected(X, data.y, 20), repeat=3)}
 
 
+def measure_gaussian(n: int, n_classes: int) -> dict[str, float]:
+    """Fit n cases to 20 of 2,000 Gaussian features, and predict 2,000 test cases."""
+    import numpy as np
+
+    import trimbench as tb
+    from trimbench.selection_bias.simulation import simulate_gaussian
+
+    sizes, test_sizes = [n // n_classes] * n_classes, [2000 // n_classes] * n_classes
+    data = simulate_gaussian(2000, 300.0, sizes, test_sizes, np.random.default_rng(0))
+    fit = median_seconds(lambda: tb.fit_gaussian_selection_corrected(data.X, data.y, 20), repeat=3)
+    model = tb.fit_gaussian_selection_corrected(data.X, data.y, 20)
+    predict = median_seconds(lambda: model.predict_proba(data.X_test), repeat=3)
+    return {"fit": fit, "predict": predict}
+
+
 def measure_simulation(p: int) -> dict[str, float]:
     """Draw 200 training and 2,000 test cases."""
     import numpy as np
@@ -183,6 +198,10 @@ def main() -> None:
     for percent in (1, 10):
         seconds_missing = in_process("missing", percent)["fit"]
         say(f"k = 20 of 2,000, n = 200, {percent} % of the values missing: fit", f"{seconds_missing:8.3f} s")
+    for n, n_classes in ((200, 2), (20_000, 2), (200, 5)):
+        found = in_process("gaussian", n, n_classes)
+        say(f"Gaussian, k = 20 of 2,000, n = {n}, {n_classes} classes: fit", f"{found['fit']:8.3f} s")
+        say("    predict", f"{found['predict']:8.3f} s")
     found = in_process("simulation", 100_000)
     say("simulation of 100,000 features, 2,200 cases", f"{found['seconds']:8.2f} s")
     say("    peak memory of the process", f"{found['peak']:8.0f} MiB")
@@ -201,6 +220,7 @@ if __name__ == "__main__":
             "rows": measure_rows,
             "classes": measure_classes,
             "missing": measure_missing,
+            "gaussian": measure_gaussian,
             "simulation": measure_simulation,
             "leave_one_out": measure_leave_one_out,
             "mixture": measure_mixture,

@@ -27,6 +27,7 @@ BATTERIES = [
     NaiveConformantClassifier(solver="cvxpy"),
     SelectionCorrectedNB(),
     SelectionCorrectedNB(correct=False, k=1, n_alpha=5),
+    SelectionCorrectedNB(numeric="gaussian", n_alpha=20),
     # With cut="median", two cuts do not tell three classes apart well enough for one of the checks.
     TrimmedClassifier(),
     TrimmedClassifier(budget=2, density="tree_augmented", cut="mean", rows_weight=0),

@@ -223,7 +223,7 @@ X_GOOD, Y_GOOD = [[0, 2], [1, 0], [2, 1], [0, 1]], [0, 0, 1, 1]
         ({"factor": "guess"}, "factor must be one of auto, enumerate, simulate, got 'guess'"),
         ({"n_simulations": 0}, "n_simulations must be a whole number, 1 or more, got 0"),
         ({"ties": "no"}, "ties must be one of"),
-        ({"X": np.zeros((4, 2)), "k": 1}, "k must be at most 0, the number of features that depend on y at all"),
+        ({"X": np.zeros((4, 2)), "k": 1}, "k must be 2, which keeps all features, as none depends on y at all, got 1"),
         ({"y": [1, 1, 1, 1]}, "y must have cases of both classes"),
     ],
 )

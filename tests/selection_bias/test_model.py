@@ -145,7 +145,7 @@ Y_GOOD = [1, 1, 1, 0, 0, 0]
         ({"X": [[1], [1, 0]], "y": [0, 1]}, "X must have rows of one length, got [[1], [1, 0]]"),
         ({"X": [[1j], [0]], "y": [0, 1]}, "X must hold real numbers, got complex ones; take their real parts"),
         ({"X": [0, 1], "y": [0, 1]}, "X must be a table of shape (n_cases, n_features) with at least one of each, got"),
-        ({"X": np.zeros((4, 3)), "y": [0, 1, 0, 1], "k": 2}, "k must be at most 0, the number of features that are"),
+        ({"X": np.zeros((4, 3)), "y": [0, 1, 0, 1], "k": 2}, "k must be 3, which keeps all features, as none"),
         ({"n_alpha": 0}, "n_alpha must be a whole number, 1 or more, got 0; use 100"),
         ({"n_theta": -1}, "n_theta must be a whole number, 1 or more, got -1; use 20"),
         ({"n_theta_adjust": 2.5}, "n_theta_adjust must be a whole number, 1 or more, got 2.5"),

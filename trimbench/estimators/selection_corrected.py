@@ -17,11 +17,19 @@ from trimbench.selection_bias.adjustment import Factor
 from trimbench.selection_bias.class_counts import ClassCounts
 from trimbench.selection_bias.dependence import squared_ratios
 from trimbench.selection_bias.features import Binariser, checked_cuts, without_masks
-from trimbench.selection_bias.model import fit_selection_corrected
+from trimbench.selection_bias.gaussian import GaussianSelectionCorrectedModel, fit_gaussian_selection_corrected
+from trimbench.selection_bias.gaussian_moments import GaussianMoments
+from trimbench.selection_bias.model import SelectionCorrectedModel, fit_selection_corrected
 from trimbench.selection_bias.prior import Rule, is_whole
 
+Numeric = Literal["cut", "gaussian"]
+_NUMERIC: tuple[Numeric, ...] = ("cut", "gaussian")
+# Parameters of the Gaussian model, too.
+_GAUSSIAN = ("correct", "n_alpha", "shape", "rate", "f0", "f1")
 # Features that are selected where k is not given.
 _USUAL_K = 10
+# Copies of cases that are made at most.
+_MOST_COPIES = 10**8
 # eta^2 of a feature without dependence is rounding error.
 _NOTHING = 1e-12
 
@@ -36,6 +44,10 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         correlation with the class are not selected, with a warning if fewer than k are left, unless no feature has any.
     correct : bool, default=True
         Whether predictions condition on the weak correlations of the discarded features.
+    numeric : {"cut", "gaussian"}, default="cut"
+        How features are modelled: cut into zeros and ones, as by `trimbench.fit_selection_corrected`, or Gaussian in
+        each class, as by `trimbench.fit_gaussian_selection_corrected`, which takes none of the parameters `ties`,
+        `n_theta`, `n_theta_adjust`, `theta0`, `rule`, `factor`, `n_simulations` and `seed`, and refuses `cuts`.
     ties : {"exact", "less", "less_equal"}, default="exact"
     n_alpha, n_theta, n_theta_adjust : int
     shape, rate, theta0, f0, f1 : float
@@ -50,13 +62,14 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
     ----------
     classes_ : ndarray of shape (n_classes,)
         Those of the model are their numbers here.
-    model_ : SelectionCorrectedModel
+    model_ : SelectionCorrectedModel or GaussianSelectionCorrectedModel
         With the posterior of alpha, the adjustment factor and the stored medians.
     selected_ : ndarray
         Numbers of the selected features, from the largest absolute correlation to the smallest.
     feature_importances_ : ndarray of shape (n_features,)
         The absolute correlation with the class (with more classes eta, see `trimbench.fit_selection_corrected`) of the
-        selected features, and 0 for all others: `SelectFromModel` with ``threshold=1e-12`` keeps the selected ones.
+        selected features, cut or as they are, and 0 for all others: `SelectFromModel` with ``threshold=1e-12`` keeps
+        the selected ones.
     n_features_in_ : int
 
     Notes
@@ -83,6 +96,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         k: int | Literal["auto"] = "auto",
         *,
         correct: bool = True,
+        numeric: Numeric = "cut",
         ties: str = "exact",
         n_alpha: int = 100,
         n_theta: int = 20,
@@ -100,6 +114,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
     ) -> None:
         self.k = k
         self.correct = correct
+        self.numeric = numeric
         self.ties = ties
         self.n_alpha = n_alpha
         self.n_theta = n_theta
@@ -128,7 +143,8 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         Parameters
         ----------
         X : array of shape (n_cases, n_features)
-            Zeros and ones, or real values, which are cut at their medians. Values may be missing.
+            Zeros and ones, or real values, which are cut at their medians unless `numeric` is "gaussian". Values may be
+            missing.
         y : array of shape (n_cases,)
             Two classes or more.
         sample_weight : array of shape (n_cases,), optional
@@ -151,8 +167,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
                 f"y must have two classes or more, got {len(self.classes_)} class; add cases of another class"
             )
         strengths = self._strengths(table, response)
-        settings = self.get_params(deep=False) | {"k": self._number_to_select(strengths)}
-        self.model_ = fit_selection_corrected(table, response, **settings)
+        self.model_ = self._fitted(table, response, self._number_to_select(strengths))
         self.selected_ = self.model_.selected
         self.feature_importances_ = np.where(self._get_support_mask(), strengths, 0.0)
         return self
@@ -195,10 +210,27 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         return mask
 
     def _strengths(self, table: NDArray[Any], response: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return eta of each feature."""
+        """Return eta of each feature, cut or as it is."""
+        rows = np.arange(len(response))
+        if self.numeric not in _NUMERIC:
+            raise ValueError(f"numeric must be one of {', '.join(_NUMERIC)}, got {self.numeric!r}")
+        if self.numeric == "gaussian":
+            return np.sqrt(GaussianMoments.of(table, response, len(self.classes_), rows).squared_ratios)
         binariser = Binariser.fit(table, cuts=checked_cuts(self.cuts, table.shape[1]))
-        counts = ClassCounts.of(table, response, len(self.classes_), binariser, np.arange(len(response)))
+        counts = ClassCounts.of(table, response, len(self.classes_), binariser, rows)
         return np.sqrt(squared_ratios(counts.ones, counts.sizes))
+
+    def _fitted(
+        self, table: NDArray[Any], response: NDArray[np.int64], k: int
+    ) -> SelectionCorrectedModel | GaussianSelectionCorrectedModel:
+        settings = self.get_params(deep=False) | {"k": k}
+        if settings.pop("numeric") == "cut":
+            return fit_selection_corrected(table, response, **settings)
+        if self.cuts is not None:
+            raise ValueError(
+                f"cuts must be None where numeric is 'gaussian', got {self.cuts!r}; use numeric='cut' to cut features"
+            )
+        return fit_gaussian_selection_corrected(table, response, k, **{name: settings[name] for name in _GAUSSIAN})
 
     def _number_to_select(self, strengths: NDArray[np.float64]) -> int:
         n_features, n_useful = len(strengths), int((strengths**2 > _NOTHING).sum())
@@ -225,6 +257,13 @@ def _copies(sample_weight: ArrayLike, table: NDArray[Any]) -> NDArray[np.int64]:
         raise ValueError(
             "sample_weight must hold whole numbers, 0 or more: copies of each case, as the model counts cases; "
             f"got {wrong[0]}; round or leave out the weights"
+        )
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if total > _MOST_COPIES:
+        raise ValueError(
+            f"sample_weight must add up to {_MOST_COPIES} at most, as each weight counts copies of a case, "
+            f"got {total:.4g}; divide the weights"
         )
     copies: NDArray[np.int64] = weights.astype(np.int64)
     return copies

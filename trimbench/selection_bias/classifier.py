@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
+from trimbench.selection_bias.averaged import AveragedClassifier
 from trimbench.selection_bias.class_counts import ClassCounts
 from trimbench.selection_bias.dependence import DependenceSelection
 from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.marginals import Marginals
-from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import Selection
 
 # Cases whose features are made floating-point at once.
@@ -21,19 +20,14 @@ _BLOCK_ENTRIES = 2**21
 
 
 @dataclass(frozen=True, eq=False)
-class SelectionCorrectedModel:
+class SelectionCorrectedModel(AveragedClassifier):
     """A fitted naive Bayes classifier; `fit_selection_corrected` makes it.
 
     Attributes
     ----------
     prior : Prior
-    selection : Selection or DependenceSelection
-    binariser : Binariser
-        How real values become zeros and ones; it keeps the medians of the training cases.
     class_sizes : ndarray of shape (n_classes,)
         Training cases in each class.
-    counts : ClassCounts
-        Ones I_yj of the selected features, and the cases n_yj in which they were observed, of shape (n_classes, k).
     alpha_grid : ndarray of shape (n_alpha,)
         Values of alpha, increasing; equally probable a priori.
     log_adjustment : ndarray of shape (n_alpha,)
@@ -42,21 +36,20 @@ class SelectionCorrectedModel:
         Its standard error: 0 where it was not simulated.
     log_likelihood : ndarray of shape (n_alpha,)
         sum_j log M_{alpha j} over the selected features.
+    selection : Selection or DependenceSelection
+    binariser : Binariser
+        How real values become zeros and ones; it keeps the medians of the training cases.
+    counts : ClassCounts
+        Ones I_yj of the selected features, and the cases n_yj in which they were observed, of shape (n_classes, k).
     features : Marginals
         Of the distinct counts among the selected features.
     pair_of_feature : ndarray of shape (k,)
         Column of each selected feature in `features`.
     """
 
-    prior: Prior
     selection: Selection | DependenceSelection
     binariser: Binariser
-    class_sizes: NDArray[np.int64]
     counts: ClassCounts
-    alpha_grid: NDArray[np.float64]
-    log_adjustment: NDArray[np.float64]
-    log_adjustment_error: NDArray[np.float64]
-    log_likelihood: NDArray[np.float64]
     features: Marginals
     pair_of_feature: NDArray[np.int64]
 
@@ -97,77 +90,7 @@ class SelectionCorrectedModel:
         """Cut of each of the p features, at which real values become 0 and 1; None for binary features."""
         return self.binariser.cuts
 
-    @property
-    def alpha_posterior(self) -> NDArray[np.float64]:
-        """Posterior probability of each value of `alpha_grid`, of shape (n_alpha,)."""
-        log_posterior = self.log_adjustment + self.log_likelihood
-        posterior: NDArray[np.float64] = np.exp(log_posterior - logsumexp(log_posterior))
-        return posterior
-
-    @property
-    def log_alpha_density(self) -> NDArray[np.float64]:
-        """Log of the posterior density of log(alpha) at `alpha_grid`, up to a constant, of shape (n_alpha,)."""
-        density = self.prior.log_density_of_log_alpha(self.alpha_grid)
-        result: NDArray[np.float64] = self.log_adjustment + self.log_likelihood + density
-        return result
-
-    def uncorrected(self) -> SelectionCorrectedModel:
-        """Return the same classifier, on the same features, without correction."""
-        none = np.zeros_like(self.log_adjustment)
-        return dataclasses.replace(self, log_adjustment=none, log_adjustment_error=none)
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the predictive probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array of shape (n_cases, n_features)
-            All features of the training cases; only the selected ones are used. A missing value (NaN, masked, None or
-            the missing value of pandas) drops out of the product over the features.
-
-        Returns
-        -------
-        ndarray of shape (n_cases, n_classes)
-            P(y | x).
-
-        References
-        ----------
-        Li, Zhang and Neal (2008), "Predictions for test cases (I)" and "(II)".
-        """
-        if len(self.class_sizes) == 2:
-            log_odds = self.log_odds(X)
-            return np.stack([expit(-log_odds), expit(log_odds)], axis=1)
-        found: NDArray[np.float64] = np.exp(self.log_probabilities(X))
-        return found
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return the most probable class of each case; class 1 where two are equally probable, the first of several."""
-        if len(self.class_sizes) == 2:
-            return (self.log_odds(X) >= 0).astype(np.int64)
-        found: NDArray[np.int64] = self._scores(X).argmax(axis=1)
-        return found
-
-    def expected_error(self, X: ArrayLike) -> float:
-        """Return the error rate that the predictions expect: the mean of 1 - max P(y | x)."""
-        ordered = np.sort(self.predict_proba(X), axis=1)
-        return float(ordered[:, :-1].sum(axis=1).mean())
-
-    def log_odds(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(y = 1 | x) - log P(y = 0 | x) of two classes, of shape (n_cases,)."""
-        if len(self.class_sizes) != 2:
-            raise ValueError(f"log_odds needs two classes, got {len(self.class_sizes)}; use log_probabilities")
-        scores = self._scores(X)
-        found: NDArray[np.float64] = scores[:, 1] - scores[:, 0]
-        return found
-
-    def log_probabilities(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(y | x), of shape (n_cases, n_classes)."""
-        scores = self._scores(X)
-        result: NDArray[np.float64] = scores - logsumexp(scores, axis=1, keepdims=True)
-        return result
-
     def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(y | x), of shape (n_cases, n_classes), up to a number for each case."""
         values = self.binariser.checked(X, allow_missing=True)
         binary = self.binariser.transform(values, self.selected, allow_missing=True)
         tables = self._score_tables()

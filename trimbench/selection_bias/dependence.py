@@ -16,6 +16,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench.selection_bias.selection import too_many_selected
+
 # Relative differences below this are decided in fractions.
 _CLOSE = 1e-9
 
@@ -217,10 +219,7 @@ def select_dependent(ones: NDArray[np.int64], sizes: NDArray[np.int64], k: int) 
     last, discarded = order[k - 1], order[k:]
     cut = squared_ratio(ones[:, last].tolist(), sizes[:, last].tolist())
     if cut == 0 and len(discarded):
-        raise ValueError(
-            f"k must be at most {int((squared_ratios(ones, sizes) > 1e-12).sum())}, the number of features that depend "
-            f"on y at all, or all {len(order)} features, got {k}; the last selected feature is constant or balanced"
-        )
+        raise too_many_selected(k, int((squared_ratios(ones, sizes) > 1e-12).sum()), len(order))
     patterns, places = np.unique(sizes[:, discarded], axis=1, return_inverse=True)
     n_discarded = np.bincount(places.ravel(), minlength=patterns.shape[1])
     n_tied = np.bincount(places.ravel()[found[discarded] == found[last]], minlength=patterns.shape[1])

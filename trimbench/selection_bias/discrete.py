@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
 from trimbench.selection_bias.adjustment import Factor, Simulation, Ties, check_ties
+from trimbench.selection_bias.averaged import AveragedClassifier
 from trimbench.selection_bias.discrete_factor import (
     DiscreteWeakness,
     can_enumerate,
@@ -21,31 +21,31 @@ from trimbench.selection_bias.discrete_factor import (
 )
 from trimbench.selection_bias.features import checked_response, checked_table
 from trimbench.selection_bias.prior import Prior
-from trimbench.selection_bias.selection import checked_k
+from trimbench.selection_bias.selection import checked_k, too_many_selected
 from trimbench.selection_bias.simplex import MAX_CATEGORIES, log_rising, simplex_nodes
 
 
 @dataclass(frozen=True, eq=False)
-class DiscreteSelectionCorrectedModel:
+class DiscreteSelectionCorrectedModel(AveragedClassifier):
     """A fitted classifier; `fit_discrete_selection_corrected` makes it.
 
     Attributes
     ----------
-    selected : ndarray of shape (k,)
-        Numbers of the selected features, from the strongest to the weakest.
-    gamma : float
-        Smallest Cramer's V of a selected feature.
-    n_categories : ndarray of shape (n_features,)
-        Categories of each feature.
-    class_sizes : tuple of int
-        Training cases with y = 0 and y = 1.
     prior : Prior
+    class_sizes : ndarray of shape (2,)
+        Training cases with y = 0 and y = 1.
     alpha_grid : ndarray of shape (n_alpha,)
     log_adjustment : ndarray of shape (n_alpha,)
         log A_alpha; zeros without correction.
     log_adjustment_error : ndarray of shape (n_alpha,)
         Its standard error: 0 where the factor was enumerated.
     log_likelihood : ndarray of shape (n_alpha,)
+    selected : ndarray of shape (k,)
+        Numbers of the selected features, from the strongest to the weakest.
+    gamma : float
+        Smallest Cramer's V of a selected feature.
+    n_categories : ndarray of shape (n_features,)
+        Categories of each feature.
     log_predictive : tuple of ndarray of shape (2, n_alpha, n_categories)
         For each selected feature log P(x* = v | y*, alpha, training cases).
     """
@@ -53,35 +53,9 @@ class DiscreteSelectionCorrectedModel:
     selected: NDArray[np.int64]
     gamma: float
     n_categories: NDArray[np.int64]
-    class_sizes: tuple[int, int]
-    prior: Prior
-    alpha_grid: NDArray[np.float64]
-    log_adjustment: NDArray[np.float64]
-    log_adjustment_error: NDArray[np.float64]
-    log_likelihood: NDArray[np.float64]
     log_predictive: tuple[NDArray[np.float64], ...]
 
-    @property
-    def alpha_posterior(self) -> NDArray[np.float64]:
-        """Posterior probability of each value of `alpha_grid`, of shape (n_alpha,)."""
-        log_posterior = self.log_adjustment + self.log_likelihood
-        posterior: NDArray[np.float64] = np.exp(log_posterior - logsumexp(log_posterior))
-        return posterior
-
-    def uncorrected(self) -> DiscreteSelectionCorrectedModel:
-        """Return the same classifier, on the same features, without correction."""
-        none = np.zeros_like(self.log_adjustment)
-        return dataclasses.replace(self, log_adjustment=none, log_adjustment_error=none)
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return P(y = 0 | x) and P(y = 1 | x), of shape (n_cases, 2).
-
-        Parameters
-        ----------
-        X : array of shape (n_cases, n_features)
-            All features of the training cases; only the selected ones are used. A missing value (NaN, masked, None or
-            the missing value of pandas) drops out of the product over the features.
-        """
+    def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
         cases = _checked_categories(X, self.n_categories, allow_missing=True)
         base = self.log_adjustment + self.log_likelihood
         pseudo_counts = np.log(np.add(self.class_sizes, (self.prior.f0, self.prior.f1)))
@@ -89,12 +63,8 @@ class DiscreteSelectionCorrectedModel:
         for column, table in zip(self.selected, self.log_predictive, strict=True):
             seen = cases[:, column] >= 0
             scores[seen] += table[:, :, cases[seen, column]].transpose(2, 0, 1)
-        log0, log1 = logsumexp(scores, axis=2).T
-        return np.stack([expit(log0 - log1), expit(log1 - log0)], axis=1)
-
-    def expected_error(self, X: ArrayLike) -> float:
-        """Return the error rate at threshold 1/2 that the predictions expect: the mean of min(p, 1 - p)."""
-        return float(self.predict_proba(X).min(axis=1).mean())
+        found: NDArray[np.float64] = logsumexp(scores, axis=2)
+        return found
 
 
 def fit_discrete_selection_corrected(
@@ -169,10 +139,7 @@ def fit_discrete_selection_corrected(
     order = sorted(range(len(values)), key=lambda j: (-values[j], j))
     cut = values[order[n_selected - 1]]
     if cut == 0 and n_selected < len(values):
-        raise ValueError(
-            f"k must be at most {sum(value > 0 for value in values)}, the number of features that depend on y at all, "
-            f"or all {len(values)} features, got {n_selected}"
-        )
+        raise too_many_selected(n_selected, sum(value > 0 for value in values), len(values))
     alphas = prior.alphas()
     log_factor, error = np.zeros(n_alpha), np.zeros(n_alpha)
     if correct:
@@ -190,7 +157,7 @@ def fit_discrete_selection_corrected(
         selected=np.array(order[:n_selected]),
         gamma=gamma,
         n_categories=categories,
-        class_sizes=sizes,
+        class_sizes=np.array(sizes),
         prior=prior,
         alpha_grid=alphas,
         log_adjustment=log_factor,

@@ -124,10 +124,7 @@ def select_features(ones0: NDArray[np.int64], ones1: NDArray[np.int64], n0: int,
     gamma = abs(float(correlation(ones0[last], ones1[last], n0, n1)))
     if gamma == 0.0 and k < len(ranks):
         useful = int((correlation(ones0, ones1, n0, n1) != 0).sum())
-        raise ValueError(
-            f"k must be at most {useful}, the number of features that are correlated with y at all, or all "
-            f"{len(ranks)} features, got {k}; the last selected feature has correlation 0 (it is constant or balanced)"
-        )
+        raise too_many_selected(k, useful, len(ranks))
     return Selection(features, len(ranks), n0, n1, cut_ones, gamma, n_tied)
 
 
@@ -206,3 +203,12 @@ def checked_k(k: object, n_features: int) -> int:
             f"k={n_features} uses all of them, without selection"
         )
     return int(k)
+
+
+def too_many_selected(k: int, n_useful: int, n_features: int) -> ValueError:
+    """Return the error for a k above the number of features that depend on the response at all."""
+    if n_useful:
+        allowed = f"at most {n_useful}, the number of features that depend on y at all, or all {n_features} features"
+    else:
+        allowed = f"{n_features}, which keeps all features, as none depends on y at all"
+    return ValueError(f"k must be {allowed}, got {k}; the last selected feature is constant or balanced")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -144,6 +144,56 @@ def simulate(settings: ModelSettings, rng: np.random.Generator) -> Simulated:
         phi[:, block.columns] = block.phi
     y, y_test = (np.repeat([0, 1], sizes) for sizes in (settings.class_sizes, settings.test_sizes))
     return Simulated(X, y, X_test, y_test, phi)
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedGaussian:
+    """A simulation of real features.
+
+    Attributes
+    ----------
+    X, X_test : ndarray of shape (n_cases, n_features)
+    y, y_test : ndarray of shape (n_cases,)
+    means : ndarray of shape (n_classes, n_features)
+        mu_cj.
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[np.int64]
+    X_test: NDArray[np.float64]
+    y_test: NDArray[np.int64]
+    means: NDArray[np.float64]
+
+
+def simulate_gaussian(
+    n_features: int, alpha: float, class_sizes: Sequence[int], test_sizes: Sequence[int], rng: np.random.Generator
+) -> SimulatedGaussian:
+    """Draw training and test cases from the model with Gaussian features.
+
+    Parameters
+    ----------
+    n_features : int
+    alpha : float
+        How alike the classes are: mu_cj ~ N(nu_j, sigma_j^2 / alpha).
+    class_sizes, test_sizes : sequence of int
+        Training and test cases of each class.
+    rng : Generator
+
+    Notes
+    -----
+    The prior of nu_j and sigma_j is improper. Any values will do, as no result of the model depends on them; these are
+    standard normal and log-normal.
+    """
+    check_whole("n_features", n_features, 1)
+    check_positive("alpha", alpha)
+    for name, sizes, least in (("class_sizes", class_sizes, 1), ("test_sizes", test_sizes, 0)):
+        if len(sizes) != len(class_sizes) or len(sizes) < 2 or not all(is_whole(n, least) for n in sizes):
+            raise ValueError(f"{name} must be whole numbers, {least} or more, one for each class, got {sizes!r}")
+    nu, sigma = rng.normal(size=n_features), np.exp(rng.normal(size=n_features))
+    means = nu + sigma / np.sqrt(alpha) * rng.normal(size=(len(class_sizes), n_features))
+    y, y_test = (np.repeat(np.arange(len(sizes)), sizes) for sizes in (class_sizes, test_sizes))
+    X, X_test = (means[of] + sigma * rng.normal(size=(len(of), n_features)) for of in (y, y_test))
+    return SimulatedGaussian(X, y, X_test, y_test, means)
 
 
 @dataclass(frozen=True)

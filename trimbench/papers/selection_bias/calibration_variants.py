@@ -14,10 +14,11 @@ from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.functions import job_function
 from trimbench.papers.selection_bias.settings import CORRECTIONS
 from trimbench.selection_bias.discrete import fit_discrete_selection_corrected
+from trimbench.selection_bias.gaussian import fit_gaussian_selection_corrected
 from trimbench.selection_bias.mixture import fit_mixture_selection_corrected, mixture_priors
 from trimbench.selection_bias.model import fit_selection_corrected
 from trimbench.selection_bias.prior import Prior
-from trimbench.selection_bias.simulation import ModelSettings, simulate
+from trimbench.selection_bias.simulation import ModelSettings, simulate, simulate_gaussian
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +37,7 @@ class Sizes:
 class Model(Protocol):
     """What all fitted models have."""
 
-    def predict_proba(self, X: NDArray[np.integer]) -> Floats:
+    def predict_proba(self, X: NDArray[np.number]) -> Floats:
         """Return P(y | x) of each class."""
 
 
@@ -48,7 +49,7 @@ class Draw:
     true one itself.
     """
 
-    X_test: NDArray[np.integer]
+    X_test: NDArray[np.number]
     y_test: NDArray[np.int64]
     models: Mapping[str, Model]
     below: Mapping[str, float]
@@ -150,11 +151,37 @@ def draw_classes(sizes: Sizes, rng: np.random.Generator) -> Draw:
     return Draw(X_test, y_test, models, *_places({c: m.alpha_posterior for c, m in models.items()}, place))
 
 
+def draw_gaussian(sizes: Sizes, rng: np.random.Generator) -> Draw:
+    """Draw from the naive Bayes model with Gaussian features."""
+    return _gaussian(sizes, 2, rng)
+
+
+def draw_gaussian_classes(sizes: Sizes, rng: np.random.Generator) -> Draw:
+    """Draw from the naive Bayes model with Gaussian features and three classes."""
+    return _gaussian(sizes, 3, rng)
+
+
+def _gaussian(sizes: Sizes, n_classes: int, rng: np.random.Generator) -> Draw:
+    place = int(rng.integers(sizes.n_alpha))
+    alpha = float(Prior(n_alpha=sizes.n_alpha).alphas()[place])
+    while True:
+        shares = rng.dirichlet(np.ones(n_classes))
+        train, test = (rng.multinomial(n, shares) for n in (sizes.n_train, sizes.n_test))
+        if train.all():
+            break
+    data = simulate_gaussian(sizes.n_features, alpha, train.tolist(), test.tolist(), rng)
+    model = fit_gaussian_selection_corrected(data.X, data.y, sizes.k, n_alpha=sizes.n_alpha)
+    models = {"corrected": model, "uncorrected": model.uncorrected()}
+    return Draw(data.X_test, data.y_test, models, *_places({c: m.alpha_posterior for c, m in models.items()}, place))
+
+
 # To add a model to the experiment, add its function here and its sizes to the configuration.
 VARIANTS: Mapping[str, Callable[[Sizes, np.random.Generator], Draw]] = {
     "binary": draw_binary,
     "discrete": draw_discrete,
     "three classes": draw_classes,
+    "gaussian": draw_gaussian,
+    "gaussian three classes": draw_gaussian_classes,
     "mixture": draw_mixture,
 }
 

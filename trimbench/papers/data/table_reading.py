@@ -67,7 +67,7 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
         classes=classes.names,
         positive=classes.positive,
         card=cards,
-        repairs=(*table.repairs, *classes.repairs, *([repeated] if repeated else []), *_notes(cards)),
+        repairs=(*classes.repairs, *([repeated] if repeated else []), *_notes(cards)),
         sha256=fingerprint(frame, classes.column()),
     )
 

@@ -53,7 +53,9 @@ def read_texts(
     parsed = np.array([numbers.number_of(text, mark or ".") for text in column.texts])
     is_given, kind = kind is not None, kind or _recognised(column, parsed)
     if kind == "number" and mark is None and (example := numbers.ambiguous_comma(column.texts)):
-        note = f"the comma in {example!r} may stand before decimals or part thousands; say which in decimal"
+        note = f"the comma in {quoted(example)} may stand before decimals or part thousands; say which in decimal"
+        if is_given:
+            raise DeclarationError(f"types.{column.name} is number, but {note}")
         read = ReadColumn(column.name, "left out", None, (f"it is left out, because {note}",))
     elif kind == "number":
         read = _numbers(column, parsed, mark or ".")

@@ -9,7 +9,6 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,23 +23,14 @@ _SEPARATORS = ",;\t|"
 _QUOTED = re.compile(r'"[^"]*"')
 _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _GZIP, _PARQUET, _ARROW = b"\x1f\x8b", b"PAR1", (b"ARROW1", b"FEA1")
-_CONTROL = re.compile(r"[\x01-\x08\x0e-\x1f\x7f]")
 _LARGEST = 1 << 30
 _TEXT_TABLE = "a text table with a header line and one of the separators , ; tab |, plain or gzip"
 
 
-@dataclass(frozen=True, eq=False)
-class FileTable:
-    """The table of a file: all its columns as text, or with the types of the file, and what was repaired."""
-
-    frame: pd.DataFrame
-    repairs: tuple[str, ...] = ()
-
-
 def read_file(
     owner: str, path: Path, separator: str | None = None, encoding: str | None = None, columns: Sequence[str] = ()
-) -> FileTable:
-    """Read a text table, whose values stay as they are written, or a Parquet, Arrow or Feather file.
+) -> pd.DataFrame:
+    """Read a text table, whose values stay text as it is written, or a Parquet, Arrow or Feather file.
 
     `owner` begins the messages; `columns` has the names of the columns of a text file without a header line. Raises
     `DeclarationError` if the file holds no table.
@@ -52,13 +42,13 @@ def read_file(
     if len(body) > _LARGEST:
         raise _no_table(owner, path, f"it has more than {_LARGEST >> 20} MiB of content; take a sample of its rows")
     if body.startswith((_PARQUET, *_ARROW)):
-        return FileTable(_columnar(owner, path, body))
-    text, repairs = _text(owner, path, body, encoding)
+        return _columnar(owner, path, body)
+    text = _text(owner, path, body, encoding)
     del body
     separator = separator or _separator(text)
     names = list(columns) or _header(owner, path, text, separator)
     _check_lines(owner, path, text, separator, names)
-    return FileTable(_texts(owner, path, text, separator, names, bool(columns)), repairs)
+    return _texts(owner, path, text, separator, names, bool(columns))
 
 
 def check_names(owner: str, names: Sequence[str]) -> None:
@@ -99,37 +89,22 @@ def _columnar(owner: str, path: Path, body: bytes) -> pd.DataFrame:
     return frame
 
 
-def _text(owner: str, path: Path, body: bytes, encoding: str | None) -> tuple[str, tuple[str, ...]]:
-    """Return what a file says, and that its encoding had to be guessed."""
+def _text(owner: str, path: Path, body: bytes, encoding: str | None) -> str:
+    """Return what a file says."""
     if not body.strip():
         raise _no_table(owner, path, "it is empty")
     if body.startswith(b"PK\x03\x04"):
         raise _no_table(owner, path, "it is an Excel workbook or a zip archive; save the sheet as CSV")
     found = encoding or next((name for mark, name in _MARKS.items() if body.startswith(mark)), "utf-8")
-    repairs: tuple[str, ...] = ()
     try:
         text = body.decode(found)
     except UnicodeError as error:
-        if encoding is not None or found != "utf-8":
-            reason = f"it is not in the encoding {found!r}: {one_line_reason(error)}; name another in encoding"
-            raise _no_table(owner, path, reason) from error
-        text = _guessed(owner, path, body, error)
-        repairs = ("the file is not UTF-8 and was read as Windows-1252; if letters look wrong, name its encoding",)
+        advice = "name its encoding, for example cp1252" if found == "utf-8" else "name another encoding"
+        raise _no_table(owner, path, f"it is not in {found} ({one_line_reason(error)}); {advice}") from error
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise _no_table(owner, path, f"line {line} has a NUL byte; if it is text, name its encoding or remove them")
-    return text.removeprefix("\ufeff"), repairs
-
-
-def _guessed(owner: str, path: Path, body: bytes, error: UnicodeError) -> str:
-    """Decode what is not UTF-8 as the encoding that most such files have, unless that makes no text either."""
-    try:
-        text = body.decode("cp1252")
-    except UnicodeError:
-        text = "\1"
-    if b"\0" not in body and _CONTROL.search(text):
-        raise _no_table(owner, path, f"it is no text in UTF-8 ({one_line_reason(error)}); name its encoding") from error
-    return text
+        raise _no_table(owner, path, f"line {line} has a NUL byte; if it is text, remove them or name its encoding")
+    return text.removeprefix("\ufeff")
 
 
 def _separator(text: str) -> str:

@@ -25,7 +25,6 @@ class SourceTable:
     name: str
     owner: str
     frame: pd.DataFrame
-    repairs: tuple[str, ...] = ()
 
 
 def open_source(source: Any, settings: TableSettings) -> SourceTable:
@@ -37,8 +36,8 @@ def open_source(source: Any, settings: TableSettings) -> SourceTable:
         owner = f"table {quoted(path.name)}"
         if not path.is_file():
             raise DeclarationError(_no_file(path))
-        found = read_file(owner, path, settings.separator, settings.encoding)
-        table = SourceTable(path.name.split(".")[0] or path.name, owner, found.frame, found.repairs)
+        frame = read_file(owner, path, settings.separator, settings.encoding)
+        table = SourceTable(path.name.split(".")[0] or path.name, owner, frame)
     elif isinstance(source, pd.DataFrame):
         table = SourceTable("table", "the table", source)
     else:
@@ -46,7 +45,7 @@ def open_source(source: Any, settings: TableSettings) -> SourceTable:
     names = [str(name) for name in table.frame.columns]
     check_names(table.owner, names)
     frame = table.frame.set_axis(names, axis="columns").reset_index(drop=True)
-    return SourceTable(table.name, table.owner, frame, table.repairs)
+    return SourceTable(table.name, table.owner, frame)
 
 
 def _no_file(path: Path) -> str:
@@ -83,7 +82,7 @@ def check_columns(table: SourceTable, target: str, settings: TableSettings) -> N
         for name in wanted:
             if name not in names:
                 raise DeclarationError(
-                    f"{table.owner}: {role} must name a column of the table, got {quoted(name)}"
+                    f"{table.owner}: {role} must be a column of the data, got {quoted(name)}"
                     f"{did_you_mean(name, names)}; the columns are {shown(names)}"
                 )
     for first, second in (

@@ -73,10 +73,9 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
 
 
 def _features(table: SourceTable, target: str, settings: TableSettings) -> list[str]:
-    if settings.features is not None:
-        return list(settings.features)
     outside = {target, *settings.drop, *settings.ids}
-    return [name for name in table.frame.columns if name not in outside]
+    wanted = settings.features or [name for name in table.frame.columns if name not in outside]
+    return [name for name in table.frame.columns if name in set(wanted)]
 
 
 def _check_size(table: SourceTable, n_rows: int, features: list[str]) -> None:

@@ -74,8 +74,8 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
 
 def _features(table: SourceTable, target: str, settings: TableSettings) -> list[str]:
     outside = {target, *settings.drop, *settings.ids}
-    wanted = settings.features or [name for name in table.frame.columns if name not in outside]
-    return [name for name in table.frame.columns if name in set(wanted)]
+    wanted = None if settings.features is None else set(settings.features)
+    return [name for name in table.frame.columns if name not in outside and (wanted is None or name in wanted)]
 
 
 def _check_size(table: SourceTable, n_rows: int, features: list[str]) -> None:

@@ -109,6 +109,7 @@ def test_many_texts_are_left_out_unless_asked_for() -> None:
         (cycled("1,234", "12"), {}, "left out", None),
         (cycled("1,234", "12"), {"decimal": ","}, "number", 1.234),
         (cycled("1,234", "12"), {"decimal": "."}, "number", 1234.0),
+        (cycled("1.5", "2"), {"decimal": ","}, "number", 1.5),
         (cycled("-5", "\u22122", "3e2"), {}, "number", -5.0),
         (cycled("00501", "10115", "20095"), {}, "category", "00501"),
         (cycled("00501", "10115", "20095"), {"types": {"x": "number"}}, "number", 501.0),
@@ -151,6 +152,7 @@ def test_suspicious_columns_are_pointed_out() -> None:
             "score": score,
             "twin": score * 1,
             "count": rng.permutation(1000)[:ROWS],
+            "other": rng.random(ROWS),
             "noise": rng.integers(0, 4, ROWS),
             "rare": [1.0] + [None] * (ROWS - 1),
         }
@@ -158,10 +160,10 @@ def test_suspicious_columns_are_pointed_out() -> None:
     notes = {card.name: " / ".join(card.notes) for card in table.card}
     assert "it determines the target" in notes["known"]
     assert "it determines the target" in notes["score"]
-    assert "it tells rows apart exactly as 'score' does" in notes["twin"]
+    assert "it says the same as 'score' in every row" in notes["twin"]
     assert "every row has another whole number" in notes["count"]
     assert "a single value beside missing ones" in notes["rare"]
-    assert notes["noise"] == ""
+    assert notes["noise"] == notes["other"] == ""
 
 
 def test_nearly_determined_targets_are_pointed_out() -> None:

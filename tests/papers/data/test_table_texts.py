@@ -81,6 +81,9 @@ def test_columns_of_text_keep_every_row(values: list[str | None]) -> None:
         assert column.rows_of([place]) == [row for row, value in enumerate(expected, 1) if value == text]
 
 
+MARKS = {"a": "{}", "b": "x{}"}
+
+
 @QUICK
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=20, max_size=60))
 def test_a_column_that_determines_the_target_is_found(pairs: list[tuple[int, int]]) -> None:
@@ -92,7 +95,9 @@ def test_a_column_that_determines_the_target_is_found(pairs: list[tuple[int, int
     twice = len(pairs) - len(set(pairs))
     found = repeated_rows([codes, labels])
     assert found is None if twice == 0 else found is not None and found.startswith(f"{twice} row")
-    assert equal_columns({"a": codes, "b": codes, "c": codes + 1}) == {"b": "a"}
+    labels_of = {name: pd.Series(values.astype(str), name=name).map(mark.format) for name, mark in MARKS.items()}
+    found = equal_columns([*labels_of.values(), pd.Series(values, name="n")], dict.fromkeys(labels_of, codes))
+    assert found == {"b": "a"}
 
 
 FIELDS = st.sampled_from(

@@ -123,13 +123,13 @@ def _codes(values: pd.Series[Any]) -> NDArray[np.int64]:
 def _with_suspicions(
     read: list[ReadColumn], codes: dict[str, NDArray[np.int64]], labels: NDArray[np.int64]
 ) -> list[ReadColumn]:
-    same = equal_columns(codes)
+    same = equal_columns([column.data for column in read if column.data is not None], codes)
     found = []
     for column in read:
         if column.data is not None:
             notes = suspicion(column.data, codes[column.name], labels)
             if column.name in same:
-                notes.append(f"it tells rows apart exactly as {quoted(same[column.name])} does")
+                notes.append(f"it says the same as {quoted(same[column.name])} in every row")
             column = replace(column, notes=(*column.notes, *notes))
         found.append(column)
     return found

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from trimbench.selection_bias.metrics import calibration, prediction_quality
-from trimbench.selection_bias.simulation import MixtureSettings, ModelSettings, simulate, simulate_blocks
+from trimbench.selection_bias.simulation import (
+    MixtureSettings,
+    ModelSettings,
+    simulate,
+    simulate_blocks,
+    simulate_gaussian,
+)
 
 
 def test_simulation_has_the_moments_of_the_model() -> None:
@@ -118,3 +124,28 @@ def test_labels_and_probabilities_are_checked(function: Any, y: Any, probabiliti
 def test_impossible_settings_are_refused(settings: Any, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         settings(**arguments)
+
+
+def test_gaussian_simulation_has_the_moments_of_the_model() -> None:
+    drawn = simulate_gaussian(20_000, 4.0, (30, 50), (10, 0), np.random.default_rng(0))
+    assert (drawn.X.shape, drawn.X_test.shape, drawn.means.shape) == ((80, 20_000), (10, 20_000), (2, 20_000))
+    assert (np.bincount(drawn.y).tolist(), drawn.y_test.tolist()) == ([30, 50], [0] * 10)
+    variance = ((drawn.X - drawn.means[drawn.y]) ** 2).mean(axis=0)
+    tests = ((drawn.X_test - drawn.means[0]) ** 2).mean(axis=0)
+    # 1 / variance is too large by 80 / 78 on average.
+    assert (tests / variance).mean() == pytest.approx(80 / 78, rel=0.02)
+    assert ((drawn.means[1] - drawn.means[0]) ** 2 / variance).mean() == pytest.approx(2 / 4 * 80 / 78, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 1.0, (2, 2), (1, 1)), "n_features must be a whole number, 1 or more, got 0"),
+        ((5, 0.0, (2, 2), (1, 1)), "alpha must be a positive number, got 0.0"),
+        ((5, 1.0, (2, 0), (1, 1)), r"class_sizes must be whole numbers, 1 or more, one for each class, got \(2, 0\)"),
+        ((5, 1.0, (2, 2), (1,)), r"test_sizes must be whole numbers, 0 or more, one for each class, got \(1,\)"),
+    ],
+)
+def test_gaussian_simulations_that_make_no_sense(arguments: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        simulate_gaussian(*arguments, np.random.default_rng(0))

@@ -57,3 +57,7 @@ def test_mutations_follow_from_the_seed_and_stay_within_a_mebibyte() -> None:
 
 def test_what_matters_of_a_finding_is_left() -> None:
     assert smaller(b"some text <fault> and more", lambda content: b"<fault>" in content, 200) == b"<fault>"
+
+
+def test_the_corpus_is_small() -> None:
+    assert sum(path.stat().st_size for _, path in FOUND) < 200_000

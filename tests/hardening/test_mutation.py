@@ -28,4 +28,5 @@ def test_each_mutant_changes_one_thing(tmp_path: Path) -> None:
     }
     assert len({one.code() for one in found}) == len(found)
     assert all('raise ValueError(f"{best + 1}")' in one.code().replace("'", '"') for one in found)
+    assert [one.line for one in found if one.at_import] == [3]
     assert str(found[0]).startswith(f"{file}:")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .fuzz_child import BYTES, CHARACTERS, judged
+from .fuzz_child import BYTES, CHARACTERS, judged, ready
 from .fuzz_targets import CORPUS, TARGETS, Target, Wrong
 from .mutations import LARGEST, mutated, smaller
 
@@ -18,7 +18,7 @@ FOUND = [(path.parent.name, path) for path in sorted(CORPUS.glob("*/*"))]
 @pytest.mark.parametrize(("name", "path"), FOUND, ids=[f"{name}/{path.name}" for name, path in FOUND])
 def test_no_file_of_the_corpus_is_a_finding(tmp_path: Path, name: str, path: Path) -> None:
     target = TARGETS[name]
-    reader = target.prepare(tmp_path)
+    reader = ready(target, tmp_path / "files")
     for content in (*target.sound(), path.read_bytes()):
         assert judged(target, reader, content, follow=False).fault == ""
 

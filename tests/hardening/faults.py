@@ -278,7 +278,8 @@ def main(arguments: list[str] | None = None) -> int:
             sys.exit(f"the sound run ends with {code}: {whole.out.read_text()}")
         n_changes = int(Path(f"{whole.out}.count").read_text())
         sound = outcome(whole.folder)
-        for n in range(chosen.rounds) if chosen.round is None else (chosen.round,):
+        rounds = range(chosen.rounds) if chosen.round is None else range(chosen.round, chosen.round + 1)
+        for n in rounds:
             folder = Path(name, f"round{n}")
             if n % 2 == 0:  # every other round begins with what is finished
                 shutil.copytree(whole.folder, folder, dirs_exist_ok=True)

@@ -112,13 +112,13 @@ def _serve(pipe: Connection) -> None:
             try:
                 name, content, follow = pipe.recv()
                 if name not in readers:
-                    readers[name] = _ready(TARGETS[name], Path(folder, name))
+                    readers[name] = ready(TARGETS[name], Path(folder, name))
                 pipe.send(judged(TARGETS[name], readers[name], content, follow=follow))
             except (EOFError, BrokenPipeError):  # the search is over
                 return
 
 
-def _ready(target: Target, folder: Path) -> Callable[[bytes], object]:
+def ready(target: Target, folder: Path) -> Callable[[bytes], object]:
     """Return a reader that has loaded whatever it needs."""
     folder.mkdir()
     reader = target.prepare(folder)

@@ -41,6 +41,7 @@ class Mutant:
     line: int
     place: int
     change: str
+    at_import: bool  # it is outside functions
 
     def code(self) -> str:
         """Return the text of the changed file."""
@@ -59,10 +60,12 @@ def mutants(file: Path) -> Iterator[Mutant]:
     """Yield all changes of a file."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     skipped = {id(node) for root in _roots(tree) for node in ast.walk(root)}
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    inside = {id(node) for function in functions for part in function.body for node in ast.walk(part)}
     for place, node in enumerate(ast.walk(tree)):
         if id(node) not in skipped and hasattr(node, "lineno"):
             for change in _changes(node):
-                yield Mutant(file, node.lineno, place, change)
+                yield Mutant(file, node.lineno, place, change, id(node) not in inside)
 
 
 def _roots(tree: ast.AST) -> Iterator[ast.AST]:

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+import numba
 import pytest
 
 from .mutants import Mutant, mutants
@@ -111,6 +112,15 @@ def sound(package: str, tests: Sequence[str]) -> Ran:
     return {name: (seconds, {(file, line) for file, line in lines}) for name, seconds, lines in found}
 
 
+def _uncompiled(*functions: Any, **_: object) -> Any:
+    """Take the place of the decorator of numba: a function stays as it is, and looks as if it were compiled."""
+    if not functions:
+        return _uncompiled
+    (function,) = functions
+    function.py_func, function.signatures = function, ("any",)
+    return function
+
+
 class _Loader(importlib.machinery.SourceFileLoader):
     def __init__(self, name: str, mutant: Mutant) -> None:
         super().__init__(name, str(mutant.file.absolute()))
@@ -135,8 +145,13 @@ class _Finder:
 
 def fate(mutant: Mutant, ran: Ran) -> str:
     """Return whether a mutant is killed, survives, or is on a line that no test of these runs."""
-    covering = sorted(
-        (seconds, name) for name, (seconds, lines) in ran.items() if (str(mutant.file), mutant.line) in lines
+    here = str(mutant.file)
+    covering = sorted((seconds, name) for name, (seconds, lines) in ran.items() if (here, mutant.line) in lines)
+    # What runs when the module is loaded decides in any test of the file.
+    covering = covering or sorted(
+        (seconds, name)
+        for name, (seconds, lines) in ran.items()
+        if mutant.at_import and any(file == here for file, _ in lines)
     )
     chosen, total = [], 0.0
     for seconds, name in covering:
@@ -163,10 +178,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="decides the sample (default: 0)")
     parser.add_argument("--tests", nargs="+", help="test files (default: all of the package)")
     chosen = parser.parse_args(arguments)
-    os.environ |= {"NUMBA_DISABLE_JIT": "1", "HYPOTHESIS_STORAGE_DIRECTORY": tempfile.mkdtemp()}
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = tempfile.mkdtemp()
     # What every test needs is loaded once, before processes fork; the project itself is loaded in each.
-    for name in ("numpy", "scipy.stats", "scipy.optimize", "pandas", "sklearn.linear_model", "numba"):
+    for name in ("numpy", "scipy.stats", "scipy.optimize", "pandas", "sklearn.linear_model"):
         importlib.import_module(name)
+    numba.njit = _uncompiled
     poor = False
     for package in chosen.package or PACKAGES:
         folder, pattern = PACKAGES[package]

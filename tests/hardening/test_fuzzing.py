@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .fuzz_child import BYTES, CHARACTERS, judged
+from .fuzz_child import BYTES, CHARACTERS, judged, ready
 from .fuzz_targets import CORPUS, TARGETS, Target, Wrong
 from .mutations import LARGEST, mutated, smaller
 
@@ -18,7 +18,7 @@ FOUND = [(path.parent.name, path) for path in sorted(CORPUS.glob("*/*"))]
 @pytest.mark.parametrize(("name", "path"), FOUND, ids=[f"{name}/{path.name}" for name, path in FOUND])
 def test_no_file_of_the_corpus_is_a_finding(tmp_path: Path, name: str, path: Path) -> None:
     target = TARGETS[name]
-    reader = target.prepare(tmp_path)
+    reader = ready(target, tmp_path / "files")
     for content in (*target.sound(), path.read_bytes()):
         assert judged(target, reader, content, follow=False).fault == ""
 
@@ -57,3 +57,7 @@ def test_mutations_follow_from_the_seed_and_stay_within_a_mebibyte() -> None:
 
 def test_what_matters_of_a_finding_is_left() -> None:
     assert smaller(b"some text <fault> and more", lambda content: b"<fault>" in content, 200) == b"<fault>"
+
+
+def test_the_corpus_is_small() -> None:
+    assert sum(path.stat().st_size for _, path in FOUND) < 200_000

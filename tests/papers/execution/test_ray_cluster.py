@@ -71,7 +71,7 @@ def test_a_job_that_fails_hangs_or_kills_its_process_costs_one_row(cluster: Any,
     failing = [Job.create(sample_jobs.fail, {"kind": kind}) for kind in ("plain", "exit", "unpicklable", "rude")]
     once = Job.create(sample_jobs.end_the_task, {"folder": str(tmp_path), "times": 1})
     always = Job.create(sample_jobs.end_the_task, {"folder": str(tmp_path), "times": 99})
-    large = Job.create(sample_jobs.hold, {"megabytes": 900, "how": "in a child"})
+    large = Job.create(sample_jobs.hold, {"megabytes": 900, "how": "until the job is ended"})
     jobs = [always, once, large, *SPEAKING, *failing]
     found = run(RayExecutor(address=cluster.address, timeout=15.0, memory="600MB", retries=1), jobs)
     assert found[large.key].status == "memory"

@@ -34,16 +34,20 @@ def test_rows_are_those_of_the_serial_executor_and_a_bad_job_costs_one(local: di
     jobs = [Job.create(sample_jobs.draw, {"repetition": n}) for n in range(5)]
     failing = Job.create(sample_jobs.fail, {"kind": "plain"})
     deadly = Job.create(sample_jobs.die, {"how": "7"})
-    large = Job.create(sample_jobs.hold, {"megabytes": 900, "how": "in a child"})
-    executor = SlurmExecutor(**local, jobs_per_task=6, timeout=3.0, memory="600MB")
-    found = run(executor, [failing, deadly, large, *SPEAKING, *jobs])
+    found = run(SlurmExecutor(**local, jobs_per_task=6, timeout=3.0), [failing, deadly, *SPEAKING, *jobs])
     expected = run(SerialExecutor(), jobs)
     assert {job.key: found[job.key].result for job in jobs} == {key: record.result for key, record in expected.items()}
     assert found[failing.key].status == "failed"
     assert found[deadly.key].status == "crashed"
-    assert found[large.key].status == "memory"
     check_ends_and_logs(found)
     assert not Path(local["folder"]).exists(), "no task was lost, so nothing of them is kept"
+
+
+def test_a_job_that_holds_too_much_costs_one_row_of_its_task(local: dict[str, Any]) -> None:
+    large = Job.create(sample_jobs.hold, {"megabytes": 900, "how": "in a child"})
+    found = run(SlurmExecutor(**local, memory="600MB"), [large, *squares(2)])
+    assert [record.status for record in found.values()].count("ok") == 2
+    assert found[large.key].status == "memory"
 
 
 def test_jobs_of_a_lost_task_run_again_and_its_logs_stay(local: dict[str, Any], tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ FIELDS = st.sampled_from(
 )  # fmt: skip
 
 
-@QUICK
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_plain_declarations_read_what_pandas_reads(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -65,12 +65,13 @@ def repeated_rows(codes: Sequence[NDArray[np.int64]]) -> str | None:
 
 def equal_columns(columns: Sequence[pd.Series[Any]], codes: Mapping[str, NDArray[np.int64]]) -> dict[str, str]:
     """Return the columns that say the same as an earlier one: equal numbers, or labels that only have other names."""
-    first: dict[bytes, str] = {}
+    first: dict[tuple[bool, bytes], str] = {}
     found = {}
     for column in columns:
         name = str(column.name)
-        values = column.to_numpy(dtype=np.float64) if is_number_column(column) else codes[name]
-        earlier = first.setdefault(values.tobytes(), name)
+        is_number = is_number_column(column)
+        values = column.to_numpy(dtype=np.float64) if is_number else codes[name]
+        earlier = first.setdefault((is_number, values.tobytes()), name)
         if earlier != name:
             found[name] = earlier
     return found

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from trimbench.papers.data.columns import is_number_column, label_column, number_column
 from trimbench.papers.data.errors import DeclarationError
 from trimbench.papers.data.fingerprint import fingerprint
-from trimbench.papers.data.tables.settings import ColumnCard, ReadAs, ReadTable, TableSettings
+from trimbench.papers.data.tables.cards import card_of, card_of_source
+from trimbench.papers.data.tables.columns import ReadColumn
+from trimbench.papers.data.tables.findings import equal_columns, reason_to_leave_out, repeated_rows, suspicion
+from trimbench.papers.data.tables.frames import SourceTable, check_columns, open_source
+from trimbench.papers.data.tables.reading import read_columns
+from trimbench.papers.data.tables.settings import ColumnCard, ReadTable, TableSettings
+from trimbench.papers.data.tables.target import Classes, read_classes
+from trimbench.papers.data.tables.wording import quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["ColumnCard", "ReadTable", "TableSettings", "read_table"]
 
 _AS_RECOGNISED = TableSettings()
+_FEWEST_ROWS, _MOST_FEATURES = 10, 5_000
 
 
 def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISED) -> ReadTable:
@@ -26,7 +35,7 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
     Parameters
     ----------
     source : path, or frame of pandas, polars or pyarrow
-        A file is text (.csv, .tsv, also .gz), Parquet, or Arrow and Feather; what it holds decides, not its name.
+        A file is text (plain or gzip), Parquet, or Arrow and Feather; what it holds decides, not its name.
     target : str
         The column of classes. Rows without a class are left out.
     settings : TableSettings
@@ -37,38 +46,117 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
     DeclarationError
         In one line, if the source is no table, a named column does not exist, or there is nothing to learn from it.
     """
-    import pandas as pd
-
-    table = source if isinstance(source, pd.DataFrame) else pd.read_csv(Path(source), sep=None, engine="python")
-    if target not in table.columns:
-        raise DeclarationError(f"target must be a column of the data, got {target!r}")
-    known = table[target].notna()
-    repairs = [] if known.all() else [f"{int((~known).sum())} rows without a class are left out"]
-    table = table[known].reset_index(drop=True)
-    classes = label_column(table[target]).cat.remove_unused_categories()
-    outside = {target, *settings.drop, *settings.ids}
-    names = [name for name in settings.features or table.columns if name not in outside]
-    read = {
-        name: number_column(table[name]) if is_number_column(table[name]) else label_column(table[name])
-        for name in names
-    }
-    features = pd.DataFrame(read)
-    labels = tuple(map(str, classes.cat.categories))
-    rarer = labels[int(np.argmin(np.bincount(classes.cat.codes)))] if len(labels) == 2 else None
+    table = open_source(source, settings)
+    check_columns(table, target, settings)
+    chosen = _features(table, target, settings)
+    classes = read_classes(table, target, settings)
+    _check_size(table, len(classes.labels), chosen)
+    read = [_kept(column, classes.rows, settings) for column in read_columns(table, chosen, settings)]
+    features = [column for column in read if column.data is not None]
+    if not features:
+        raise DeclarationError(f"{table.owner}: no column can be a feature; {_first_reason(read)}")
+    codes = {column.name: _codes(column.data) for column in features if column.data is not None}
+    read = _with_suspicions(read, codes, classes.labels)
+    repeated = repeated_rows([*codes.values(), classes.labels])
+    frame = _frame(features)
+    cards = _cards(table, read, classes, settings)
     return ReadTable(
-        name="table" if isinstance(source, pd.DataFrame) else Path(source).name.split(".")[0],
-        features=features,
-        labels=classes.cat.codes.to_numpy().astype(np.int64),
-        classes=labels,
-        positive=settings.positive or rarer,
-        card=tuple(_card(table[name], name, target, names) for name in table.columns),
-        repairs=tuple(repairs),
-        sha256=fingerprint(features, classes),
+        name=table.name,
+        features=frame,
+        labels=classes.labels,
+        classes=classes.names,
+        positive=classes.positive,
+        card=cards,
+        repairs=(*classes.repairs, *([repeated] if repeated else []), *_notes(cards)),
+        sha256=fingerprint(frame, classes.column()),
     )
 
 
-def _card(column: pd.Series[Any], name: str, target: str, features: list[str]) -> ColumnCard:
-    read_as: ReadAs = "number" if is_number_column(column) else "category"
-    if name not in features:
-        read_as = "target" if name == target else "left out"
-    return ColumnCard(name, read_as, column.nunique(), int(column.isna().sum()), "", ())
+def _features(table: SourceTable, target: str, settings: TableSettings) -> list[str]:
+    if settings.features is not None:
+        return list(settings.features)
+    outside = {target, *settings.drop, *settings.ids}
+    return [name for name in table.frame.columns if name not in outside]
+
+
+def _check_size(table: SourceTable, n_rows: int, features: list[str]) -> None:
+    if n_rows < _FEWEST_ROWS:
+        raise DeclarationError(
+            f"{table.owner}: at least {_FEWEST_ROWS} rows with a class are needed to learn from, got {n_rows}; add rows"
+        )
+    if not features:
+        raise DeclarationError(
+            f"{table.owner}: there must be a column beside the target to be a feature, got none; if the columns were "
+            "not told apart, name the separator"
+        )
+    if len(features) > _MOST_FEATURES:
+        raise DeclarationError(
+            f"{table.owner}: at most {_MOST_FEATURES:,} columns can be features, got {len(features):,}; name those of "
+            "interest in features, or the others in drop"
+        )
+
+
+def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: TableSettings) -> ReadColumn:
+    """Return a column in the rows with a class, left out if it is none then."""
+    if column.data is None:
+        return column
+    values = column.data.iloc[rows].reset_index(drop=True)
+    if column.read_as in ("category", "boolean"):
+        values = values.cat.remove_unused_categories()
+    asked_for = column.name in (settings.features or ()) or column.name in settings.types
+    reason = reason_to_leave_out(values, asked_for)
+    if reason is None:
+        return replace(column, data=values)
+    return ReadColumn(column.name, "left out", None, (*column.notes, reason))
+
+
+def _first_reason(read: list[ReadColumn]) -> str:
+    column = next(column for column in read if column.notes)
+    return f"of {quoted(column.name)}, {column.notes[-1]}"
+
+
+def _codes(values: pd.Series[Any]) -> NDArray[np.int64]:
+    import pandas as pd
+
+    return np.asarray(pd.factorize(values)[0], dtype=np.int64)
+
+
+def _with_suspicions(
+    read: list[ReadColumn], codes: dict[str, NDArray[np.int64]], labels: NDArray[np.int64]
+) -> list[ReadColumn]:
+    same = equal_columns(codes)
+    found = []
+    for column in read:
+        if column.data is not None:
+            notes = suspicion(column.data, codes[column.name], labels)
+            if column.name in same:
+                notes.append(f"it tells rows apart exactly as {quoted(same[column.name])} does")
+            column = replace(column, notes=(*column.notes, *notes))
+        found.append(column)
+    return found
+
+
+def _frame(features: list[ReadColumn]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame({column.name: column.data for column in features})
+
+
+def _cards(
+    table: SourceTable, read: list[ReadColumn], classes: Classes, settings: TableSettings
+) -> tuple[ColumnCard, ...]:
+    """Return the cards of all columns of the source, in its order."""
+    cards = {column.name: card_of(column) for column in read if column.data is not None}
+    cards[classes.name] = classes.card()
+    notes = {column.name: column.notes for column in read}
+    found = []
+    for name in table.frame.columns:
+        card = cards.get(name)
+        if card is None:
+            card = card_of_source(table.frame[name], settings, notes.get(name))
+        found.append(card)
+    return tuple(found)
+
+
+def _notes(cards: Iterable[ColumnCard]) -> list[str]:
+    return [f"column {quoted(card.name)}: {note}" for card in cards for note in card.notes]

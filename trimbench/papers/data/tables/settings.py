@@ -35,8 +35,7 @@ class TableSettings:
         The character between two values of a text file. The default is the one of ``, ; tab |`` that the header line
         has most often.
     encoding : str, optional
-        Of a text file. The default is UTF-8 or what a byte order mark says; a file that is not UTF-8 is read as
-        Windows-1252, which `ReadTable.repairs` says.
+        Of a text file. The default is UTF-8, or what a byte order mark says.
     decimal : {".", ","}, optional
         What stands before the decimals. The default follows from the numbers of the table.
     drop : tuple of str

@@ -1,0 +1,208 @@
+"""What the texts of one column are: numbers, dates, two answers, or categories."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.papers.data.errors import DeclarationError
+from trimbench.papers.data.tables import dates, numbers
+from trimbench.papers.data.tables.settings import ColumnType, ReadAs
+from trimbench.papers.data.tables.texts import TextColumn
+from trimbench.papers.data.tables.wording import quoted, rows_named, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_CATEGORIES = 50
+_ANSWERS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"}, {"ja", "nein"}, {"oui", "non"})
+# Among the rows with a value: the fewest numbers where all else are limits such as <5, and the most values of a column
+# of numbers or dates that may be something else.
+_NUMBERS_BESIDE_LIMITS, _ODD = 0.5, 0.05
+_FEW_NUMBERS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class ReadColumn:
+    """One column as it was read; `data` is None where it is left out."""
+
+    name: str
+    read_as: ReadAs
+    data: pd.Series[Any] | None
+    notes: tuple[str, ...] = ()
+
+
+def read_texts(
+    column: TextColumn, kind: ColumnType | None = None, decimal: str | None = None, marks: Iterable[str] = ()
+) -> ReadColumn:
+    """Read a column of text as `kind`, or as what its values look like.
+
+    `decimal` is the declared mark before decimals; without one, the numbers of the column decide, then `marks`, which
+    are those of the whole table. Raises `DeclarationError` if the column cannot be read as `kind`, or has infinite
+    values.
+    """
+    gaps = column.missing_notes()
+    if not column.texts:
+        return ReadColumn(column.name, "left out", None, (*gaps, "it has no values, so it is left out"))
+    mark = decimal or _mark(column, set(marks))
+    parsed = np.array([numbers.number_of(text, mark or ".") for text in column.texts])
+    is_given, kind = kind is not None, kind or _recognised(column, parsed)
+    if kind == "number" and mark is None and (example := numbers.ambiguous_comma(column.texts)):
+        note = f"the comma in {quoted(example)} may stand before decimals or part thousands; say which in decimal"
+        if is_given:
+            raise DeclarationError(f"types.{column.name} is number, but {note}")
+        read = ReadColumn(column.name, "left out", None, (f"it is left out, because {note}",))
+    elif kind == "number":
+        read = _numbers(column, parsed, mark or ".")
+    elif kind == "date":
+        read = _dates(column, is_given)
+    elif kind == "boolean":
+        read = _answers(column)
+    else:
+        read = _categories(column, parsed, is_given)
+    return replace(read, notes=(*gaps, *read.notes))
+
+
+def _mark(column: TextColumn, marks: set[str]) -> str | None:
+    """Return what stands before the decimals: what the column says, or else the table."""
+    for found in (numbers.decimal_marks(column.texts), marks):
+        if len(found) == 1:
+            return next(iter(found))
+    return None
+
+
+def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
+    """Return what most values of a column are."""
+    counts, known = column.counts, ~np.isnan(parsed)
+    are_codes = any(map(numbers.is_code, column.texts))
+    odd = _texts(column, ~known)
+    beside_limits = all(map(numbers.is_limit, odd))
+    enough = _NUMBERS_BESIDE_LIMITS if beside_limits else 1 - _ODD
+    # Few different numbers are more likely codes, and what is none of them is one more.
+    if not are_codes and counts[known].sum() >= enough * counts.sum() and (beside_limits or known.sum() > _FEW_NUMBERS):
+        return "number"
+    if {text.casefold() for text in column.texts} in _ANSWERS:
+        return "boolean"
+    is_date = [dates.is_date(text) for text in column.texts]
+    return "date" if counts[is_date].sum() >= (1 - _ODD) * counts.sum() else "category"
+
+
+def _texts(column: TextColumn, chosen: NDArray[np.bool_]) -> list[str]:
+    return [column.texts[place] for place in np.flatnonzero(chosen)]
+
+
+def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str) -> ReadColumn:
+    refuse_infinite(column.name, column.numbers(parsed))
+    known = ~np.isnan(parsed)
+    if not known.any():
+        raise DeclarationError(
+            f"types.{column.name} is number, but no value of the column is one, got {shown(column.texts, 3)}"
+        )
+    notes = []
+    commas = [text for text in _texts(column, known) if mark == "," and "," in text]
+    if commas:
+        notes.append(f"decimal commas were read: {quoted(commas[0])} as {numbers.number_of(commas[0], mark):g}")
+    grouped = [text for text in _texts(column, known) if numbers.is_grouped(text, mark)]
+    if grouped:
+        notes.append(
+            f"groups of digits were joined: {quoted(grouped[0])} is {numbers.number_of(grouped[0], mark):.15g}"
+        )
+    if not known.all():
+        notes.append(f"{_placed(column, ~known)}, no number, counts as missing")
+    return _with_values(column, "number", column.numbers(parsed), notes)
+
+
+def _dates(column: TextColumn, is_given: bool) -> ReadColumn:
+    order = dates.day_first(column.texts)
+    if order is None and dates.needs_order(column.texts):
+        example = next(text for text in column.texts if dates.needs_order([text]))
+        reason = f"{quoted(example)} does not say whether the day or the month comes first; write 2020-12-31"
+        if is_given:
+            raise DeclarationError(f"types.{column.name} is date, but {reason}")
+        return ReadColumn(column.name, "left out", None, (f"it is left out, because {reason}",))
+    days = np.array([dates.days_of(text, bool(order)) for text in column.texts])
+    known = ~np.isnan(days)
+    if not known.any():
+        raise DeclarationError(
+            f"types.{column.name} is date, but no value of the column is one, got {shown(column.texts, 3)}"
+        )
+    notes = [
+        "dates were read as days since 1970-01-01"
+        + ("" if order is None else f", the {'day' if order else 'month'} first")
+    ]
+    if not known.all():
+        notes.append(f"{_placed(column, ~known)}, no date, counts as missing")
+    return _with_values(column, "date", column.numbers(days), notes)
+
+
+def _answers(column: TextColumn) -> ReadColumn:
+    """Read a column of two values, whatever their case."""
+    counts = column.counts
+    spelling: dict[str, int] = {}
+    for place in sorted(range(len(counts)), key=lambda place: -counts[place]):
+        spelling.setdefault(column.texts[place].casefold(), place)
+    if len(spelling) > 2:
+        raise DeclarationError(
+            f"types.{column.name} is boolean, but the column has {len(spelling)} different values, "
+            f"got {shown(column.texts, 3)}; make it a category"
+        )
+    merged = column.merged({text: column.texts[spelling[text.casefold()]] for text in column.texts})
+    other = [text for text in column.texts if text not in merged.texts]
+    notes = (f"{shown(other)} and other spellings were made {shown(merged.texts)}",) if other else ()
+    return ReadColumn(column.name, "boolean", merged.labels(), notes)
+
+
+def _categories(column: TextColumn, parsed: NDArray[np.float64], is_given: bool) -> ReadColumn:
+    known = ~np.isnan(parsed)
+    notes = []
+    if known.all() and not is_given:
+        code = next(text for text in column.texts if numbers.is_code(text))
+        notes.append(f"digits such as {quoted(code)} were taken for codes; if they are amounts, write types: number")
+    elif not is_given and (share := column.counts[known].sum() / column.n_present) >= _NUMBERS_BESIDE_LIMITS:
+        odd = _placed(column, ~known)
+        notes.append(f"{share:.0%} are numbers, but {odd}; types: number makes what is none missing")
+    if len(column.texts) > MAX_CATEGORIES and not is_given:
+        notes.append(
+            f"it has {len(column.texts):,} different values that are not read as numbers, so it is left out; "
+            "write types: category to keep it"
+        )
+        return ReadColumn(column.name, "left out", None, tuple(notes))
+    return ReadColumn(column.name, "category", column.labels(), (*notes, *alike(column)))
+
+
+def alike(column: TextColumn) -> list[str]:
+    """Return that two values of a column differ in case alone, if so."""
+    ordered = sorted(column.texts, key=str.casefold)
+    pairs = ((first, second) for first, second in itertools.pairwise(ordered) if first.casefold() == second.casefold())
+    return [f"{quoted(first)} and {quoted(second)} differ only in upper and lower case" for first, second in pairs][:1]
+
+
+def _placed(column: TextColumn, chosen: NDArray[np.bool_]) -> str:
+    """Return the most frequent of some texts with the rows that have them."""
+    counts = column.counts
+    places = sorted(np.flatnonzero(chosen).tolist(), key=lambda place: -counts[place])
+    named = [f"{quoted(column.texts[place])} in {rows_named(column.rows_of([place]))}" for place in places[:3]]
+    if len(places) > 3:
+        named.append(f"{len(places) - 3:,} other texts in {rows_named(column.rows_of(places[3:]))}")
+    return ", ".join(named)
+
+
+def refuse_infinite(name: str, values: NDArray[np.float64]) -> None:
+    """Raise an error that names the rows with infinite values."""
+    rows = np.flatnonzero(np.isinf(values)) + 1
+    if len(rows):
+        raise DeclarationError(
+            f"column {quoted(name)} must have finite numbers, got inf in {rows_named(rows.tolist(), 5)}; correct them, "
+            "or add inf and -inf to missing_values"
+        )
+
+
+def _with_values(column: TextColumn, kind: ReadAs, values: NDArray[np.float64], notes: list[str]) -> ReadColumn:
+    import pandas as pd
+
+    return ReadColumn(column.name, kind, pd.Series(values, name=column.name), tuple(notes))

@@ -1,0 +1,92 @@
+"""Numbers as people write them: decimal points and commas, groups of three digits, "<5"."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+_EXPONENT = r"(?:[eE][+-]?\d+)?"
+_SPACES = " \u00a0\u202f'"
+_PLAIN = {mark: re.compile(rf"[+-]?(?:\d+(?:\{mark}\d*)?|\{mark}\d+){_EXPONENT}", re.ASCII) for mark in ".,"}
+_GROUPED = {
+    mark: re.compile(rf"[+-]?\d{{1,3}}(?:([{group}{_SPACES}])\d{{3}})(?:\1\d{{3}})*(?:\{mark}\d*)?", re.ASCII)
+    for mark, group in ((".", ","), (",", "."))
+}
+_INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
+_LIMIT = re.compile(r"(?:[<>≤≥~≈]=?|=)\s*[+-]?[\d.,]+")
+_CODE = re.compile(r"[+-]?0\d+", re.ASCII)
+# A mark that cannot be one of groups, because what follows it is not three digits or what precedes it a bare zero.
+_DECIMALS = {
+    mark: re.compile(rf"[+-]?(?:0?\{mark}\d+|\d+\{mark}(?:\d{{1,2}}|\d{{4,}})|\d{{4,}}\{mark}\d+){_EXPONENT}", re.ASCII)
+    for mark in ".,"
+}
+_EXACT = 2**53
+
+
+def number_of(text: str, decimal: str) -> float:
+    """Return the number that a text is, NaN if it is none.
+
+    >>> number_of("1.5", "."), number_of("1,5", "."), number_of("1.234,5", ","), number_of("-inf", ".")
+    (1.5, nan, 1234.5, -inf)
+    """
+    text = text.strip().replace("\u2212", "-")
+    if _PLAIN[decimal].fullmatch(text):
+        return float(text.replace(",", "."))
+    if _GROUPED[decimal].fullmatch(text):
+        digits = re.sub(rf"[{'.' if decimal == ',' else ','}{_SPACES}]", "", text)
+        return float(digits.replace(",", "."))
+    return float(text) if _INFINITE.fullmatch(text) else math.nan
+
+
+def plain_numbers(texts: Sequence[str], decimal: str) -> list[float] | None:
+    """Return the numbers that texts are, without groups of digits, or None if one of them is none."""
+    pattern = _PLAIN[decimal]
+    stripped = [text.strip() for text in texts]
+    if all(pattern.fullmatch(text) or _INFINITE.fullmatch(text) for text in stripped):
+        return [float(text.replace(",", ".")) for text in stripped]
+    return None
+
+
+def decimal_marks(texts: Iterable[str]) -> set[str]:
+    """Return the marks that certainly stand before decimals in some texts.
+
+    >>> sorted(decimal_marks(["0,5", "1,234"])), decimal_marks(["1,234", "12"])
+    ([','], set())
+    """
+    found: set[str] = set()
+    for text in texts:
+        if "." in text and _DECIMALS["."].fullmatch(text):
+            found.add(".")
+        elif "," in text and _DECIMALS[","].fullmatch(text):
+            found.add(",")
+        elif (
+            "." in text
+            and "," in text
+            and _GROUPED[mark := text[max(text.rfind("."), text.rfind(","))]].fullmatch(text)
+        ):
+            found.add(mark)
+        if len(found) == 2:
+            break
+    return found
+
+
+def ambiguous_comma(texts: Sequence[str]) -> str | None:
+    """Return a number whose comma could stand before decimals or part thousands, if all with a comma are like it."""
+    commas = [text for text in texts if "," in text]
+    return commas[0] if commas and all(_GROUPED["."].fullmatch(text) for text in commas) else None
+
+
+def is_grouped(text: str, decimal: str) -> bool:
+    """Tell whether a number is written in groups of three digits."""
+    return not _PLAIN[decimal].fullmatch(text) and bool(_GROUPED[decimal].fullmatch(text))
+
+
+def is_limit(text: str) -> bool:
+    """Tell whether a text is a limit of a number, such as <5."""
+    return bool(_LIMIT.fullmatch(text))
+
+
+def is_code(text: str) -> bool:
+    """Tell whether digits name something: they begin with zero, or a float cannot hold them."""
+    return bool(_CODE.fullmatch(text)) or (text.isdecimal() and int(text[:40]) > _EXACT)

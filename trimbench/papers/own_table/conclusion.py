@@ -51,8 +51,8 @@ def notes(found: Steps) -> list[str]:
         "Trimming keeps the features whose naive Bayes classifier agrees most often with that of all features; the "
         "promised agreement blends that of the model with the cross-fitted one on training rows. Agreement and "
         "accuracy are those on test rows, with Wilson's 95 % intervals.",
-        f"SequentialFeatureSelector chooses as many features as trimming keeps, whatever they cost, from the {CANDIDATES} "
-        "most informative ones, by the cross-validated accuracy of CategoricalNB on at most "
+        "SequentialFeatureSelector chooses as many features as trimming keeps, whatever they cost, from the "
+        f"{CANDIDATES} most informative ones, by the cross-validated accuracy of CategoricalNB on at most "
         f"{SEQUENTIAL_ROWS:,} rows.",
         "A category is several columns of zeros and ones for logistic regression, and where the confidence after "
         "selection is judged; there, numbers are cut in two at their median.",

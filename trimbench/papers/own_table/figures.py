@@ -14,6 +14,7 @@ from trimbench.papers.own_table.steps import Steps
 from trimbench.papers.study.figures import LineFigure
 
 _OF_TEST_ROWS = "95 % confidence interval on test rows"
+_FEW = 10  # rows, whose share of right predictions says little
 _COLUMNS = ["series", "x", "y", "low", "high"]
 
 
@@ -54,6 +55,7 @@ def _reliability(found: Steps) -> LineFigure:
         | {"low": one["right_low"], "high": one["right_high"]}
         for row in found.baseline
         for one in row["reliability"]
+        if one["rows"] >= _FEW
     ]
     if points:
         least = min(float(str(point["x"])) for point in points)
@@ -64,7 +66,7 @@ def _reliability(found: Steps) -> LineFigure:
         "share that is right",
         pd.DataFrame(points, columns=_COLUMNS),
         name="calibration",
-        marks={"honest": "guide"},
+        marks={"honest": "guide", **{title: "highlight" for title, _ in CLASSIFIERS.values()}},
         interval=_OF_TEST_ROWS,
     )
 

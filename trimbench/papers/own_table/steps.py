@@ -79,7 +79,7 @@ class Steps:
 
     @cached_property
     def chosen(self) -> Row | None:
-        """The trimming to keep: that of the given budget, or the cheapest within one standard error of the best accuracy."""
+        """The trimming of the given budget, or the cheapest within one standard error of the best accuracy."""
         if not self.trimmings:
             return None
         wanted = self.settings.budget

@@ -54,9 +54,10 @@ def select_within(
     answers = data.answers(positive)
     features, wanted = data.features.iloc[train], answers[train]
     start = time.perf_counter()
-    trimmed = fitted(features, wanted, budget=budget, costs=dict(costs), time_limit=time_limit)
+    price = None if set(costs.values()) == {1.0} else dict(costs)
+    trimmed = fitted(features, wanted, budget=budget, costs=price, time_limit=time_limit)
     seconds = time.perf_counter() - start
-    full = fitted(features, wanted, budget=sum(costs.values()), costs=dict(costs), rows_weight=0)
+    full = fitted(features, wanted, budget=len(data.names), rows_weight=0)
     tested = _Tested(data.features.iloc[test], answers[test], full, costs)
     found = [{**_about(trimmed), **tested.result(TRIMMING, trimmed, seconds), "model": _saved(trimmed)}]
     coded = full.discretizer_.transform(features)

@@ -33,7 +33,7 @@ def test_a_study_from_the_command_line(command: Command) -> None:
     Path("costs.csv").write_text("feature,cost\n" + "".join(f"{n},2\n" for n in iris().columns[:4]))
     answer = command(*STUDY, "data=a/patients.csv", "target=species", "costs=costs.csv", "budget=4", code=0)
     assert answer.out.index("How each column was read") < answer.out.index("What to keep:")
-    assert "9 jobs, 0 failed" in answer.out
+    assert "9 jobs, 0 without a result" in answer.out
     folder = Path("results/study-patients")
     for name in ("index.html", "study.csv", "study_card.csv", "study_accuracy.png", "study_accuracy_points.csv"):
         assert (folder / name).is_file()

@@ -42,9 +42,9 @@ def study(invocation: Invocation) -> int:
     )
     written = write_study(studied, folder, invocation.figure.settings)
     _say("\n".join([*conclusions(studied.steps), "", *(f"  {one}" for one in written)]))
-    findings = studied.findings
-    _say(f"{len(findings.rows)} jobs, {findings.failures} failed; {studied.seconds:.0f} s in all.")
-    return 1 if findings.failures else 0
+    n_jobs, n_open = len(studied.findings.rows), len(studied.steps.failures)
+    _say(f"{n_jobs} jobs, {n_open} without a result; {studied.seconds:.0f} s in all.")
+    return 1 if n_open else 0
 
 
 def _text(values: Mapping[str, object], key: str) -> str:

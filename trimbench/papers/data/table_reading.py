@@ -73,10 +73,9 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
 
 
 def _features(table: SourceTable, target: str, settings: TableSettings) -> list[str]:
-    if settings.features is not None:
-        return list(settings.features)
     outside = {target, *settings.drop, *settings.ids}
-    return [name for name in table.frame.columns if name not in outside]
+    wanted = None if settings.features is None else set(settings.features)
+    return [name for name in table.frame.columns if name not in outside and (wanted is None or name in wanted)]
 
 
 def _check_size(table: SourceTable, n_rows: int, features: list[str]) -> None:
@@ -124,13 +123,13 @@ def _codes(values: pd.Series[Any]) -> NDArray[np.int64]:
 def _with_suspicions(
     read: list[ReadColumn], codes: dict[str, NDArray[np.int64]], labels: NDArray[np.int64]
 ) -> list[ReadColumn]:
-    same = equal_columns(codes)
+    same = equal_columns([column.data for column in read if column.data is not None], codes)
     found = []
     for column in read:
         if column.data is not None:
             notes = suspicion(column.data, codes[column.name], labels)
             if column.name in same:
-                notes.append(f"it tells rows apart exactly as {quoted(same[column.name])} does")
+                notes.append(f"it says the same as {quoted(same[column.name])} in every row")
             column = replace(column, notes=(*column.notes, *notes))
         found.append(column)
     return found

@@ -42,14 +42,16 @@ def read_texts(
 ) -> ReadColumn:
     """Read a column of text as `kind`, or as what its values look like.
 
-    `decimal` is the declared mark before decimals; without one, the numbers of the column decide, then `marks`, which
-    are those of the whole table. Raises `DeclarationError` if the column cannot be read as `kind`, or has infinite
-    values.
+    Where the numbers of the column do not say what stands before decimals, the declared mark `decimal` does, or
+    `marks`, which are those of the whole table. Raises `DeclarationError` if the column cannot be read as `kind`, or
+    has infinite values.
     """
     gaps = column.missing_notes()
     if not column.texts:
         return ReadColumn(column.name, "left out", None, (*gaps, "it has no values, so it is left out"))
-    mark = decimal or _mark(column, set(marks))
+    mark = _mark(column, {decimal} if decimal else set(marks))
+    if decimal and mark != decimal:
+        gaps = (*gaps, f"its numbers have {mark!r} before decimals, not {decimal!r}")
     parsed = np.array([numbers.number_of(text, mark or ".") for text in column.texts])
     is_given, kind = kind is not None, kind or _recognised(column, parsed)
     if kind == "number" and mark is None and (example := numbers.ambiguous_comma(column.texts)):
@@ -70,7 +72,7 @@ def read_texts(
 
 def _mark(column: TextColumn, marks: set[str]) -> str | None:
     """Return what stands before the decimals: what the column says, or else the table."""
-    for found in (numbers.decimal_marks(column.texts), marks):
+    for found in (column.decimal_marks, marks):
         if len(found) == 1:
             return next(iter(found))
     return None

@@ -29,7 +29,11 @@ def read_declared(table: SourceTable, target: str, settings: TableSettings) -> t
     import pandas as pd
 
     outside = {target, *settings.drop, *settings.ids}
-    features = settings.features or [name for name in table.frame.columns if name not in outside]
+    features = (
+        settings.features
+        if settings.features is not None
+        else [name for name in table.frame.columns if name not in outside]
+    )
     declared = [name for name in features if name in settings.types]
     typed = {column.name: column for column in read_columns(table, declared, settings)}
     found: dict[str, pd.Series[Any]] = {}

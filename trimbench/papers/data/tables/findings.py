@@ -63,11 +63,13 @@ def repeated_rows(codes: Sequence[NDArray[np.int64]]) -> str | None:
     return f"{rows_in(len(twice))} {verb} an earlier one in all features and the class; they were kept"
 
 
-def equal_columns(codes: Mapping[str, NDArray[np.int64]]) -> dict[str, str]:
-    """Return the columns that tell rows apart exactly as an earlier one does, with that earlier one."""
+def equal_columns(columns: Sequence[pd.Series[Any]], codes: Mapping[str, NDArray[np.int64]]) -> dict[str, str]:
+    """Return the columns that say the same as an earlier one: equal numbers, or labels that only have other names."""
     first: dict[bytes, str] = {}
     found = {}
-    for name, values in codes.items():
+    for column in columns:
+        name = str(column.name)
+        values = column.to_numpy(dtype=np.float64) if is_number_column(column) else codes[name]
         earlier = first.setdefault(values.tobytes(), name)
         if earlier != name:
             found[name] = earlier

@@ -30,7 +30,9 @@ def number_of(text: str, decimal: str) -> float:
     >>> number_of("1.5", "."), number_of("1,5", "."), number_of("1.234,5", ","), number_of("-inf", ".")
     (1.5, nan, 1234.5, -inf)
     """
-    text = text.strip().replace("\u2212", "-")
+    if _PLAIN[decimal].fullmatch(text):
+        return float(text.replace(",", "."))
+    text = text.replace("\u2212", "-")
     if _PLAIN[decimal].fullmatch(text):
         return float(text.replace(",", "."))
     if _GROUPED[decimal].fullmatch(text):

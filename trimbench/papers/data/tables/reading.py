@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from trimbench.papers.data.errors import DeclarationError
 from trimbench.papers.data.tables.columns import ReadColumn, read_texts
 from trimbench.papers.data.tables.frames import SourceTable
-from trimbench.papers.data.tables.numbers import decimal_marks
 from trimbench.papers.data.tables.settings import TableSettings
 from trimbench.papers.data.tables.texts import TextColumn
 from trimbench.papers.data.tables.typed import read_typed, type_of
@@ -22,7 +21,7 @@ def read_columns(table: SourceTable, names: Sequence[str], settings: TableSettin
         for name, kind in types.items()
         if kind is None or settings.types.get(name, kind) != kind
     }
-    marks = set() if settings.decimal else set().union(*(decimal_marks(column.texts) for column in texts.values()))
+    marks = set() if settings.decimal else set().union(*(column.decimal_marks for column in texts.values()))
     found = []
     for name, kind in types.items():
         try:

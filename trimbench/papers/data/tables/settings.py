@@ -37,7 +37,8 @@ class TableSettings:
     encoding : str, optional
         Of a text file. The default is UTF-8, or what a byte order mark says.
     decimal : {".", ","}, optional
-        What stands before the decimals. The default follows from the numbers of the table.
+        What stands before the decimals where the numbers of a column leave that open, as in 1,234. The default follows
+        from the other columns.
     drop : tuple of str
         Columns that are not read.
     features : tuple of str, optional

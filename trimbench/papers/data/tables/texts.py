@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.papers.data.columns import label_text
+from trimbench.papers.data.tables.numbers import decimal_marks
 from trimbench.papers.data.tables.wording import quoted, rows_in
 
 if TYPE_CHECKING:
@@ -58,6 +60,11 @@ class TextColumn:
         """Number of rows of each of `texts`."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
 
+    @functools.cached_property
+    def decimal_marks(self) -> set[str]:
+        """The marks that certainly stand before decimals in some texts."""
+        return decimal_marks(self.texts)
+
     @property
     def n_present(self) -> int:
         """Number of rows with a value."""
@@ -103,4 +110,4 @@ def _factorized(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[str]]:
         # 1, 1.0 and True are different texts but equal objects, and a list cannot be looked up.
         column = column.map(label_text, na_action="ignore")
     codes, found = pd.factorize(column)
-    return np.asarray(codes, dtype=np.int64), [label_text(value) for value in found]
+    return np.asarray(codes, dtype=np.int64), [label_text(value) for value in found.tolist()]

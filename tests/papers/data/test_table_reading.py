@@ -1,0 +1,321 @@
+"""Reading tables for a study: what is recognised, what is reported, what is refused."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from runpy import run_path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+from trimbench.papers.configuration import configuration_folder
+from trimbench.papers.data.errors import DeclarationError
+from trimbench.papers.data.table_reading import ColumnCard, ReadTable, TableSettings, read_table
+
+ROWS = 60
+CLASSES = ["ill" if row % 3 == 0 else "well" for row in range(ROWS)]
+
+
+def read(columns: dict[str, Any], target: str = "y", **settings: Any) -> ReadTable:
+    return read_table(pd.DataFrame({**columns, "y": columns.get("y", CLASSES)}), target, TableSettings(**settings))
+
+
+def one(values: list[Any], **settings: Any) -> tuple[ColumnCard, ReadTable]:
+    """Read a table with one column beside the target and a harmless one."""
+    filler = [str(row * 7 % 5) for row in range(ROWS)]
+    table = read({"x": values, "filler": filler}, **settings)
+    return table.card[0], table
+
+
+def cycled(*values: Any) -> list[Any]:
+    return [values[row % len(values)] for row in range(ROWS)]
+
+
+def written(folder: Path, text: str, name: str = "t.csv") -> Path:
+    (folder / name).write_bytes(text.encode())
+    return folder / name
+
+
+def test_messy_table(tmp_path: Path) -> None:
+    path = tmp_path / "patients.csv"
+    bench = run_path(str(configuration_folder().parent / "scripts/bench/tables.py"))
+    path.write_text(bench["messy_table"](2_000), encoding="cp1252")
+    table = read_table(path, "diagnosis", TableSettings(encoding="cp1252", id="patient"))
+    read_as = {card.name: card.read_as for card in table.card}
+    assert read_as == {
+        **{"patient": "id", "admitted": "date", "city": "left out", "crp": "number", "age": "number"},
+        **{"smoker": "boolean", "ward": "category", "lab0": "number", "lab1": "number", "code": "number"},
+        **{"study": "left out", "diagnosis": "target"},
+    }
+    assert table.name == "patients"
+    assert table.classes == ("healthy", "ill", "unclear")
+    assert table.positive is None
+    assert list(table.features) == [name for name, kind in read_as.items() if kind not in ("id", "left out", "target")]
+    assert len(table.features) == len(table.labels) < 2_000
+    assert set(table.labels) == {0, 1, 2}
+    text = "\n".join(table.repairs)
+    for part in (
+        "without a class in 'diagnosis' (rows ",
+        "repeats an earlier one in all features and the class",
+        "column 'patient': it does not name rows uniquely: 2 rows share a value with another (rows 100, 101)",
+        "column 'admitted': dates were read as days since 1970-01-01, the day first",
+        "different values that are not read as numbers, so it is left out; write types: category to keep it",
+        "column 'crp': '<5' in rows ",
+        "column 'lab1': decimal commas were read",
+        "column 'lab1': counted as missing: ",
+        "column 'code': it determines the target",
+        "column 'study': it has the same value in every row, 'x', so it is left out",
+    ):
+        assert part in text
+    assert all("\n" not in repair and len(repair) < 500 for repair in table.repairs)
+    source = pd.read_csv(path, sep=";", encoding="cp1252", dtype=str, keep_default_na=False)
+    source = source[~source["diagnosis"].isin(["", "NA", "?"])].reset_index(drop=True)
+    expected = pd.to_numeric(source["crp"].str.replace(",", "."), errors="coerce")
+    np.testing.assert_array_equal(table.features["crp"], expected)
+    assert [table.classes[label] for label in table.labels] == source["diagnosis"].tolist()
+
+
+def test_limits_are_reported_with_their_rows_and_missing() -> None:
+    card, table = one([*cycled("7", "8.5", "11")[:-3], "<5", "> 100", "<5"])
+    assert (card.read_as, card.missing) == ("number", 3)
+    assert card.notes == ("'<5' in rows 58, 60, '> 100' in row 59, no number, counts as missing",)
+    assert table.repairs[-1] == f"column 'x': {card.notes[0]}"
+    assert np.isnan(table.features["x"].to_numpy()[-3:]).all()
+
+
+def test_many_texts_are_left_out_unless_asked_for() -> None:
+    cities = [f"town {row % 51}" for row in range(ROWS)]
+    card, table = one(cities)
+    assert (card.read_as, card.distinct) == ("left out", 51)
+    assert "it has 51 different values that are not read as numbers, so it is left out" in card.notes[0]
+    assert "x" not in table.features
+    card, table = one(cities, types={"x": "category"})
+    assert (card.read_as, len(table.features["x"].cat.categories)) == ("category", 51)
+    assert one(cities[:50] + cities[:10])[0].read_as == "category"
+
+
+@pytest.mark.parametrize(
+    ("values", "settings", "read_as", "first"),
+    [
+        (cycled("1,5", "2", "0,25"), {}, "number", 1.5),
+        (cycled("1.234,5", "2,0"), {}, "number", 1234.5),
+        (cycled("1,234", "2.5"), {}, "number", 1234.0),
+        (cycled("1,234", "0,5"), {}, "number", 1.234),
+        (cycled("1,234", "12"), {}, "left out", None),
+        (cycled("1,234", "12"), {"decimal": ","}, "number", 1.234),
+        (cycled("1,234", "12"), {"decimal": "."}, "number", 1234.0),
+        (cycled("1.5", "2"), {"decimal": ","}, "number", 1.5),
+        (cycled("-5", "\u22122", "3e2"), {}, "number", -5.0),
+        (cycled("00501", "10115", "20095"), {}, "category", "00501"),
+        (cycled("00501", "10115", "20095"), {"types": {"x": "number"}}, "number", 501.0),
+        (cycled("1", "2", "A"), {}, "category", "1"),
+        (cycled("yes", "no", "No"), {}, "boolean", "yes"),
+        (cycled("0", "1"), {"types": {"x": "boolean"}}, "boolean", "0"),
+        (cycled(1, 2), {"types": {"x": "category"}}, "category", "1"),
+        (cycled(True, False), {}, "boolean", "True"),
+        (cycled(True, False, None), {}, "boolean", "True"),
+        (cycled("1970-01-03", "2020-02-29"), {}, "date", 2.0),
+        (cycled("1970-01-03T12:00:00Z", "2020-02-29 1:02:03+01:00"), {}, "date", 2.5),
+        (cycled("3/1/1970", "13/1/1970"), {}, "date", 2.0),
+        (cycled("1/3/1970", "1/13/1970"), {}, "date", 2.0),
+        (cycled("3.1.1970", "2.1.1970"), {}, "date", 2.0),
+        (cycled("3/1/1970", "2/1/1970"), {}, "left out", None),
+        (cycled("3 Jan 1970", "January 5, 1970"), {}, "date", 2.0),
+        (cycled("1970-01-03", "2020-02-29"), {"types": {"x": "category"}}, "category", "1970-01-03"),
+        (list(pd.to_datetime(cycled("1970-01-03", "2020-02-29"))), {}, "date", 2.0),
+        (cycled(-999, 4, 5), {"missing_values": ("-999",)}, "number", np.nan),
+        (cycled(4.0, float("inf")), {"missing_values": ("inf",)}, "number", 4.0),
+        (cycled("", "NA", None), {}, "left out", None),
+        ([str(row) for row in range(ROWS)], {}, "left out", None),
+        ([str(row) for row in range(ROWS)], {"types": {"x": "number"}}, "number", 0.0),
+    ],
+)  # fmt: skip
+def test_what_columns_are_read_as(values: list[Any], settings: dict[str, Any], read_as: str, first: object) -> None:
+    card, table = one(values, **settings)
+    assert card.read_as == read_as, card
+    assert ("x" in table.features) == (first is not None)
+    if first is not None:
+        np.testing.assert_equal(table.features["x"].iloc[0], first)
+
+
+def test_suspicious_columns_are_pointed_out() -> None:
+    rng = np.random.default_rng(0)
+    score = np.where(np.array(CLASSES) == "ill", 5, 0) + rng.random(ROWS)
+    table = read(
+        {
+            "known": ["1" if name == "ill" else "0" for name in CLASSES],
+            "score": score,
+            "twin": score * 1,
+            "count": rng.permutation(1000)[:ROWS],
+            "other": rng.random(ROWS),
+            "noise": rng.integers(0, 4, ROWS),
+            "rare": [1.0] + [None] * (ROWS - 1),
+        }
+    )
+    notes = {card.name: " / ".join(card.notes) for card in table.card}
+    assert "it determines the target" in notes["known"]
+    assert "it determines the target" in notes["score"]
+    assert "it says the same as 'score' in every row" in notes["twin"]
+    assert "every row has another whole number" in notes["count"]
+    assert "a single value beside missing ones" in notes["rare"]
+    assert notes["noise"] == notes["other"] == ""
+
+
+def test_nearly_determined_targets_are_pointed_out() -> None:
+    labels = np.arange(2_000) % 2
+    flag = labels.copy()
+    flag[:4] ^= 1
+    table = read_table(pd.DataFrame({"flag": flag, "noise": np.arange(2_000) // 7 % 3, "y": labels}), "y")
+    assert table.card[0].notes == (
+        "it alone tells the target in 99.80% of the rows; drop it if it is known only afterwards",
+    )
+    assert table.card[1].notes == ()
+
+
+def test_rows_without_a_class_are_left_out() -> None:
+    table = read({"x": np.arange(ROWS) % 7, "y": [None, "?", *CLASSES[2:]]})
+    assert table.repairs[0] == "2 rows without a class in 'y' (rows 1, 2) were left out"
+    assert len(table.features) == len(table.labels) == ROWS - 2
+    assert table.card[-1] == ColumnCard(
+        "y", "target", 2, 2, "'ill' 19, 'well' 39", ("counted as missing: '?' in 1 row",)
+    )
+
+
+def test_classes_and_the_positive_one() -> None:
+    x = np.arange(ROWS) % 7
+    assert read({"x": x}).positive == "ill"
+    assert read({"x": x}, positive="well").positive == "well"
+    table = read({"x": x, "y": cycled(10, 9, 9)})
+    assert (table.classes, table.labels[:3].tolist()) == (("9", "10"), [1, 0, 0])
+
+
+def test_sources_of_all_kinds_are_the_same_table(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"size": cycled(1.5, 2.0, None), "ward": cycled("a", "b", None, "c"), "y": CLASSES})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_csv(tmp_path / "u.tsv", index=False, sep="\t", encoding="utf-16")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
+    arrow = pa.Table.from_pandas(frame)
+    parquet.write_table(arrow, tmp_path / "t.parquet")
+    feather.write_feather(arrow, tmp_path / "t.feather")
+    frame.to_csv(tmp_path / "other.csv", index=False, sep=";", decimal=",")
+
+    class Stream:  # as frames of polars
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return arrow.__arrow_c_stream__(requested_schema)
+
+    files = [path for path in tmp_path.iterdir() if path.is_file()]
+    assert len(files) == 6
+    tables = [read_table(source, "y") for source in (frame, arrow, Stream(), str(files[0]), *files)]
+    assert len({table.sha256 for table in tables}) == 1
+    assert {table.name for table in tables} == {"table", "t", "u", "other"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"target": "Y"}, r"target must be a column of the data, got 'Y' \(did you mean 'y'\?\)"),
+        ({"drop": ("aeg",)}, r"drop must be a column of the data, got 'aeg' \(did you mean 'Age'\?\); the columns are"),
+        ({"features": ("Age", "zzz")}, "features must be a column of the data, got 'zzz'; the columns are"),
+        ({"types": {"age": "number"}}, r"types must be a column of the data, got 'age' \(did you mean 'Age'\?\)"),
+        ({"id": "y"}, "target and id must name different columns, got 'y' in both"),
+        ({"positive": "il"}, r"positive must be a class of the target, got 'il' \(did you mean 'ill'\?\); the classes"),
+        ({"types": {"Age": "int"}}, "types.Age must be one of category, number, boolean, date, got 'int'"),
+        ({"types": {"Age": "boolean"}}, "types.Age is boolean, but the column has 7 different values"),
+        ({"types": {"ward": "number"}}, "types.ward is number, but no value of the column is one, got 'a', 'b'"),
+        ({"types": {"ward": "date"}}, "types.ward is date, but no value of the column is one, got 'a', 'b'"),
+        ({"separator": ";;"}, "separator must be a single character"),
+        ({"decimal": ";"}, "decimal must be '.' or ','"),
+        ({"encoding": "utf-9"}, "encoding must be one that Python knows"),
+        ({"drop": "Age"}, "drop must be a list of names, got 'Age'"),
+    ],
+)  # fmt: skip
+def test_wrong_settings_are_explained(settings: dict[str, Any], message: str) -> None:
+    columns = {"Age": cycled(1, 2, 3, 4, 5, 6, 7), "ward": cycled("a", "b"), "c": cycled("3/4/2020", "2/3/2021")}
+    with pytest.raises(DeclarationError, match=message) as caught:
+        read(columns, **settings)
+    assert_one_line(caught.value)
+
+
+LINES = [f"{row % 7},{row % 2},{name}" for row, name in enumerate(CLASSES)]
+TABLE = "\n".join(["a,b,y", *LINES]) + "\n"
+WIDE = (
+    ",".join(f"c{i}" for i in range(10_000)) + ",y\n" + ("1," * 10_000 + "p\n" + "2," * 10_000 + "q\n") * 6
+).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "it is empty"),
+        (b" \n\n", "it is empty"),
+        (b"a,b,y\n", "there must be rows to learn from, got a table without any"),
+        (b"a,b,y\n1,2,x\n3,4,z\n", "at least 10 rows with a class are needed to learn from, got 2"),
+        (TABLE.replace("ill", "well").encode(), "must have from 2 to 50 classes, got 'well' in every row"),
+        (TABLE.replace("ill", "?").replace("well", "").encode(), "must have from 2 to 50 classes, got missing values"),
+        (TABLE.replace("a,b", "a,a").encode(), "every column must have a name of its own, got 'a' more than once"),
+        (TABLE.replace("3,1,", "3,1,1,", 1).encode(), "line 5 has 4 values where there are 3 columns"),
+        (TABLE.replace("3,1,", "3,", 1).encode(), "line 5 has 2 values where there are 3 columns"),
+        (TABLE.replace("3,1,", "3,\0,", 1).encode(), "line 5 has a NUL byte"),
+        (TABLE.replace("3,1,", "inf,1,", 1).encode(), "column 'a' must have finite numbers, got inf in row 4"),
+        (TABLE.replace("3,1,", '"3,1,', 1).encode(), "line 61 cannot be read: .*quotation mark"),
+        (TABLE.replace("ill", "müde").encode("cp1252"), "it is not in utf-8 .*name its encoding, for example cp1252"),
+        (TABLE.replace(",", "/").encode(), r"target must be a column of the data, got 'y'.*'a/b/y'"),
+        (b"y\n" + b"p\nq\n" * 20, "there must be a column beside the target"),
+        (b"a,y\n" + b"?,p\n,q\n" * 20, "no column can be a feature; of 'a', it has no values"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4, "it is not in utf-8"),
+        (b"\x7fELF" + bytes(100), "line 1 has a NUL byte"),
+        (b"PK\x03\x04" + bytes(100), "it is an Excel workbook or a zip archive; save the sheet as CSV"),
+        (b"PAR1" + bytes(100), "reading it failed"),
+        (b"ARROW1" + bytes(100), "reading it failed"),
+        (b"\x1f\x8b" + bytes(100), "reading it failed"),
+        (gzip.compress(TABLE.encode())[:-9], "reading it failed"),
+        (WIDE, "at most 5,000 columns can be features, got 10,000"),
+        (("a,y\n" + "\n".join(f"{i % 3},{i}" for i in range(90))).encode(), "classes, got 90 different values such as"),
+    ],
+)  # fmt: skip
+def test_hostile_files_are_refused_in_one_line(tmp_path: Path, body: bytes, message: str) -> None:
+    (tmp_path / "t.csv").write_bytes(body)
+    with pytest.raises(DeclarationError, match=message) as caught:
+        read_table(tmp_path / "t.csv", "y")
+    assert_one_line(caught.value)
+
+
+def test_what_is_no_source_is_refused_in_one_line(tmp_path: Path) -> None:
+    written(tmp_path, TABLE, "patients.csv")
+    twice = pd.DataFrame([[1, 2, "p"]] * 20, columns=["a", "a", "y"])
+    infinite = pd.DataFrame({"a": [1.0, np.inf] * 10, "y": ["p", "q"] * 10})
+    for source, message in (
+        (tmp_path / "patient.csv", "got .*patient.csv'; did you mean '.*patients.csv'"),
+        (tmp_path / "no" / "x.csv", "data must be an existing file, got .*; correct the path"),
+        (tmp_path, "data must be a file, got the folder"),
+        (np.zeros((3, 3)), "data must be a path of a table or a frame of pandas, polars or pyarrow, got ndarray"),
+        (twice, "every column must have a name of its own, got 'a' more than once"),
+        (pa.Table.from_arrays([[1], [2]], names=["a", "a"]), "every column must have a name of its own"),
+        (infinite, r"column 'a' must have finite numbers, got inf in rows 2, 4, 6, 8, 10 and 5 more"),
+        (pd.DataFrame(), "target must be a column of the data, got 'y'"),
+    ):
+        with pytest.raises(DeclarationError, match=message) as caught:
+            read_table(source, "y")
+        assert_one_line(caught.value)
+
+
+def test_values_of_any_length_and_kind_stay_in_short_lines() -> None:
+    long = "x" * 10_000
+    table = read(
+        {long: cycled(long, "b" + long), "mixed": cycled(1, "1", True, [1], {"a": 2}), "z": np.arange(ROWS) % 5}
+    )
+    assert all(len(repair) < 500 and "\n" not in repair for repair in table.repairs)
+    assert table.features["mixed"].nunique() == 4
+    with pytest.raises(DeclarationError) as caught:
+        read({long: cycled(1, 2)}, drop=("q" * 10_000,))
+    assert_one_line(caught.value)
+
+
+def assert_one_line(error: Exception) -> None:
+    assert "\n" not in str(error)
+    assert 20 < len(str(error)) < 500

@@ -1,0 +1,130 @@
+"""The pieces that tables are read with, against slow or independent twins."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from datetime import date, timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trimbench.papers.data.csv_source import read_table
+from trimbench.papers.data.dataset import Facts, build_dataset
+from trimbench.papers.data.tables.dates import day_first, days_of
+from trimbench.papers.data.tables.findings import equal_columns, repeated_rows, suspicion
+from trimbench.papers.data.tables.numbers import decimal_marks, is_limit, number_of
+from trimbench.papers.data.tables.texts import TextColumn
+
+QUICK = settings(max_examples=60, deadline=None)
+NUMBERS = st.one_of(st.integers(-(10**15), 10**15), st.floats(allow_nan=False, allow_infinity=False))
+
+
+@QUICK
+@given(NUMBERS, st.sampled_from(".,"))
+def test_written_numbers_are_read_back(value: float, mark: str) -> None:
+    assert number_of(repr(value).replace(".", mark), mark) == value
+    if isinstance(value, int):
+        grouped = f"{value:,}".replace(",", "," if mark == "." else ".")
+        assert number_of(grouped, mark) == value
+
+
+@QUICK
+@given(st.text("0123456789.,-+eE<> 'x_\u0661", max_size=8))
+def test_what_is_read_as_a_number_is_one(text: str) -> None:
+    found = number_of(text, ".")
+    plain = re.sub(r"(?<=\d)[, '](?=\d{3}(?!\d))", "", text.strip())
+    assert math.isnan(found) or found == float(plain)
+    assert not is_limit(text) or math.isnan(found)
+
+
+@QUICK
+@given(st.decimals(-(10**6), 10**6, places=2), st.sampled_from(".,"))
+def test_two_decimals_tell_the_mark(value: object, mark: str) -> None:
+    assert decimal_marks([str(value).replace(".", mark)]) == {mark}
+
+
+@QUICK
+@given(st.lists(st.dates(date(1000, 1, 1)), min_size=1, max_size=20))
+def test_written_dates_are_read_back(days: list[date]) -> None:
+    expected = [(day - date(1970, 1, 1)) / timedelta(days=1) for day in days]
+    for pattern, first in (("{0.day}/{0.month}/{0.year:04d}", True), ("{0.month}-{0.day}-{0.year:04d}", False)):
+        texts = [pattern.format(day) for day in days]
+        order = day_first(texts)
+        assert order in (first, None)
+        assert [days_of(text, first) for text in texts] == expected
+        assert (order is None) == all(day.day <= 12 for day in days)
+    assert [days_of(day.isoformat(), True) for day in days] == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["2020-02-30", "2020-13-01", "0000-01-01", "12", "2020", "1 Foo 2020", "2020-01/02", ""]
+)
+def test_what_is_no_date_is_none(text: str) -> None:
+    assert math.isnan(days_of(text, True))
+
+
+@QUICK
+@given(st.lists(st.sampled_from(["a", " a", "b ", "NA", "", None, "c"]), max_size=30))
+def test_columns_of_text_keep_every_row(values: list[str | None]) -> None:
+    column = TextColumn.of("x", pd.Series(values, dtype=object), {"NA"}, str.strip)
+    expected = [None if not value or value == "NA" else value.strip() for value in values]
+    assert [column.texts[code] if code >= 0 else None for code in column.codes] == expected
+    assert column.counted_missing == ({"NA": values.count("NA")} if "NA" in values else {})
+    assert column.labels().astype(object).where(column.labels().notna(), None).tolist() == expected
+    for place, text in enumerate(column.texts):
+        assert column.rows_of([place]) == [row for row, value in enumerate(expected, 1) if value == text]
+
+
+MARKS = {"a": "{}", "b": "x{}"}
+
+
+@QUICK
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=20, max_size=60))
+def test_a_column_that_determines_the_target_is_found(pairs: list[tuple[int, int]]) -> None:
+    values, labels = (np.array(part) for part in zip(*pairs, strict=True))
+    codes = pd.factorize(values)[0]
+    notes = suspicion(pd.Series(values, dtype=float), codes, labels)
+    determined = all(len({label for other, label in pairs if other == value}) == 1 for value, _ in pairs)
+    assert ("it determines the target; drop it if it is known only afterwards" in notes) == determined
+    twice = len(pairs) - len(set(pairs))
+    found = repeated_rows([codes, labels])
+    assert found is None if twice == 0 else found is not None and found.startswith(f"{twice} row")
+    labels_of = {name: pd.Series(values.astype(str), name=name).map(mark.format) for name, mark in MARKS.items()}
+    found = equal_columns([*labels_of.values(), pd.Series(values, name="n")], dict.fromkeys(labels_of, codes))
+    assert found == {"b": "a"}
+
+
+FIELDS = st.sampled_from(
+    ["1", "2.5", "-3e-2", "07", "1 ", " 4", "inf", "?", "", "NA", "nan", "None", "True", "FALSE", "true", "a", "a ",
+     "b", '"q,r"', '"5"', "1,5", "2020-01-01", "<5"]
+)  # fmt: skip
+
+
+@QUICK
+@given(st.data())
+def test_plain_declarations_read_what_pandas_reads(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    columns = [
+        data.draw(
+            st.lists(st.sampled_from(data.draw(st.lists(FIELDS, min_size=1, max_size=3))), min_size=5, max_size=5)
+        )
+        for _ in range(3)
+    ]
+    rows = zip(*columns, ("x", "y", "01", "y", "1"), strict=True)
+    text = "\n".join(["a;b;c;label", *(";".join(row) for row in rows)]) + "\n"
+    path = Path(tmp_path_factory.mktemp("declared")) / "t.csv"
+    path.write_text(text)
+    expected = pd.read_csv(
+        io.StringIO(text), sep=";", dtype={"label": str}, na_values=["?"], skipinitialspace=True, low_memory=False
+    )
+    ours = build_dataset("t", Facts(), read_table("t", "label", path), "label")
+    theirs = build_dataset("t", Facts(), expected, "label")
+    pd.testing.assert_frame_equal(ours.features, theirs.features)
+    assert ours.sha256 == theirs.sha256

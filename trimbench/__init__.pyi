@@ -15,6 +15,7 @@ from .networks.mixture_learning import learn_mixture as learn_mixture
 from .networks.naive_bayes import NaiveBayes as NaiveBayes
 from .networks.naive_bayes_mixture import NaiveBayesMixture as NaiveBayesMixture
 from .networks.tree_augmented import learn_tree_augmented as learn_tree_augmented
+from .papers.own_table.study import study as study
 from .selection_bias.classifier import SelectionCorrectedModel as SelectionCorrectedModel
 from .selection_bias.cross_validation import cross_validate_selection as cross_validate_selection
 from .selection_bias.discrete import DiscreteSelectionCorrectedModel as DiscreteSelectionCorrectedModel

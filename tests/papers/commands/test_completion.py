@@ -37,6 +37,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
         ("trimbench cache_mode=i", ["cache_mode=ignore"]),
         ("trimbench threshold=0.", []),
         ("trimbench nonsense=", []),
+        ("trimbench task=study ta", ["target=", "task="]),
     ],
 )
 def test_words_are_completed(line: str, expected: list[str]) -> None:

@@ -15,7 +15,7 @@ from hydra.core.override_parser.types import ChoiceSweep, Override, OverrideType
 from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig
 
-from trimbench.papers.commands.composition import GROUPS
+from trimbench.papers.commands.composition import GROUPS, root_of
 from trimbench.papers.commands.invocation import SHARED_KEYS, TASKS
 from trimbench.papers.commands.trust import check_folder
 from trimbench.papers.configuration import Catalogue, configuration_folder
@@ -53,7 +53,7 @@ def check_arguments(arguments: Sequence[str]) -> None:
     # The keys that exist depend on the experiment: each point of a sweep has its own.
     for point in itertools.product(*chosen) if keys else ():
         with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
-            config = hydra.compose("config", overrides=[*point, *search])
+            config = hydra.compose(root_of(arguments), overrides=[*point, *search])
         for key in keys:
             _check_key(key, config)
     if options.config_dir:  # of a sweep, Hydra sees the first point

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import hydra
 import yaml
@@ -20,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.papers.commands import completion
 from trimbench.papers.commands.arguments import check_arguments
-from trimbench.papers.commands.composition import Composer, parsed
+from trimbench.papers.commands.composition import Composer, parsed, root_of
 from trimbench.papers.commands.figure_choice import FigureChoice
 from trimbench.papers.commands.invocation import SHARED_KEYS, CommonSettings, Invocation, Point
 from trimbench.papers.commands.names import settings_name
@@ -37,6 +38,9 @@ from trimbench.papers.commands.sweeps import (
 from trimbench.papers.commands.trust import limit_environment, split_allowed_code
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
 from trimbench.papers.validation import ConfigurationError, unknown
+
+if TYPE_CHECKING:
+    from trimbench.papers.execution.canonical import Json
 
 # What composing raises; some of Hydra's own complaints are plain ValueErrors.
 _DIGITS = 8  # of the hash of a file
@@ -94,7 +98,7 @@ def _compose(arguments: Sequence[str], code: tuple[str, ...]) -> Invocation | No
     invocations: list[Invocation] = []
     sweep = is_sweep(arguments)
 
-    @hydra.main(config_path=str(configuration_folder()), config_name="config", version_base="1.3")
+    @hydra.main(config_path=str(configuration_folder()), config_name=root_of(arguments), version_base="1.3")
     def application(config: DictConfig) -> None:
         # Handled inside, because Hydra would announce an error that leaves this function.
         with _exit_on(*_COMPLAINTS):
@@ -141,6 +145,8 @@ def _invocation(config: DictConfig, sweep: Sequence[str]) -> Invocation:
     swept = swept_keys(sweep)
     if sweep:
         check_sweep(settings, swept)
+    if settings.task == "study":
+        return _study(values, settings, catalogue)
     composer = Composer(catalogue)
     written = points_of(sweep) if swept else [list(state.overrides.task)]
     # Whatever is found with these is not what the project declares.
@@ -158,6 +164,22 @@ def _invocation(config: DictConfig, sweep: Sequence[str]) -> Invocation:
         catalogue=catalogue,
         profile=str(state.runtime.choices["profile"]),
         sweep=sweep_name(sweep) if swept else "",
+    )
+
+
+def _study(values: Mapping[str, Json], settings: CommonSettings, catalogue: Catalogue) -> Invocation:
+    """Return what a study asks for: no experiment is part of it."""
+    choices = HydraConfig.get().runtime.choices
+    return Invocation(
+        settings=settings,
+        executor=cast("Mapping[str, Json]", values["executor"]),
+        executor_name=str(choices["executor"]),
+        figure=FigureChoice.of(values, str(choices["figure"]), catalogue),
+        points=[Point({})],
+        chosen=False,
+        catalogue=catalogue,
+        profile="study",
+        study=values,
     )
 
 

@@ -10,7 +10,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from trimbench.papers.commands.composition import GROUPS
+from trimbench.papers.commands.composition import GROUPS, root_of
 from trimbench.papers.commands.invocation import SHARED_KEYS, TASKS, CommonSettings
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.validation import ConfigurationError
@@ -37,7 +37,8 @@ complete -c trimbench -f -a "(__trimbench_complete)"
 complete -c reproduce -f -a "(__trimbench_complete)"
 """
 _SCRIPTS = {
-    "bash": f"{_BASH}complete -F {_COMPLETE}",
+    # Files, where there is nothing else, as after data=.
+    "bash": f"{_BASH}complete -o default -F {_COMPLETE}",
     # Its own complete knows no compopt.
     "zsh": "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
     f"{_BASH}complete -o nospace -F {_COMPLETE}",
@@ -73,7 +74,7 @@ def completions(line: str) -> list[str]:
     key, equals, value = word.partition("=")
     given = dict(one.split("=", 1) for one in before if "=" in one)
     if not equals:
-        known = {*SHARED_KEYS, "experiment", *_settings_of(given.get("experiment", ""), catalogue)}
+        known = _keys(before, given.get("experiment", ""), catalogue)
         return sorted(f"{one}=" for one in known if one.startswith(key))
     # In a list, or in a sweep, the last of several values is completed.
     last = re.split(r"[\[,]", value)[-1]
@@ -81,11 +82,14 @@ def completions(line: str) -> list[str]:
     return [f"{key}={earlier}{name}" for name in _names(key, given, catalogue) if name.startswith(last)]
 
 
-def _settings_of(experiment: str, catalogue: Catalogue) -> set[str]:
-    """Return the settings of an experiment; of none if it is not complete."""
-    if experiment not in catalogue.names("experiment"):
-        return set()
-    return set(catalogue.mapping("experiment", experiment)) - {"runner", "smoke_test", "defaults"}
+def _keys(words: Sequence[str], experiment: str, catalogue: Catalogue) -> set[str]:
+    """Return the keys that a command line may have: a study and each experiment have their own."""
+    keys = {*SHARED_KEYS, "experiment"}
+    if root_of(words) != "config":
+        keys = {*SHARED_KEYS, *catalogue.mapping("", root_of(words))}
+    elif experiment in catalogue.names("experiment"):
+        keys |= set(catalogue.mapping("experiment", experiment))
+    return keys - {"runner", "smoke_test", "defaults", "hydra"}
 
 
 def _names(key: str, given: Mapping[str, str], catalogue: Catalogue) -> Sequence[str]:

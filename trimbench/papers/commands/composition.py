@@ -16,6 +16,12 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from trimbench.papers.configuration import Catalogue, plain
 
 GROUPS = ("experiment", "executor", "profile", "figure")
+_STUDY = "study"
+
+
+def root_of(arguments: Sequence[str]) -> str:
+    """Return the name of the root of the configuration: a study has keys of its own."""
+    return _STUDY if f"task={_STUDY}" in arguments else "config"
 
 
 def parsed(words: Sequence[str]) -> list[Override]:

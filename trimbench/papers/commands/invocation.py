@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trimbench.papers.execution.store import JobStore
     from trimbench.papers.study.outcome import Experiment
 
-Task = Literal["run", "report", "plot", "publish", "compare", "list", "fetch"]
+Task = Literal["run", "report", "plot", "publish", "compare", "list", "fetch", "study"]
 TASKS: tuple[Task, ...] = typing.get_args(Task)
 # Keys that every command has; the others belong to the experiment.
 SHARED_KEYS = (
@@ -55,7 +55,7 @@ class CommonSettings:
                 f"run must be a name of ASCII letters, digits and the signs _ = + , . - and none of "
                 f"{', '.join(_TAKEN)}, got {self.run!r}; write for example run=mine"
             )
-        if self.run == PUBLISHED and self.task in ("run", "report"):
+        if self.run == PUBLISHED and self.task in ("run", "report", "study"):
             raise ConfigurationError(
                 f"run must not be {PUBLISHED!r} for task={self.task}: nothing but task=publish writes there; "
                 "leave it out, or write for example run=mine"
@@ -99,7 +99,7 @@ class Invocation:
 
     `points` has the points of a `sweep`, which names its folder, or a single one. `chosen` tells whether an experiment
     was chosen, and `figure` how figures are drawn. `code` names the modules and packages beside this one from which
-    experiments may come.
+    experiments may come. `study` has the keys of a study, for that task alone.
     """
 
     settings: CommonSettings
@@ -112,6 +112,7 @@ class Invocation:
     profile: str
     sweep: str = ""
     code: tuple[str, ...] = ()
+    study: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def experiments(self) -> Mapping[str, Mapping[str, Json]]:

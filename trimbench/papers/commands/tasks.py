@@ -11,6 +11,7 @@ from trimbench.papers.commands.listing import list_experiments
 from trimbench.papers.commands.plotting import plot
 from trimbench.papers.commands.publishing import publish
 from trimbench.papers.commands.running import report, run
+from trimbench.papers.commands.studying import study
 
 PERFORM: Mapping[Task, Callable[[Invocation], int]] = {
     "run": run,
@@ -20,4 +21,5 @@ PERFORM: Mapping[Task, Callable[[Invocation], int]] = {
     "fetch": fetch,
     "compare": compare,
     "plot": plot,
+    "study": study,
 }

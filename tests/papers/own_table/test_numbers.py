@@ -1,0 +1,144 @@
+"""The numbers of a study are those of separate calls of the library, and its lines learn its model again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import log_loss
+
+from trimbench.conformant.metrics import calibration_error
+from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
+from trimbench.papers.own_table.frontier import INFORMATION, TRIMMING
+from trimbench.papers.own_table.running import Studied
+from trimbench.trimming.baselines.information_gain import select_by_information_gain
+
+from .studies import breast_cancer, iris, studied
+
+
+@pytest.fixture(scope="module")
+def cancer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studied]:
+    folder = tmp_path_factory.mktemp("cancer")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        patch.delenv("TRIMBENCH_CACHE", raising=False)
+        yield studied(breast_cancer(), "diagnosis", folder / "jobs")
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]:
+    """Training and test rows of the study, split here by its rule alone."""
+    from trimbench.papers.data.splits import split_rows
+    from trimbench.papers.execution.seeds import seed_for
+
+    table = breast_cancer()
+    classes = table.pop("diagnosis")
+    codes = (classes == "malignant").astype(int).to_numpy()
+    train, test = split_rows(len(table), 0.25, seed_for(purpose="own table", split=0, seed=0), codes)
+    return table.iloc[train], classes.iloc[train], table.iloc[test], classes.iloc[test]
+
+
+Rows = tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]
+
+
+def test_the_trimming(cancer: Studied, rows: Rows) -> None:
+    X, y, X_test, y_test = rows
+    model = TrimmedClassifier(budget=2, time_limit=None).fit(X, y)
+    full = TrimmedClassifier(budget=10, rows_weight=0).fit(X, y)
+    found = cancer.steps.trimmings[0]
+    assert found["budget"] == found["cost"] == 2
+    assert tuple(found["features"]) == model.features_
+    assert found["accuracy"] == (model.predict(X_test) == y_test).mean()
+    assert found["agreement"] == (model.predict(X_test) == full.predict(X_test)).mean()
+    assert found["accuracy_low"] < found["accuracy"] < found["accuracy_high"]
+    assert found["model_agreement"] == model.trimming_.agreement
+    rows_agreement = model.trimming_.rows_agreement
+    assert found["rows_agreement"] == rows_agreement.value
+    weight = rows_agreement.weight
+    assert found["blended_agreement"] == weight * rows_agreement.value + (1 - weight) * model.trimming_.agreement
+    chosen = cancer.steps.selected(cancer.steps.frontier[0], INFORMATION)
+    expected = select_by_information_gain(full.trimming_.original, 2)
+    assert sorted(chosen["features"]) == sorted(expected)
+
+
+def test_the_confidence_after_selection(cancer: Studied, rows: Rows) -> None:
+    X, y, X_test, y_test = rows
+    spread = X.std(ddof=0)
+    train, test = ((part - X.mean()) / spread for part in (X, X_test))
+    for row in cancer.steps.confidence:
+        model = SelectionCorrectedNB(k=5, correct=bool(row["correct"])).fit(train, y)
+        assert row["expected_error"] == pytest.approx(model.expected_error(test), rel=1e-12)
+        assert row["actual_error"] == (model.predict(test) != y_test).mean()
+        assert row["log_loss"] == pytest.approx(log_loss(y_test, model.predict_proba(test)), rel=1e-9)
+
+
+def test_accuracy_and_calibration_of_all_features(cancer: Studied, rows: Rows) -> None:
+    X, y, X_test, y_test = rows
+    model = NaiveConformantClassifier().fit(X, y)
+    row = next(one for one in cancer.steps.baseline if one["classifier"] == "logistic_regression")
+    probabilities = model.predict_proba(X_test)
+    truth = np.searchsorted(model.classes_, y_test)
+    assert row["accuracy"] == (model.predict(X_test) == y_test).mean()
+    assert row["log_loss"] == pytest.approx(log_loss(y_test, probabilities), rel=1e-6)
+    assert row["calibration"] == pytest.approx(calibration_error(truth, probabilities), abs=1e-6)
+
+
+def test_the_explanations(cancer: Studied, rows: Rows) -> None:
+    X, y, _, _ = rows
+    model = NaiveConformantClassifier().fit(X, y)
+    table = breast_cancer().drop(columns="diagnosis")
+    assert len(cancer.steps.explanations) == 2
+    for one in cancer.steps.explanations:
+        expected = model.explain(table.iloc[one["row"]], against=one["against"])
+        assert [text.partition(" = ")[0] for text in one["features"]] == [table.columns[i] for i in expected.features]
+
+
+def test_predictions_with_missing_features(cancer: Studied) -> None:
+    """What stays of each row decides: the same masks, hidden here, give the same predictions."""
+    from trimbench.papers.data.missingness import Missingness
+    from trimbench.papers.own_table.stored_table import StoredTable, some_rows
+
+    table = cancer.plan.table
+    data = StoredTable(table.features, table.labels, table.classes)
+    train, test = (some_rows(part, data.labels, 200, 0) for part in data.split(0.25, 0, 0))
+    n = len(train)
+    mask = Missingness().draw(4 * n + len(test), data.names, 0.4, np.random.default_rng([0, 0, 400000]))
+    hidden = data.features.iloc[test].mask(mask[4 * n :])
+    names = np.array(table.classes)
+    model = NaiveConformantClassifier().fit(data.features.iloc[train], names[data.labels[train]])
+    (group,) = cancer.steps.gaps
+    assert group.values("nacl", "accuracy")[0] == (model.predict(hidden) == names[data.labels[test]]).mean()
+    expected = log_loss(names[data.labels[test]], model.predict_proba(hidden))
+    assert group.values("nacl", "log_loss")[0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_lines_learn_the_model_again(
+    cancer: Studied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    breast_cancer().to_csv("table.csv", index=False)
+    exec(cancer.lines, {})
+    chosen = cancer.steps.chosen
+    assert chosen is not None
+    assert capsys.readouterr().out == f"features: {', '.join(chosen['features'])}\n"
+    assert json.loads(Path("model.json").read_text(encoding="utf-8")) == chosen["model"]
+
+
+def test_three_classes_and_one_against_the_rest(tmp_path: Path) -> None:
+    changes = {"costs": dict.fromkeys(iris().columns[:4], 2.0) | {"petal width (cm)": 0.5}, "budgets": [0.5, 2.5]}
+    whole = studied(iris(), "species", tmp_path / "jobs", **changes)
+    against = studied(iris(), "species", tmp_path / "jobs", **changes, positive="virginica")
+    assert whole.findings.failures == against.findings.failures == 0
+    assert [one["cost"] for one in whole.steps.trimmings] == [0.5, 2.5, 6.5]
+    assert whole.steps.trimmings[0]["features"] == ["petal width (cm)"]
+    assert whole.steps.chosen is not None
+    assert whole.steps.chosen["model"]["classes"]["labels"] == ["setosa", "versicolor", "virginica"]
+    assert against.steps.chosen is not None
+    assert against.steps.chosen["model"]["classes"]["labels"] == ["other", "virginica"]
+    assert any("virginica and the other 2 classes" in note for note in against.findings.outcome.notes)
+    assert any("the 3 classes as they are" in note for note in whole.findings.outcome.notes)
+    assert TRIMMING in whole.findings.outcome.tables[0].frame["selected by"].to_numpy()

@@ -1,0 +1,132 @@
+"""A study resumes, computes nothing twice, survives a step that fails, and says in a line what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import trimbench as tb
+from trimbench.papers.own_table import baseline
+from trimbench.papers.own_table.settings import StudySettings, checked_costs
+from trimbench.papers.validation import ConfigurationError
+
+from ..command_line import Command
+from .studies import SMALL, iris, studied
+
+QUICK = ("mechanisms=[mcar]", "shares=[0.4]", "splits=1", "methods=[nacl]", "selected=[3]", "explained=1")
+STUDY = ("task=study", "executor=serial", "budgets=[2]", *QUICK)
+
+
+def write_table(path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    iris().to_csv(path, index=False)
+
+
+def test_a_study_from_the_command_line(command: Command) -> None:
+    write_table(Path("a/patients.csv"))
+    Path("costs.csv").write_text("feature,cost\n" + "".join(f"{n},2\n" for n in iris().columns[:4]))
+    answer = command(*STUDY, "data=a/patients.csv", "target=species", "costs=costs.csv", "budget=4", code=0)
+    assert answer.out.index("How each column was read") < answer.out.index("What to keep:")
+    assert "9 jobs, 0 without a result" in answer.out
+    folder = Path("results/study-patients")
+    for name in ("index.html", "study.csv", "study_card.csv", "study_accuracy.png", "study_accuracy_points.csv"):
+        assert (folder / name).is_file()
+    assert json.loads((folder / "study.json").read_text())["configuration"]["budget"] == 4
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    for part in ("What to keep:", "Whether to believe it", "How each column was read", "TrimmedClassifier(budget=4.0"):
+        assert part in page
+    # The same content in another place, by another name: nothing is computed again, and the numbers are the same.
+    Path("b").mkdir()
+    Path("a/patients.csv").rename("b/others.csv")
+    again = command(*STUDY, "data=b/others.csv", "target=species", "costs=costs.csv", "budget=4", code=0)
+    assert "others: 9 stored, 0 to run" in again.err
+    assert Path("results/study-others/study.csv").read_bytes() == (folder / "study.csv").read_bytes()
+
+
+def test_only_what_is_missing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = studied(iris(), "species", tmp_path)
+    records = sorted(path for path in tmp_path.rglob("*.json") if path.is_file())
+    assert len(records) == len(first.findings.rows) == 9
+    written = {path: path.stat().st_mtime_ns for path in records}
+    records[0].unlink()
+    second = studied(iris(), "species", tmp_path)
+    changed = [path for path in records if path.stat().st_mtime_ns != written[path]]
+    assert changed == records[:1]
+    pd.testing.assert_frame_equal(first.findings.outcome.tables[1].frame, second.findings.outcome.tables[1].frame)
+
+
+def test_a_step_that_fails_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("no such luck")
+
+    broken: Mapping[str, Any] = {**baseline.CLASSIFIERS, "boosted_trees": ("boosted trees", fail)}
+    monkeypatch.setattr(baseline, "CLASSIFIERS", broken)
+    found = studied(iris(), "species", tmp_path)
+    (failure,) = found.findings.outcome.tables[-1].frame.to_dict("records")
+    assert failure["step"] == "baseline"
+    assert failure["of"] == "classifier boosted_trees"
+    assert "no such luck" in failure["reason"]
+    assert len(found.steps.baseline) == 2
+    assert found.lines
+
+
+def test_missing_values_in_the_table(tmp_path: Path) -> None:
+    table = iris()
+    hidden = np.random.default_rng(0).random((len(table), 4)) < 0.1
+    table = table.mask(np.column_stack([hidden, np.zeros(len(table), dtype=bool)]))
+    found = studied(table, "species", tmp_path)
+    assert found.findings.failures == 0
+    (group,) = found.steps.gaps
+    assert group.values("nacl", "accuracy")[0] > 0.8
+
+
+def test_a_study_from_python(tmp_path: Path) -> None:
+    found = tb.study(iris(), "species", folder=tmp_path / "study", **{**SMALL, "budgets": (2,)})
+    assert list(found.tables) == ["frontier", "card", "baseline", "missing", "confidence", "explanations"]
+    assert set(found.points) == {"accuracy", "agreement", "calibration", "missing_mcar", "confidence"}
+    assert set(found.figures) == set(found.points)
+    assert found.files[-1].name == "index.html"
+    assert found.model.features_ == found.features
+    assert (found.model.predict(iris().drop(columns="species")) == iris()["species"]).mean() > 0.9
+    assert found.conclusions[0].startswith("What to keep: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["target=diagnosis"], "task=study needs data; write for example data=patients.csv"),
+        (["data=t.csv"], "task=study needs target; write for example target=diagnosis"),
+        (["data=t.csv", "target=diagnose"], "target must be"),
+        (["data=t.csv", "target=species", "budget=-1"], "study: budget must be at least 0"),
+        (["data=t.csv", "target=diagnosis", "bugdet=3"], "did you mean 'budget'?"),
+        (["data=t.csv", "target=species", "costs=c.csv"], "costs must have a cost for each of the 4 features"),
+        (["data=t.csv", "target=diagnosis", "run=published"], "run must not be 'published'"),
+    ],
+)
+def test_a_mistake_is_said_in_a_line(command: Command, words: list[str], complaint: str) -> None:
+    write_table(Path("t.csv"))
+    Path("c.csv").write_text("feature,cost\npetal width (cm),1\n")
+    answer = command(*STUDY, *words)
+    assert answer.code == 2
+    assert complaint in answer.err
+    assert answer.err.count("\n") == 1
+    assert not Path("results").exists()
+
+
+def test_costs_and_budgets() -> None:
+    assert checked_costs(None, ["a", "b"]) == {"a": 1.0, "b": 1.0}
+    for costs, complaint in (({"c": 1.0}, "a feature must be one of a, b"), ({"a": -1.0, "b": 1.0}, "0 or more")):
+        with pytest.raises(ConfigurationError, match=complaint):
+            checked_costs(costs, ["a", "b"])
+    for changes, complaint in (({"shares": [2.0]}, "between 0 and 1"), ({"methods": ["magic"]}, "one of mixture")):
+        with pytest.raises(ValueError, match=complaint):
+            StudySettings(**changes)
+    assert StudySettings().levels(dict.fromkeys("abcdef", 1.0)) == [1, 2, 3, 5, 6]
+    assert StudySettings(budget=4).levels(dict.fromkeys("abcdef", 1.0)) == [1, 2, 3, 4, 5, 6]
+    assert StudySettings(budget=9).levels({"a": 1.0, "b": 4.0}) == [0.25, 0.5, 1.0, 1.75, 3.0, 5.0]

@@ -1,0 +1,118 @@
+"""A study of one's own table from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trimbench._extras import check_installed
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from trimbench.papers.own_table.running import Studied
+
+_NEEDED = ("filelock", "hydra", "jinja2", "matplotlib", "pebble", "platformdirs", "pyarrow", "pydantic", "tabulate")
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What a study of a table found.
+
+    Attributes
+    ----------
+    conclusions : tuple of str
+        The answers in sentences, each with its numbers.
+    notes : tuple of str
+        What was repaired, left out or shortened.
+    tables : dict of str to DataFrame
+        ``"frontier"``, ``"card"``, ``"baseline"``, ``"missing"``, ``"confidence"``, ``"explanations"``, and
+        ``"failures"`` if a step has no result.
+    points : dict of str to DataFrame
+        What the figures show, by name.
+    features : tuple of str
+        Those to keep.
+    model : TrimmedClassifier or None
+        The model to keep, which predicts new rows of the same columns.
+    code : str
+        The lines of Python that learn it again, from the table as it was read.
+    files : tuple of Path
+        What was written; the page is the last. Empty without `folder`.
+    """
+
+    conclusions: tuple[str, ...]
+    notes: tuple[str, ...]
+    tables: dict[str, pd.DataFrame]
+    points: dict[str, pd.DataFrame]
+    features: tuple[str, ...]
+    model: Any
+    code: str
+    files: tuple[Path, ...]
+    _studied: Studied
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """The figures, drawn: a notebook shows them."""
+        from trimbench.papers.reporting.figures.drawing import drawn, style
+        from trimbench.papers.reporting.figures.settings import FigureSettings
+
+        settings = FigureSettings()
+        with style(settings):
+            return {
+                figure.name: drawn(figure, settings)
+                for figure in self._studied.findings.outcome.figures
+                if not figure.points.empty
+            }
+
+
+def study(
+    table: Any,
+    target: str,
+    *,
+    costs: Mapping[str, float] | None = None,
+    budget: float | None = None,
+    folder: str | Path | None = None,
+    n_jobs: int = 1,
+    **settings: Any,
+) -> Study:
+    """Say of a table which features to keep, what missing values cost, and whether to believe the confidence.
+
+    The command ``trimbench task=study`` does the same. Needs the extra ``papers``.
+
+    Parameters
+    ----------
+    table : DataFrame or path
+        Rows with features and their class, in a frame of pandas, polars or pyarrow, or a file (CSV, Parquet, Arrow).
+    target : str
+        The column of the classes.
+    costs : mapping from column to cost, optional
+        0 or more, for each feature. Default: 1.
+    budget : float, optional
+        What the features to keep may cost; by default the cheapest set within one standard error of the best accuracy.
+    folder : path, optional
+        Where the page and its files are written. Jobs are kept there, too, else in the user's cache; what is known of
+        a table is not computed again.
+    n_jobs : int
+        Processes that work at the same time. With several, a script needs ``if __name__ == "__main__":``.
+    **settings
+        The other keys of the command: how the table is read (``drop``, ``id``, ``types``, ``positive``, ...) and what
+        is tried (``budgets``, ``shares``, ``mechanisms``, ``splits``, ``rows``, ``seed``, ...).
+
+    Returns
+    -------
+    Study
+
+    Raises
+    ------
+    ValueError
+        In one line, if the table cannot be read or a setting is not allowed.
+    MissingExtraError
+        Without the extra ``papers``.
+    """
+    check_installed(*_NEEDED, extra="papers", what="trimbench.study")
+    from trimbench.papers.own_table.from_python import study_table
+
+    return study_table(table, target, costs, budget, folder, n_jobs, settings)

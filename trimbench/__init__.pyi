@@ -1,10 +1,11 @@
-from .conformant.conform import conform as conform
 from .conformant.contrastive import ContrastiveExplanation as ContrastiveExplanation
 from .conformant.explanations import Explanation as Explanation
 from .conformant.logistic_regression import fit_logistic_regression as fit_logistic_regression
 from .conformant.mixture import ConformantMixture as ConformantMixture
 from .conformant.model import ConformantModel as ConformantModel
 from .conformant.probabilistic_explanations import ProbabilisticExplanation as ProbabilisticExplanation
+from .estimators.fitted_objects import conform as conform
+from .estimators.fitted_objects import trim as trim
 from .networks.ace import AceProblem as AceProblem
 from .networks.ace import read_ace as read_ace
 from .networks.ace import read_ace_problem as read_ace_problem
@@ -41,4 +42,3 @@ from .trimming.curve import trimming_curve as trimming_curve
 from .trimming.limits import Progress as Progress
 from .trimming.result import Trimming as Trimming
 from .trimming.rows.agreement import RowsAgreement as RowsAgreement
-from .trimming.trim import trim as trim

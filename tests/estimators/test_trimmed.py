@@ -315,8 +315,12 @@ def test_fitted_models_and_networks_give_the_distribution() -> None:
     assert binary.predict(rows[["x"]]).tolist() == expected.tolist()
     with pytest.raises(ValueError, match="target must be a node of the network"):
         TrimmedClassifier.from_fitted(network)
-    with pytest.raises(TypeError, match=r"model must be a fitted BernoulliNB or CategoricalNB.*got LogisticRegression"):
+    with pytest.raises(ValueError, match=r"estimator must be a fitted LogisticRegression, BernoulliNB .* that is not"):
         TrimmedClassifier.from_fitted(LogisticRegression())
+    with pytest.raises(TypeError, match=r"model must be a fitted BernoulliNB, CategoricalNB or .*, got dict"):
+        TrimmedClassifier.from_fitted({})
+    with pytest.raises(TypeError, match=r"got BayesianClassifier, .* trim it with tb\.trim\(classifier, budget\)"):
+        TrimmedClassifier.from_fitted(tb.BayesianClassifier(model, positive="p"))
     with pytest.raises(ValueError, match="must be fitted"):
         TrimmedClassifier.from_fitted(BernoulliNB())
     fitted = BernoulliNB().fit([[0, 1], [1, 0]], [0, 1])

@@ -77,7 +77,9 @@ def conform(
         Binary or multinomial, regularised or not. Any other classifier with ``coef_``, ``intercept_`` and ``classes_``
         is accepted if its ``predict_proba`` is the softmax (for two classes the sigmoid) of its linear scores, as with
         ``SGDClassifier(loss="log_loss")`` for two classes; this is checked on some rows of X. An object with these
-        three attributes and no ``predict`` holds weights of your own, which are not checked.
+        three attributes and no ``predict`` holds weights of your own, which are not checked. `trimbench.conform` also
+        takes a fitted `BernoulliNB`, `CategoricalNB`, or a fitted pipeline that ends in one of the three, and then
+        returns a `NaiveConformantClassifier` of the raw columns.
     X : array of shape (n_rows, n_columns)
         Training rows; labels are not needed. Columns are 0 or 1 unless they are named in `real`. NaN marks a missing
         feature: the model then fits what is observed best.
@@ -142,20 +144,21 @@ def conform(
     _check_n_components(n_components)
     weights, biases, classes = linear_scores(logistic_regression)
     layout = FeatureLayout.of(len(weights), categorical, real)
+    names = getattr(logistic_regression, "feature_names_in_", getattr(X, "columns", None))
     table = as_table(X, layout.n_columns)
     statistics = FeatureStatistics.of(table, layout, missing=True)
     check_probabilities(logistic_regression, table, weights, biases)
     model = conform_to_statistics(weights, biases, classes, layout, statistics, solver, smoothing)
     complete = not has_gaps(table)
     if n_components == 1 and complete:
-        return model
+        return model.with_column_names(names)
     if solver != "newton":
         raise ValueError(f"solver must be 'newton' for incomplete rows and several components, got {solver!r}")
     mixture = learn_mixture(model, table, n_components, smoothing, seed)
     _check_residual(mixture.residual, solver)
     if mixture.n_components > 1:
-        return mixture
-    return model if complete else mixture.components[0]
+        return mixture.with_column_names(names)
+    return (model if complete else mixture.components[0]).with_column_names(names)
 
 
 def conform_to_statistics(

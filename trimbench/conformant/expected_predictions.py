@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.reduced_problem import Matrix
 
 
 class ExpectedPredictions:
-    """Probabilities and labels from `decision_scores`."""
+    """Probabilities and labels from `decision_scores`, and the names of columns and features."""
 
     classes: NDArray[Any]
+    layout: FeatureLayout
+    column_names: tuple[str, ...] | None = None
+
+    def with_column_names(self, names: Sequence[str] | None) -> Self:
+        """Give the model names, one for each column or None, and return it."""
+        vars(self)["column_names"] = None if names is None else tuple(str(name) for name in names)
+        return self
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features of the layout: of its column, or what the names of its one-hot columns begin with."""
+        names = self.column_names
+        if names is None:
+            return None
+        groups = ([names[column] for column in columns] for columns in self.layout.features)
+        return tuple(_shared_name(group) if len(group) > 1 else group[0] for group in groups)
 
     @abstractmethod
     def decision_scores(self, X: ArrayLike) -> Matrix:
@@ -54,6 +73,14 @@ class ExpectedPredictions:
         """Return the most probable class of each row."""
         predicted: NDArray[Any] = self.classes[self.decision_scores(X).argmax(axis=1)]
         return predicted
+
+
+def _shared_name(names: Sequence[str]) -> str:
+    """Return what names of one-hot columns begin with: "town" of "town_x" and "town_y"; the first if it is nothing."""
+    pairs = zip(min(names), max(names), strict=False)
+    shared = "".join(one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    last = max(shared.rfind(separator) for separator in "_=.")
+    return (shared[:last] if last > 0 else shared) or names[0]
 
 
 def logsumexp(scores: NDArray[np.float64], axis: int = 1) -> NDArray[np.float64]:

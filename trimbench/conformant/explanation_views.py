@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,10 +23,23 @@ class ExplanationViews:
     ----------
     features : tuple of int
     evidence : ndarray of shape (n_features,)
+    feature_names : tuple of str, optional
+        The names of all features; None where the model was learned from an array.
     """
 
     features: tuple[int, ...]
     evidence: Vector
+    feature_names: tuple[str, ...] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of `features`; their positions as text where the model has no names."""
+        return tuple(str(i) if self.feature_names is None else self.feature_names[i] for i in self.features)
+
+    def named(self, feature_names: Sequence[str] | None) -> Self:
+        """Give the explanation names, one for each feature of the layout or None, and return it."""
+        vars(self)["feature_names"] = None if feature_names is None else tuple(feature_names)
+        return self
 
     def table(self, feature_names: Sequence[str] | None = None) -> pd.DataFrame:
         """Return the evidence of each feature, largest first; ``.plot.barh(x="feature", y="evidence")`` draws it.
@@ -34,7 +47,7 @@ class ExplanationViews:
         Parameters
         ----------
         feature_names : sequence of str, optional
-            One for each feature of the layout; positions without it.
+            One for each feature of the layout. Default: those of the model, or positions.
 
         Returns
         -------
@@ -49,7 +62,8 @@ class ExplanationViews:
         import pandas as pd
 
         n_features = len(self.evidence)
-        names = list(range(n_features)) if feature_names is None else list(feature_names)
+        known = self.feature_names if feature_names is None else feature_names
+        names = list(range(n_features)) if known is None else list(known)
         if len(names) != n_features:
             raise ValueError(f"feature_names must have one name for each of {n_features} features, got {len(names)}")
         order = np.argsort(-np.abs(self.evidence), kind="stable")

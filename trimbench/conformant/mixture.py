@@ -222,7 +222,8 @@ class ConformantMixture(ExpectedPredictions):
                 f"delta must be given to explain a model of {self.n_components} components, whose evidence does not "
                 "add up, got None; try delta=0.95, or delta=1 to keep the class in every case"
             )
-        return explain_with_probability(self, x, delta, against, max_sets=max_sets, max_evaluations=max_evaluations)
+        found = explain_with_probability(self, x, delta, against, max_sets=max_sets, max_evaluations=max_evaluations)
+        return found.named(self.feature_names)
 
     def contrast(
         self, x: ArrayLike, against: Any = None, *, by: By = "change", max_sets: int = 1
@@ -239,7 +240,7 @@ class ConformantMixture(ExpectedPredictions):
             When `x` is not a row of the model, or has a missing value with ``by="change"``, `against` is not another
             class, or a parameter is not allowed.
         """
-        return contrast(self, x, against, by=by, max_sets=max_sets)
+        return contrast(self, x, against, by=by, max_sets=max_sets).named(self.feature_names)
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> tuple[Matrix, NDArray[Any]]:
         """Draw complete rows and their classes.

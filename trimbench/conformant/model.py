@@ -34,6 +34,8 @@ class ConformantModel(ConformantDistribution):
         What each feature adds to the score of each class while it is missing.
     log_prior : ndarray of shape (n_classes,)
         Logarithm of the class distribution: what is predicted when everything is missing.
+    column_names : tuple of str, optional
+        The columns of the data frame that the classifier or the model was fitted to.
     log_normaliser : float
         A: what makes the scores of the classes and the statistics of a row a probability.
     """
@@ -114,8 +116,9 @@ class ConformantModel(ConformantDistribution):
         Khosravi et al. (2019), Definitions 4 and 5; Wang, Khosravi and Van den Broeck (2021).
         """
         if delta is None:
-            return explain(self, x, against)
-        return explain_with_probability(self, x, delta, against, max_sets=max_sets, max_evaluations=max_evaluations)
+            return explain(self, x, against).named(self.feature_names)
+        found = explain_with_probability(self, x, delta, against, max_sets=max_sets, max_evaluations=max_evaluations)
+        return found.named(self.feature_names)
 
     def contrast(
         self, x: ArrayLike, against: Any = None, *, by: By = "change", max_sets: int = 1
@@ -143,7 +146,7 @@ class ConformantModel(ConformantDistribution):
         ----------
         Ignatiev, Narodytska, Asher and Marques-Silva (2020).
         """
-        return contrast(self, x, against, by=by, max_sets=max_sets)
+        return contrast(self, x, against, by=by, max_sets=max_sets).named(self.feature_names)
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> tuple[Matrix, NDArray[Any]]:
         """Draw complete rows and their classes.
@@ -161,7 +164,7 @@ class ConformantModel(ConformantDistribution):
         return draw_rows([self], np.ones(1), n_rows, rng)
 
     def to_naive_bayes(self) -> NaiveBayes:
-        """Return the model as a `NaiveBayes` with binary features, for example to trim it.
+        """Return the model as a `NaiveBayes` with binary features and the names of the columns, to trim it, say.
 
         Raises
         ------
@@ -173,4 +176,4 @@ class ConformantModel(ConformantDistribution):
         ones, zeros = np.exp(self.log_probabilities), np.exp(self.log_complements)
         names = [str(label) for label in self.classes.tolist()]
         likelihoods = [np.stack([zeros[i], ones[i]], axis=1) for i in range(self.layout.n_columns)]
-        return NaiveBayes(np.exp(self.log_prior), likelihoods, class_names=names)
+        return NaiveBayes(np.exp(self.log_prior), likelihoods, feature_names=self.column_names, class_names=names)

@@ -228,7 +228,7 @@ def _learned(values: pd.Series[Any], is_named: bool, numeric: Numeric, weights: 
                 f"column {name!r} is left out: its {len(categories)} different values in {len(known)} rows are names "
                 "of rows, not categories; drop it, or name it in categorical_features",
                 IdentifierColumnWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
             return IdentifierColumn(name)
         return CategoricalColumn(name, categories)

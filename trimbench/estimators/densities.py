@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.learning import learn_naive_bayes
@@ -24,10 +28,24 @@ def check_density(density: str) -> None:
         raise ValueError(f"density must be one of {', '.join(get_args(Density))}, got {str(density)[:80]!r}")
 
 
-def learned(density: Density, rows: pd.DataFrame, target: pd.Series, smoothing: float, n_components: int) -> Model:
-    """Learn a distribution over categories and the class."""
+def learned(
+    density: Density,
+    rows: pd.DataFrame,
+    classes: NDArray[np.intp],
+    class_names: Sequence[str],
+    smoothing: float,
+    n_components: int,
+) -> tuple[Model, str]:
+    """Learn a distribution over categories and the class; return it and the name of the class variable."""
+    import pandas as pd
+
+    variable = "class"
+    while variable in rows.columns:
+        variable += "_"
+    labels = pd.Categorical.from_codes(classes, categories=pd.Index(class_names, dtype=str))
+    target = pd.Series(labels, name=variable)
     if density == "naive_bayes":
-        return learn_naive_bayes(rows, target, smoothing=smoothing)
+        return learn_naive_bayes(rows, target, smoothing=smoothing), variable
     if density == "tree_augmented":
-        return learn_tree_augmented(rows, target, smoothing=smoothing)
-    return learn_mixture(rows, target, n_components, smoothing=smoothing)
+        return learn_tree_augmented(rows, target, smoothing=smoothing), variable
+    return learn_mixture(rows, target, n_components, smoothing=smoothing), variable

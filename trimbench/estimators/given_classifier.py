@@ -1,4 +1,4 @@
-"""A fitted logistic regression, or a fitted pipeline that ends in one, as the classifier to agree with."""
+"""A fitted linear or naive Bayes classifier, or a fitted pipeline that ends in one, as the one to agree with."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.estimators.column_encoding import as_floats
+from trimbench.estimators.fitted_naive_bayes import NaiveBayesBits, NaiveBayesScores, is_naive_bayes
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _PROBED_ROWS = 200
+_KINDS = "a fitted LogisticRegression, BernoulliNB or CategoricalNB, or a fitted pipeline that ends in one"
 
 
 # Parameters that an estimator with columns of its own leaves nothing to, and their defaults.
@@ -32,15 +34,17 @@ def check_left_out(owner: Any) -> None:
             )
 
 
-class ReorderedWeights:
-    """A fitted classifier as one of columns in another order."""
+class EncodedWeights:
+    """A fitted classifier as one of encoded columns: in another order, and some of them shifted and scaled."""
 
-    def __init__(self, classifier: Any, order: NDArray[np.intp]) -> None:
-        self.coef_ = classifier.coef_[..., order]
-        self.intercept_ = classifier.intercept_
+    def __init__(
+        self, classifier: Any, order: NDArray[np.intp], shift: NDArray[np.float64], scale: NDArray[np.float64]
+    ) -> None:
+        weights = classifier.coef_.toarray() if hasattr(classifier.coef_, "toarray") else classifier.coef_
+        self.coef_ = weights[..., order] * scale
+        self.intercept_ = classifier.intercept_ + weights[..., order] @ shift
         self.classes_ = classifier.classes_
-        self.predict_proba = lambda rows: classifier.predict_proba(rows[:, np.argsort(order)])
-        self.predict = classifier.predict
+        self.predict_proba = lambda rows: classifier.predict_proba((rows * scale + shift)[:, np.argsort(order)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +65,9 @@ class GivenClassifier:
         Column of the classifier that each encoded one is: they are encoded in the order of the raw columns.
     sources : ndarray of int, shape (n_encoded,)
         The raw column that each encoded one depends on; -1 if it is constant.
+    shift, scale : ndarray of shape (n_encoded,)
+        Encoded columns are those of the classifier minus `shift`, divided by `scale`: zeros and ones that a step has
+        scaled are zeros and ones again.
     layout : FeatureLayout
         Of the encoded columns.
     """
@@ -71,6 +78,8 @@ class GivenClassifier:
     known: dict[str, Any]
     order: NDArray[np.intp]
     sources: NDArray[np.intp]
+    shift: NDArray[np.float64]
+    scale: NDArray[np.float64]
     layout: FeatureLayout
 
     @classmethod
@@ -80,25 +89,28 @@ class GivenClassifier:
         Raises ValueError if the estimator is not fitted to columns like these, or a step makes columns of a kind that
         a conformant model cannot have.
         """
-        steps, classifier = _parted(estimator)
+        steps, classifier = parted(estimator)
         first = classifier if steps is None else steps
         takes_frames = hasattr(first, "feature_names_in_")
         known = {name: frame[name].dropna().iloc[0] for name in frame.columns}
         n_expected = np.atleast_2d(classifier.coef_).shape[1]
         every = np.arange(n_expected)
-        raw = cls(classifier, steps, takes_frames, known, every, every, FeatureLayout(n_expected))
+        shift, scale = np.zeros(n_expected), np.ones(n_expected)
+        raw = cls(classifier, steps, takes_frames, known, every, every, shift, scale, FeatureLayout(n_expected))
         n_found = raw.transformed(frame.iloc[:1]).shape[1]
         if n_found != n_expected:
             raise ValueError(f"X must have the columns that estimator was fitted to, {n_expected}, got {n_found}")
         sources = every if steps is None else _sources(raw, frame)
         order = np.argsort(np.where(sources < 0, frame.shape[1], sources), kind="stable")
         raw = replace(raw, order=order, sources=sources[order])
+        shift, scale = _zeros_and_ones(raw, frame)
+        raw = replace(raw, shift=shift, scale=scale)
         return replace(raw, layout=_layout(raw.encode(frame), raw.sources, [str(name) for name in frame.columns]))
 
     @property
-    def weights(self) -> ReorderedWeights:
+    def weights(self) -> EncodedWeights:
         """The classifier with its columns in the order of the encoded ones."""
-        return ReorderedWeights(self.classifier, self.order)
+        return EncodedWeights(self.classifier, self.order, self.shift, self.scale)
 
     @property
     def zeros_and_ones(self) -> NDArray[np.intp]:
@@ -130,7 +142,7 @@ class GivenClassifier:
         An encoder that ignores an unknown category gives zeros, which count as missing.
         """
         missing = frame.isna().to_numpy()
-        encoded = self.transformed(frame)[:, self.order]
+        encoded = (self.transformed(frame)[:, self.order] - self.shift) / self.scale
         has_source = self.sources >= 0
         encoded[:, has_source] = np.where(missing[:, self.sources[has_source]], np.nan, encoded[:, has_source])
         for columns in self.layout.categorical:
@@ -141,47 +153,58 @@ class GivenClassifier:
 
     def transformed(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return what the steps make of the rows, with a known value in place of each missing one."""
-        if self.steps is None:
-            return np.column_stack([as_floats(frame[name], str(name)) for name in frame.columns])
         full = frame.copy()
         for name in frame.columns[frame.isna().any(axis=0)]:
             kept = full[name].astype(object)
             full[name] = kept.where(kept.notna(), self.known[name]).infer_objects()
-        result = self.steps.transform(full if self.takes_frames else full.to_numpy())
-        if hasattr(result, "toarray"):
-            result = result.toarray()
-        try:
-            return np.array(result, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"estimator must make numbers of the columns, got {error}") from error
+        return made_by(self.steps, full, self.takes_frames)
 
 
-def _parted(estimator: Any) -> tuple[Any, Any]:
-    """Return the steps before the classifier, or None, and the classifier."""
+def made_by(steps: Any, frame: pd.DataFrame, takes_frames: bool) -> NDArray[np.float64]:
+    """Return what fitted steps, or None, make of rows; ValueError if these are no numbers."""
+    if steps is None:
+        return np.column_stack([as_floats(frame[name], str(name)) for name in frame.columns])
+    result = steps.transform(frame if takes_frames else frame.to_numpy())
+    if hasattr(result, "toarray"):
+        result = result.toarray()
+    try:
+        return np.array(result, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"estimator must make numbers of the columns, got {error}") from error
+
+
+def parted(estimator: Any) -> tuple[Any, Any]:
+    """Return the steps before the classifier, or None, and the classifier.
+
+    That of a naive Bayes estimator has linear scores of zeros and ones, and the steps make these.
+    """
     from sklearn.exceptions import NotFittedError
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import check_is_fitted
 
-    if type(estimator).__name__ == "FrozenEstimator":
-        estimator = estimator.estimator
-    estimator = getattr(estimator, "best_estimator_", estimator)  # of a search
+    estimator = unwrapped(estimator)
     try:
         check_is_fitted(estimator)
     except (NotFittedError, TypeError) as error:
         raise ValueError(
-            "estimator must be a fitted LogisticRegression, or a fitted pipeline that ends in one, got "
-            f"{type(estimator).__name__} that is not; call its fit first, and wrap it in "
-            "sklearn.frozen.FrozenEstimator where it is cloned, as in cross-validation"
+            f"estimator must be {_KINDS}, got {type(estimator).__name__} that is not; call its fit first, and wrap it "
+            "in sklearn.frozen.FrozenEstimator where it is cloned, as in cross-validation"
         ) from error
     classifier, steps = estimator, None
     if isinstance(estimator, Pipeline):
-        classifier, steps = estimator.steps[-1][1], estimator[:-1] if len(estimator.steps) > 1 else None
+        classifier, steps = unwrapped(estimator.steps[-1][1]), estimator[:-1] if len(estimator.steps) > 1 else None
+    if is_naive_bayes(classifier):
+        return NaiveBayesBits(steps, classifier), NaiveBayesScores.of(classifier)
     if not (hasattr(classifier, "coef_") and hasattr(classifier, "predict_proba")):
-        raise ValueError(
-            "estimator must be a fitted LogisticRegression, or a fitted pipeline that ends in one, got "
-            f"{type(classifier).__name__}"
-        )
+        raise ValueError(f"estimator must be {_KINDS}, got {type(classifier).__name__}")
     return steps, classifier
+
+
+def unwrapped(estimator: Any) -> Any:
+    """Return the fitted estimator inside a FrozenEstimator or a search."""
+    if type(estimator).__name__ == "FrozenEstimator":
+        estimator = estimator.estimator
+    return getattr(estimator, "best_estimator_", estimator)
 
 
 def _sources(given: GivenClassifier, frame: pd.DataFrame) -> NDArray[np.intp]:
@@ -207,6 +230,20 @@ def _sources(given: GivenClassifier, frame: pd.DataFrame) -> NDArray[np.intp]:
             )
         sources[depends] = place
     return sources
+
+
+def _zeros_and_ones(given: GivenClassifier, frame: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the shift and scale of encoded columns that make zeros and ones of raw zeros and ones."""
+    encoded, shift, scale = given.encode(frame), given.shift.copy(), given.scale.copy()
+    for source in np.unique(given.sources[given.sources >= 0]):
+        (columns,) = np.nonzero(given.sources == source)
+        cells = frame.iloc[:, source]
+        if len(columns) != 1 or not cells.dropna().isin([0, 1]).all():
+            continue
+        zero, one = (np.unique(encoded[(cells == value).to_numpy(dtype=bool), columns[0]]) for value in (0, 1))
+        if len(zero) == len(one) == 1 and zero[0] != one[0]:
+            shift[columns], scale[columns] = zero[0], one[0] - zero[0]
+    return shift, scale
 
 
 def _rows_with_every_value(frame: pd.DataFrame) -> NDArray[np.intp]:

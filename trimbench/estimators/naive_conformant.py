@@ -61,9 +61,10 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         Weights of the classes in the logistic regression, as in scikit-learn. The model of the features does not depend
         on them.
     estimator : fitted classifier, optional
-        A fitted `LogisticRegression`, or a fitted pipeline that ends in one, to agree with; `fit` then learns the model
-        of the features alone. Each step before the regression must make each of its columns from a single column of
-        the rows, or several that are one-hot, as scalers, encoders, imputers and a `ColumnTransformer` of them do.
+        A fitted `LogisticRegression`, `BernoulliNB` or `CategoricalNB`, or a fitted pipeline that ends in one, to agree
+        with; `fit` then learns the model of the features alone. Each step before the last must make each of its columns
+        from a single column of the rows, or several that are one-hot, as scalers, encoders, imputers and a
+        `ColumnTransformer` of them do. A column of zeros and ones stays binary if it is scaled.
         Wrap it in `sklearn.frozen.FrozenEstimator` where it is cloned, as in cross-validation.
 
     Attributes
@@ -73,7 +74,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
     feature_names_in_ : ndarray of str
         If fitted on a data frame.
     logistic_regression_ : LogisticRegression
-        On the encoded columns, see `get_feature_names_out`; that of `estimator` if it is given.
+        On the encoded columns, see `get_feature_names_out`; the last step of `estimator` if it is given.
     model_ : ConformantModel or ConformantMixture
         Its conformant naive Bayes model; ``model_.residual`` is the certificate of the optimum.
 
@@ -152,10 +153,39 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y must have at least two classes, got one class: {self.classes_.tolist()}")
+        return self._fit_model(frame, codes, weights)
+
+    @classmethod
+    def from_fitted(cls, estimator: Any, X: Any, **settings: Any) -> NaiveConformantClassifier:
+        """Return the conformant classifier of a fitted estimator, with a model of the features of some rows.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+            As the parameter `estimator`.
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows as the estimator takes them, which may have missing values. Labels are not needed.
+        **settings
+            Other parameters of this class.
+
+        Raises
+        ------
+        ValueError
+            As `fit`.
+        """
+        classifier = cls(estimator=estimator, **settings)
+        classifier._check_parameters()
+        frame = checked_rows(classifier, plain_table(X), reset=True)
+        classifier.classes_ = np.array([])
+        return classifier._fit_model(frame, np.zeros(len(frame), dtype=np.intp), np.ones(len(frame)))
+
+    def _fit_model(
+        self, frame: pd.DataFrame, codes: NDArray[np.intp], weights: NDArray[np.float64]
+    ) -> NaiveConformantClassifier:
         self._learn_columns(frame, weights)
         encoded = self._encoding.encode(frame)
         groups = one_hot_groups(encoded, self._encoding.zeros_and_ones)
-        warn_of_zeros(encoded, groups, self.get_feature_names_out().tolist(), stacklevel=2)
+        warn_of_zeros(encoded, groups, self.get_feature_names_out().tolist(), stacklevel=3)
         self._one_hot_groups = [group for group in groups if not (encoded[:, group] == 0).all(axis=1).any()]
         has_gaps = bool(np.isnan(encoded).any())
         if (has_gaps or self.n_components != 1) and (weights != 1).any():

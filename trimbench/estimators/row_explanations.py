@@ -73,8 +73,8 @@ class RowExplanations:
         """
         row = self._encoded_row(x)
         if delta is None:
-            return self.model_.explain(row, against)
-        return self.model_.explain(row, against, delta=delta, max_sets=max_sets)
+            return self.model_.explain(row, against).named(self._feature_names())
+        return self.model_.explain(row, against, delta=delta, max_sets=max_sets).named(self._feature_names())
 
     def contrast(
         self, x: ArrayLike, against: Any = None, *, by: By = "change", max_sets: int = 1
@@ -104,7 +104,15 @@ class RowExplanations:
             When `x` is not a row, has a value that its column cannot have, `against` is not another class, or a
             parameter is not allowed.
         """
-        return self.model_.contrast(self._encoded_row(x), against, by=by, max_sets=max_sets)
+        found = self.model_.contrast(self._encoded_row(x), against, by=by, max_sets=max_sets)
+        return found.named(self._feature_names())
+
+    def _feature_names(self) -> list[str]:
+        """Return the raw column of each feature of the model."""
+        if not isinstance(self._encoding, GivenClassifier):
+            return self._names
+        sources = [int(self._encoding.sources[columns[0]]) for columns in self.model_.layout.features]
+        return [self._names[source] if source >= 0 else "constant" for source in sources]
 
     def _encoded_row(self, x: Any) -> Any:
         import pandas as pd

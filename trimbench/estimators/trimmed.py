@@ -14,7 +14,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from trimbench.estimators.densities import Density, check_density, learned
-from trimbench.estimators.fitted_models import columns_of, distribution_of
+from trimbench.estimators.fitted_models import columns_of, distribution_of, rows_of
 from trimbench.estimators.raw_columns import (
     checked_rows,
     checked_training_rows,
@@ -162,8 +162,6 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         IdentifierColumnWarning
             When a column of text has about as many values as rows; it is left out.
         """
-        import pandas as pd
-
         check_density(self.density)
         frame, labels = checked_training_rows(self, X, y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
@@ -172,11 +170,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         names = [str(name) for name in frame.columns]
         self.discretizer_ = Discretizer.fit(frame, codes, self.cut)
         coded = self.discretizer_.transform(frame)
-        target = "class"
-        while target in names:
-            target += "_"
-        classes = pd.Categorical.from_codes(codes, categories=pd.Index([str(c) for c in self.classes_], dtype=str))
-        model = learned(self.density, coded, pd.Series(classes, name=target), self.smoothing, self.n_components)
+        class_names = [str(label) for label in self.classes_]
+        model, target = learned(self.density, coded, codes, class_names, self.smoothing, self.n_components)
         self._trim(distribution_of(model, target, self.threshold, names), names, coded)
         return self
 
@@ -186,12 +181,12 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
 
         Parameters
         ----------
-        model : BernoulliNB, CategoricalNB, NaiveBayes, NaiveBayesMixture or BayesianNetwork
-            A fitted estimator of scikit-learn, or a model.
+        model : fitted estimator, NaiveBayes, NaiveBayesMixture or BayesianNetwork
+            As in `trimbench.trim`: `BernoulliNB`, `CategoricalNB`, `LogisticRegression` or a pipeline; or a model.
         target : str, optional
             The class of a network. Other models have one already.
         rows : array or DataFrame, optional
-            Rows as the estimator takes them, or of value names, to search with.
+            Rows as the estimator takes them, or of value names, to search with. A logistic regression needs them.
         **settings
             Parameters of this class; those of the learning have no effect.
 
@@ -206,7 +201,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
             When the model is of another kind or not fitted, or a parameter is not allowed.
         """
         trimmed = cls(**settings)
-        distribution, trimmed.discretizer_, trimmed.classes_ = columns_of(model, target, trimmed.threshold)
+        found = columns_of(model, target, trimmed.threshold, rows_of(model, rows))
+        distribution, trimmed.discretizer_, trimmed.classes_ = found
         names = [rule.name for rule in trimmed.discretizer_.rules]
         trimmed.n_features_in_ = len(names)
         if hasattr(model, "feature_names_in_") or not hasattr(model, "n_features_in_"):

@@ -15,6 +15,7 @@ from trimbench.networks.bif_writer import write_bif
 from trimbench.networks.file_parsing import NetworkParts, short_errors
 from trimbench.networks.forward_sampling import draw_forwards
 from trimbench.networks.json_files import read_json, write_json
+from trimbench.networks.other_libraries import TOLERANCE, parts_of
 from trimbench.networks.probability_tables import checked_distribution, checked_names
 from trimbench.networks.readers import read_parts
 
@@ -178,6 +179,29 @@ class BayesianNetwork:
             {entry["name"]: entry["parents"] for entry in entries},
             {entry["name"]: entry["table"] for entry in entries},
         )
+
+    @classmethod
+    def from_library(cls, network: Any) -> BayesianNetwork:
+        """Return a network of another library.
+
+        Parameters
+        ----------
+        network : pgmpy.models.DiscreteBayesianNetwork or pyagrum.BayesNet
+            The order of its nodes, parents and states is kept; states that are not text become text.
+
+        Raises
+        ------
+        TypeError
+            When it is of another kind.
+        ValueError
+            When a table is missing or no distribution.
+        """
+        parts = parts_of(network)
+        tables = {
+            name: checked_distribution(table, f"table of {name!r}", ndim=table.ndim, tolerance=TOLERANCE)
+            for name, table in parts.tables.items()
+        }
+        return cls(parts.states, parts.parents, tables)
 
     def save(self, path: str | Path) -> None:
         """Write the network as JSON; floats keep every digit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import numbers
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -60,7 +60,7 @@ class ColumnRule:
         usual = -1 if self.fallback is None else index[self.fallback]
         absent = column.isna().to_numpy(dtype=bool)
         if self.cuts is None:
-            texts = _texts(column[~absent])
+            texts = cell_texts(column[~absent].tolist())
             found = np.array([index.get(text, usual) for text in texts], dtype=np.int64)
             strange = texts[int(np.argmax(found < 0))] if (found < 0).any() else None
             if strange is not None:
@@ -146,10 +146,10 @@ def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut:
     seen = column[~absent]
     if _is_numeric(column, seen):
         cuts: tuple[float, ...] | None = _cuts(_numbers(seen, name), classes[~absent], cut)
-        values = _interval_names(cuts or ())
+        values = interval_names(cuts or ())
     else:
         cuts = None
-        texts = _texts(seen)
+        texts = cell_texts(seen.tolist())
         values = tuple(sorted(set(texts)))
         n_values, n_rows = len(values), len(seen)
         if n_values > 2 and (n_values == n_rows or _are_names_of_rows(n_values, n_rows)):
@@ -185,7 +185,8 @@ def _cuts(values: NDArray[np.float64], classes: NDArray[np.int64], rule: CutRule
     return (level if level < levels[-1] else between(float(levels[-2]), float(levels[-1])),)
 
 
-def _interval_names(cuts: Sequence[float]) -> tuple[str, ...]:
+def interval_names(cuts: Sequence[float]) -> tuple[str, ...]:
+    """Return the names of the intervals between cuts, the upper end of each included."""
     if not cuts:
         return ("any",)
     middle = [f"({low!r}, {high!r}]" for low, high in itertools.pairwise(cuts)]
@@ -219,11 +220,11 @@ def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
     return values
 
 
-def _texts(column: pd.Series[Any]) -> list[str]:
-    """Return the cells as strings; whole numbers are written without a decimal point, whatever their type."""
+def cell_texts(cells: Iterable[Any]) -> list[str]:
+    """Return cells as strings; whole numbers are written without a decimal point, whatever their type."""
     return [
         str(int(value)) if isinstance(value, float | np.floating) and float(value).is_integer() else str(value)
-        for value in column.tolist()
+        for value in cells
     ]
 
 

@@ -76,7 +76,12 @@ def trim(
 
     Parameters
     ----------
-    classifier : BayesianClassifier or ArgMaxClassifier
+    classifier : BayesianClassifier, ArgMaxClassifier or fitted estimator
+        `trimbench.trim` takes a fitted `BernoulliNB`, `CategoricalNB` or `LogisticRegression` of scikit-learn, or a
+        fitted pipeline that ends in one, as well. With two classes, the second is positive if its probability is at
+        least 1/2. Scalers, binarisers, encoders and imputers before it are understood; numbers must be cut somewhere.
+        The distribution is that of the naive Bayes estimator, or the conformant one of the regression (`conform`) that
+        fits the `rows`, which it needs. Features are the raw columns, and `rows` are as the estimator takes them.
     budget : float
         Largest sum of costs, 0 or more. If no feature is affordable, none is kept.
     costs : mapping or Series from name to cost, or sequence of n_features costs, optional

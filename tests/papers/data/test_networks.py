@@ -169,3 +169,29 @@ def test_evidence_that_is_not_declared_cannot_be_asked_for(tmp_path: Path, loopb
     inputs = inputs_of(tmp_path, {"format": "bif", "path": str(file)}, Cache((), tmp_path / "cache"))
     with pytest.raises(ValueError, match=re.escape("'alarm' must be declared with an evidence file (files.evidence)")):
         inputs.network("alarm", evidence=True)
+
+
+def test_features_and_evidence_are_those_of_the_declaration(file: Path, cache: Cache) -> None:
+    declared = {"format": "bif", "path": str(file), "target": "thief", "positive": "yes"}
+    network = load_network(declare_network("mine", {**declared, "features": ["bell", "call"]}), cache)
+    assert (network.features, dict(network.evidence)) == (("bell", "call"), {})
+    network = load_network(declare_network("mine", {**declared, "evidence": {"bell": "on"}}), cache)
+    assert (network.features, dict(network.evidence)) == (("call",), {"bell": "on"})
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"features": ["door"]}, r"network 'mine': features must be one of its nodes, thief, bell, call, got 'door'"),
+        ({"evidence": {"door": "on"}}, r"network 'mine': evidence must be one of its nodes, .*got 'door'"),
+        ({"evidence": {"bell": "loud"}}, r"evidence on 'bell' must be one of its states, \['on', 'off'\], got 'loud'"),
+        ({"evidence": {"bell": True}}, r"put it in quotes"),
+        ({"evidence": {"thief": "yes"}}, r"evidence must not be on the target, got 'thief'"),
+        ({"features": ["thief"]}, r"features must be neither the target nor in evidence, got 'thief'"),
+        ({"features": ["bell"], "evidence": {"bell": "on"}}, r"neither the target nor in evidence, got 'bell'"),
+    ],
+)
+def test_wrong_features_and_evidence_are_named(file: Path, cache: Cache, more: dict[str, Any], message: str) -> None:
+    declared = {"format": "bif", "path": str(file), "target": "thief", "positive": "yes", **more}
+    with pytest.raises((ValueError, ConfigurationError), match=message):
+        load_network(declare_network("mine", declared), cache)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, cast
@@ -41,6 +41,8 @@ class _AceProblem:
     positive: Text
     facts: _Facts
     path: ClassVar[None] = None
+    features: ClassVar[None] = None
+    evidence: ClassVar[None] = None
 
 
 @settings
@@ -50,12 +52,21 @@ class _Network:
     path: Text | None = None
     target: Text | None = None
     positive: Text | None = None
+    features: list[Text] | None = None
+    evidence: dict[str, Text] | None = None
     facts: _Facts | None = None
 
     def __post_init__(self) -> None:
         check_one_of("path", self.path, "files", self.files)
         if (self.target is None) != (self.positive is None):
             raise ValueError("give both target and positive, or neither")
+        for name in self.features or ():
+            if name in (self.target, *(self.evidence or ())):
+                raise ValueError(f"features must be neither the target nor in evidence, got {name!r}")
+        if self.target in (self.evidence or ()):
+            raise ValueError(f"evidence must not be on the target, got {self.target!r}")
+        if self.evidence and self.files is not None and self.files.evidence is not None:
+            raise ValueError("give either evidence or files.evidence, not both")
 
 
 _AnyNetwork = Annotated[_AceProblem | _Network, Field(discriminator="format")]
@@ -75,6 +86,10 @@ class NetworkDeclaration:
         Class node, and the state of it that counts as positive; None where the network comes without a class.
     features : int, optional
         Number of feature nodes in an ACE problem, otherwise of leaves.
+    feature_names : tuple of str, optional
+        The features; None where they are those of the ACE problem, or the leaves.
+    evidence : mapping from node to state
+        What is observed; empty where it is in a file, or nothing is.
     """
 
     name: str
@@ -84,6 +99,8 @@ class NetworkDeclaration:
     target: str | None = None
     positive: str | None = None
     features: int | None = None
+    feature_names: tuple[str, ...] | None = None
+    evidence: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def sha256(self) -> str:
@@ -107,9 +124,9 @@ def declare_network(name: str, mapping: Mapping[str, object]) -> NetworkDeclarat
     """Check the declaration of a network.
 
     Its keys are ``format``; ``files`` (with an evidence file if there is one), or ``path`` for a file of the user's
-    own; ``target`` and ``positive``; ``facts`` with ``features``. An ACE problem needs all of them, and files; other
-    networks may come without a class and without facts. Raises `ConfigurationError`, which names the network and the
-    key, if a key or its value is wrong.
+    own; ``target`` and ``positive``; ``features`` and ``evidence``, of a network in one file; ``facts`` with
+    ``features``. An ACE problem needs files, a class and facts; other networks may come without a class and without
+    facts. Raises `ConfigurationError`, which names the network and the key, if a key or its value is wrong.
     """
     keys = validated(cast("type[_AceProblem | _Network]", _AnyNetwork), mapping, f"network {name!r}")
     return NetworkDeclaration(
@@ -120,4 +137,6 @@ def declare_network(name: str, mapping: Mapping[str, object]) -> NetworkDeclarat
         target=keys.target,
         positive=keys.positive,
         features=None if keys.facts is None else keys.facts.features,
+        feature_names=None if keys.features is None else tuple(keys.features),
+        evidence=keys.evidence or {},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from trimbench.networks.ace import read_ace, read_ace_problem
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.evidence import read_evidence
 from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.networks.value_codes import listed
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.network_declaration import NetworkDeclaration
 from trimbench.papers.data.sources import network_paths
@@ -20,8 +21,8 @@ class DeclaredNetwork:
     """A network with the classification problem that is stated for it.
 
     The target is the class, and `positive` the state of it that counts as positive; both are None where the network is
-    declared without a class. The features are those of the stated problem, in its order, or the leaves except the
-    class. `evidence` is what was observed, where an evidence file is declared: the state of some nodes.
+    declared without a class. The features are those that are declared or of the stated problem, in its order, or the
+    leaves except the class. `evidence` is what was observed, as declared or in a file: the state of some nodes.
     """
 
     model: NaiveBayes | BayesianNetwork
@@ -70,16 +71,31 @@ def _load_whole(declaration: NetworkDeclaration, paths: dict[str, Path]) -> Decl
             f"{' or '.join(sorted(endings))} (and .gz), got {path.name!r}"
         )
     model = BayesianNetwork.read(path)
-    if declaration.target is not None and declaration.target not in model.nodes:
-        raise ValueError(
-            f"network {declaration.name!r}: target must be one of its nodes, {', '.join(model.nodes[:20])}"
-            f"{', ...' if len(model.nodes) > 20 else ''}, got {declaration.target!r}"
-        )
+    target = [] if declaration.target is None else [declaration.target]
+    _check_nodes(declaration, model, "target", target)
+    _check_nodes(declaration, model, "features", declaration.feature_names or ())
+    _check_nodes(declaration, model, "evidence", declaration.evidence)
     leaves = tuple(node for node in model.nodes if not model.children(node) and node != declaration.target)
     if declaration.features is not None:
         _check(declaration, "number of features (leaves)", declaration.features, len(leaves))
-    evidence = read_evidence(paths["evidence"], model) if "evidence" in paths else {}
-    return DeclaredNetwork(model, declaration.target, declaration.positive, leaves, evidence)
+    evidence = read_evidence(paths["evidence"], model) if "evidence" in paths else declaration.evidence
+    for node, state in declaration.evidence.items():
+        if state not in model.states(node):
+            raise ValueError(
+                f"network {declaration.name!r}: evidence on {node!r} must be one of its states, "
+                f"{listed(model.states(node))}, got {state!r}"
+            )
+    features = declaration.feature_names or tuple(node for node in leaves if node not in declaration.evidence)
+    return DeclaredNetwork(model, declaration.target, declaration.positive, features, evidence)
+
+
+def _check_nodes(declaration: NetworkDeclaration, model: BayesianNetwork, what: str, names: Iterable[str]) -> None:
+    for name in names:
+        if name not in model.nodes:
+            raise ValueError(
+                f"network {declaration.name!r}: {what} must be one of its nodes, {', '.join(model.nodes[:20])}"
+                f"{', ...' if len(model.nodes) > 20 else ''}, got {name!r}"
+            )
 
 
 def _check(declaration: NetworkDeclaration, what: str, declared: object, found: object) -> None:

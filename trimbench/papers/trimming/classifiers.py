@@ -47,7 +47,9 @@ def network_classifier(
             f"classifier; its nodes are {', '.join(loaded.nodes[:20])}{', ...' if len(loaded.nodes) > 20 else ''}"
         )
     features = loaded.features_without(target)
-    return BayesianClassifier(loaded.model, target, positive=positive, features=features, threshold=threshold)
+    return BayesianClassifier(
+        loaded.model, target, positive=positive, features=features, threshold=threshold, evidence=loaded.evidence
+    )
 
 
 @settings

@@ -1,0 +1,235 @@
+"""`trim` and `conform` of fitted estimators and pipelines of scikit-learn: equal predictions, names that survive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    KBinsDiscretizer,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
+)
+
+import trimbench as tb
+from trimbench.estimators import NaiveConformantClassifier, TrimmedClassifier
+from trimbench.estimators.step_cuts import jumps
+
+SEEDS = st.integers(0, 2**32)
+ANY_ROWS = settings(max_examples=8, deadline=None, phases=[Phase.generate])
+
+
+def people(seed: int, n_classes: int) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = np.r_[np.arange(n_classes), rng.integers(0, n_classes, size=57)]
+    table = pd.DataFrame(
+        {
+            "age": rng.normal(50, 9, len(y)).round(int(rng.integers(0, 3))) + 6 * y,
+            "town": rng.choice(["x", "y", "z"], len(y)),
+            "smoker": rng.random(len(y)) < 0.2 + 0.2 * y,
+            "rooms": rng.integers(0, 4, len(y)),
+        }
+    )
+    return table, np.array(["well", "ill", "dead"])[y]
+
+
+def cut_columns(kind: int, codes: str) -> Any:
+    """A ColumnTransformer whose columns have few values each."""
+    ages = [
+        make_pipeline(StandardScaler(), KBinsDiscretizer(4, encode=codes, strategy="uniform")),
+        make_pipeline(MinMaxScaler(), Binarizer(threshold=0.4)),
+        KBinsDiscretizer(3, encode=codes, strategy="uniform"),
+    ]
+    encoder = OrdinalEncoder() if codes == "ordinal" else OneHotEncoder(drop=[None, "first", "if_binary"][kind])
+    return make_column_transformer((encoder, ["town", "rooms"]), (ages[kind], ["age"]), remainder="passthrough")
+
+
+PIPELINES = {
+    "bits": lambda kind: make_pipeline(
+        make_column_transformer(
+            (OneHotEncoder(handle_unknown="ignore"), ["town", "rooms"]),
+            ([StandardScaler(), RobustScaler(), SimpleImputer()][kind], ["age"]),
+        ),
+        BernoulliNB(alpha=0.5, binarize=[0.1, 0.0, 50][kind], class_prior=None),
+    ),
+    "codes": lambda kind: make_pipeline(cut_columns(kind, "ordinal"), CategoricalNB(alpha=0.3)),
+    "regression": lambda kind: make_pipeline(cut_columns(kind, "onehot-dense"), LogisticRegression(max_iter=1000)),
+}
+
+
+@pytest.mark.parametrize("kind", range(3))
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_pipeline_keeps_its_predictions(name: str, kind: int) -> None:
+    n_classes = 2 + kind % 2
+    X, y = people(kind, n_classes)
+    fitted = PIPELINES[name](kind).fit(X, y)
+    whole = TrimmedClassifier.from_fitted(fitted, budget=9, rows=X if name == "regression" else None, time_limit=None)
+    expected = fitted.predict_proba(X)
+    assert whole.classes_.tolist() == fitted.classes_.tolist()
+    assert whole.feature_names_in_.tolist() == list(X)
+    whole.classifier_ = whole.classifier_.with_features(
+        list(X), *([0.5] if n_classes == 2 else [])
+    )  # a column that decides nothing may be left out
+    whole.features_ = tuple(X)
+    np.testing.assert_allclose(whole.predict_proba(X), expected, rtol=0, atol=1e-12)
+    if (name, kind) == ("regression", 1):
+        with pytest.raises(ValueError, match="columns of column 'town' that are not one-hot"):
+            tb.conform(fitted, X)
+        return
+    conformant = tb.conform(fitted, X)
+    np.testing.assert_allclose(conformant.predict_proba(X), expected, rtol=0, atol=1e-12)
+    assert conformant.classes_.tolist() == fitted.classes_.tolist()
+
+
+@pytest.mark.parametrize("kind", [BernoulliNB(binarize=2), CategoricalNB(), BernoulliNB(fit_prior=False)])
+@given(seed=SEEDS, n_classes=st.integers(2, 3))
+@ANY_ROWS
+def test_naive_bayes_keeps_its_predictions(kind: Any, seed: int, n_classes: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.integers(0, 4, size=(40, 3)), columns=["a", "b", "c"])
+    y = np.r_[np.arange(n_classes), rng.integers(0, n_classes, size=40 - n_classes)] * 10
+    fitted = kind.fit(X, y)
+    conformant = tb.conform(fitted, X)
+    assert isinstance(conformant, NaiveConformantClassifier)
+    np.testing.assert_allclose(conformant.predict_proba(X), fitted.predict_proba(X), rtol=0, atol=1e-12)
+    model = tb.NaiveBayes.from_sklearn(fitted)
+    assert model.feature_names == ("a", "b", "c")
+    np.testing.assert_allclose(model.prior, np.exp(fitted.class_log_prior_), rtol=1e-14)
+    assert set(tb.trim(fitted, 2).features) <= set(X)
+
+
+def test_trim_names_columns_classes_and_costs() -> None:
+    X, y = people(0, 2)
+    fitted = PIPELINES["bits"](0).fit(X, y)
+    trimming = tb.trim(fitted, 3, costs={"age": 1, "town": 2, "smoker": 1, "rooms": 4}, engine="dense")
+    assert trimming.features == ("age", "town")
+    assert trimming.classifier.positive == "well"
+    by_rows = tb.trim(fitted, 2, rows=X, rows_weight=0.5)
+    assert by_rows.rows_agreement.n_rows == len(X)
+    three = tb.trim(PIPELINES["codes"](2).fit(*people(1, 3)), 2)
+    assert three.classifier.class_names == ("dead", "ill", "well")
+    whole = tb.trim(LogisticRegression().fit(X[["smoker"]], y), 1, rows=X[["smoker"]])
+    assert whole.features == ("smoker",)
+
+
+def test_a_regression_of_scaled_zeros_and_ones_is_binary() -> None:
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame(rng.random((80, 4)) < 0.4, columns=list("abcd")), rng.integers(0, 2, 80)
+    fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    conformant = tb.conform(fitted, X)
+    assert conformant.model_.layout.real == ()
+    np.testing.assert_allclose(conformant.predict_proba(X), fitted.predict_proba(X), rtol=0, atol=1e-12)
+    plain = tb.conform(LogisticRegression(C=1e6).fit(X, y), X.to_numpy(dtype=float))
+    assert plain.layout == conformant.model_.layout
+    trimming = tb.trim(fitted, 2, rows=X, rows_weight=0)
+    assert len(trimming.features) <= 2
+    whole = TrimmedClassifier.from_fitted(fitted, budget=4, rows=X, rows_weight=0)
+    np.testing.assert_allclose(whole.predict_proba(X), fitted.predict_proba(X), rtol=0, atol=1e-12)
+
+
+def test_missing_cells_are_what_imputers_make_of_them() -> None:
+    X, y = people(3, 2)
+    rng = np.random.default_rng(0)
+    gaps = X[["age", "town"]].astype({"town": object}).mask(rng.random((len(X), 2)) < 0.3)
+    steps = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["age"]),
+        (make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()), ["town"]),
+    )
+    fitted = make_pipeline(steps, BernoulliNB()).fit(gaps, y)
+    whole = TrimmedClassifier.from_fitted(fitted, budget=2)
+    np.testing.assert_allclose(whole.predict_proba(gaps), fitted.predict_proba(gaps), rtol=0, atol=1e-12)
+    encoded = make_pipeline(make_column_transformer((OneHotEncoder(), ["town"])), BernoulliNB()).fit(gaps, y)
+    whole = TrimmedClassifier.from_fitted(encoded, budget=1)
+    assert whole.discretizer_.rules[1].missing == "missing"
+    np.testing.assert_allclose(whole.predict_proba(gaps), encoded.predict_proba(gaps), rtol=0, atol=1e-12)
+
+
+def test_selectors_and_searches(tmp_path: Any) -> None:
+    X, y = people(4, 2)
+    numbers = X[["age", "smoker", "rooms"]]
+    search = GridSearchCV(make_pipeline(StandardScaler(), SelectKBest(k=2), BernoulliNB()), {"bernoullinb__alpha": [1]})
+    search.fit(numbers, y)
+    whole = TrimmedClassifier.from_fitted(search, budget=3)
+    assert len(whole.features_) == 2
+    np.testing.assert_allclose(whole.predict_proba(numbers), search.predict_proba(numbers), rtol=0, atol=1e-12)
+    whole.save(tmp_path / "whole.json")
+    again = TrimmedClassifier.load(tmp_path / "whole.json")
+    assert again.predict_proba(numbers).tolist() == whole.predict_proba(numbers).tolist()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda X, y: make_pipeline(PolynomialFeatures(), BernoulliNB()).fit(X, y),
+            r"got PolynomialFeatures",
+        ),
+        (lambda X, y: LogisticRegression().fit(X, y), r"column 'age' must be cut into few values .*KBinsDiscretizer"),
+        (
+            lambda X, y: make_pipeline(StandardScaler(), OneHotEncoder(), BernoulliNB()).fit(X, y),
+            r"encode the col",
+        ),
+        (lambda X, y: RandomForestClassifier(2).fit(X, y), r"or a fitted pipeline that ends in one, got RandomForest"),
+        (lambda X, y: BernoulliNB(), r"got BernoulliNB that is not; call its fit first|estimator must be fitted"),
+        (
+            lambda X, y: make_pipeline(
+                make_column_transformer((OneHotEncoder(), ["rooms"]), (Binarizer(), ["rooms"])), BernoulliNB()
+            ).fit(X, y),
+            r"column 'rooms' must be either encoded or cut, got both",
+        ),
+        (
+            lambda X, y: make_pipeline(OrdinalEncoder(categories=[sorted({*X["rooms"], 9})]), CategoricalNB()).fit(
+                X[["rooms"]], y
+            ),
+            r"CategoricalNB must know each category of column 'rooms', got none for '9'",
+        ),
+        (
+            lambda X, y: make_pipeline(Binarizer(threshold=40), BernoulliNB(alpha=0, force_alpha=True)).fit(
+                X[["age"]], y
+            ),
+            r"probabilities above 0 and below 1, .* fit it with alpha > 0",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+def test_what_is_not_understood_is_refused(make: Any, message: str) -> None:
+    X, y = people(5, 2)
+    numbers = X[["age", "rooms"]]
+    fitted = make(numbers, y)
+    with pytest.raises(ValueError, match=message):
+        tb.trim(fitted, 1, rows=numbers[list(getattr(fitted, "feature_names_in_", numbers))])
+
+
+def test_a_regression_needs_rows_and_layouts_are_left_out() -> None:
+    X, y = people(6, 2)
+    with pytest.raises(ValueError, match=r"rows must be given for a logistic regression, .* write rows=X"):
+        tb.trim(LogisticRegression().fit(X[["smoker"]], y), 1)
+    with pytest.raises(ValueError, match="categorical must be left out for a BernoulliNB, which knows its columns"):
+        tb.conform(BernoulliNB().fit(X[["smoker"]], y), X[["smoker"]], categorical=[[0]])
+
+
+@given(st.lists(st.lists(st.floats(-1e99, 1e99), max_size=4, unique=True), min_size=1, max_size=4))
+@settings(max_examples=30, deadline=None)
+def test_jumps_are_found_to_the_last_digit(cuts: list[list[float]]) -> None:
+    def values_at(columns: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        pairs = zip(columns.tolist(), numbers.tolist(), strict=True)
+        return np.array([[sum(number > cut for cut in cuts[column])] for column, number in pairs], dtype=float)
+
+    assert jumps(values_at, len(cuts)) == [sorted(found) for found in cuts]

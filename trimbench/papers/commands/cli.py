@@ -58,7 +58,7 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
         limit_environment()
         with _exit_on(*_COMPLAINTS):
             arguments, allowed = split_allowed_code(sys.argv[1:])
-            check_arguments(arguments)
+            check_arguments(arguments, allowed)
             invocation = _compose(arguments, allowed)
         understood()
         code = _run(invocation) if invocation else 0

@@ -89,7 +89,7 @@ def fit_logistic_regression(
     if not isinstance(max_iterations, int | np.integer) or isinstance(max_iterations, bool) or max_iterations < 1:
         raise ValueError(f"max_iterations must be a whole number from 1, got {max_iterations!r}")
     table = _finite_table(X)
-    if np.ma.is_masked(y):
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError(
             f"y must have a label for every row, got {int(np.ma.getmaskarray(y).sum())} masked ones; drop those rows"
         )

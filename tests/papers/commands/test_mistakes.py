@@ -133,7 +133,8 @@ def test_a_users_own_experiment_is_known(command: Command, tmp_path: Path, optio
 
 @pytest.mark.usefixtures("_own_t4")
 def test_keys_with_another_search_path_are_left_to_hydra(command: Command, tmp_path: Path) -> None:
-    words = (f"hydra.searchpath=['file://{tmp_path / 'mine'}']", "experiment=mine/t4", "executor=serial")
+    search = f"hydra.searchpath=['file://{tmp_path / 'mine'}']"
+    words = ("--allow-code=hydra", search, "experiment=mine/t4", "executor=serial")
     command(*words, "threshold=0.5", code=0)
     assert command(*words, "thresold=0.5", code=2).err.startswith("Could not override 'thresold'.")
 

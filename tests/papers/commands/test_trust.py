@@ -56,6 +56,46 @@ def test_settings_of_hydra_are_refused(command: Command, code: Path, text: str) 
     assert not code.exists()
 
 
+ROUNDABOUT = [
+    ("--config-path", "mine"),
+    ("--config-name=theirs",),
+    ("-cp", "mine"),
+    ("-cn", "theirs"),
+    ("--config-pa=mine",),
+    ("--experimental-rerun", "mine/config.pickle"),
+    ("hydra.searchpath=[file://mine]",),
+    ("++hydra.searchpath=[file://mine]",),
+    ("+hydra.callbacks.theirs._target_=their_code.run",),
+    ("hydra/launcher=theirs",),
+    ("~hydra.sweeper",),
+    ("-m", "hydra.sweeper._target_=their_code.run", "seed=1,2"),
+]
+
+
+@pytest.mark.parametrize("words", ROUNDABOUT, ids=" ".join)
+def test_no_way_round_without_a_word(command: Command, code: Path, words: tuple[str, ...]) -> None:
+    write("mine/config.yaml", "hydra: {callbacks: {theirs: {_target_: their_code.run}}}\n")
+    write("mine/theirs.yaml", "hydra: {callbacks: {theirs: {_target_: their_code.run}}}\n")
+    for more in ((), ("--allow-code=other",)):
+        assert "may make Hydra run code" in refusal(command, *words, *more, "task=list")
+    assert not code.exists()
+
+
+def test_the_root_of_somebody_else_is_allowed_by_a_word(command: Command, code: Path) -> None:
+    write("mine/theirs.yaml", "task: list\n")
+    root = ("--config-path", str(Path("mine").absolute()), "--config-name=theirs")
+    assert "may make Hydra run code" in refusal(command, *root)
+    assert "may make Hydra run code" not in command(*root, "--allow-code=hydra").err
+    assert not code.exists()
+
+
+def test_an_abbreviated_folder_is_checked_too(command: Command, code: Path) -> None:
+    write("mine/experiment/trimming/theirs.yaml", "# @package _global_\nhydra: {sweeper: {_target_: their_code.run}}\n")
+    told = refusal(command, "--config-d", "mine", "task=list", "experiment=trimming/theirs")
+    assert "must not set hydra." in told
+    assert not code.exists()
+
+
 def test_a_configuration_reads_only_documented_variables(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THEIR_SECRET", "s3cret")
     address = "https://example.org/${oc.env:THEIR_SECRET}"

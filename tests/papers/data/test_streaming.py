@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -28,8 +29,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.end_headers()
         with suppress(OSError):
-            for _ in range({"small": 1, "slow": 100, "endless": 10**6}[kind]):
-                self.wfile.write(b"x" * 1000)
+            for _ in range({"small": 1, "slow": 100, "endless": 10**6, "large": 200}[kind]):
+                self.wfile.write(b"x" * (2**20 if kind == "large" else 1000))
                 time.sleep(0.02 if kind == "slow" else 0)
 
     def log_message(self, *_: object) -> None:
@@ -60,6 +61,14 @@ def test_a_server_that_is_slow_on_purpose_meets_a_deadline(
     monkeypatch.setattr(streaming, "_TOTAL_SECONDS", 0.2)
     with pytest.raises(TimeoutError, match=r"not done after 0.2 seconds"):
         stream(f"{server}/slow", tmp_path / "file")
+
+
+def test_a_large_download_takes_little_memory(server: str, tmp_path: Path) -> None:
+    tracemalloc.start()
+    stream(f"{server}/large", tmp_path / "file", 200 * 2**20)
+    assert tracemalloc.get_traced_memory()[1] < 64e6
+    tracemalloc.stop()
+    assert (tmp_path / "file").stat().st_size == 200 * 2**20
 
 
 def test_redirects_lead_to_https_or_to_this_machine(server: str, tmp_path: Path) -> None:

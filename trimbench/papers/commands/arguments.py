@@ -17,7 +17,7 @@ from omegaconf import DictConfig, ListConfig
 
 from trimbench.papers.commands.composition import GROUPS, root_of
 from trimbench.papers.commands.invocation import SHARED_KEYS, TASKS
-from trimbench.papers.commands.trust import check_folder
+from trimbench.papers.commands.trust import check_folder, check_hydra
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.validation import ConfigurationError, unknown
 
@@ -28,13 +28,14 @@ _EXAMPLES = "for example experiment=trimming/table4 or task=list; trimbench --he
 _Names = Mapping[str, Sequence[str]]
 
 
-def check_arguments(arguments: Sequence[str]) -> None:
+def check_arguments(arguments: Sequence[str], allowed: Sequence[str] = ()) -> None:
     """Raise ConfigurationError, which says what to write instead, if a key or a choice does not exist.
 
     Those of the project's configuration and of a folder given with ``--config-dir`` exist. With another root or search
-    path, only Hydra knows.
+    path, only Hydra knows. These, and other settings of Hydra, need the code ``hydra`` to be `allowed`.
     """
-    parser = argparse.ArgumentParser("trimbench", "trimbench [key=value ...]", add_help=False, allow_abbrev=False)
+    # Like Hydra's, it takes abbreviations of options.
+    parser = argparse.ArgumentParser("trimbench", "trimbench [key=value ...]", add_help=False)
     for option in (*_VALUED, "--experimental-rerun"):
         parser.add_argument(*option.split())
     parser.add_argument("--info", "-i", nargs="?")
@@ -43,6 +44,9 @@ def check_arguments(arguments: Sequence[str]) -> None:
     catalogue = Catalogue((*own, configuration_folder()))
     names = {group: catalogue.names(group) for group in GROUPS}
     overrides = _parsed(words, names | {"task": list(TASKS)})
+    roots = ("config_path", "config_name", "experimental_rerun")
+    given = [f"--{root.replace('_', '-')}" for root in roots if getattr(options, root)]
+    check_hydra(given, [one.key_or_group for one in overrides], allowed)
     if options.config_path or options.config_name or any(one.key_or_group == "hydra.searchpath" for one in overrides):
         return
     changes = [override for override in overrides if override.type is OverrideType.CHANGE]

@@ -66,7 +66,7 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
                 sys.stdout.write(completion.answer(sys.argv[2:]))
                 return
             arguments, allowed = split_allowed_code(sys.argv[1:])
-            check_arguments(arguments)
+            check_arguments(arguments, allowed)
             invocation = _compose(arguments, allowed)
         understood()
         code = _run(invocation) if invocation else 0

@@ -18,6 +18,8 @@ _OPTION = "--allow-code"
 READABLE = ("TRIMBENCH_CACHE", "XDG_CACHE_HOME")
 # Parts of Hydra's own settings that follow from the command line.
 _OF_THE_COMMAND = ("runtime", "overrides", "searchpath")
+# Settings of Hydra that name no code.
+_HARMLESS = ("hydra.job.name", "hydra.verbose")
 _OF_THE_JOB = ("name", "override_dirname", "id", "num", "config_name")
 
 
@@ -32,6 +34,21 @@ def split_allowed_code(arguments: Sequence[str]) -> tuple[list[str], tuple[str, 
         if not all(part.isidentifier() for part in name.split(".")):
             raise ConfigurationError(f"{_OPTION} must name a module or package, got {name!r}; write {_OPTION}=mine")
     return rest, tuple(named)
+
+
+def check_hydra(options: Sequence[str], settings: Sequence[str], allowed: Sequence[str]) -> None:
+    """Raise ConfigurationError if the command line lets Hydra take its own settings from elsewhere.
+
+    With these, Hydra calls functions that files or the command line itself name, so that a command from somebody else
+    would run any code. ``--allow-code=hydra`` allows it.
+    """
+    keys = [key.lstrip("+~") for key in settings]
+    named = [key for key in keys if key.partition(".")[0].partition("/")[0] == "hydra" and key not in _HARMLESS]
+    if (found := [*options, *named]) and "hydra" not in allowed:
+        raise ConfigurationError(
+            f"{found[0]} may make Hydra run code that files or settings name; add {_OPTION}=hydra if you trust them, "
+            "or use --config-dir"
+        )
 
 
 def limit_environment() -> None:

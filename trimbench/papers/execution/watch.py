@@ -48,10 +48,17 @@ def process_tree(pid: int) -> list[int]:
     """Return a process and all that it started, as far as the system tells; those above come first."""
     tree = [pid]
     for one in tree:  # which grows meanwhile
-        for listed in _PROC.glob(f"{one}/task/*/children"):
+        for thread in _threads(one):
             with contextlib.suppress(OSError):  # ended meanwhile
-                tree += map(int, listed.read_text().split())
+                tree += map(int, (thread / "children").read_text().split())
     return tree
+
+
+def _threads(pid: int) -> list[Path]:
+    try:
+        return list((_PROC / str(pid) / "task").iterdir())
+    except OSError:  # ended
+        return []
 
 
 class Watch:
@@ -114,7 +121,7 @@ def _held_by(pid: int, shared: bool) -> int:
 def _kibibytes(path: Path, names: Collection[str]) -> list[int]:
     """Return the numbers after some names in a file of the system; none if the process has ended."""
     try:
-        lines = [line.split() for line in path.read_text().splitlines()]
+        lines = [line.split() for line in path.read_text(errors="replace").splitlines()]
     except OSError:
         return []
     return [int(words[1]) for words in lines if words and words[0] in names]

@@ -201,3 +201,12 @@ def test_statistics_are_enough() -> None:
     given_means = conform_to_statistics(weights, biases, np.arange(3), layout, FeatureStatistics.of(X, layout))
     whole = tb.conform(brute_force.fake_classifier(weights, biases), X)
     np.testing.assert_array_equal(given_means.tilts, whole.tilts)
+
+
+@pytest.mark.parametrize("constant", [0, 1])
+def test_rows_that_cannot_be_say_nothing_about_conformity(constant: int) -> None:
+    every = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 3, dtype=float)
+    classifier = tb.fit_logistic_regression(every, [0, 1, 0, 1, 0, 1, 1, 1, 0, 0, 0, 1])
+    model = tb.conform(classifier, every[every[:, 1] == constant], smoothing=0)
+    assert abs(classifier.coef_[0, 1]) > 0.1
+    assert model.conformity_error(every) < 1e-12

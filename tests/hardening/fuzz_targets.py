@@ -38,6 +38,7 @@ from trimbench.papers.study.planning import make_experiment
 
 CORPUS = Path(__file__).with_name("corpus")
 Reader = Callable[[bytes], object]
+_PROBLEM = encode_problem(tb.AceProblem("C", 0.5, 2.5, {"A": 1.0, "B": 0.25}))
 
 
 class Wrong(Exception):  # noqa: N818 - named after what was found
@@ -292,7 +293,7 @@ def _all() -> Mapping[str, Target]:
         Target("lawn.evid", lambda: [b"2 0 1 2 0\n", b"2\n1 0 1\n2 0 1 2 0\n"], _evidence),
         Target("ace.cnf", lambda: [encode_ace(example())[0].encode()], partial(_ace, "cnf")),
         Target("ace.lmap", lambda: [encode_ace(example())[1].encode()], partial(_ace, "lmap")),
-        Target("ace.search", _problem, partial(_file, "n.search", tb.read_ace_problem)),
+        Target("ace.search", lambda: [_PROBLEM.encode()], partial(_file, "n.search", tb.read_ace_problem)),
         *_models(),
         Target("table.csv", lambda: [loopback.FILE_BODY, b'"a;";b;label\n 1,5;"";x\n'], _table),
         Target("tissues.rda", _r_objects, _r_file, (ValueError, DataUnavailable)),
@@ -309,17 +310,13 @@ def _all() -> Mapping[str, Target]:
         Target("arrays", lambda: _array_files(resealed=False), partial(_arrays, False), ()),
         Target("arrays.sealed", lambda: _array_files(resealed=True), partial(_arrays, True), ()),
         Target("part.json.gz", lambda: [_part()], partial(_file, "p.json.gz", read_part)),
-        Target("points.csv", lambda: [b"line,x,y\na,1,2.5\nb,,nan\n"], partial(_file, "p.csv", _points)),
+        Target(
+            "points.csv",
+            lambda: [b"line,x,y\na,1,2.5\nb,,nan\n"],
+            partial(_file, "p.csv", partial(read_points, texts=["line"])),
+        ),
     ]
     return {target.name: target for target in targets}
-
-
-def _problem() -> list[bytes]:
-    return [encode_problem(tb.AceProblem("C", 0.5, 2.5, {"A": 1.0, "B": 0.25})).encode()]
-
-
-def _points(path: Path) -> object:
-    return read_points(path, ["line"])
 
 
 TARGETS = _all()

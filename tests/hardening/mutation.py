@@ -35,7 +35,7 @@ PACKAGES = {
     "estimators": ("trimbench/estimators", "[!_]*.py"),
 }
 ENOUGH = 0.85
-_TEST_SECONDS, _MUTANT_SECONDS = 4.0, 15.0
+_TEST_SECONDS, _MUTANT_SECONDS = 2.0, 10.0
 _COMMON = (
     *("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0", "--no-header"),
     *("--override-ini", "addopts=--strict-markers", "-W", "ignore:Module already imported"),

@@ -82,7 +82,7 @@ def test_the_same_data_elsewhere_is_not_computed_again(
     ("content", "message"),
     [
         ("a,b,c\n1,2,x\n", r"data set 'clinic': target must be a column of the data, got 'state'; the columns are"),
-        ("age,state\n1,ill\n1,2,3,4,5\n", r"data set 'clinic': .*clinic\.csv must be a text table in UTF-8 with a"),
+        ("age,state\n1,ill\n1,2,3,4,5\n", r"data set 'clinic': .*clinic\.csv must be a text table with a"),
         (None, r"data set 'clinic': path must be an existing file, got '.*clinic\.csv'; correct it in"),
     ],
 )

@@ -124,7 +124,7 @@ class ConformantMixture(ExpectedPredictions):
         return self.components[0].biases
 
     @property
-    def layout(self) -> FeatureLayout:
+    def layout(self) -> FeatureLayout:  # type: ignore[override]
         """Which columns make up which feature."""
         return self.components[0].layout
 

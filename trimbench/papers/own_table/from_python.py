@@ -16,10 +16,10 @@ from trimbench.papers.execution.executors import Executor, SerialExecutor
 from trimbench.papers.execution.process_pool import ProcessExecutor
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.own_table.conclusion import conclusions, notes
+from trimbench.papers.own_table.found import Study
 from trimbench.papers.own_table.running import prepared, run_study, write_study
 from trimbench.papers.own_table.settings import StudySettings
 from trimbench.papers.own_table.steps import Steps
-from trimbench.papers.own_table.study import Study
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.validation import validated
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench.networks.bif_writer import write_bif
-from trimbench.networks.file_parsing import NetworkParts, short_errors
+from trimbench.networks.file_parsing import MAX_UNPACKED, NetworkParts, short_errors
 from trimbench.networks.forward_sampling import draw_forwards
 from trimbench.networks.json_files import read_json, write_json
 from trimbench.networks.other_libraries import TOLERANCE, parts_of
@@ -232,7 +232,7 @@ class BayesianNetwork:
             raise ValueError(f"path must end in .bif or .json, got {str(path)!r}")
 
     @classmethod
-    def read(cls, path: str | Path) -> BayesianNetwork:
+    def read(cls, path: str | Path, *, max_unpacked: int = MAX_UNPACKED) -> BayesianNetwork:
         """Read a network from a file, whose ending determines the format.
 
         Parameters
@@ -241,6 +241,9 @@ class BayesianNetwork:
             ``.json``: a network that `save` wrote. ``.erg`` (Ergo), ``.uai``, ``.bif``, ``.xmlbif`` or ``.xml``, each
             optionally followed by ``.gz``: rounded distributions are normalised, and the largest deviation is logged.
             Nodes without names are called ``"x0", "x1", ...``, states without names ``"0", "1", ...``.
+        max_unpacked : int
+            Bytes that a file ending in ``.gz`` may become. A small file can become gigabytes; the default, 4 MiB, is
+            read in about two seconds.
 
         Raises
         ------
@@ -253,7 +256,7 @@ class BayesianNetwork:
         if Path(path).suffix.lower() == ".json":
             return read_json(path, FORMAT, cls.from_dict)
         with short_errors():
-            parts = read_parts(Path(path))
+            parts = read_parts(Path(path), max_unpacked)
             try:
                 return cls(parts.states, parts.parents, parts.tables)
             except ValueError as error:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.file_parsing import (
+    MAX_UNPACKED,
     MAX_VARIABLES,
     NetworkParts,
     checked_shape,
@@ -66,7 +67,7 @@ class _Definition:
     rows: dict[tuple[str, ...] | str, tuple[int, list[float]]] = field(default_factory=dict)
 
 
-def read_bif(path: Path) -> NetworkParts:
+def read_bif(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
     """Read a network in the Bayesian Interchange Format.
 
     Probabilities are stated row by row, ``(parents' states) numbers;``, with ``default numbers;`` for the other rows,
@@ -74,7 +75,7 @@ def read_bif(path: Path) -> NetworkParts:
 
     Raises ValueError if the file cannot be read; the message names the file, the line and the word.
     """
-    return _Reader(path, read_text(path)).network()
+    return _Reader(path, read_text(path, max_unpacked)).network()
 
 
 class _Reader:

@@ -23,10 +23,11 @@ logger = logging.getLogger(__name__)
 
 MAX_AXES = 64  # of a numpy array
 # The tables of a network have together at most as many entries as its file has characters, or this many: a file can ask
-# for more than it states. The last number limits what a compressed file may hold.
+# for more than it states. The last number limits what a compressed file may hold, unless a caller trusts it with more:
+# so much is read in two seconds.
 MAX_UNSTATED = 2**22
 MAX_VARIABLES = 2**14
-MAX_DECOMPRESSED = 2**26
+MAX_UNPACKED = 2**22
 
 
 @dataclass(frozen=True)
@@ -38,26 +39,26 @@ class NetworkParts:
     tables: Mapping[str, NDArray[np.float64]]
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return what is in a file, decompressed if its name ends in ``.gz``; raise ValueError if it is damaged."""
+def read_bytes(path: Path, max_unpacked: int = MAX_UNPACKED) -> bytes:
+    """Return what is in a file, unpacked if its name ends in ``.gz``; raise ValueError if it is damaged or too long."""
     if path.suffix.lower() != ".gz":
         return path.read_bytes()
     try:
         with gzip.open(path) as stream:
-            content = stream.read(MAX_DECOMPRESSED + 1)
+            content = stream.read(max_unpacked + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} must be a whole gzip file: {error}; is it cut short?") from error
-    if len(content) > MAX_DECOMPRESSED:
+    if len(content) > max_unpacked:
         raise ValueError(
-            f"{path} must hold at most {MAX_DECOMPRESSED} bytes, got more; decompress it first if it is sound"
+            f"{path} must hold at most max_unpacked={max_unpacked} bytes, got more; unpack it first if you trust it"
         )
     return content
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, max_unpacked: int = MAX_UNPACKED) -> str:
     """Return the text of a file; raise ValueError if it is not UTF-8 or not whole."""
     try:
-        return read_bytes(path).decode("utf-8")
+        return read_bytes(path, max_unpacked).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be UTF-8 text: {error}") from error
 

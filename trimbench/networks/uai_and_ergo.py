@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.file_parsing import (
+    MAX_UNPACKED,
     MAX_VARIABLES,
     NetworkParts,
     Words,
@@ -22,7 +23,7 @@ TOLERANCE = 1e-4
 LARGEST = 10**9
 
 
-def read_ergo(path: Path) -> NetworkParts:
+def read_ergo(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
     """Read a network in Ergo format.
 
     The file holds the number of variables, their cardinalities, the parents of each variable (how many, then their
@@ -31,7 +32,7 @@ def read_ergo(path: Path) -> NetworkParts:
 
     Raises ValueError if the file cannot be read; the message names the file, the line and the word.
     """
-    words = Words(path, without_comments(read_text(path)))
+    words = Words(path, without_comments(read_text(path, max_unpacked)))
     count = words.whole("the number of variables", lowest=1, highest=MAX_VARIABLES)
     sizes = words.wholes("a cardinality", count, lowest=1, highest=LARGEST)
     parents = [
@@ -55,7 +56,7 @@ def read_ergo(path: Path) -> NetworkParts:
     return _parts(path, sizes, parents, tables, names, states or None, lambda i: words.line(places[i]))
 
 
-def read_uai(path: Path) -> NetworkParts:
+def read_uai(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
     """Read a network in the format of the UAI competitions.
 
     The file holds the word BAYES, the number of variables, their cardinalities, the number of tables, the variables of
@@ -64,7 +65,7 @@ def read_uai(path: Path) -> NetworkParts:
 
     Raises ValueError if the file cannot be read; the message names the file, the line and the word.
     """
-    words = Words(path, read_text(path))
+    words = Words(path, read_text(path, max_unpacked))
     if words.word("BAYES").upper() != "BAYES":
         words.fail("a network must begin with BAYES (a Markov network has no conditional tables)")
     count = words.whole("the number of variables", lowest=1, highest=MAX_VARIABLES)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.file_parsing import (
+    MAX_UNPACKED,
     NetworkParts,
     checked_shape,
     normalised_tables,
@@ -43,7 +44,7 @@ class _Entry:
         return [text for _, text in self.texts.get(element, [])]
 
 
-def read_xmlbif(path: Path) -> NetworkParts:
+def read_xmlbif(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
     """Read a network in XMLBIF 0.3.
 
     In the numbers of a TABLE the FOR variable varies fastest, then the GIVEN variables from the last to the first.
@@ -52,7 +53,7 @@ def read_xmlbif(path: Path) -> NetworkParts:
     Raises ValueError if the file cannot be read; the message names the file and the line.
     """
     reader = _Reader(path)
-    entries, room = reader.entries(), reader.room
+    entries, room = reader.entries(max_unpacked), reader.room
     states: dict[str, list[str]] = {}
     for entry in entries["VARIABLE"]:
         name = _one(path, entry, "NAME")
@@ -121,8 +122,8 @@ class _Reader:
         self._parser.CharacterDataHandler = self._text.append
         self._parser.EntityDeclHandler = self._entity
 
-    def entries(self) -> dict[str, list[_Entry]]:
-        content = read_bytes(self._path)
+    def entries(self, max_unpacked: int) -> dict[str, list[_Entry]]:
+        content = read_bytes(self._path, max_unpacked)
         self.room = room_for_entries(content)
         try:
             self._parser.Parse(content, True)

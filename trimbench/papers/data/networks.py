@@ -9,11 +9,15 @@ from pathlib import Path
 from trimbench.networks.ace import read_ace, read_ace_problem
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.evidence import read_evidence
+from trimbench.networks.file_parsing import MAX_UNPACKED
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.value_codes import listed
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.network_declaration import NetworkDeclaration
 from trimbench.papers.data.sources import network_paths
+
+# Published networks of 200 kB become 35 MB.
+_LONGEST = 2**26
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +74,8 @@ def _load_whole(declaration: NetworkDeclaration, paths: dict[str, Path]) -> Decl
             f"network {declaration.name!r}: a file of format {declaration.format!r} must end in "
             f"{' or '.join(sorted(endings))} (and .gz), got {path.name!r}"
         )
-    model = BayesianNetwork.read(path)
+    trusted = declaration.path is None  # its hash is declared
+    model = BayesianNetwork.read(path, max_unpacked=_LONGEST if trusted else MAX_UNPACKED)
     target = [] if declaration.target is None else [declaration.target]
     _check_nodes(declaration, model, "target", target)
     _check_nodes(declaration, model, "features", declaration.feature_names or ())

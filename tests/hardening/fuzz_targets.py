@@ -191,7 +191,7 @@ def _offered(name: str) -> bytes:
 def _openml(name: str, folder: Path) -> Reader:
     place = folder / toy.FOLDER
     place.mkdir(parents=True)
-    for other in (*([] if name == "dataset.pq" else ["dataset.arff"]), "description.xml", "features.xml"):
+    for other in _OPENML.keys() - ({"dataset.arff"} if name == "dataset.pq" else set()):
         (place / other).write_bytes(_offered(other))
     cache = Cache((folder,), folder, offline=True)
     own = f"dataset_{loopback.DATASET_ID}.pq" if name == "dataset.pq" else name
@@ -254,13 +254,12 @@ def _arrays(resealed: bool, folder: Path) -> Reader:
     os.environ["XDG_CACHE_HOME"] = str(folder)
     values = {"values": np.arange(4.0)}
 
-    def read(path: Path) -> object:
+    def read(path: Path) -> None:
         os.environ["XDG_CACHE_HOME"] = str(folder)
         given, calls = path.read_bytes(), []
         found = remember("fuzzed", {}, lambda: calls.append(1) or dict(values))  # type: ignore[func-returns-value]
         if not resealed and (bool(calls) != (given != whole) or not np.array_equal(found["values"], values["values"])):
             raise Wrong("arrays that were changed are used")
-        return found
 
     remember("fuzzed", {}, lambda: values)
     (path,) = folder.rglob("fuzzed-*.npz")
@@ -272,8 +271,7 @@ def _arrays(resealed: bool, folder: Path) -> Reader:
 
 
 def _array_files(resealed: bool) -> list[bytes]:
-    stream = io.BytesIO()
-    np.savez(stream, values=np.arange(4.0))
+    np.savez(stream := io.BytesIO(), values=np.arange(4.0))
     body = stream.getvalue()
     return [body] if resealed else [body + b"-" * 16 + hashlib.sha256(body + b"-" * 16).digest()]
 

@@ -72,7 +72,7 @@ class Catalogue:
         path = self.path(group, name)
         try:
             content = copy.deepcopy(_read(path, path.stat().st_mtime_ns))
-        except (OmegaConfBaseException, yaml.YAMLError, ValueError, OSError) as error:
+        except (OmegaConfBaseException, yaml.YAMLError, ValueError, OSError, RecursionError) as error:
             raise ConfigurationError(f"{path} cannot be read: {error}") from error
         if not isinstance(content, dict):
             raise ConfigurationError(f"{path} must hold keys and values, got {type(content).__name__}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +86,7 @@ def read_part(path: Path) -> Part:
     try:
         part: Part = json.loads(gzip.decompress(path.read_bytes()))
         part["name"], part["status"], part["numbers"], part["commit"]
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError, RecursionError, zlib.error) as error:
         raise ValueError(f"{path} must hold the part of a page that a run has written, got {error!r}") from error
     return part
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +23,8 @@ from trimbench.papers.validation import settings, unknown
 if TYPE_CHECKING:
     import pandas as pd
 
+# A figure tells so many models apart, with and without correction.
+_MODELS_SHOWN = 3
 _ERROR_FORMATS = {
     "model": "",
     "correction": "",
@@ -105,7 +107,9 @@ class PriorCalibration:
             Table.of("Overconfidence on data sets from the prior", errors, _ERROR_FORMATS),
             Table.of("Ranks of the true alpha", ranks, _RANK_FORMATS, name="ranks"),
         )
-        figures = [_errors_figure(errors)] if errors else []
+        names = list(found)
+        groups = [names[start : start + _MODELS_SHOWN] for start in range(0, len(names), _MODELS_SHOWN)]
+        figures = [_errors_figure(errors, group, f"errors_{i}" if i else "") for i, group in enumerate(groups)]
         figures += [_ranks_figure(name, ours, self.n_bins) for name, ours in found.items()]
         notes = list(_NOTES)
         if "mixture" in found:
@@ -188,10 +192,10 @@ def _ranks_figure(name: str, ours: pd.DataFrame, n_bins: int) -> LineFigure:
     )
 
 
-def _errors_figure(errors: list[dict[str, object]]) -> LineFigure:
+def _errors_figure(errors: list[dict[str, object]], models: Sequence[str], name: str) -> LineFigure:
     import pandas as pd
 
-    frame = pd.DataFrame(errors)
+    frame = pd.DataFrame([line for line in errors if line["model"] in models])
     half = 2 * frame["standard error"]
     points = pd.DataFrame(
         {
@@ -206,10 +210,11 @@ def _errors_figure(errors: list[dict[str, object]]) -> LineFigure:
     guide = pd.DataFrame({"series": "equal", "x": [0.0, top], "y": [0.0, top]})
     marks: Mapping[str, str] = {"equal": "guide"} | dict.fromkeys(points["series"], "highlight")
     return LineFigure(
-        "Expected and actual error on data sets from the prior",
+        f"Expected and actual error on data sets from the prior: {', '.join(models)}",
         "expected error",
         "actual error",
         pd.concat([points, guide], ignore_index=True),
+        name=name,
         marks=marks,
         interval="2 standard errors of the difference to either side",
         methods=dict(zip(points["series"], frame["correction"], strict=True)),

@@ -36,6 +36,13 @@ HOSTILE = {
     "name.xmlbif": f"<BIF><{'a' * _N}/></BIF>",
     "names.bif": f"network n {{}} variable a {{ type discrete [1] {{ {' '.join(f's{i}' for i in range(50_000))} }}; }}",
     "variables.uai": f"BAYES {60_000} " + "1 " * 60_000,
+    "axes.bif": f"network n {{}} {_BINARY.format('a')} probability (a | {'a ' * _N}) {{ default 1 0; }}",
+    "axes.erg": f"16384 {'999999999 ' * 16384} {'16383 ' + '0 ' * 16383} {'0 ' * 16383} 1",
+    "attributes.xmlbif": "<!DOCTYPE BIF ["
+    + "".join(f'<!ATTLIST VARIABLE a{i} CDATA "x">' for i in range(2000))
+    + f"]><BIF><NETWORK>{'<VARIABLE/>' * 20_000}</NETWORK></BIF>",
+    "default.xmlbif": f'<!DOCTYPE BIF [<!ATTLIST VARIABLE a CDATA "{"x" * _N}">]><BIF>'
+    + f"<NETWORK>{'<VARIABLE/>' * 20_000}</NETWORK></BIF>",
     "repeated.json": "{" + ",".join(f'"a{i // 2}":1' for i in range(50_000)) + "}",
 }
 
@@ -64,6 +71,15 @@ def test_a_compressed_file_that_becomes_very_long_is_not_unpacked(tmp_path: Path
     tracemalloc.start()
     assert "must hold at most max_unpacked=4194304 bytes" in _refused(path)
     assert tracemalloc.get_traced_memory()[1] < 16e6
+    tracemalloc.stop()
+
+
+def test_rows_that_are_not_stated_take_memory_in_proportion(tmp_path: Path) -> None:
+    path = tmp_path / "network.bif"
+    path.write_text(_large_bif(_PARENTS[:16], 1))
+    tracemalloc.start()
+    tb.BayesianNetwork.read(path)
+    assert tracemalloc.get_traced_memory()[1] < 80 * 2**16
     tracemalloc.stop()
 
 

@@ -238,5 +238,6 @@ class _Reader:
         if missing > 0:
             if default is None:
                 raise ValueError(f"{where}: {missing} rows of {name!r} must be stated, or a default")
-            table[np.isnan(table[..., 0])] = default[1]
+            rows_of_all = table.reshape(-1, size)  # a place in it is one number, not one for each parent
+            rows_of_all[np.isnan(rows_of_all[:, 0])] = default[1]
         return table

@@ -91,11 +91,13 @@ def checked_shape(where: str, shape: Sequence[int], room: int) -> int:
 
     Raises ValueError, beginning with `where`, if they are more.
     """
-    size = math.prod(shape)
+    # The product of thousands of numbers would take seconds.
+    size = math.prod(shape) if len(shape) <= MAX_AXES else 0
     if len(shape) > MAX_AXES or size > room:
+        entries = f" and {min(size, 10**300):.3g} entries" if size else ""
         raise ValueError(
             f"{where}: a table must have at most {MAX_AXES} axes, and all tables together no more entries than the "
-            f"file has characters, or {MAX_UNSTATED}; got {len(shape)} axes and {min(size, 10**300):.3g} entries"
+            f"file has characters, or {MAX_UNSTATED}; got {len(shape)} axes{entries}"
         )
     return room - size
 
@@ -203,6 +205,8 @@ class Words:
 
     def table(self, what: str, shape: Sequence[int]) -> NDArray[np.float64]:
         """Return a table: first the number of its entries, then the entries, the last axis fastest."""
+        if len(shape) > MAX_AXES:
+            checked_shape(f"{self._path}, line {self.line(self._next)}: {what}", shape, 0)
         size = math.prod(shape)
         if self.whole(f"the number of entries of {what}", highest=10**18 - 1) != size:
             self.fail(f"{what} must have {size} entries, one for each combination of values {tuple(shape)}")

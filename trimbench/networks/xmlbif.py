@@ -31,6 +31,8 @@ INSIDE = {
     "VARIABLE": {"NAME", "OUTCOME", "PROPERTY"},
     "DEFINITION": {"FOR", "GIVEN", "TABLE", "PROPERTY"},
 }
+# The format declares two attributes. Every element would get the defaults of all that a file declares.
+MAX_ATTRIBUTES, LONGEST_DEFAULT = 16, 100
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ class _Reader:
         self.room = 0  # for entries of tables
         self._networks = 0
         self._properties = 0  # that are open
+        self._attributes = 0  # that are declared
         self._text: list[str] = []
         self._line = 0
         self._parser = expat.ParserCreate()
@@ -121,6 +124,7 @@ class _Reader:
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._text.append
         self._parser.EntityDeclHandler = self._entity
+        self._parser.AttlistDeclHandler = self._attribute
 
     def entries(self, max_unpacked: int) -> dict[str, list[_Entry]]:
         content = read_bytes(self._path, max_unpacked)
@@ -138,6 +142,14 @@ class _Reader:
 
     def _entity(self, name: str, *_: object) -> None:
         self._fail(f"a network must not define entities, got {name!r}")
+
+    def _attribute(self, _: str, name: str, __: str, default: str | None, ___: int) -> None:
+        self._attributes += 1
+        if self._attributes > MAX_ATTRIBUTES or len(default or "") > LONGEST_DEFAULT:
+            self._fail(
+                f"a network must declare at most {MAX_ATTRIBUTES} attributes, with defaults of at most "
+                f"{LONGEST_DEFAULT} characters, got {name!r}"
+            )
 
     def _start(self, element: str, attributes: dict[str, str]) -> None:
         element, parent = element.upper(), self._open[-1]

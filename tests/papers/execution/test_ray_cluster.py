@@ -36,6 +36,8 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Ray starts its workers with the lowest priority: on a busy machine, jobs would reach the limit of time first.
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
     import ray
     from ray.cluster_utils import Cluster
 

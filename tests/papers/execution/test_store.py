@@ -1,6 +1,7 @@
 import errno
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -136,6 +137,16 @@ def test_a_glance_finds_files_that_end_early_or_hold_another_job(store: JobStore
     for text in (*(whole[:cut] for cut in (0, 1, 100, len(whole) - 2)), replace(OK, job=OTHER).to_json().encode()):
         store.path(JOB).write_bytes(text)
         assert store.glance(JOB) is None, text
+
+
+@pytest.mark.parametrize("seconds", [b"..25", b"9e99", b"e+25"])
+def test_a_glance_at_damaged_seconds_raises_nothing(store: JobStore, seconds: bytes) -> None:
+    store.put(replace(OK, seconds=0.25))
+    whole = store.path(JOB).read_bytes()
+    for number in (seconds, seconds + b"9"):  # the last is beyond the largest number
+        store.path(JOB).write_bytes(whole.replace(b'"seconds":0.25', b'"seconds":' + number))
+        found = store.glance(JOB)
+        assert found is None or math.isfinite(found.seconds)
 
 
 def test_a_folder_that_cannot_exist_is_named(tmp_path: Path) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
 import logging
+import lzma
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _log = logging.getLogger(__name__)
+# The ways in which R packs a file, by its first bytes, and how long it may be when it is unpacked.
+_PACKED: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+_MAX_UNPACKED = 2**26
 
 
 @settings
@@ -106,9 +113,20 @@ def _objects(path: Path) -> dict[str, Any]:
             # It warns of unknown classes, whose values it reads all the same, and of what it then cannot read.
             warnings.simplefilter("ignore")
             # Files of older versions of R do not say how their texts are encoded.
-            return dict(rdata.read_rda(path, default_encoding="utf-8"))
+            return dict(rdata.read_rda(io.BytesIO(_unpacked(path)), default_encoding="utf-8"))
     except Exception as error:  # the parser fails in many ways on damaged files
         raise Unreadable(f"the file is no intact data file of R ({one_line_reason(error)})") from error
+
+
+def _unpacked(path: Path) -> bytes:
+    """Return what is in an R file; raise ValueError if it is too long, or packed twice, which could go on forever."""
+    for unpack in [unpack for magic, unpack in _PACKED.items() if path.read_bytes().startswith(magic)]:
+        with unpack(path) as stream:
+            content: bytes = stream.read(_MAX_UNPACKED + 1)
+        if len(content) > _MAX_UNPACKED or content.startswith(tuple(_PACKED)):
+            raise ValueError(f"unpacked, it must have at most {_MAX_UNPACKED} bytes and not be packed again")
+        return content
+    return path.read_bytes()
 
 
 def _members(objects: dict[str, Any], labels: str) -> dict[str, Any]:

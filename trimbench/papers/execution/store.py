@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import math
 import os
 import re
 import secrets
@@ -204,7 +205,8 @@ class JobStore:
     def glance(self, job: Job) -> Glance | None:
         """Tell the status and seconds of a record from the first bytes of its file, however long its result is.
 
-        A file that ends early gives None; any other damage shows only in `get`, which compares the hash.
+        A file that ends early or has no such beginning gives None; any other damage shows only in `get`, which compares
+        the hash.
         """
         try:
             with self.path(job).open("rb") as stream:
@@ -213,10 +215,12 @@ class JobStore:
                     return None
                 stream.seek(-len(_END), os.SEEK_END)
                 ended = stream.read() == _END
+            _, key, status, seconds = (part.decode() for part in head.groups())
+            found = Glance(status, float(seconds))
         except (OSError, ValueError):
             return None
-        _, key, status, seconds = (part.decode() for part in head.groups())
-        return Glance(status, float(seconds)) if ended and key == job.key and status in _STORED_STATUSES else None
+        is_sound = ended and key == job.key and status in _STORED_STATUSES and math.isfinite(found.seconds)
+        return found if is_sound else None
 
     def successes(self, jobs: Iterable[Job]) -> dict[str, Record]:
         """Read the records of the jobs that succeeded, by key."""

@@ -130,8 +130,8 @@ def warm_up(folder: Path, *, draw: bool) -> None:
     """
     compose = functools.cache(lambda arguments, code: _COMPOSE(list(arguments), code))
     cli._compose = lambda arguments, code: compose(tuple(arguments), code)
-    check = functools.cache(lambda arguments: _CHECK(list(arguments)))
-    cli.check_arguments = lambda arguments: check(tuple(arguments))
+    check = functools.cache(lambda arguments, code: _CHECK(list(arguments), code))
+    cli.check_arguments = lambda arguments, code=(): check(tuple(arguments), tuple(code))
     if not draw:
         figures.draw = lambda _, names, __: [Path(name).write_text("picture") for name in names]
     folder.mkdir()

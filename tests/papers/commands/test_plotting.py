@@ -105,7 +105,7 @@ def test_one_experiment(command: Command, root: Path) -> None:
     [
         (["figure=column"], "column", ["pdf"]),
         (["figure=column", "figure.width=4"], "column,width=4", ["pdf"]),
-        (["figure.formats=[svg,png]", "figure.title=false"], "default,formats=svg+png,title=False", ["svg", "png"]),
+        (["figure.formats=[svg,png]", "figure.title=false"], "default,formats=svg+png,title=false", ["svg", "png"]),
     ],
 )
 def test_other_settings_have_a_folder_of_their_own(

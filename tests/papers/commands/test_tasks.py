@@ -125,7 +125,7 @@ def test_fetch_without_a_network(command: Command) -> None:
     for name in PROJECT.names("network"):
         assert f"\n{name}: FAILED: file '" in answer.out
     assert len(answer.out.splitlines()) == len(PROJECT.names("dataset")) + len(PROJECT.names("network"))
-    assert "run `trimbench task=fetch` with a network, or set TRIMBENCH_CACHE" in answer.out
+    assert "run trimbench task=fetch with a network, or set TRIMBENCH_CACHE" in answer.out
 
 
 def test_fetch_of_one_experiment(command: Command) -> None:
@@ -145,7 +145,7 @@ def test_a_file_that_cannot_be_read_is_one_missing_data_set(command: Command, tm
         path.parent.mkdir(parents=True)
         path.symlink_to(tmp_path / "nowhere")
         reason = f"{path} is a link to a file that does not exist"
-    reason += "; make it readable, or remove it and run `trimbench task=fetch`"
+    reason += "; make it readable, or remove it and run trimbench task=fetch"
     small = (T6, "networks=[pima,bupa]", "offline=true")
     listed = command("task=list", *small, code=0)
     assert f"| pima: {reason}; 1 of 2 to be fetched (trimbench task=fetch): bupa |" in listed.out

@@ -41,9 +41,9 @@ def test_a_network_is_read_or_holds_evidence() -> None:
     for path in PATHS[::3]:  # all of them take three times as long
         if path.parent.name == "linkage":
             with pytest.raises(ValueError, match=r"got a sum of .*tables into which evidence was entered are no"):
-                tb.BayesianNetwork.read(path)
+                tb.BayesianNetwork.read(path, max_unpacked=2**26)
             continue
-        network = tb.BayesianNetwork.read(path)
+        network = tb.BayesianNetwork.read(path, max_unpacked=2**26)
         found = (len(network.nodes), max(map(network.cardinality, network.nodes)))
         assert found == stated[path.relative_to(FOLDER).as_posix()]
         assert network.states(network.nodes[0])[:2] == ("X0000", "X0001")
@@ -53,7 +53,7 @@ def test_bn_78_is_cpcs54_under_other_names() -> None:
     """Nodes and states are in another order; degrees and entries are the same."""
 
     def signatures(name: str) -> Counter[tuple[object, ...]]:
-        network = tb.BayesianNetwork.read(SET / f"{name}.erg.gz")
+        network = tb.BayesianNetwork.read(SET / f"{name}.erg.gz", max_unpacked=2**26)
         return Counter(
             (len(network.children(node)), network.table(node).shape, *np.sort(network.table(node), axis=None).round(6))
             for node in network.nodes
@@ -64,7 +64,7 @@ def test_bn_78_is_cpcs54_under_other_names() -> None:
 
 @pytest.mark.parametrize("name", ["PE/uai-2006/BN_78", "MPE/cpcs/cpcs54", "MPE/iscas89/s386.scan"])
 def test_the_joint_distribution_of_a_root_and_all_leaves(name: str) -> None:
-    network = tb.BayesianNetwork.read(SET / f"{name}.erg.gz")
+    network = tb.BayesianNetwork.read(SET / f"{name}.erg.gz", max_unpacked=2**26)
     root = roots(network)[0]
     table = joint_distribution(network, [root, *leaves(network)])
     assert table.shape == (2,) * 14

@@ -7,6 +7,7 @@ import pytest
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.errors import DataUnavailable
+from trimbench.papers.execution.job import located
 from trimbench.papers.study.cells import Cell
 from trimbench.papers.study.inputs import Input, Inputs, dataset_of, network_of
 from trimbench.papers.validation import ConfigurationError
@@ -33,8 +34,9 @@ def inputs(tmp_path: Path) -> Inputs:
 
 
 def as_parameter(found: Input) -> dict[str, object]:
-    """Return an input in the form in which a job gets it."""
-    parameter: dict[str, object] = Cell.of({}, square, x=found).job.parameters["x"]
+    """Return an input in the form in which the function of a job gets it."""
+    job = Cell.of({}, square, x=found).job
+    parameter: dict[str, object] = located(job.parameters, dict(job.places))["x"]
     return parameter
 
 

@@ -34,6 +34,7 @@ def check_arguments(arguments: Sequence[str], allowed: Sequence[str] = ()) -> No
     Those of the project's configuration and of a folder given with ``--config-dir`` exist. With another root or search
     path, only Hydra knows. These, and other settings of Hydra, need the code ``hydra`` to be `allowed`.
     """
+    _check_dashes(arguments)
     # Like Hydra's, it takes abbreviations of options.
     parser = argparse.ArgumentParser("trimbench", "trimbench [key=value ...]", add_help=False)
     for option in (*_VALUED, "--experimental-rerun"):
@@ -65,26 +66,30 @@ def check_arguments(arguments: Sequence[str], allowed: Sequence[str] = ()) -> No
         check_folder(options.config_dir, [*(one[0] for one in chosen if one), *(str(one.input_line) for one in rest)])
 
 
+def _check_dashes(arguments: Sequence[str]) -> None:
+    """Raise ConfigurationError if a key is written like an option."""
+    for word, following in itertools.pairwise([*arguments, ""]):
+        key, _, value = word.lstrip("-").partition("=")
+        if word.startswith("-") and key in _KEYS:
+            meant = f"{key}={value or following or '...'}"
+            raise ConfigurationError(f"settings are written without dashes, got {word!r}; write {meant}")
+
+
 def _parsed(words: Sequence[str], names: _Names) -> list[Override]:
     """Parse the settings among the words; options without a value remain for Hydra."""
     overrides = []
     for word, following in itertools.pairwise([*words, ""]):
-        key, equals, value = word.partition("=")
         if word.startswith("-"):
-            key = key.lstrip("-")
-            if key in _KEYS:
-                meant = f"{key}={value or following or '...'}"
-                raise ConfigurationError(f"settings are written without dashes, got {word!r}; write {meant}")
-        elif not equals and not word.startswith("~"):
+            continue
+        if "=" not in word and not word.startswith("~"):
             raise _no_setting(word, following, names)
-        else:
-            try:
-                overrides.append(OverridesParser.create().parse_override(word))
-            except HydraException as error:
-                raise ConfigurationError(
-                    f"a setting must be key=value, with a number, a word, a list [a,b] or a quoted text as its value, "
-                    f"got {word!r}; quote a text once for the shell and once for Hydra: '{key}=\"...\"'"
-                ) from error
+        try:
+            overrides.append(OverridesParser.create().parse_override(word))
+        except HydraException as error:
+            raise ConfigurationError(
+                f"a setting must be key=value, with a number, a word, a list [a,b] or a quoted text as its value, "
+                f"got {word!r}; quote a text once for the shell and once for Hydra: '{key}=\"...\"'"
+            ) from error
     return overrides
 
 

@@ -43,4 +43,5 @@ class FigureChoice:
 
 
 def _text(value: Json) -> str:
-    return "+".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text.lower() if isinstance(value, bool) else text

@@ -23,7 +23,7 @@ def obstacle(declaration: Declaration, cache: Cache) -> str:
         reasons = [_unreadable(path) for path in copies]
         found = [reason for reason in reasons if reason]
         if found and None not in reasons:
-            return f"{found[0]}; make it readable, or remove it and run `trimbench task=fetch`"
+            return f"{found[0]}; make it readable, or remove it and run trimbench task=fetch"
     return ""
 
 

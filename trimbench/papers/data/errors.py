@@ -2,7 +2,7 @@
 
 from trimbench.papers.validation import ConfigurationError
 
-WAY_OUT = "run `trimbench task=fetch` with a network, or set TRIMBENCH_CACHE to a folder that holds it"
+WAY_OUT = "run trimbench task=fetch with a network, or set TRIMBENCH_CACHE to a folder that holds it"
 
 
 class DataUnavailable(Exception):  # noqa: N818 - a state that a listing shows, not only an error

@@ -120,7 +120,7 @@ def run_job_function(job: Job) -> dict[str, Json]:
             f"{job.code!r}, got {code_version(job.function)!r}; "
             "start the program again so that jobs and workers agree"
         )
-    result = function(**_located(job.parameters, dict(job.places)))
+    result = function(**located(job.parameters, dict(job.places)))
     if not isinstance(result, Mapping):
         raise TypeError(f"the result of {job.function!r} must be a mapping, got {result!r}; return a dict")
     plain: dict[str, Json] = to_plain(result, "result")
@@ -134,14 +134,14 @@ def run_job_function(job: Job) -> dict[str, Json]:
     return plain
 
 
-def _located(value: Any, places: Mapping[str, str]) -> Any:
+def located(value: Any, places: Mapping[str, str]) -> Any:
     """Return a copy of a value of JSON with paths for the texts that stand for them."""
     if not places:
         return value
     if isinstance(value, dict):
-        return {key: _located(item, places) for key, item in value.items()}
+        return {key: located(item, places) for key, item in value.items()}
     if isinstance(value, list):
-        return [_located(item, places) for item in value]
+        return [located(item, places) for item in value]
     return places.get(value, value) if isinstance(value, str) else value
 
 

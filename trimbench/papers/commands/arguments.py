@@ -81,6 +81,7 @@ def _parsed(words: Sequence[str], names: _Names) -> list[Override]:
     for word, following in itertools.pairwise([*words, ""]):
         if word.startswith("-"):
             continue
+        key = word.partition("=")[0]
         if "=" not in word and not word.startswith("~"):
             raise _no_setting(word, following, names)
         try:

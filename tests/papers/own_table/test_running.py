@@ -33,7 +33,7 @@ def test_a_study_from_the_command_line(command: Command) -> None:
     Path("costs.csv").write_text("feature,cost\n" + "".join(f"{n},2\n" for n in iris().columns[:4]))
     answer = command(*STUDY, "data=a/patients.csv", "target=species", "costs=costs.csv", "budget=4", code=0)
     assert answer.out.index("How each column was read") < answer.out.index("What to keep:")
-    assert "9 jobs, 0 without a result" in answer.out
+    assert "10 jobs, 0 without a result" in answer.out
     folder = Path("results/study-patients")
     for name in ("index.html", "study.csv", "study_card.csv", "study_accuracy.png", "study_accuracy_points.csv"):
         assert (folder / name).is_file()
@@ -45,7 +45,7 @@ def test_a_study_from_the_command_line(command: Command) -> None:
     Path("b").mkdir()
     Path("a/patients.csv").rename("b/others.csv")
     again = command(*STUDY, "data=b/others.csv", "target=species", "costs=costs.csv", "budget=4", code=0)
-    assert "others: 9 stored, 0 to run" in again.err
+    assert "others: 10 stored, 0 to run" in again.err
     assert Path("results/study-others/study.csv").read_bytes() == (folder / "study.csv").read_bytes()
 
 
@@ -124,7 +124,10 @@ def test_costs_and_budgets() -> None:
     for costs, complaint in (({"c": 1.0}, "a feature must be one of a, b"), ({"a": -1.0, "b": 1.0}, "0 or more")):
         with pytest.raises(ConfigurationError, match=complaint):
             checked_costs(costs, ["a", "b"])
-    for changes, complaint in (({"shares": [2.0]}, "between 0 and 1"), ({"methods": ["magic"]}, "one of mixture")):
+    for changes, complaint in (
+        ({"shares": [2.0]}, "between 0 and 1"),
+        ({"methods": ["magic"]}, "methods must be one of"),
+    ):
         with pytest.raises(ValueError, match=complaint):
             StudySettings(**changes)
     assert StudySettings().levels(dict.fromkeys("abcdef", 1.0)) == [1, 2, 3, 5, 6]

@@ -88,9 +88,12 @@ class SerialExecutor(WorkerSettings):
                 )
 
     def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
-        """Run all jobs in the given order, as `Executor.run`."""
-        for job in jobs:
-            on_record(execute(job))
+        """Run all jobs in the given order, as `Executor.run`, each with one thread as in a worker."""
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1):
+            for job in jobs:
+                on_record(execute(job))
 
 
 def n_workers(executor: Executor) -> int:

@@ -214,7 +214,7 @@ def checked_costs(
                 f"costs must be finite numbers >= 0, got {cost!r} for {name!r}; a feature that must not be used is "
                 "named in forbidden"
             )
-        if float(cost) > _LARGEST:  # in half precision there is no such limit
+        if (cost if isinstance(cost, int) else float(cost)) > _LARGEST:  # a float32 cannot be compared with it
             raise ValueError(
                 f"costs must be at most {_LARGEST:g}, so that sums stay finite, got {short(cost)} for {name!r}; a "
                 "feature that must not be used is named in forbidden"

@@ -44,7 +44,7 @@ def test_a_file_that_cannot_be_read_is_an_obstacle_unless_there_is_a_good_copy(k
     assert not is_here(need, cache)
     assert obstacle(need, cache) == (
         f"{first / paths[0]} cannot be read (Is a directory); make it readable, or remove it and run "
-        "`trimbench task=fetch`"
+        "trimbench task=fetch"
     )
     (second / paths[0]).parent.mkdir(parents=True)
     (second / paths[0]).touch()

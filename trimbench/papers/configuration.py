@@ -13,7 +13,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from trimbench.papers.validation import ConfigurationError, unknown
+from trimbench.papers.validation import ConfigurationError, reason, unknown
 
 
 def configuration_folder() -> Path:
@@ -73,7 +73,7 @@ class Catalogue:
         try:
             content = copy.deepcopy(_read(path, path.stat().st_mtime_ns))
         except (OmegaConfBaseException, yaml.YAMLError, ValueError, OSError, RecursionError) as error:
-            raise ConfigurationError(f"{path} cannot be read: {error}") from error
+            raise ConfigurationError(f"{path} cannot be read: {reason(error)}") from error
         if not isinstance(content, dict):
             raise ConfigurationError(f"{path} must hold keys and values, got {type(content).__name__}")
         return {str(key): value for key, value in content.items()}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Settings = TypeVar("Settings")
-_LONGEST_VALUE = 120
+_LONGEST_VALUE, _LONGEST_REASON = 120, 300
 _UNIONS = (typing.Union, types.UnionType)
 
 
@@ -28,6 +28,12 @@ def brief(value: object) -> str:
     """Return how a value looks, without the middle of what is long: the message of an error stays short."""
     text = repr(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:80]} ... {text[-30:]}"
+
+
+def reason(error: BaseException) -> str:
+    """Return what another library says of a value or a file, on one line and without the middle of what is long."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= _LONGEST_REASON else f"{text[:200]} ... {text[-80:]}"
 
 
 def unknown(what: str, allowed: Sequence[str], got: str) -> ConfigurationError:

@@ -98,7 +98,8 @@ def _read(path: Path) -> Arrays | None:
             return {name: stored[name] for name in stored.files}
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    # NotImplementedError: a zip file of a version or compression that Python does not know.
+    except (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile) as error:
         _log.warning("%s is not used and computed again: %.200s", path, error)
         return None
 

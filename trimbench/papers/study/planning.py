@@ -24,7 +24,7 @@ from trimbench.papers.study.findings import NO_DATA, Findings
 from trimbench.papers.study.inputs import Input, Inputs
 from trimbench.papers.study.outcome import Experiment
 from trimbench.papers.study.reported import Reported, check_numbers
-from trimbench.papers.validation import ConfigurationError, validated
+from trimbench.papers.validation import ConfigurationError, brief, reason, validated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,15 +47,17 @@ def make_experiment(
     module, colon, class_name = runner.partition(":")
     if colon and not any(f"{module}.".startswith(f"{trusted}.") for trusted in (_OWN_CODE, *code)):
         raise ConfigurationError(
-            f"experiment {name}: runner must be 'module:class' of an experiment, got {runner!r}, which is code from "
+            f"experiment {name}: runner must be 'module:class' of an experiment, got {brief(runner)}, which is code from "
             f"outside {_OWN_CODE}; if you trust it, add --allow-code={module}"
         )
     try:
         found = getattr(importlib.import_module(module), class_name)
         names = {field.name for field in dataclasses.fields(found)}
+        if absent := {"cells", "outcome"} - set(dir(found)):
+            raise TypeError(f"the class has no method {min(absent)}")
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ConfigurationError(
-            f"experiment {name}: runner must be 'module:class' of an experiment, got {runner!r} ({error})"
+            f"experiment {name}: runner must be 'module:class' of an experiment, got {brief(runner)} ({reason(error)})"
         ) from error
     own = {key: value for key, value in values.items() if key in names or key not in (*_NOT_SETTINGS, *shared)}
     experiment: Experiment = validated(found, own, f"experiment {name}")

@@ -17,7 +17,7 @@ from trimbench.papers.reporting.figures.drawing import draw
 from trimbench.papers.reporting.figures.settings import FigureSettings
 from trimbench.papers.reporting.whole_files import as_it_was, beside, csv_ending, temporaries, write_csv
 from trimbench.papers.study.figures import BarFigure, Figure, ImageFigure, LineFigure
-from trimbench.papers.validation import ConfigurationError, unknown, validated
+from trimbench.papers.validation import ConfigurationError, reason, unknown, validated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,8 +128,8 @@ def read_points(path: Path, texts: Sequence[str]) -> pd.DataFrame:
         if absent:
             raise ValueError(f"there is no column {absent[0]!r}")
     except (ValueError, EOFError, BadGzipFile, zlib.error) as error:
-        reason = " ".join(str(error).split())
-        raise ConfigurationError(f"{path} cannot be read: {reason}; task=report writes it from stored jobs") from error
+        said = f"{path} cannot be read: {reason(error)}; task=report writes it from stored jobs"
+        raise ConfigurationError(said) from error
     return written
 
 

@@ -47,8 +47,8 @@ def make_experiment(
     module, colon, class_name = runner.partition(":")
     if colon and not any(f"{module}.".startswith(f"{trusted}.") for trusted in (_OWN_CODE, *code)):
         raise ConfigurationError(
-            f"experiment {name}: runner must be 'module:class' of an experiment, got {brief(runner)}, which is code from "
-            f"outside {_OWN_CODE}; if you trust it, add --allow-code={module}"
+            f"experiment {name}: runner must be 'module:class' of an experiment, got {brief(runner)}, which is code "
+            f"from outside {_OWN_CODE}; if you trust it, add --allow-code={module}"
         )
     try:
         found = getattr(importlib.import_module(module), class_name)

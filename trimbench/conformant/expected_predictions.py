@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -22,9 +23,10 @@ class ExpectedPredictions:
     column_names: tuple[str, ...] | None = None
 
     def with_column_names(self, names: Sequence[str] | None) -> Self:
-        """Give the model names, one for each column or None, and return it."""
-        vars(self)["column_names"] = None if names is None else tuple(str(name) for name in names)
-        return self
+        """Return the model with a name for each column, or with none; it shares its arrays with this one."""
+        named = copy.copy(self)
+        vars(named)["column_names"] = None if names is None else tuple(str(name) for name in names)  # frozen
+        return named
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:

@@ -48,7 +48,7 @@ def make_experiment(
     if colon and not any(f"{module}.".startswith(f"{trusted}.") for trusted in (_OWN_CODE, *code)):
         raise ConfigurationError(
             f"experiment {name}: runner must be 'module:class' of an experiment, got {brief(runner)}, which is code "
-            f"from outside {_OWN_CODE}; if you trust it, add --allow-code={module}"
+            f"from outside {_OWN_CODE}; if you trust it, add --allow-code={module if len(module) < 120 else 'MODULE'}"
         )
     try:
         found = getattr(importlib.import_module(module), class_name)

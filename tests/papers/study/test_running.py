@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from dataclasses import field
 from pathlib import Path
 
@@ -138,6 +139,16 @@ def test_an_experiment_gets_the_shared_keys_that_it_has() -> None:
 def test_a_runner_that_is_not_an_experiment(runner: str | None) -> None:
     with pytest.raises(ConfigurationError, match=r"experiment x: runner must be 'module:class' of an experiment, got "):
         make_experiment("x", {"runner": runner}, SHARED)
+
+
+@pytest.mark.parametrize("runner", ["this", "this:s", "trimbench.papers.study.tables:Table"])
+def test_a_runner_that_is_no_experiment_of_the_package_is_not_imported(
+    monkeypatch: pytest.MonkeyPatch, runner: str
+) -> None:
+    monkeypatch.delitem(sys.modules, "this", raising=False)
+    with pytest.raises(ConfigurationError, match=r"experiment x: runner must be 'module:class' of an experiment, got "):
+        make_experiment("x", {"runner": runner}, SHARED)
+    assert "this" not in sys.modules
 
 
 @pytest.fixture

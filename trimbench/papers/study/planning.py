@@ -45,20 +45,22 @@ def make_experiment(
     """
     runner = str(values.get("runner"))
     module, colon, class_name = runner.partition(":")
-    if colon and not any(f"{module}.".startswith(f"{trusted}.") for trusted in (_OWN_CODE, *code)):
+    allowed = f"experiment {name}: runner must be 'module:class' of an experiment, got {brief(runner)}"
+    # Nothing is imported before this is known: importing a module runs it.
+    if not colon:
+        raise ConfigurationError(allowed)
+    if not any(f"{module}.".startswith(f"{trusted}.") for trusted in (_OWN_CODE, *code)):
         raise ConfigurationError(
-            f"experiment {name}: runner must be 'module:class' of an experiment, got {brief(runner)}, which is code "
-            f"from outside {_OWN_CODE}; if you trust it, add --allow-code={module if len(module) < 120 else 'MODULE'}"
+            f"{allowed}, which is code from outside {_OWN_CODE}; if you trust it, add "
+            f"--allow-code={module if len(module) < 120 else 'MODULE'}"
         )
     try:
         found = getattr(importlib.import_module(module), class_name)
         names = {field.name for field in dataclasses.fields(found)}
         if absent := {"cells", "outcome"} - set(dir(found)):
             raise TypeError(f"the class has no method {min(absent)}")
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise ConfigurationError(
-            f"experiment {name}: runner must be 'module:class' of an experiment, got {brief(runner)} ({reason(error)})"
-        ) from error
+    except (ImportError, AttributeError, ValueError, TypeError, RecursionError) as error:
+        raise ConfigurationError(f"{allowed} ({reason(error)})") from error
     own = {key: value for key, value in values.items() if key in names or key not in (*_NOT_SETTINGS, *shared)}
     experiment: Experiment = validated(found, own, f"experiment {name}")
     return experiment

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Settings = TypeVar("Settings")
-_LONGEST_VALUE, _LONGEST_REASON = 120, 300
+_LONGEST_VALUE, _LONGEST_REASON = 120, 350
 _UNIONS = (typing.Union, types.UnionType)
 
 
@@ -31,9 +31,9 @@ def brief(value: object) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """Return what another library says of a value or a file, on one line and without the middle of what is long."""
+    """Return what is wrong with a value or a file, on one line and without the middle of what is long."""
     text = " ".join(str(error).split())
-    return text if len(text) <= _LONGEST_REASON else f"{text[:200]} ... {text[-80:]}"
+    return text if len(text) <= _LONGEST_REASON else f"{text[:250]} ... {text[-90:]}"
 
 
 def unknown(what: str, allowed: Sequence[str], got: str) -> ConfigurationError:
@@ -160,7 +160,7 @@ def _explained(error: ValidationError, kind: Any, what: str) -> ConfigurationErr
     key = ".".join(part if len(part) <= _LONGEST_VALUE else brief(part) for part in path)
     match first["type"]:
         case "value_error":
-            text = str(context["error"])
+            text = reason(context["error"])
             separator = "" if not key else " " if text.startswith("must ") else ": "
             return ConfigurationError(f"{what}: {key}{separator}{text}")
         case "unexpected_keyword_argument":

@@ -16,11 +16,20 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Settings = TypeVar("Settings")
-_LONGEST_VALUE, _LONGEST_REASON = 120, 350
+_LONGEST_VALUE, _LONGEST_REASON, _LONGEST_MESSAGE = 120, 350, 500
 _UNIONS = (typing.Union, types.UnionType)
 
 
-class ConfigurationError(ValueError):
+class ShortError(Exception):
+    """An error whose message fits on a screen, whatever a file holds: it is without the middle of what is long."""
+
+    def __init__(self, message: str = "", *, whole: bool = False) -> None:
+        half = _LONGEST_MESSAGE // 2 - 5
+        is_short = whole or len(message) <= _LONGEST_MESSAGE
+        super().__init__(message if is_short else f"{message[:half]} [...] {message[-half:]}")
+
+
+class ConfigurationError(ShortError, ValueError):
     """Something in the configuration or on the command line that does not exist or cannot be."""
 
 
@@ -41,7 +50,8 @@ def unknown(what: str, allowed: Sequence[str], got: str) -> ConfigurationError:
     tails = [name for name in allowed if got and name.endswith(f"/{got}")]  # of an experiment without its family
     close = tails or get_close_matches(got, allowed, n=1)
     hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-    return ConfigurationError(f"{what} must be one of {', '.join(sorted(allowed))}, got {brief(got)}{hint}")
+    text = f"{what} must be one of {', '.join(sorted(allowed))}, got {brief(got)}{hint}"
+    return ConfigurationError(text, whole=True)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)

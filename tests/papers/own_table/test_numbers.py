@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from sklearn.metrics import log_loss
 
 from trimbench.conformant.metrics import calibration_error
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
+from trimbench.papers.own_table.conclusion import conclusions, notes
 from trimbench.papers.own_table.frontier import INFORMATION, TRIMMING
 from trimbench.papers.own_table.running import Studied
 from trimbench.trimming.baselines.information_gain import select_by_information_gain
@@ -74,6 +76,31 @@ def test_the_confidence_after_selection(cancer: Studied, rows: Rows) -> None:
         assert row["expected_error"] == pytest.approx(model.expected_error(test), rel=1e-12)
         assert row["actual_error"] == (model.predict(test) != y_test).mean()
         assert row["log_loss"] == pytest.approx(log_loss(y_test, model.predict_proba(test)), rel=1e-9)
+
+
+@pytest.mark.parametrize(("expected_error", "is_too_low"), [(0.29, False), (0.24, True)])
+def test_a_stated_error_that_the_correction_does_not_make_right(
+    cancer: Studied, expected_error: float, is_too_low: bool
+) -> None:
+    """Beyond chance: below the interval of the actual error, which begins at 0.25 here."""
+    rows = [
+        {**row, "k": k, "expected_error": expected_error, "actual_error": 0.3, "accuracy_high": 0.75}
+        for k in (5, 8)
+        for row in cancer.steps.confidence
+    ]
+    said = conclusions(dataclasses.replace(cancer.steps, confidence=rows))
+    assert sum(one.startswith("After selecting 5 of 10 columns: error rate 30.0 %") for one in said) == 2
+    assert ("With 5 columns the stated error is too low" in said[-1]) == is_too_low
+
+
+def test_a_search_that_was_stopped_is_said(cancer: Studied) -> None:
+    def stopped(note: str) -> bool:
+        return note.startswith("The search was stopped after 20 s of its own for the budgets 2, 10")
+
+    methods = [{**one, "was_stopped": True} for one in cancer.steps.frontier[0]["methods"]]
+    frontier = [{**row, "methods": methods} for row in cancer.steps.frontier]
+    assert not any(map(stopped, notes(cancer.steps)))
+    assert any(map(stopped, notes(dataclasses.replace(cancer.steps, frontier=frontier))))
 
 
 def test_accuracy_and_calibration_of_all_features(cancer: Studied, rows: Rows) -> None:

@@ -46,6 +46,13 @@ def notes(found: Steps) -> list[str]:
             f"All steps predict the {len(classes)} classes as they are; positive=... makes trimming decide between one "
             "class and the rest."
         )
+    stopped = [f"{one['budget']:g}" for one in found.trimmings if one["was_stopped"]]
+    if stopped:
+        said.append(
+            f"The search was stopped after {own.time_limit:g} s of its own for the budgets {', '.join(stopped)}: the "
+            "selection is the best that was found, which depends on the speed of the machine; time_limit=... gives it "
+            "more time."
+        )
     return [
         *said,
         "Trimming keeps the features whose naive Bayes classifier agrees most often with that of all features; the "
@@ -54,8 +61,6 @@ def notes(found: Steps) -> list[str]:
         "SequentialFeatureSelector chooses as many features as trimming keeps, whatever they cost, from the "
         f"{CANDIDATES} most informative ones, by the cross-validated accuracy of CategoricalNB on at most "
         f"{SEQUENTIAL_ROWS:,} rows.",
-        "Where the error stays above the stated one with the correction, too, it has other reasons than the selection: "
-        "naive Bayes takes columns that depend on each other for independent.",
         "A category is several columns of zeros and ones for logistic regression, and where the confidence after "
         "selection is judged; there, numbers are cut in two at their median.",
     ]
@@ -110,13 +115,25 @@ def _whether_to_believe(found: Steps) -> Iterator[str]:
             )
             + "."
         )
+    too_low = []
     for k in dict.fromkeys(row["k"] for row in found.confidence):
         both = {bool(row["correct"]): row for row in found.confidence if row["k"] == k}
-        if len(both) == 2:
-            with_it, without = both[True], both[False]
-            yield (
-                f"After selecting {len(with_it['selected'])} of {with_it['n_columns']} columns: error rate "
-                f"{100 * without['actual_error']:.1f} %, stated {100 * without['expected_error']:.1f} %; with the "
-                f"correction {100 * with_it['actual_error']:.1f} %, stated {100 * with_it['expected_error']:.1f} %."
-            )
-            return
+        if len(both) < 2:
+            continue
+        with_it, without = both[True], both[False]
+        n_selected = len(with_it["selected"])
+        yield (
+            f"After selecting {n_selected} of {with_it['n_columns']} columns: error rate "
+            f"{100 * without['actual_error']:.1f} %, stated {100 * without['expected_error']:.1f} %; with the "
+            f"correction {100 * with_it['actual_error']:.1f} %, stated {100 * with_it['expected_error']:.1f} %."
+        )
+        if with_it["expected_error"] < 1 - with_it["accuracy_high"]:
+            too_low.append(str(n_selected))
+    if too_low:
+        yield (
+            f"With {' and '.join(dict.fromkeys(too_low))} columns the stated error is too low even with the "
+            "correction, by more than chance explains: selection is not the reason. Naive Bayes takes columns that "
+            "depend on each other for independent and counts what they share several times. Do not use its "
+            "probabilities as they are: calibrate them on rows that it has not learned from (CalibratedClassifierCV "
+            "of scikit-learn), or state the error on test rows."
+        )

@@ -163,6 +163,7 @@ def _about(model: Any) -> dict[str, Json]:
         "model_agreement_low": low,
         "model_agreement_high": high,
         "is_optimal": bool(found.optimal),
+        "was_stopped": bool(found.may_go_on),
     }
     rows = found.rows_agreement
     if rows is None or not np.isfinite(rows.value):

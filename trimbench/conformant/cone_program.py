@@ -10,11 +10,10 @@ import numpy as np
 from trimbench.conformant.newton import Solution
 from trimbench.conformant.reduced_problem import ReducedProblem
 
-_TOLERANCES = (1e-12, 1e-9, 1e-7)
+# Tolerances, and how much of the way to the boundary of the cones a step may take, until one pair is accurate enough.
+# Longer steps, such as Clarabel's default of 0.99, are faster and cost accuracy on some machines.
+_ATTEMPTS = ((1e-12, 0.7), (1e-12, 0.5), (1e-9, 0.7), (1e-7, 0.7))
 _ENOUGH = 1e-8
-# How much of the way to the boundary of the cones a step may take. Clarabel's default, 0.99, costs accuracy on some
-# machines.
-_STEP = 0.9
 
 
 def solve_cvxpy(problem: ReducedProblem) -> Solution:
@@ -39,7 +38,7 @@ def solve_cvxpy(problem: ReducedProblem) -> Solution:
     found: list[Solution] = []
     reason = ""
     # An interior-point method cannot always reach the highest accuracy; it may then return less than it could.
-    for tolerance in _TOLERANCES:
+    for tolerance, step in _ATTEMPTS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about accuracy, which the residual measures
             try:
@@ -48,7 +47,7 @@ def solve_cvxpy(problem: ReducedProblem) -> Solution:
                     tol_gap_abs=tolerance,
                     tol_gap_rel=tolerance,
                     tol_feas=tolerance,
-                    max_step_fraction=_STEP,
+                    max_step_fraction=step,
                     max_iter=500,
                     verbose=False,
                 )

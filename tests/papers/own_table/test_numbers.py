@@ -16,6 +16,7 @@ from trimbench.conformant.metrics import calibration_error
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
 from trimbench.papers.own_table.conclusion import conclusions, notes
 from trimbench.papers.own_table.frontier import INFORMATION, TRIMMING
+from trimbench.papers.own_table.measures import reliability
 from trimbench.papers.own_table.running import Studied
 from trimbench.trimming.baselines.information_gain import select_by_information_gain
 
@@ -112,6 +113,17 @@ def test_accuracy_and_calibration_of_all_features(cancer: Studied, rows: Rows) -
     assert row["accuracy"] == (model.predict(X_test) == y_test).mean()
     assert row["log_loss"] == pytest.approx(log_loss(y_test, probabilities), rel=1e-6)
     assert row["calibration"] == pytest.approx(calibration_error(truth, probabilities), abs=1e-6)
+
+
+def test_groups_of_similar_confidence() -> None:
+    confidence = np.array([0.9, 0.6, 0.8, 0.7] * 13)
+    probabilities = np.column_stack([confidence, 1 - confidence])
+    low, high = reliability(np.where(confidence > 0.65, 0, 1), probabilities)
+    assert low["confidence"] == pytest.approx(0.65)
+    assert high["confidence"] == pytest.approx(0.85)
+    assert (low["rows"], low["right"], high["rows"], high["right"]) == (26, 0.5, 26, 1.0)
+    (one,) = reliability(np.zeros(3, dtype=np.int64), probabilities[:3])
+    assert one["rows"] == 3
 
 
 def test_the_explanations(cancer: Studied, rows: Rows) -> None:

@@ -87,7 +87,7 @@ def test_missing_values_in_the_table(tmp_path: Path) -> None:
 
 
 def test_a_study_from_python(tmp_path: Path) -> None:
-    found = tb.study(iris(), "species", folder=tmp_path / "study", **{**SMALL, "budgets": (2,)})
+    found = tb.study(iris(), "species", folder=tmp_path / "study", **{**SMALL, "budgets": (2,), "selected": (4, 9)})
     assert list(found.tables) == ["frontier", "card", "baseline", "missing", "confidence", "explanations"]
     assert set(found.points) == {"accuracy", "agreement", "calibration", "missing_mcar", "confidence"}
     assert set(found.figures) == set(found.points)
@@ -95,6 +95,9 @@ def test_a_study_from_python(tmp_path: Path) -> None:
     assert found.model.features_ == found.features
     assert (found.model.predict(iris().drop(columns="species")) == iris()["species"]).mean() > 0.9
     assert found.conclusions[0].startswith("What to keep: ")
+    # All four columns were selected both times, which is shown once.
+    assert list(found.tables["confidence"]["columns selected"]) == [4, 4]
+    assert sum(one.startswith("After selecting 4 of 4 columns") for one in found.conclusions) == 1
 
 
 @pytest.mark.parametrize(

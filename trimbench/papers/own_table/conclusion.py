@@ -109,8 +109,8 @@ def _whether_to_believe(found: Steps) -> Iterator[str]:
         yield (
             "Whether to believe it, with all features: "
             + "; ".join(
-                f"{CLASSIFIERS[row['classifier']][0]} states {100 * row['confidence']:.1f} % and is right in "
-                f"{100 * row['accuracy']:.1f} %"
+                f"{CLASSIFIERS[row['classifier']][0]}, {100 * row['confidence']:.1f} % stated and "
+                f"{100 * row['accuracy']:.1f} % right"
                 for row in found.baseline
             )
             + "."

@@ -14,7 +14,6 @@ from trimbench.papers.own_table.steps import Steps
 from trimbench.papers.study.figures import LineFigure
 
 _OF_TEST_ROWS = "95 % confidence interval on test rows"
-_FEW = 10  # rows, whose share of right predictions says little
 _COLUMNS = ["series", "x", "y", "low", "high"]
 
 
@@ -55,7 +54,6 @@ def _reliability(found: Steps) -> LineFigure:
         | {"low": one["right_low"], "high": one["right_high"]}
         for row in found.baseline
         for one in row["reliability"]
-        if one["rows"] >= _FEW
     ]
     if points:
         least = min(float(str(point["x"])) for point in points)

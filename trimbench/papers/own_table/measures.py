@@ -9,7 +9,7 @@ from trimbench.conformant.metrics import brier_score, calibration_error, log_los
 from trimbench.papers.execution.canonical import Json
 from trimbench.trimming.rows.agreement import wilson_interval
 
-N_BINS = 10
+_FEWEST, _MOST_GROUPS = 25, 10
 
 
 def shares_of(right: NDArray[np.bool_], name: str) -> dict[str, Json]:
@@ -31,15 +31,18 @@ def measured(truth: NDArray[np.int64], probabilities: NDArray[np.float64]) -> di
 
 
 def reliability(truth: NDArray[np.int64], probabilities: NDArray[np.float64]) -> list[dict[str, Json]]:
-    """Return mean confidence and share of right predictions, with an interval, in ten bins; empty ones are left out."""
+    """Return mean confidence and share of right predictions, with an interval, in up to ten groups of similar size.
+
+    Groups are rows of similar confidence, at least 25 each where there are as many: shares of fewer say little.
+    """
     confidence = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == truth
-    bins = np.minimum((confidence * N_BINS).astype(np.intp), N_BINS - 1)
+    n_groups = min(max(len(truth) // _FEWEST, 1), _MOST_GROUPS)
     return [
         {
-            "confidence": float(confidence[bins == one].mean()),
-            "rows": int((bins == one).sum()),
-            **shares_of(right[bins == one], "right"),
+            "confidence": float(confidence[rows].mean()),
+            "rows": len(rows),
+            **shares_of(right[rows], "right"),
         }
-        for one in np.unique(bins)
+        for rows in np.array_split(np.argsort(confidence, kind="stable"), n_groups)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ class Steps:
             step("frontier"),
             step("baseline"),
             groups_of(gaps) if len(gaps) else [],
-            step("confidence"),
+            _each_once(step("confidence")),
             [one for row in step("explanations") for one in row["explained"]],
             [_plain(row) for row in rows[rows["status"] != "ok"].to_dict("records")],
         )
@@ -89,6 +89,11 @@ class Steps:
         best = max(one["accuracy"] for one in self.trimmings)
         error = math.sqrt(best * (1 - best) / self.frontier[0]["n_test"])
         return next(one for one in self.trimmings if one["accuracy"] >= best - error)
+
+
+def _each_once(confidence: Sequence[Row]) -> list[Row]:
+    """Return one row for each number of selected columns: there may be fewer than were asked for."""
+    return list({(len(row["selected"]), bool(row["correct"])): row for row in confidence}.values())
 
 
 def _plain(row: Mapping[Any, Any]) -> Row:

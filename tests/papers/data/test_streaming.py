@@ -17,7 +17,6 @@ from trimbench.papers.data import streaming
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.streaming import stream
 
-
 # Answers without end: the body of a redirect, the size of a piece, and compressed blocks in which there is nothing.
 _HEADERS = {
     "redirect": {"Location": "/small"},

@@ -110,6 +110,7 @@ def test_only_the_kept_columns_are_written(tmp_path: Path) -> None:
         ),
         ({"classifier": None}, "lacks an entry or has one of the wrong type: TypeError"),
         ({"parameters": {"depth": 3}}, "lacks an entry or has one of the wrong type: TypeError"),
+        ({"classes": {"type": "<i8", "labels": [10**30]}}, "has one of the wrong type: OverflowError"),
         ({"classes": {"type": "<U4"}}, "lacks an entry or has one of the wrong type: KeyError('labels')"),
     ],
 )

@@ -43,6 +43,13 @@ HOSTILE = {
     + f"]><BIF><NETWORK>{'<VARIABLE/>' * 20_000}</NETWORK></BIF>",
     "default.xmlbif": f'<!DOCTYPE BIF [<!ATTLIST VARIABLE a CDATA "{"x" * _N}">]><BIF>'
     + f"<NETWORK>{'<VARIABLE/>' * 20_000}</NETWORK></BIF>",
+    "outcomes.xmlbif": "<BIF><NETWORK><VARIABLE><NAME>a</NAME>"
+    + "".join(f"<OUTCOME>{i // 2}</OUTCOME>" if i > 39_000 else f"<OUTCOME>{i}</OUTCOME>" for i in range(40_000))
+    + f"</VARIABLE><DEFINITION><FOR>a</FOR><TABLE>1{' 0' * 39_999}</TABLE></DEFINITION></NETWORK></BIF>",
+    "parents.json": '{"format":"trimbench.BayesianNetwork/1",'
+    + '"nodes":[{"name":"a","states":["x"],"table":[1],"parents":['
+    + ",".join(f'"{min(i, 120_000)}"' for i in range(120_002))
+    + "]}]}",
     "repeated.json": "{" + ",".join(f'"a{i // 2}":1' for i in range(50_000)) + "}",
 }
 

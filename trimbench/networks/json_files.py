@@ -41,7 +41,7 @@ def read_json(path: str | Path, model_format: str, build: Callable[[Mapping[str,
         raise ValueError(f"{path} must have format {model_format!r}, got {found!r}; was it saved by another class?")
     try:
         return build(content)
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError) as error:
         raise ValueError(f"{path} lacks an entry or has one of the wrong type: {error!r}") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

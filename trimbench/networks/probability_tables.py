@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -86,6 +87,6 @@ def checked_names(names: Sequence[str], what: str) -> tuple[str, ...]:
         if not isinstance(name, str) or not name:
             raise ValueError(f"{what} must be non-empty strings, got {name!r}; convert them with str()")
     if len(set(result)) != len(result):
-        twice = next(name for name in result if result.count(name) > 1)
+        twice = next(name for name, count in Counter(result).items() if count > 1)
         raise ValueError(f"{what} must be distinct, got {twice!r} more than once; rename one of them")
     return result

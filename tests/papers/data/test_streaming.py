@@ -17,6 +17,14 @@ from trimbench.papers.data import streaming
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.streaming import stream
 
+# Answers without end: the body of a redirect, the size of a piece, and compressed blocks in which there is nothing.
+_HEADERS = {
+    "redirect": {"Location": "/small"},
+    "piece": {"Transfer-Encoding": "chunked"},
+    "empty": {"Content-Encoding": "deflate"},
+}
+_BYTES = {"redirect": b"x" * 2**16, "piece": b"0", "empty": b"\0\0\0\xff\xff"}
+
 
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
@@ -26,9 +34,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Location", rest)
             self.end_headers()
             return
-        self.send_response(200)
+        self.send_response(302 if kind == "redirect" else 200)
+        for name, value in _HEADERS.get(kind, {}).items():
+            self.send_header(name, value)
         self.end_headers()
         with suppress(OSError):
+            while kind in _HEADERS:
+                self.wfile.write(_BYTES[kind])
+                time.sleep(0.02 if kind != "redirect" else 0)
             for _ in range({"small": 1, "slow": 100, "endless": 10**6, "large": 200}[kind]):
                 self.wfile.write(b"x" * (2**20 if kind == "large" else 1000))
                 time.sleep(0.02 if kind == "slow" else 0)
@@ -61,6 +74,34 @@ def test_a_server_that_is_slow_on_purpose_meets_a_deadline(
     monkeypatch.setattr(streaming, "_TOTAL_SECONDS", 0.2)
     with pytest.raises(TimeoutError, match=r"not done after 0.2 seconds"):
         stream(f"{server}/slow", tmp_path / "file")
+
+
+@pytest.mark.parametrize("kind", ["piece", "empty"])
+def test_bytes_without_content_meet_the_deadline_too(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(streaming, "_TOTAL_SECONDS", 0.2)
+    outcome: list[BaseException] = []
+
+    def download() -> None:
+        try:
+            stream(f"{server}/{kind}", tmp_path / "file")
+        except TimeoutError as error:
+            outcome.append(error)
+
+    # In a thread of its own, a download without a deadline fails the test instead of hanging it.
+    thread = threading.Thread(target=download, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert [str(error) for error in outcome] == ["the download was not done after 0.2 seconds"]
+
+
+def test_the_body_of_a_redirect_is_not_read(server: str, tmp_path: Path) -> None:
+    thread = threading.Thread(target=stream, args=(f"{server}/redirect", tmp_path / "file"), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert (tmp_path / "file").stat().st_size == 1000
 
 
 def test_a_large_download_takes_little_memory(server: str, tmp_path: Path) -> None:

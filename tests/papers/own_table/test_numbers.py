@@ -14,9 +14,11 @@ from sklearn.metrics import log_loss
 
 from trimbench.conformant.metrics import calibration_error
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
+from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.own_table.conclusion import conclusions, notes
 from trimbench.papers.own_table.frontier import INFORMATION, TRIMMING
 from trimbench.papers.own_table.measures import reliability
+from trimbench.papers.own_table.model_lines import model_lines
 from trimbench.papers.own_table.running import Studied
 from trimbench.trimming.baselines.information_gain import select_by_information_gain
 
@@ -165,6 +167,16 @@ def test_the_lines_learn_the_model_again(
     assert chosen is not None
     assert capsys.readouterr().out == f"features: {', '.join(chosen['features'])}\n"
     assert json.loads(Path("model.json").read_text(encoding="utf-8")) == chosen["model"]
+
+
+def test_the_lines_name_no_home(cancer: Studied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "anna"))
+    lines = model_lines(cancer.steps, str(tmp_path / "anna/mine/table.csv"), "diagnosis")
+    assert "read_table('~/mine/table.csv', 'diagnosis')" in lines
+    assert "anna-old/t.csv" in model_lines(cancer.steps, str(tmp_path / "anna-old/t.csv"), "diagnosis")
+    (tmp_path / "anna").mkdir()
+    breast_cancer().to_csv(tmp_path / "anna/table.csv", index=False)
+    assert read_table("~/table.csv", "diagnosis").name == "table"
 
 
 def test_three_classes_and_one_against_the_rest(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -105,6 +106,14 @@ def test_points_and_lists_come_back(tmp_path: Path) -> None:
     assert points == list(POINTS.itertuples(index=False, name=None))
     rows = pd.read_csv(tmp_path / "family/one_rows.csv.gz")
     assert [json.loads(text) for text in rows["features"]] == [["a", "é|"]] * 2
+
+
+def test_the_configuration_names_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/srv/anna")
+    found = replace(findings(), settings={"results": "/srv/anna/results", "files": ["/srv/anna/a b", "/srv/annas"]})
+    write_findings(found, [], tmp_path, DEFAULT)
+    content = json.loads((tmp_path / "family/one.json").read_text(encoding="utf-8"))
+    assert content["configuration"] == {"results": "~/results", "files": ["~/a b", "/srv/annas"]}
 
 
 def test_provenance(tmp_path: Path) -> None:

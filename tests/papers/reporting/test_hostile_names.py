@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html.parser
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -104,6 +105,19 @@ def test_latex_has_no_sign_of_its_own_in_a_name(name: str) -> None:
     body = line.removesuffix(r"\\")
     plain = re.sub(r"\\[&%$#_{}]|\\\^\{\}|\\text\w+\{\}|\\ensuremath\{[|<>]\}", "", body)
     assert re.search(r"[\\&%$#_{}^~]", plain) is None
+
+
+def test_notes_show_names_in_their_line(tmp_path: Path) -> None:
+    found = findings(records=[record(0)], figures=())
+    sentences = [f"What to keep: {name}, and no more." for name in (*NAMES, "two\nlines", "[l](javascript:alert(1))")]
+    found = replace(found, outcome=replace(found.outcome, notes=sentences))
+    write_findings(found, (), tmp_path, FigureSettings(), drawn=False)
+    (file,) = tmp_path.rglob("*.md")
+    notes = (
+        MarkdownIt("commonmark").enable(["strikethrough"]).render(file.read_text(encoding="utf-8").split("## Notes")[1])
+    )
+    shown = [one.replace("two\nlines", "two lines") for one in sentences]
+    assert [html.unescape(one) for one in re.findall(r"<li>([^<>]*)</li>", notes)] == shown
 
 
 def test_files_and_page_of_an_experiment_show_names(tmp_path: Path) -> None:

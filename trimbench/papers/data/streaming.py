@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -24,9 +27,15 @@ def stream(url: str, path: Path, size: int | None = None) -> None:
     """
     import requests
 
+    class Session(requests.Session):
+        """Leaves the body of a redirect alone, which requests would read into memory, however long it is."""
+
+        def get_redirect_target(self, resp: requests.Response) -> None:
+            pass
+
     deadline = time.monotonic() + _TOTAL_SECONDS
     for _ in range(_MAX_REDIRECTS + 1):
-        with requests.get(url, timeout=_SILENT_SECONDS, stream=True, allow_redirects=False) as answer:
+        with Session() as session, session.get(url, timeout=_SILENT_SECONDS, stream=True) as answer:
             if not answer.is_redirect:
                 answer.raise_for_status()
                 _write(answer, path, deadline, size)
@@ -39,17 +48,33 @@ def stream(url: str, path: Path, size: int | None = None) -> None:
 
 def _write(answer: Any, path: Path, deadline: float, size: int | None) -> None:
     limit, got = size or _MAX_BYTES, 0
-    with path.open("wb") as file:
+    with path.open("wb") as file, _broken_off_at(deadline, answer):
         # What is there is taken: waiting for a whole piece would leave the time to a slow server.
         while piece := answer.raw.read1(_PIECE, decode_content=True):
             got += len(piece)
             if got > limit:
                 raise ValueError(f"the download has more than {limit} bytes")
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"the download was not done after {_TOTAL_SECONDS:g} seconds")
             file.write(piece)
     if size is not None and got != size:
         raise ValueError(f"the download has {got} bytes, declared are {size}")
+
+
+@contextmanager
+def _broken_off_at(deadline: float, answer: Any) -> Iterator[None]:
+    """End the answer at the deadline, and raise a TimeoutError then.
+
+    A server can send bytes without content, such as the sizes of pieces or empty compressed blocks, for which a single
+    call would wait forever.
+    """
+    watch = threading.Timer(max(0.0, deadline - time.monotonic()), answer.raw.shutdown)
+    watch.daemon = True
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the download was not done after {_TOTAL_SECONDS:g} seconds")
 
 
 def _is_this_machine(url: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from trimbench.papers.data.table_reading import TableSettings
 from trimbench.papers.own_table.steps import Steps
 
@@ -24,7 +26,7 @@ def model_lines(found: Steps, source: str, target: str) -> str:
         f"from trimbench.papers.data.table_reading import {'TableSettings, ' if reading else ''}read_table",
         "from trimbench.papers.own_table.stored_table import StoredTable",
         "",
-        f"table = read_table({source!r}, {target!r}{f', TableSettings({reading})' if reading else ''})",
+        f"table = read_table({_from_home(source)!r}, {target!r}{f', TableSettings({reading})' if reading else ''})",
         "data = StoredTable(table.features, table.labels, table.classes)",
         f"answers = data.answers({found.positive!r})",
         f"rows = data.training_rows({own.test_share!r}, {own.seed!r}, {own.rows!r})  # those of the study",
@@ -35,6 +37,12 @@ def model_lines(found: Steps, source: str, target: str) -> str:
         'model.save("model.json")  # TrimmedClassifier.load("model.json").predict(new_rows)',
     ]
     return "\n".join(parts) + "\n"
+
+
+def _from_home(source: str) -> str:
+    """Return a path that begins with ``~`` if it is in this user's home: pages of a study are shared."""
+    home = str(Path.home())
+    return f"~{source.removeprefix(home)}" if source.startswith(home.rstrip("/") + "/") and home != "/" else source
 
 
 def _reading(settings: TableSettings) -> str:

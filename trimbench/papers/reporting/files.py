@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trimbench.papers.execution.canonical import Json
+from trimbench.papers.execution.homes import without_homes
 from trimbench.papers.execution.provenance import provenance
 from trimbench.papers.execution.temporary import remove_stale
 from trimbench.papers.reporting.figures.files import write_figures
@@ -93,7 +94,7 @@ def provenance_of(findings: Findings) -> dict[str, Json]:
     jobs = {record.job.key: record for record in findings.records}
     return {
         "experiment": findings.name,
-        "configuration": dict(findings.settings),
+        "configuration": json.loads(without_homes(json.dumps(dict(findings.settings), ensure_ascii=False))),
         "data": dict(sorted(entry for record in jobs.values() for entry in record.job.data)),
         "missing": dict(findings.missing),
         "jobs": {key[:SHORT_KEY]: record.status for key, record in sorted(jobs.items())},
@@ -131,14 +132,13 @@ def _page(findings: Findings, tables: Sequence[Table], files: Sequence[str]) -> 
     for table in tables:
         parts.append(f"## {markdown_text(table.title)}")
         parts.append(markdown(table) if len(table.frame) else "No row could be computed.")
-    notes = list(findings.outcome.notes)
-    notes += [f"Data not available: {markdown_text(reason)}" for reason in findings.missing.values()]
+    notes = [*findings.outcome.notes, *(f"Data not available: {reason}" for reason in findings.missing.values())]
     if findings.failures:
         failed = f"{findings.failures} of {len(findings.rows)} jobs failed"
-        notes.append(f"{failed}, the first with: {markdown_text(findings.first_failure)}")
+        notes.append(f"{failed}, the first with: {findings.first_failure}")
     if notes:
         parts.append("## Notes")
-        parts.append("\n".join(f"- {note}" for note in notes))
+        parts.append("\n".join(f"- {markdown_text(note)}" for note in notes))
     return "\n\n".join(parts) + "\n"
 
 

@@ -32,7 +32,7 @@ def open_source(source: Any, settings: TableSettings) -> SourceTable:
     import pandas as pd
 
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
+        path = Path(source).expanduser()
         owner = f"table {quoted(path.name)}"
         if not path.is_file():
             raise DeclarationError(_no_file(path))

@@ -83,17 +83,29 @@ def _mark(column: TextColumn, marks: set[str]) -> str | None:
 def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     """Return what most values of a column are."""
     counts, known = column.counts, ~np.isnan(parsed)
-    are_codes = any(map(numbers.is_code, column.texts))
     odd = _texts(column, ~known)
     beside_limits = all(map(numbers.is_limit, odd))
     enough = _NUMBERS_BESIDE_LIMITS if beside_limits else 1 - _ODD
     # Few different numbers are more likely codes, and what is none of them is one more.
-    if not are_codes and counts[known].sum() >= enough * counts.sum() and (beside_limits or known.sum() > _FEW_NUMBERS):
+    if (
+        counts[known].sum() >= enough * counts.sum()
+        and (beside_limits or known.sum() > _FEW_NUMBERS)
+        and not any(map(numbers.is_code, column.texts))
+    ):
         return "number"
     if {text.casefold() for text in column.texts} in _ANSWERS:
         return "boolean"
-    is_date = [dates.is_date(text) for text in column.texts]
-    return "date" if counts[is_date].sum() >= (1 - _ODD) * counts.sum() else "category"
+    return "date" if _are_dates(column, counts) else "category"
+
+
+def _are_dates(column: TextColumn, counts: NDArray[np.int64]) -> bool:
+    allowed = _ODD * int(counts.sum())
+    for text, count in zip(column.texts, counts.tolist(), strict=True):
+        if not dates.is_date(text):
+            allowed -= count
+            if allowed < 0:
+                return False
+    return True
 
 
 def _texts(column: TextColumn, chosen: NDArray[np.bool_]) -> list[str]:

@@ -46,6 +46,8 @@ def days_of(text: str, day_comes_first: bool) -> float:
     >>> days_of("1970-01-02 12:00", True), days_of("3/4/1970", False), days_of("5 Mar 1970", True)
     (1.5, 62.0, 63.0)
     """
+    if not (text[:1].isdecimal() or text[:3].lower() in _MONTHS):
+        return math.nan  # by far the most texts of other columns
     time = zone = None
     if match := _YEAR_FIRST.fullmatch(text):
         year, _, month, day, time, zone = match.groups()

@@ -42,6 +42,8 @@ def number_of(text: str, decimal: str) -> float:
     """
     if _PLAIN[decimal].fullmatch(text):
         return float(text.replace(",", "."))
+    if text[:1].isalpha() and text[0] not in "iI":
+        return math.nan
     text = text.replace("\u2212", "-")
     if _PLAIN[decimal].fullmatch(text):
         return float(text.replace(",", "."))

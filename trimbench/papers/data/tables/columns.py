@@ -27,6 +27,7 @@ _ANSWERS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"}, {"ja", "ne
 # of numbers or dates that may be something else.
 _NUMBERS_BESIDE_LIMITS, _ODD = 0.5, 0.05
 _FEW_NUMBERS = 10
+_ROWS_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,9 +238,11 @@ def _said_of(column: TextColumn, chosen: NDArray[np.bool_], one: str, several: s
     """
     counts = column.counts
     places = sorted(np.flatnonzero(chosen).tolist(), key=lambda place: -counts[place])
-    named = [f"{quoted(column.texts[place])} in {rows_named(column.rows_of([place]))}" for place in places[:3]]
+    named = [
+        f"{quoted(column.texts[place])} in {rows_named(column.rows_of([place]), _ROWS_NAMED)}" for place in places[:3]
+    ]
     if len(places) > 3:
-        named.append(f"{len(places) - 3:,} other texts in {rows_named(column.rows_of(places[3:]))}")
+        named.append(f"{len(places) - 3:,} other texts in {rows_named(column.rows_of(places[3:]), _ROWS_NAMED)}")
     n_rows = int(counts[chosen].sum())
     return f"{rows_in(n_rows)} {one if n_rows == 1 else several}: {', '.join(named)}"
 

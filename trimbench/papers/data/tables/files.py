@@ -160,7 +160,7 @@ def _header(owner: str, path: Path, text: str, separator: str) -> tuple[list[str
     except csv.Error as error:
         raise _no_table(owner, path, f"its header line cannot be read: {error}") from error
     if len(first) == 1:
-        _check_told_apart(owner, path, first[0], separator)
+        _check_told_apart(owner, path, first[0], text.lstrip().startswith('"'))
     names = [name.strip() or f"Unnamed: {place}" for place, name in enumerate(first)]
     check_names(owner, names)
     notes = []
@@ -190,15 +190,12 @@ def _listed(words: list[str], limit: int = 10) -> str:
     return ", ".join(words[:limit]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _check_told_apart(owner: str, path: Path, only: str, separator: str) -> None:
-    """Raise an error if the only column is several ones with another separator."""
+def _check_told_apart(owner: str, path: Path, only: str, is_quoted: bool) -> None:
+    """Raise an error if the only column looks like several ones."""
     other = max(SEPARATORS, key=only.count)
-    if not only.count(other):
-        return
-    found = f"it has one column, {quoted(only)}"
-    if other == separator:
-        raise _no_table(owner, path, f"{found}, as its header line is in quotation marks as a whole; remove them")
-    raise _no_table(owner, path, f"{found}; name the separator: separator={other!r}")
+    if other in only:
+        advice = "remove the quotation marks around whole lines" if is_quoted else f"write separator={other!r}"
+        raise _no_table(owner, path, f"its header line has one column, {quoted(only)}; {advice}")
 
 
 def _check_lines(owner: str, path: Path, text: str, separator: str, names: Sequence[str]) -> None:

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 from trimbench.papers.data.errors import DeclarationError
 from trimbench.papers.data.tables.files import SEPARATORS, check_names, in_pandas, read_file
 from trimbench.papers.data.tables.settings import TableSettings
-from trimbench.papers.data.tables.wording import did_you_mean, quoted, shown
+from trimbench.papers.data.tables.wording import did_you_mean, quoted, shortened, shown
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_RARE_SEPARATORS = ":/^~ "
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +67,7 @@ def _renamed(frame: pd.DataFrame) -> list[str]:
     if not other:
         return []
     what = "the name of a column is" if len(other) == 1 else f"the names of {len(other):,} columns are"
-    return [f"{what} no text and was made one: {quoted(repr(other[0]))} is {quoted(str(other[0]))}"]
+    return [f"{what} no text: the column {shortened(repr(other[0]))} is called {quoted(str(other[0]))}"]
 
 
 def _without_index(frame: pd.DataFrame) -> list[str]:
@@ -100,9 +103,13 @@ def _from_arrow(owner: str, source: Any, check: CheckNames) -> pd.DataFrame:
     except (pa.ArrowException, TypeError, ValueError):
         table = None
     if table is None:
+        is_column = getattr(source, "ndim", None) == 1 or isinstance(source, pa.Array | pa.ChunkedArray)
+        advice = (
+            "give the whole frame, not one column" if is_column else "make it a pandas DataFrame with named columns"
+        )
         raise DeclarationError(
-            "data must be a path of a table or a frame of pandas, polars or pyarrow, "
-            f"got {type(source).__name__}; make it a pandas DataFrame with names of columns"
+            "data must be a path of a table or a frame of pandas, polars or pyarrow, got "
+            f"{type(source).__name__}; {advice}"
         )
     check_names(owner, table.column_names)
     check(owner, list(table.column_names))
@@ -139,7 +146,7 @@ def check_columns(owner: str, names: Sequence[str], target: str, settings: Table
 def _separated(name: str, names: Sequence[str]) -> str:
     """Return which separator would tell a column apart from others, if one would."""
     for one in names:
-        for mark in SEPARATORS:
+        for mark in SEPARATORS + _RARE_SEPARATORS:
             if mark in one and name in [part.strip(" \"'") for part in one.split(mark)]:
                 return f", which is a part of {quoted(one)}: name the separator, separator={mark!r}"
     return ""

@@ -13,7 +13,7 @@ from trimbench.papers.data.tables.wording import quoted, rows_in, rows_named
 
 # 99, 999, ..., and so with 8 and 7, of either sign; of single digits, only negative ones.
 _CODES = tuple(
-    sign * float(digit * length) for digit in "987" for length in range(1, 9) for sign in (1, -1) if sign < length - 1
+    sign * float(digit * length) for digit in "987" for length in range(1, 9) for sign in (1, -1) if sign < length
 )
 # 1899-12-30, 1900-01-01, 1970-01-01, 2099-12-31, 2999-12-31, 9999-12-31
 _DAYS = (-25569.0, -25567.0, 0.0, 47481.0, 376199.0, 2932896.0)

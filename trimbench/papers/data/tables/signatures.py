@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _AS_CSV = "save the sheet as CSV"
 _EXPORT = "save the table as CSV or Parquet with the program that wrote it"
 _UNPACK = "unpack it and name the table"
@@ -44,6 +46,7 @@ _MEMBERS = (
     (b"word/", "a Word document", "copy its table into a CSV file"),
 )
 _SEARCHED = 1 << 16
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
 def other_format(body: bytes) -> str | None:
@@ -56,7 +59,8 @@ def other_format(body: bytes) -> str | None:
     if body[257:262] == _TAR:
         return _said("a tar archive", _UNPACK)
     for beginning, what, advice in _BEGINNINGS:
-        if body.startswith(beginning):
+        # A header line may begin with ORC, but has no control characters.
+        if body.startswith(beginning) and (len(beginning) > 4 or _CONTROL.search(body, 0, _SEARCHED)):
             return _said(what, advice)
     words = body[:_SEARCHED].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     for beginning, what, advice in _WORDS:

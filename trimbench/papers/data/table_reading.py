@@ -62,7 +62,9 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
     read = [_kept(column, classes.rows, settings) for column in read_columns(table, chosen, settings)]
     features = [column for column in read if column.data is not None]
     if not features:
-        raise DeclarationError(f"{table.owner}: no column can be a feature; {_first_reason(read)}")
+        raise DeclarationError(
+            f"{table.owner}: at least one column must be a feature, got none of {len(read):,}; {_first_reason(read)}"
+        )
     codes = {column.name: _codes(column.data) for column in features if column.data is not None}
     read = _with_suspicions(read, codes, classes.labels)
     repeated = repeated_rows([*codes.values(), classes.labels])
@@ -115,7 +117,7 @@ def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: TableSettings) 
 
 def _first_reason(read: list[ReadColumn]) -> str:
     column = next(column for column in read if column.notes)
-    return f"of {quoted(column.name)}, {column.notes[-1]}"
+    return f"of {quoted(column.name)}: {column.notes[-1]}; add columns, or correct separator, types and missing_values"
 
 
 def _codes(values: pd.Series[Any]) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from trimbench.papers.data.errors import DeclarationError
 from trimbench.papers.data.reachability import one_line_reason
-from trimbench.papers.data.tables.signatures import other_format
+from trimbench.papers.data.tables.signatures import is_binary, other_format
 from trimbench.papers.data.tables.wording import quoted, shown
 
 if TYPE_CHECKING:
@@ -135,7 +135,9 @@ def _text(owner: str, path: Path, body: bytes, encoding: str | None) -> str:
     try:
         text = body.decode(found)
     except UnicodeError as error:
-        advice = "name its encoding, for example cp1252" if found == "utf-8" else "name another encoding"
+        if is_binary(body):
+            raise _no_table(owner, path, "it is no text; save its table as CSV or Parquet") from error
+        advice = "name its encoding, for example encoding=cp1252" if found == "utf-8" else "name another encoding"
         raise _no_table(owner, path, f"it is not in {found} ({one_line_reason(error)}); {advice}") from error
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1

@@ -60,7 +60,7 @@ def other_format(body: bytes) -> str | None:
         return _said("a tar archive", _UNPACK)
     for beginning, what, advice in _BEGINNINGS:
         # A header line may begin with ORC, but has no control characters.
-        if body.startswith(beginning) and (len(beginning) > 4 or _CONTROL.search(body, 0, _SEARCHED)):
+        if body.startswith(beginning) and (len(beginning) > 4 or is_binary(body)):
             return _said(what, advice)
     words = body[:_SEARCHED].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     for beginning, what, advice in _WORDS:
@@ -69,6 +69,11 @@ def other_format(body: bytes) -> str | None:
     if b"".join(words[:40].split()).startswith(_JSON):
         return _said("JSON", "save the table as CSV, for example with pandas.read_json")
     return None
+
+
+def is_binary(body: bytes) -> bool:
+    """Tell whether a file begins with characters that no text in the encodings of tables has."""
+    return _CONTROL.search(body, 0, _SEARCHED) is not None
 
 
 def _said(what: str, advice: str) -> str:

@@ -177,8 +177,12 @@ def _answers(column: TextColumn) -> ReadColumn:
             f"got {shown(column.texts, 3)}; make it a category"
         )
     merged = column.merged({text: column.texts[spelling[text.casefold()]] for text in column.texts})
-    other = [text for text in column.texts if text not in merged.texts]
-    notes = (f"{shown(other)} and other spellings were made {shown(merged.texts)}",) if other else ()
+    other = [
+        f"{quoted(text)} in {rows_in(count)} is {quoted(column.texts[spelling[text.casefold()]])}"
+        for text, count in zip(column.texts, counts.tolist(), strict=True)
+        if text not in merged.texts
+    ]
+    notes = (f"other spellings were joined: {', '.join(other[:3])}{', ...' * (len(other) > 3)}",) if other else ()
     return ReadColumn(column.name, "boolean", merged.labels(), notes)
 
 

@@ -22,8 +22,8 @@ import trimbench
 
 N_ROWS, N_LABS = 50_000, 3
 CARD_LIMIT, WALL_LIMIT = 10.0, 300.0
-# Numbers of rows with -999, and with a unit; the place of the row that `messy_table` has twice.
-SENTINELS, UNITS, TWICE = 40, 25, 100
+# Numbers of rows with -999, and with a unit; the places of rows that occur twice.
+SENTINELS, UNITS, TWICE = 40, 25, range(210, 220)
 
 
 def messier_table(n_rows: int, n_labs: int, seed: int = 0) -> str:
@@ -45,7 +45,9 @@ def messier_table(n_rows: int, n_labs: int, seed: int = 0) -> str:
     header = [*header[:-1], *more, header[-1]]
     added = zip(*more.values(), strict=True)
     full = [[*row[:-1], *map(str, new), row[-1]] for row, new in zip(rows, added, strict=True)]
-    full[TWICE] = [*full[TWICE - 1][:-2], full[TWICE][-2], full[TWICE - 1][-1]]  # but for the number of the row
+    for place in TWICE:  # but for the number of the row, which stands before the class
+        first = full[place - len(TWICE)]
+        full[place] = [*first[:-2], full[place][-2], first[-1]]
     return "\n".join(";".join(line) for line in [header, *full]) + "\n"
 
 
@@ -99,6 +101,7 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
+        (folder / "cache").mkdir()
         path = asked.keep.absolute() if asked.keep else folder / "messy.csv"
         path.write_text(messier_table(N_ROWS, N_LABS), encoding="cp1252")
         card = taken_by(["-c", CARD, str(path)], folder)

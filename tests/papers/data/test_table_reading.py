@@ -263,7 +263,7 @@ WIDE = (
         (TABLE.replace("3,1,", "3,\0,", 1).encode(), "line 5 has a NUL byte"),
         (TABLE.replace("3,1,", "inf,1,", 1).encode(), "column 'a' must have finite numbers, got inf in row 4"),
         (TABLE.replace("3,1,", '"3,1,', 1).encode(), "line 61 cannot be read: .*quotation mark"),
-        (TABLE.replace("ill", "müde").encode("cp1252"), "it is not in utf-8 .*name its encoding, for example cp1252"),
+        (TABLE.replace("ill", "müde").encode("cp1252"), "it is not in utf-8 .*, for example encoding=cp1252"),
         (TABLE.replace(",", "/").encode(), r"target must be a column of the data, got 'y'.*'a/b/y'"),
         (b"y\n" + b"p\nq\n" * 20, "there must be a column beside the target"),
         (b"a,y\n" + b"?,p\n,q\n" * 20, "got none of 1; of .a.: it has no values"),

@@ -37,7 +37,7 @@ def messy_table(n_rows: int, n_labs: int = 2, seed: int = 0) -> str:
         "study": ["x"] * n_rows,
         "diagnosis": classes.tolist(),
     }
-    for name in set(columns) - {"patient", "code", "study"}:
+    for name in (one for one in columns if one not in ("patient", "code", "study")):
         for row in rng.choice(n_rows, n_rows // 50, replace=False):
             columns[name][row] = ("", "NA", "?")[row % 3]
     rows = list(zip(*columns.values(), strict=True))

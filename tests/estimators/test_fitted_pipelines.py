@@ -217,6 +217,29 @@ def test_what_is_not_understood_is_refused(make: Any, message: str) -> None:
         tb.trim(fitted, 1, rows=numbers[list(getattr(fitted, "feature_names_in_", numbers))])
 
 
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BernoulliNB(alpha=0, force_alpha=True),
+        CategoricalNB(alpha=0, force_alpha=True),
+        BernoulliNB(class_prior=[1.0, 0.0]),
+    ],
+)
+def test_zero_probabilities_are_refused_with_and_without_rows(estimator: Any) -> None:
+    # A row that no class can have would get NaN for its probabilities, and a class by chance.
+    X = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 0, 1]] * 3)
+    estimator = estimator.fit(X, X[:, 0])
+    for call in (
+        lambda: tb.trim(estimator, 1),
+        lambda: tb.trim(estimator, 1, rows=X),
+        lambda: TrimmedClassifier.from_fitted(estimator, budget=1),
+        lambda: tb.conform(estimator, X),
+    ):
+        with pytest.raises(ValueError, match=r"above 0 and below 1, got \w+NB .*; fit it with alpha > 0"):
+            call()
+
+
 def test_a_regression_needs_rows_and_layouts_are_left_out() -> None:
     X, y = people(6, 2)
     with pytest.raises(ValueError, match=r"rows must be given for a logistic regression, .* write rows=X"):

@@ -11,7 +11,7 @@ from sklearn.naive_bayes import BernoulliNB
 
 from trimbench.estimators.column_scores import ColumnScores
 from trimbench.estimators.densities import Model
-from trimbench.estimators.fitted_naive_bayes import is_naive_bayes
+from trimbench.estimators.fitted_naive_bayes import NaiveBayesScores, is_naive_bayes
 from trimbench.estimators.given_classifier import parted, unwrapped
 from trimbench.estimators.raw_columns import checked_rows, plain_table
 from trimbench.networks.bayesian_network import BayesianNetwork
@@ -65,7 +65,9 @@ def columns_of(
     if not is_naive_bayes(model):
         parts = ColumnScores.of(model, rows)
         return distribution_of(parts.model(rows), None, threshold), Discretizer(parts.rules), parts.classes
-    classifier = distribution_of(NaiveBayes.from_sklearn(model), None, threshold)
+    converted = NaiveBayes.from_sklearn(model)
+    NaiveBayesScores.of(model)  # refuses zeros, with which some rows would have no probabilities of classes
+    classifier = distribution_of(converted, None, threshold)
     binary = isinstance(model, BernoulliNB)
     cuts = ((0.5 if model.binarize is None else float(model.binarize)),) if binary else None
     pairs = zip(classifier.features, classifier.value_names, strict=True)

@@ -47,10 +47,10 @@ class NaiveBayesScores:
         else:
             ones = np.concatenate([table.T for table in estimator.feature_log_prob_])
             zeros = np.zeros_like(ones)
-        if not (np.isfinite(ones).all() and np.isfinite(zeros).all()):
+        if not all(np.isfinite(part).all() for part in (ones, zeros, estimator.class_log_prior_)):
             raise ValueError(
                 f"estimator must have probabilities above 0 and below 1, got {type(estimator).__name__} with one that "
-                "is not; fit it with alpha > 0"
+                "is not; fit it with alpha > 0, and class_prior without zeros"
             )
         return cls(ones, zeros, estimator.class_log_prior_, estimator.classes_)
 

@@ -39,7 +39,7 @@ def test_a_declaration_says_how_columns_are_read(
     assert dataset.features["smoker"].tolist() == ["Yes", "no", "Yes"]
     assert dataset.target.tolist() == ["ä", "b", "b"]
     told = [record.getMessage() for record in caplog.records]
-    assert "data set 'mine': column 'dose': '<5' in row 2, no number, counts as missing" in told
+    assert "data set 'mine': column 'dose': 1 row has no number and counts as missing: '<5' in row 2" in told
 
 
 def test_columns_without_a_type_are_numbers_or_labels(cache: Cache, tmp_path: Path) -> None:

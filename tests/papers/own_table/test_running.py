@@ -124,7 +124,10 @@ def test_a_mistake_is_said_in_a_line(command: Command, words: list[str], complai
 
 def test_costs_and_budgets() -> None:
     assert checked_costs(None, ["a", "b"]) == {"a": 1.0, "b": 1.0}
-    for costs, complaint in (({"c": 1.0}, "a feature must be one of a, b"), ({"a": -1.0, "b": 1.0}, "0 or more")):
+    for costs, complaint in (
+        ({"c": 1.0}, "a feature must be one of 'a', 'b', got 'c'"),
+        ({"a": -1.0, "b": 1.0}, "0 or more"),
+    ):
         with pytest.raises(ConfigurationError, match=complaint):
             checked_costs(costs, ["a", "b"])
     for changes, complaint in (

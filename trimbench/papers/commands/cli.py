@@ -21,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.papers.commands import completion
 from trimbench.papers.commands.arguments import check_arguments
-from trimbench.papers.commands.composition import Composer, parsed, root_of
+from trimbench.papers.commands.composition import Composer, parsed, root_of, with_columns
 from trimbench.papers.commands.figure_choice import FigureChoice
 from trimbench.papers.commands.invocation import SHARED_KEYS, CommonSettings, Invocation, Point
 from trimbench.papers.commands.names import settings_name
@@ -65,7 +65,7 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
             if sys.argv[1:2] and sys.argv[1] in completion.OPTION:
                 sys.stdout.write(completion.answer(sys.argv[2:]))
                 return
-            arguments, allowed = split_allowed_code(sys.argv[1:])
+            arguments, allowed = split_allowed_code(with_columns(sys.argv[1:]))
             check_arguments(arguments, allowed)
             invocation = _compose(arguments, allowed)
         understood()

@@ -17,11 +17,19 @@ from trimbench.papers.configuration import Catalogue, plain
 
 GROUPS = ("experiment", "executor", "profile", "figure")
 _STUDY = "study"
+_BY_COLUMN = ("types=", "types.")
 
 
 def root_of(arguments: Sequence[str]) -> str:
     """Return the name of the root of the configuration: a study has keys of its own."""
     return _STUDY if f"task={_STUDY}" in arguments else "config"
+
+
+def with_columns(arguments: Sequence[str]) -> list[str]:
+    """Let `types` of a study name columns, which no file of the configuration can have."""
+    if root_of(arguments) != _STUDY:
+        return list(arguments)
+    return [f"++{word}" if word.startswith(_BY_COLUMN) else word for word in arguments]
 
 
 def parsed(words: Sequence[str]) -> list[Override]:

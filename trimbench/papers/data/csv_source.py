@@ -86,10 +86,15 @@ def read_table(
     `columns` has the names of the columns where the file has no header line. What had to be repaired is logged.
     """
     owner = f"data set {name!r}"
-    frame = read_file(owner, path, reading.separator, reading.encoding, columns)
-    source = SourceTable(name, owner, frame)
-    check_columns(source, target, reading)
-    table, notes = read_declared(source, target, reading)
-    for note in notes:
+    frame, repairs = read_file(
+        owner,
+        path,
+        reading.separator,
+        reading.encoding,
+        columns,
+        check=lambda names: check_columns(owner, names, target, reading),
+    )
+    table, notes = read_declared(SourceTable(name, owner, frame), target, reading)
+    for note in [*repairs, *notes]:
         _log.warning("%s: %s", owner, note)
     return table

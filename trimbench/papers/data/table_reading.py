@@ -46,15 +46,25 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
     DeclarationError
         In one line, if the source is no table, a named column does not exist, or there is nothing to learn from it.
     """
-    table = open_source(source, settings)
-    check_columns(table, target, settings)
-    chosen = _features(table, target, settings)
+
+    def check(owner: str, names: list[str]) -> None:
+        check_columns(owner, names, target, settings)
+        _check_features(owner, _features(names, target, settings))
+
+    table = open_source(source, settings, check)
+    chosen = _features(table.frame.columns, target, settings)
     classes = read_classes(table, target, settings)
-    _check_size(table, len(classes.labels), chosen)
+    if len(classes.labels) < _FEWEST_ROWS:
+        raise DeclarationError(
+            f"{table.owner}: at least {_FEWEST_ROWS} rows with a class are needed to learn from, got "
+            f"{len(classes.labels)}; add rows"
+        )
     read = [_kept(column, classes.rows, settings) for column in read_columns(table, chosen, settings)]
     features = [column for column in read if column.data is not None]
     if not features:
-        raise DeclarationError(f"{table.owner}: no column can be a feature; {_first_reason(read)}")
+        raise DeclarationError(
+            f"{table.owner}: at least one column must be a feature, got none of {len(read):,}; {_first_reason(read)}"
+        )
     codes = {column.name: _codes(column.data) for column in features if column.data is not None}
     read = _with_suspicions(read, codes, classes.labels)
     repeated = repeated_rows([*codes.values(), classes.labels])
@@ -67,30 +77,26 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
         classes=classes.names,
         positive=classes.positive,
         card=cards,
-        repairs=(*classes.repairs, *([repeated] if repeated else []), *_notes(cards)),
+        repairs=(*table.repairs, *classes.repairs, *([repeated] if repeated else []), *_notes(cards)),
         sha256=fingerprint(frame, classes.column()),
     )
 
 
-def _features(table: SourceTable, target: str, settings: TableSettings) -> list[str]:
+def _features(names: Iterable[str], target: str, settings: TableSettings) -> list[str]:
     outside = {target, *settings.drop, *settings.ids}
     wanted = None if settings.features is None else set(settings.features)
-    return [name for name in table.frame.columns if name not in outside and (wanted is None or name in wanted)]
+    return [name for name in names if name not in outside and (wanted is None or name in wanted)]
 
 
-def _check_size(table: SourceTable, n_rows: int, features: list[str]) -> None:
-    if n_rows < _FEWEST_ROWS:
-        raise DeclarationError(
-            f"{table.owner}: at least {_FEWEST_ROWS} rows with a class are needed to learn from, got {n_rows}; add rows"
-        )
+def _check_features(owner: str, features: list[str]) -> None:
     if not features:
         raise DeclarationError(
-            f"{table.owner}: there must be a column beside the target to be a feature, got none; if the columns were "
+            f"{owner}: there must be a column beside the target to be a feature, got none; if the columns were "
             "not told apart, name the separator"
         )
     if len(features) > _MOST_FEATURES:
         raise DeclarationError(
-            f"{table.owner}: at most {_MOST_FEATURES:,} columns can be features, got {len(features):,}; name those of "
+            f"{owner}: at most {_MOST_FEATURES:,} columns can be features, got {len(features):,}; name those of "
             "interest in features, or the others in drop"
         )
 
@@ -111,7 +117,7 @@ def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: TableSettings) 
 
 def _first_reason(read: list[ReadColumn]) -> str:
     column = next(column for column in read if column.notes)
-    return f"of {quoted(column.name)}, {column.notes[-1]}"
+    return f"of {quoted(column.name)}: {column.notes[-1]}; add columns, or correct separator, types and missing_values"
 
 
 def _codes(values: pd.Series[Any]) -> NDArray[np.int64]:

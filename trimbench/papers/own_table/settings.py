@@ -11,6 +11,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from trimbench.papers.conformant.gap_methods import METHODS
 from trimbench.papers.data.missingness import DEPENDENT, Mechanism, Missingness
 from trimbench.papers.data.table_reading import TableSettings
+from trimbench.papers.data.tables.wording import did_you_mean, quoted, shown
 from trimbench.papers.study.cells import check_axis
 from trimbench.papers.validation import ConfigurationError, settings, unknown
 
@@ -112,9 +113,14 @@ def checked_costs(given: Mapping[str, float] | None, features: Sequence[str]) ->
         return dict.fromkeys(features, 1.0)
     for name, cost in given.items():
         if name not in features:
-            raise unknown("costs: a feature", list(features), str(name))
+            raise ConfigurationError(
+                f"costs: a feature must be one of {shown(features)}, got {quoted(str(name))}"
+                f"{did_you_mean(str(name), features)}; the target and columns that are left out have no cost"
+            )
         if not 0 <= cost < float("inf"):
-            raise ConfigurationError(f"costs must be numbers, 0 or more, got {cost!r} for {name}")
+            raise ConfigurationError(
+                f"costs must be numbers, 0 or more, got {cost!r} for {name}; write 0 for a feature that is free"
+            )
     missing = [name for name in features if name not in given]
     if missing:
         raise ConfigurationError(

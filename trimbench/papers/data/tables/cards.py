@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trimbench.papers.data.tables.columns import ReadColumn
+from trimbench.papers.data.tables.dates import text_of
 from trimbench.papers.data.tables.settings import ColumnCard, TableSettings
 from trimbench.papers.data.tables.texts import TextColumn
 from trimbench.papers.data.tables.wording import quoted, rows_in, rows_named
@@ -26,7 +26,7 @@ def card_of(column: ReadColumn) -> ColumnCard:
     distinct, missing = int(values.nunique()), int(values.isna().sum())
     if column.read_as in ("number", "date"):
         lowest, middle, highest = (float(getattr(values, name)()) for name in ("min", "median", "max"))
-        text = (lambda days: _date(days)) if column.read_as == "date" else "{:.6g}".format
+        text = text_of if column.read_as == "date" else "{:.6g}".format
         return ColumnCard(
             column.name,
             column.read_as,
@@ -67,7 +67,3 @@ def _most_frequent(counts: pd.Series[int]) -> str:
     listed = [f"{quoted(str(value))} {count:,}" for value, count in counts.head(_EXAMPLES).items()]
     more = len(counts) - _EXAMPLES
     return ", ".join(listed) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _date(days: float) -> str:
-    return str((datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=days)).date())

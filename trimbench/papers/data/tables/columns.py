@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
+import math
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 
 from trimbench.papers.data.errors import DeclarationError
 from trimbench.papers.data.tables import dates, numbers
+from trimbench.papers.data.tables.sentinels import outlying_codes, words_for_missing
 from trimbench.papers.data.tables.settings import ColumnType, ReadAs
 from trimbench.papers.data.tables.texts import TextColumn
-from trimbench.papers.data.tables.wording import quoted, rows_named, shown
+from trimbench.papers.data.tables.wording import quoted, rows_in, rows_named, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +27,7 @@ _ANSWERS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"}, {"ja", "ne
 # of numbers or dates that may be something else.
 _NUMBERS_BESIDE_LIMITS, _ODD = 0.5, 0.05
 _FEW_NUMBERS = 10
+_ROWS_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,17 +84,29 @@ def _mark(column: TextColumn, marks: set[str]) -> str | None:
 def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     """Return what most values of a column are."""
     counts, known = column.counts, ~np.isnan(parsed)
-    are_codes = any(map(numbers.is_code, column.texts))
     odd = _texts(column, ~known)
     beside_limits = all(map(numbers.is_limit, odd))
     enough = _NUMBERS_BESIDE_LIMITS if beside_limits else 1 - _ODD
     # Few different numbers are more likely codes, and what is none of them is one more.
-    if not are_codes and counts[known].sum() >= enough * counts.sum() and (beside_limits or known.sum() > _FEW_NUMBERS):
+    if (
+        counts[known].sum() >= enough * counts.sum()
+        and (beside_limits or known.sum() > _FEW_NUMBERS)
+        and not any(map(numbers.is_code, column.texts))
+    ):
         return "number"
     if {text.casefold() for text in column.texts} in _ANSWERS:
         return "boolean"
-    is_date = [dates.is_date(text) for text in column.texts]
-    return "date" if counts[is_date].sum() >= (1 - _ODD) * counts.sum() else "category"
+    return "date" if _are_dates(column, counts) else "category"
+
+
+def _are_dates(column: TextColumn, counts: NDArray[np.int64]) -> bool:
+    allowed = _ODD * int(counts.sum())
+    for text, count in zip(column.texts, counts.tolist(), strict=True):
+        if not dates.is_date(text):
+            allowed -= count
+            if allowed < 0:
+                return False
+    return True
 
 
 def _texts(column: TextColumn, chosen: NDArray[np.bool_]) -> list[str]:
@@ -114,9 +129,15 @@ def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str) -> Read
         notes.append(
             f"groups of digits were joined: {quoted(grouped[0])} is {numbers.number_of(grouped[0], mark):.15g}"
         )
+    if huge := [text for text in _texts(column, known) if numbers.is_huge(text)]:
+        notes.append(f"whole numbers above 2^53 were rounded, such as {quoted(huge[0])}; types: category keeps them")
     if not known.all():
-        notes.append(f"{_placed(column, ~known)}, no number, counts as missing")
-    return _with_values(column, "number", column.numbers(parsed), notes)
+        notes.append(
+            _said_of(column, ~known, "has no number and counts as missing", "have no number and count as missing")
+        )
+    values = column.numbers(parsed)
+    notes += outlying_codes(values, days=False, text="{:.15g}".format)
+    return _with_values(column, "number", values, notes)
 
 
 def _dates(column: TextColumn, is_given: bool) -> ReadColumn:
@@ -138,8 +159,10 @@ def _dates(column: TextColumn, is_given: bool) -> ReadColumn:
         + ("" if order is None else f", the {'day' if order else 'month'} first")
     ]
     if not known.all():
-        notes.append(f"{_placed(column, ~known)}, no date, counts as missing")
-    return _with_values(column, "date", column.numbers(days), notes)
+        notes.append(_said_of(column, ~known, "has no date and counts as missing", "have no date and count as missing"))
+    values = column.numbers(days)
+    notes += outlying_codes(values, days=True, text=dates.text_of)
+    return _with_values(column, "date", values, notes)
 
 
 def _answers(column: TextColumn) -> ReadColumn:
@@ -154,8 +177,12 @@ def _answers(column: TextColumn) -> ReadColumn:
             f"got {shown(column.texts, 3)}; make it a category"
         )
     merged = column.merged({text: column.texts[spelling[text.casefold()]] for text in column.texts})
-    other = [text for text in column.texts if text not in merged.texts]
-    notes = (f"{shown(other)} and other spellings were made {shown(merged.texts)}",) if other else ()
+    other = [
+        f"{quoted(text)} in {rows_in(count)} is {quoted(column.texts[spelling[text.casefold()]])}"
+        for text, count in zip(column.texts, counts.tolist(), strict=True)
+        if text not in merged.texts
+    ]
+    notes = (f"other spellings were joined: {', '.join(other[:3])}{', ...' * (len(other) > 3)}",) if other else ()
     return ReadColumn(column.name, "boolean", merged.labels(), notes)
 
 
@@ -165,33 +192,63 @@ def _categories(column: TextColumn, parsed: NDArray[np.float64], is_given: bool)
     if known.all() and not is_given:
         code = next(text for text in column.texts if numbers.is_code(text))
         notes.append(f"digits such as {quoted(code)} were taken for codes; if they are amounts, write types: number")
-    elif not is_given and (share := column.counts[known].sum() / column.n_present) >= _NUMBERS_BESIDE_LIMITS:
-        odd = _placed(column, ~known)
-        notes.append(f"{share:.0%} are numbers, but {odd}; types: number makes what is none missing")
+    elif not is_given and column.counts[known].sum() >= _NUMBERS_BESIDE_LIMITS * column.n_present:
+        odd = _said_of(column, ~known, "has none", "have none")
+        notes.append(f"most rows have numbers, but {odd}; types: number makes what is none missing")
+    elif not is_given:
+        notes += _with_units(column, known)
     if len(column.texts) > MAX_CATEGORIES and not is_given:
         notes.append(
             f"it has {len(column.texts):,} different values that are not read as numbers, so it is left out; "
             "write types: category to keep it"
         )
         return ReadColumn(column.name, "left out", None, tuple(notes))
-    return ReadColumn(column.name, "category", column.labels(), (*notes, *alike(column)))
+    return ReadColumn(column.name, "category", column.labels(), (*notes, *words_for_missing(column), *alike(column)))
+
+
+def _with_units(column: TextColumn, known: NDArray[np.bool_]) -> list[str]:
+    """Return that most values are numbers with a unit or a sign beside them, if so."""
+    units = numbers.with_units(column.texts)
+    if not units.any() or column.counts[known | units].sum() < _NUMBERS_BESIDE_LIMITS * column.n_present:
+        return []
+    odd = _said_of(column, units, "has a number with a unit", "have a number with a unit")
+    return [f"{odd}; to have numbers, take the units off"]
 
 
 def alike(column: TextColumn) -> list[str]:
-    """Return that two values of a column differ in case alone, if so."""
-    ordered = sorted(column.texts, key=str.casefold)
-    pairs = ((first, second) for first, second in itertools.pairwise(ordered) if first.casefold() == second.casefold())
-    return [f"{quoted(first)} and {quoted(second)} differ only in upper and lower case" for first, second in pairs][:1]
+    """Return which values of a column may be two spellings of one: they differ in case or blanks, or as 1 and 1.0."""
+    of_key: dict[str, list[str]] = {}
+    for text in column.texts:
+        of_key.setdefault(_key(text), []).append(text)
+    pairs = [f"{quoted(same[0])} and {quoted(same[1])}" for same in of_key.values() if len(same) > 1]
+    if not pairs:
+        return []
+    more = f" and {len(pairs) - 3:,} more pairs" if len(pairs) > 3 else ""
+    return [f"{', '.join(pairs[:3])}{more} are different values, but look like spellings of one"]
 
 
-def _placed(column: TextColumn, chosen: NDArray[np.bool_]) -> str:
-    """Return the most frequent of some texts with the rows that have them."""
+def _key(text: str) -> str:
+    """Return what two spellings of one value have in common."""
+    number = numbers.number_of(text, ".")
+    if math.isfinite(number) and not numbers.is_code(text):
+        return repr(number)
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _said_of(column: TextColumn, chosen: NDArray[np.bool_], one: str, several: str) -> str:
+    """Return how many rows have one of some texts, and the most frequent ones with their rows.
+
+    `one` and `several` say what is so of the rows.
+    """
     counts = column.counts
     places = sorted(np.flatnonzero(chosen).tolist(), key=lambda place: -counts[place])
-    named = [f"{quoted(column.texts[place])} in {rows_named(column.rows_of([place]))}" for place in places[:3]]
+    named = [
+        f"{quoted(column.texts[place])} in {rows_named(column.rows_of([place]), _ROWS_NAMED)}" for place in places[:3]
+    ]
     if len(places) > 3:
-        named.append(f"{len(places) - 3:,} other texts in {rows_named(column.rows_of(places[3:]))}")
-    return ", ".join(named)
+        named.append(f"{len(places) - 3:,} other texts in {rows_named(column.rows_of(places[3:]), _ROWS_NAMED)}")
+    n_rows = int(counts[chosen].sum())
+    return f"{rows_in(n_rows)} {one if n_rows == 1 else several}: {', '.join(named)}"
 
 
 def refuse_infinite(name: str, values: NDArray[np.float64]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 _TIME = r"(?:[T ]+(\d{1,2}:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s*(Z|[+-]\d\d:?\d\d)?)?"
 _YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + _TIME, re.ASCII)
@@ -37,7 +37,7 @@ def needs_order(texts: Sequence[str]) -> bool:
 
 def is_date(text: str) -> bool:
     """Tell whether a text is a date, in either order of day and month."""
-    return not (math.isnan(days_of(text, True)) and math.isnan(days_of(text, False)))
+    return not math.isnan(days_of(text, True)) or (needs_order([text]) and not math.isnan(days_of(text, False)))
 
 
 def days_of(text: str, day_comes_first: bool) -> float:
@@ -46,6 +46,8 @@ def days_of(text: str, day_comes_first: bool) -> float:
     >>> days_of("1970-01-02 12:00", True), days_of("3/4/1970", False), days_of("5 Mar 1970", True)
     (1.5, 62.0, 63.0)
     """
+    if not (text[:1].isdecimal() or text[:3].lower() in _MONTHS):
+        return math.nan  # by far the most texts of other columns
     time = zone = None
     if match := _YEAR_FIRST.fullmatch(text):
         year, _, month, day, time, zone = match.groups()
@@ -64,3 +66,12 @@ def days_of(text: str, day_comes_first: bool) -> float:
     except ValueError:  # no such day
         return math.nan
     return (moment - _EPOCH).total_seconds() / 86_400
+
+
+def text_of(days: float) -> str:
+    """Return the day of a date, given as days since 1970-01-01.
+
+    >>> text_of(1.5)
+    '1970-01-02'
+    """
+    return str((_EPOCH + timedelta(days=days)).date())

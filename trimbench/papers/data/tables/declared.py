@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trimbench.papers.data.columns import is_number_column
 from trimbench.papers.data.tables.frames import SourceTable
 from trimbench.papers.data.tables.numbers import plain_numbers
 from trimbench.papers.data.tables.reading import read_columns
@@ -50,7 +51,7 @@ def read_declared(table: SourceTable, target: str, settings: TableSettings) -> t
 
 
 def _plain(column: pd.Series[Any], settings: TableSettings, is_target: bool) -> pd.Series[Any]:
-    if type_of(column) is not None:
+    if type_of(column) is not None or is_number_column(column):
         return column
     texts = TextColumn.of(str(column.name), column, settings.missing_values, str)
     numbers = None if is_target else plain_numbers(texts.texts, settings.decimal or ".")

@@ -8,19 +8,23 @@ import io
 import re
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trimbench.papers.data.errors import DeclarationError
 from trimbench.papers.data.reachability import one_line_reason
-from trimbench.papers.data.tables.wording import shown
+from trimbench.papers.data.tables.signatures import is_binary, other_format
+from trimbench.papers.data.tables.wording import quoted, shown
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
-_SEPARATORS = ",;\t|"
+SEPARATORS = ",;\t|"
 _QUOTED = re.compile(r'"[^"]*"')
+# The first line by which files tell Excel their separator.
+_FOR_EXCEL = re.compile(r'\s*"?sep=([^\r\n])"?[,;\t| ]*(?=[\r\n])', re.IGNORECASE)
 _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _GZIP, _PARQUET, _ARROW = b"\x1f\x8b", b"PAR1", (b"ARROW1", b"FEA1")
 _LARGEST = 1 << 30
@@ -28,12 +32,18 @@ _TEXT_TABLE = "a text table with a header line and one of the separators , ; tab
 
 
 def read_file(
-    owner: str, path: Path, separator: str | None = None, encoding: str | None = None, columns: Sequence[str] = ()
-) -> pd.DataFrame:
+    owner: str,
+    path: Path,
+    separator: str | None = None,
+    encoding: str | None = None,
+    columns: Sequence[str] = (),
+    check: Callable[[list[str]], object] | None = None,
+) -> tuple[pd.DataFrame, list[str]]:
     """Read a text table, whose values stay text as it is written, or a Parquet, Arrow or Feather file.
 
-    `owner` begins the messages; `columns` has the names of the columns of a text file without a header line. Raises
-    `DeclarationError` if the file holds no table.
+    Returns the table and notes on what was repaired. `owner` begins the messages; `columns` has the names of the
+    columns of a text file without a header line; `check` is called with the names of the columns as soon as they are
+    known, and may raise an error before the rest is read. Raises `DeclarationError` if the file holds no table.
     """
     try:
         body = _content(path)
@@ -42,13 +52,25 @@ def read_file(
     if len(body) > _LARGEST:
         raise _no_table(owner, path, f"it has more than {_LARGEST >> 20} MiB of content; take a sample of its rows")
     if body.startswith((_PARQUET, *_ARROW)):
-        return _columnar(owner, path, body)
+        return _columnar(owner, path, body, check), []
     text = _text(owner, path, body, encoding)
     del body
+    notes = []
+    if first := _FOR_EXCEL.match(text):
+        # What ends the line stays, so that lines keep their numbers.
+        text = text[first.end() :]
+        separator = separator or first[1]
+        notes.append(f"the first line, {quoted(first[0].strip())}, tells the separator and has no names of columns")
     separator = separator or _separator(text)
-    names = list(columns) or _header(owner, path, text, separator)
+    if columns:
+        names = list(columns)
+    else:
+        names, repairs = _header(owner, path, text, separator)
+        notes += repairs
+    if check:
+        check(names)
     _check_lines(owner, path, text, separator, names)
-    return _texts(owner, path, text, separator, names, bool(columns))
+    return _texts(owner, path, text, separator, names, bool(columns)), notes
 
 
 def check_names(owner: str, names: Sequence[str]) -> None:
@@ -75,17 +97,31 @@ def _content(path: Path) -> bytes:
         return stream.read(_LARGEST + 1)
 
 
-def _columnar(owner: str, path: Path, body: bytes) -> pd.DataFrame:
+def _columnar(owner: str, path: Path, body: bytes, check: Callable[[list[str]], object] | None) -> pd.DataFrame:
     import pyarrow as pa
     from pyarrow import feather, parquet
 
-    read = parquet.read_table if body.startswith(_PARQUET) else feather.read_table
     try:
-        table = read(pa.BufferReader(body))
-        # What pandas made its index is a column like the others.
-        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
+        table = (parquet.read_table if body.startswith(_PARQUET) else feather.read_table)(pa.BufferReader(body))
     except (ValueError, TypeError, OSError, NotImplementedError, KeyError) as error:
         raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
+    check_names(owner, table.column_names)
+    if check:
+        check(list(table.column_names))
+    try:
+        return in_pandas(table)
+    except (ValueError, TypeError, NotImplementedError, KeyError) as error:
+        raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
+
+
+def in_pandas(table: pa.Table) -> pd.DataFrame:
+    """Return a table of Arrow with exact whole numbers, also where some are missing; pandas would make them floats."""
+    import pandas as pd
+    import pyarrow as pa
+
+    exact = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
+    # What pandas made its index is a column like the others.
+    frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, types_mapper=exact.get)
     return frame
 
 
@@ -93,13 +129,15 @@ def _text(owner: str, path: Path, body: bytes, encoding: str | None) -> str:
     """Return what a file says."""
     if not body.strip():
         raise _no_table(owner, path, "it is empty")
-    if body.startswith(b"PK\x03\x04"):
-        raise _no_table(owner, path, "it is an Excel workbook or a zip archive; save the sheet as CSV")
+    if other := other_format(body):
+        raise _no_table(owner, path, other)
     found = encoding or next((name for mark, name in _MARKS.items() if body.startswith(mark)), "utf-8")
     try:
         text = body.decode(found)
     except UnicodeError as error:
-        advice = "name its encoding, for example cp1252" if found == "utf-8" else "name another encoding"
+        if is_binary(body):
+            raise _no_table(owner, path, "it is no text; save its table as CSV or Parquet") from error
+        advice = "name its encoding, for example encoding=cp1252" if found == "utf-8" else "name another encoding"
         raise _no_table(owner, path, f"it is not in {found} ({one_line_reason(error)}); {advice}") from error
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
@@ -110,21 +148,56 @@ def _text(owner: str, path: Path, body: bytes, encoding: str | None) -> str:
 def _separator(text: str) -> str:
     """Return the separator that occurs most often in the header line, outside quotes."""
     header = _QUOTED.sub("", text.lstrip("\r\n").split("\n", 1)[0])
-    return max(_SEPARATORS, key=header.count)
+    return max(SEPARATORS, key=header.count)
 
 
 def _rows(text: str, separator: str) -> Any:
     return csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
 
 
-def _header(owner: str, path: Path, text: str, separator: str) -> list[str]:
+def _header(owner: str, path: Path, text: str, separator: str) -> tuple[list[str], list[str]]:
+    """Return the names of the columns, and notes on those that were changed."""
     try:
         first: list[str] = next((row for row in _rows(text, separator) if any(row)), [])
     except csv.Error as error:
         raise _no_table(owner, path, f"its header line cannot be read: {error}") from error
+    if len(first) == 1:
+        _check_told_apart(owner, path, first[0], text.lstrip().startswith('"'))
     names = [name.strip() or f"Unnamed: {place}" for place, name in enumerate(first)]
     check_names(owner, names)
-    return names
+    notes = []
+    if nameless := [place for place, name in enumerate(first) if not name.strip()]:
+        places = ("column " if len(nameless) == 1 else "columns ") + _listed([str(place + 1) for place in nameless])
+        verb = "has no name and is" if len(nameless) == 1 else "have no name and are"
+        notes.append(f"{places} of the header line {verb} called {shown([names[place] for place in nameless], 3)}")
+    # The reader drops blanks before names, too, but never says so.
+    if blank := [name.strip() for name in _blank_names(text, separator, first)]:
+        notes.append(
+            f"blanks around the name{'s' * (len(blank) > 1)} {shown(blank, 3)} in the header line were removed"
+        )
+    return names, notes
+
+
+def _blank_names(text: str, separator: str, names: Sequence[str]) -> list[str]:
+    """Return the names with blanks around them as they stand in the header line."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    written = next((row for row in reader if any(map(str.strip, row))), [])
+    # Blanks before quotation marks make other names of it.
+    wide = [name for name in written if name.strip() and name != name.strip()] if len(written) == len(names) else []
+    return wide or [name for name in names if name.strip() and name != name.strip()]
+
+
+def _listed(words: list[str], limit: int = 10) -> str:
+    more = len(words) - limit
+    return ", ".join(words[:limit]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _check_told_apart(owner: str, path: Path, only: str, is_quoted: bool) -> None:
+    """Raise an error if the only column looks like several ones."""
+    other = max(SEPARATORS, key=only.count)
+    if other in only:
+        advice = "remove the quotation marks around whole lines" if is_quoted else f"write separator={other!r}"
+        raise _no_table(owner, path, f"its header line has one column, {quoted(only)}; {advice}")
 
 
 def _check_lines(owner: str, path: Path, text: str, separator: str, names: Sequence[str]) -> None:

@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trimbench.papers.data.errors import DeclarationError
-from trimbench.papers.data.tables.files import check_names, read_file
+from trimbench.papers.data.tables.files import SEPARATORS, check_names, in_pandas, read_file
 from trimbench.papers.data.tables.settings import TableSettings
-from trimbench.papers.data.tables.wording import did_you_mean, quoted, shown
+from trimbench.papers.data.tables.wording import did_you_mean, quoted, shortened, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+_RARE_SEPARATORS = ":/^~ "
+
+
 @dataclass(frozen=True, eq=False)
 class SourceTable:
-    """A table as its source has it; `owner` begins the messages about it."""
+    """A table as its source has it; `owner` begins the messages about it, `repairs` say what was changed already."""
 
     name: str
     owner: str
     frame: pd.DataFrame
+    repairs: tuple[str, ...] = ()
 
 
-def open_source(source: Any, settings: TableSettings) -> SourceTable:
-    """Return the table of a file or a frame; raise `DeclarationError` if it is none."""
+# Takes the words that begin messages and the names of the columns, and raises an error if something is wrong with them.
+CheckNames = Callable[[str, list[str]], object]
+
+
+def open_source(source: Any, settings: TableSettings, check: CheckNames) -> SourceTable:
+    """Return the table of a file or a frame; raise `DeclarationError` if it is none.
+
+    `check` is called as soon as the names of the columns are known.
+    """
     import pandas as pd
 
     if isinstance(source, str | os.PathLike):
@@ -36,16 +47,39 @@ def open_source(source: Any, settings: TableSettings) -> SourceTable:
         owner = f"table {quoted(path.name)}"
         if not path.is_file():
             raise DeclarationError(_no_file(path))
-        frame = read_file(owner, path, settings.separator, settings.encoding)
-        table = SourceTable(path.name.split(".")[0] or path.name, owner, frame)
-    elif isinstance(source, pd.DataFrame):
-        table = SourceTable("table", "the table", source)
-    else:
-        table = SourceTable("table", "the table", _from_arrow(source))
-    names = [str(name) for name in table.frame.columns]
-    check_names(table.owner, names)
-    frame = table.frame.set_axis(names, axis="columns").reset_index(drop=True)
-    return SourceTable(table.name, table.owner, frame)
+        frame, repairs = read_file(
+            owner, path, settings.separator, settings.encoding, check=lambda names: check(owner, names)
+        )
+        return SourceTable(path.name.split(".")[0] or path.name, owner, frame, tuple(repairs))
+    owner = "the table"
+    if not isinstance(source, pd.DataFrame):
+        source = _from_arrow(owner, source, check)
+    names = [str(name) for name in source.columns]
+    check_names(owner, names)
+    check(owner, names)
+    repairs = [*_renamed(source), *_without_index(source)]
+    return SourceTable("table", owner, source.set_axis(names, axis="columns").reset_index(drop=True), tuple(repairs))
+
+
+def _renamed(frame: pd.DataFrame) -> list[str]:
+    """Return that names of columns were made text, if so."""
+    other = [name for name in frame.columns if not isinstance(name, str)]
+    if not other:
+        return []
+    what = "the name of a column is" if len(other) == 1 else f"the names of {len(other):,} columns are"
+    return [f"{what} no text: the column {shortened(repr(other[0]))} is called {quoted(str(other[0]))}"]
+
+
+def _without_index(frame: pd.DataFrame) -> list[str]:
+    """Return that an index which says something is no column, if so."""
+    from pandas.api import types
+
+    index = frame.index
+    named = [str(name) for name in index.names if name is not None]
+    if not named and (index.nlevels == 1 and types.is_integer_dtype(index.dtype)):
+        return []
+    what = f"the index {shown(named, 3)}" if named else "the index of the rows"
+    return [f"{what} is no column, so it was left out; reset_index() makes it one"]
 
 
 def _no_file(path: Path) -> str:
@@ -57,33 +91,41 @@ def _no_file(path: Path) -> str:
     return f"data must be an existing file, got {str(path)!r}; {hint}"
 
 
-def _from_arrow(source: Any) -> pd.DataFrame:
+def _from_arrow(owner: str, source: Any, check: CheckNames) -> pd.DataFrame:
     """Return a frame of polars or pyarrow, or whatever else gives Arrow columns, in pandas."""
     import pyarrow as pa
 
     if hasattr(source, "collect") and not hasattr(source, "__arrow_c_stream__"):
         source = source.collect()  # a lazy frame of polars
-    if not hasattr(source, "__arrow_c_stream__"):
-        raise DeclarationError(
-            "data must be a path of a table or a frame of pandas, polars or pyarrow, "
-            f"got {type(source).__name__}; make it a pandas DataFrame with names of columns"
+    try:
+        # A single column gives a stream, too, but no table.
+        table = pa.table(source) if hasattr(source, "__arrow_c_stream__") else None
+    except (pa.ArrowException, TypeError, ValueError):
+        table = None
+    if table is None:
+        is_column = getattr(source, "ndim", None) == 1 or isinstance(source, pa.Array | pa.ChunkedArray)
+        advice = (
+            "give the whole frame, not one column" if is_column else "make it a pandas DataFrame with named columns"
         )
-    table = pa.table(source)
-    check_names("the table", table.column_names)
-    frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
-    return frame
+        raise DeclarationError(
+            "data must be a path of a table or a frame of pandas, polars or pyarrow, got "
+            f"{type(source).__name__}; {advice}"
+        )
+    check_names(owner, table.column_names)
+    check(owner, list(table.column_names))
+    return in_pandas(table)
 
 
-def check_columns(table: SourceTable, target: str, settings: TableSettings) -> None:
+def check_columns(owner: str, names: Sequence[str], target: str, settings: TableSettings) -> None:
     """Raise an error unless the target and all columns that settings name exist, and none has two roles."""
-    names = list(table.frame.columns)
     roles: Mapping[str, Sequence[str]] = {"target": (target,), **settings.named}
+    known = set(names)
     for role, wanted in roles.items():
         for name in wanted:
-            if name not in names:
+            if name not in known:
                 raise DeclarationError(
-                    f"{table.owner}: {role} must be a column of the data, got {quoted(name)}"
-                    f"{did_you_mean(name, names)}; the columns are {shown(names)}"
+                    f"{owner}: {role} must be a column of the data, got {quoted(name)}"
+                    f"{_separated(name, names) or did_you_mean(name, names)}; the columns are {shown(names)}"
                 )
     for first, second in (
         ("target", "drop"),
@@ -92,9 +134,19 @@ def check_columns(table: SourceTable, target: str, settings: TableSettings) -> N
         ("drop", "features"),
         ("id", "features"),
     ):
-        both = [name for name in roles[first] if name in roles[second]]
+        others = set(roles[second])
+        both = [name for name in roles[first] if name in others]
         if both:
             raise DeclarationError(
-                f"{table.owner}: {first} and {second} must name different columns, got {quoted(both[0])} in both; "
+                f"{owner}: {first} and {second} must name different columns, got {quoted(both[0])} in both; "
                 f"take it out of {second}"
             )
+
+
+def _separated(name: str, names: Sequence[str]) -> str:
+    """Return which separator would tell a column apart from others, if one would."""
+    for one in names:
+        for mark in SEPARATORS + _RARE_SEPARATORS:
+            if mark in one and name in [part.strip(" \"'") for part in one.split(mark)]:
+                return f", which is a part of {quoted(one)}: name the separator, separator={mark!r}"
+    return ""

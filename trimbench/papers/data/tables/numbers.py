@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
 _SPACES = " \u00a0\u202f'"
@@ -15,13 +19,19 @@ _GROUPED = {
 }
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _LIMIT = re.compile(r"(?:[<>≤≥~≈]=?|=)\s*[+-]?[\d.,]+")
+_WITH_UNIT = re.compile(
+    r"(?P<before>[$€£¥] ?|[A-Z]{3} )?[+-]?\d+(?:[.,' ]\d+)*"
+    r"(?P<after> ?[%‰°$€£¥]| ?°?[a-zA-Zµμ]{1,6}[23²³]?(?:/[a-zA-Zµμ]{1,4}[23²³]?)?)?"
+)
+_NUMBERS_PER_UNIT = 3
 _CODE = re.compile(r"[+-]?0\d+", re.ASCII)
 # A mark that cannot be one of groups, because what follows it is not three digits or what precedes it a bare zero.
 _DECIMALS = {
     mark: re.compile(rf"[+-]?(?:0?\{mark}\d+|\d+\{mark}(?:\d{{1,2}}|\d{{4,}})|\d{{4,}}\{mark}\d+){_EXPONENT}", re.ASCII)
     for mark in ".,"
 }
-_EXACT = 2**53
+# Above it, some whole numbers are no floats.
+LARGEST_EXACT = 2**53
 
 
 def number_of(text: str, decimal: str) -> float:
@@ -32,6 +42,8 @@ def number_of(text: str, decimal: str) -> float:
     """
     if _PLAIN[decimal].fullmatch(text):
         return float(text.replace(",", "."))
+    if text[:1].isalpha() and text[0] not in "iI":
+        return math.nan
     text = text.replace("\u2212", "-")
     if _PLAIN[decimal].fullmatch(text):
         return float(text.replace(",", "."))
@@ -91,4 +103,38 @@ def is_limit(text: str) -> bool:
 
 def is_code(text: str) -> bool:
     """Tell whether digits name something: they begin with zero, or a float cannot hold them."""
-    return bool(_CODE.fullmatch(text)) or (text.isdecimal() and int(text[:40]) > _EXACT)
+    return bool(_CODE.fullmatch(text)) or is_huge(text)
+
+
+def is_huge(text: str) -> bool:
+    """Tell whether a text is a whole number that a float may have to round.
+
+    >>> is_huge("9007199254740993"), is_huge("-9007199254740993"), is_huge("42")
+    (True, True, False)
+    """
+    # The shortest has 16 digits.
+    digits = text.lstrip("+-\u2212") if len(text) > 15 else ""
+    return digits.isdecimal() and int(digits[:40]) > LARGEST_EXACT
+
+
+def with_units(texts: Sequence[str]) -> NDArray[np.bool_]:
+    """Tell which texts are numbers with a sign of percent or currency, or a unit, as in 8%, $2 and 80 kg.
+
+    Letters that follow the number without a blank are a unit only if several numbers have them: 1a and 2b are none.
+
+    >>> with_units(["8%", "80 kg", "1a", "2b", "7", "$2"]).tolist()
+    [True, True, False, False, False, True]
+    """
+    units = [_unit(text) for text in texts]
+    counts = Counter(units)
+    return np.array(
+        [bool(unit) and (not unit.isalpha() or counts[unit] >= _NUMBERS_PER_UNIT) for unit in units], dtype=bool
+    )
+
+
+def _unit(text: str) -> str:
+    """Return what stands before or behind a number, with the blank between them, or nothing."""
+    match = _WITH_UNIT.fullmatch(text)
+    if match is None or bool(match["before"]) == bool(match["after"]):
+        return ""
+    return str(match["before"] or match["after"])

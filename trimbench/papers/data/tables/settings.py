@@ -73,6 +73,8 @@ class TableSettings:
                 raise DeclarationError(f"{name} must be a list of names, got {value!r}; write {name}=[{value}]")
             if value is not None:
                 object.__setattr__(self, name, tuple(map(str, value)))
+        if self.separator == "\\t":  # as command lines have it
+            object.__setattr__(self, "separator", "\t")
         if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
             raise DeclarationError(
                 f"separator must be a single character, such as ';' or '\\t', got {self.separator!r}; leave it out to "

@@ -12,6 +12,7 @@ from trimbench.papers.data.errors import DeclarationError
 from trimbench.papers.data.tables.columns import MAX_CATEGORIES, alike
 from trimbench.papers.data.tables.frames import SourceTable
 from trimbench.papers.data.tables.numbers import plain_numbers
+from trimbench.papers.data.tables.sentinels import words_for_missing
 from trimbench.papers.data.tables.settings import ColumnCard, TableSettings
 from trimbench.papers.data.tables.texts import TextColumn
 from trimbench.papers.data.tables.wording import did_you_mean, quoted, rows_in, rows_named, shown
@@ -91,7 +92,9 @@ def _check_classes(table: SourceTable, column: TextColumn) -> None:
     if not column.texts:
         raise DeclarationError(f"{what}, got missing values only; name another column")
     if len(column.texts) == 1:
-        raise DeclarationError(f"{what}, got {quoted(column.texts[0])} in every row; name another column")
+        gaps = "".join(f"; {note}, which missing_values=[...] changes" for note in column.missing_notes())
+        every = "every row with a class" if gaps else "every row"
+        raise DeclarationError(f"{what}, got {quoted(column.texts[0])} in {every}{gaps}; name another column")
     if len(column.texts) > MAX_CATEGORIES:
         raise DeclarationError(
             f"{what}, got {len(column.texts):,} different values such as {shown(column.texts, 3)}; name another "
@@ -115,4 +118,4 @@ def _notes(column: TextColumn) -> list[str]:
     notes = [*column.missing_notes()]
     if rare:
         notes.append(f"only 1 row each of {shown(rare)}: too few to learn from and to test")
-    return notes + alike(column)
+    return notes + words_for_missing(column) + alike(column)

@@ -10,7 +10,12 @@ _LONGEST = 24
 
 def quoted(value: str) -> str:
     """Return a value in quotes, shortened if it is long."""
-    return repr(value if len(value) <= _LONGEST else value[: _LONGEST - 3] + "...")
+    return repr(shortened(value))
+
+
+def shortened(value: str) -> str:
+    """Return a value, shortened if it is long."""
+    return value if len(value) <= _LONGEST else value[: _LONGEST - 3] + "..."
 
 
 def shown(values: Sequence[str], limit: int = 8) -> str:

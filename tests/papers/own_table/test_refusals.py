@@ -1,0 +1,77 @@
+"""What a study refuses: one line that names what is wrong, what is allowed, what was got, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trimbench.papers.own_table.costs import read_costs
+from trimbench.papers.validation import ConfigurationError
+
+from ..command_line import Command
+
+ROWS = [f"{row % 7},{row % 5},{'p' if row % 3 else 'q'}" for row in range(60)]
+TABLE = "\n".join(["a,b,y", *ROWS]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "words", "complaint"),
+    [
+        (TABLE, ["target=Y"], "target must be a column of the data, got 'Y' (did you mean 'y'?)"),
+        (TABLE.replace("q", "p"), [], "must have from 2 to 50 classes, got 'p' in every row; name another column"),
+        ("a,b,y\n1,2,p\n2,3,q\n", [], "at least 10 rows with a class are needed to learn from, got 2; add rows"),
+        (
+            ",".join(f"c{place}" for place in range(10_000)) + ",y\n" + ("1," * 10_000 + "p\n") * 20,
+            [],
+            "at most 5,000 columns can be features, got 10,000; name those of interest in features",
+        ),
+        ("a,b,y\n" + ",?,p\n,NA,q\n" * 30, [], "got none of 2; of 'a': it has no values, so it is left out; add"),
+        (TABLE.replace("a,b", "a,a"), [], "every column must have a name of its own, got 'a' more than once; rename"),
+        ("Dear all,\nthis is a letter; with commas, and so on.\n", [], "the columns are 'Dear all', 'Unnamed: 1'"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(99), [], "it looks like a PNG image; name a table"),
+        (TABLE, ["data=s.csv"], "data must be an existing file, got 's.csv'; did you mean 't.csv'?"),
+        (TABLE, ["data=."], "data must be a file, got the folder '.'; name a table in it"),
+        ("", [], "it is empty"),
+        ("a,b,y\n", [], "there must be rows to learn from, got a table without any; add rows"),
+        (TABLE, ["costs=target.csv"], "costs: a feature must be one of 'a', 'b', got 'y'; the target and columns"),
+        (TABLE, ["costs=unknown.csv"], "costs: a feature must be one of 'a', 'b', got 'bb' (did you mean 'b'?)"),
+        (TABLE, ["costs=none.csv"], "costs must be a file with the columns feature and cost, got 'none.csv'; correct"),
+        (TABLE, ["budget=-3"], "study: budget must be at least 0.0, got -3"),
+        (TABLE, ["types.a=numbe"], "types.a must be one of boolean, category, date, number, got 'numbe'; did you mean"),
+        (TABLE, ['types={a: category, b: date}'], "types.b is date, but no value of the column is one, got '0', '1'"),
+        (TABLE.replace(",", ";"), ['separator=","'], "its header line has one column, 'a;b;y'; write separator=';'"),
+    ],
+    ids=lambda value: "" if isinstance(value, str | bytes) else None,
+)  # fmt: skip
+def test_a_table_or_its_costs_are_refused_in_a_line(
+    command: Command, body: str | bytes, words: list[str], complaint: str
+) -> None:
+    Path("t.csv").write_bytes(body.encode() if isinstance(body, str) else body)
+    Path("target.csv").write_text("feature,cost\na,1\nb,1\ny,2\n")
+    Path("unknown.csv").write_text("feature;cost\na;1,5\nbb;2\n")
+    given = {word.partition("=")[0] for word in words}
+    usual = [word for word in ("data=t.csv", "target=y") if word.partition("=")[0] not in given]
+    answer = command("task=study", "executor=serial", *usual, *words)
+    assert answer.code == 2
+    assert complaint in answer.err
+    assert answer.err.count("\n") == 1
+    assert len(answer.err) < 500
+    assert not answer.out
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ("name,price\na,1\n", "must have the columns feature and cost, got 'name', 'price' in costs.csv; rename them"),
+        ("feature,cost\na,1\na,2\n", "must have each feature once, got 'a' again"),
+        ("feature,cost\na,cheap\n", "must be numbers, got 'cheap' for a"),
+    ],
+)
+def test_files_of_costs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, complaint: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("costs.csv").write_text(body)
+    with pytest.raises(ConfigurationError, match=complaint):
+        read_costs(Path("costs.csv"))
+    Path("costs.csv").write_text("feature;cost\na;1,5\nlong name;0\n")
+    assert read_costs(Path("costs.csv")) == {"a": 1.5, "long name": 0.0}

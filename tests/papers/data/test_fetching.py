@@ -168,13 +168,13 @@ def test_dead_host_is_asked_once(
     cache: Cache, loopback: Loopback, closed_address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
 ) -> None:
     timeouts: list[object] = []
-    get = requests.get
+    get = requests.Session.get
 
-    def counting(url: str, **options: Any) -> requests.Response:
+    def counting(session: requests.Session, url: str, **options: Any) -> requests.Response:
         timeouts.append(options["timeout"])
-        return get(url, **options)
+        return get(session, url, **options)
 
-    monkeypatch.setattr(requests, "get", counting)
+    monkeypatch.setattr(requests.Session, "get", counting)
     with monkeypatch.context() as patch:
         patch.setattr(loopback, "address", closed_address)
         dead, dead_cache = offered(kind, loopback, tmp_path), replace(cache, openml_server=loopback.api)

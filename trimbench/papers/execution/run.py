@@ -56,6 +56,7 @@ def run_jobs(
     records = _without_running(wanted, store, cache_mode)
     to_run = [job for key, job in wanted.items() if key not in records]
     work = Work([job.key for job in to_run], expected or {}, n_workers(executor))
+    remove_temporary_folders()  # of a program that was killed; not every executor makes one
     with closing(Report(label or "jobs", len(records), work, progress and cache_mode != "only")) as report:
         if on_record:
             for record in records.values():
@@ -66,9 +67,6 @@ def run_jobs(
                 report.begin()
                 tellers = (report.tell, on_record) if on_record else (report.tell,)
                 records |= _run(to_run, before, store, executor, tellers)
-        else:
-            # Left by a program that was killed after its last job.
-            remove_temporary_folders()
     return [records[job.key] for job in jobs]
 
 

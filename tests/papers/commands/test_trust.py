@@ -67,6 +67,8 @@ ROUNDABOUT = [
     ("++hydra.searchpath=[file://mine]",),
     ("+hydra.callbacks.theirs._target_=their_code.run",),
     ("hydra/launcher=theirs",),
+    ("+executor@hydra.callbacks.theirs=serial",),
+    ("+executor@_global_.hydra.callbacks.theirs=serial",),
     ("~hydra.sweeper",),
     ("-m", "hydra.sweeper._target_=their_code.run", "seed=1,2"),
 ]

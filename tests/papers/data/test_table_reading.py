@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from pathlib import Path
 from runpy import run_path
 from typing import Any
@@ -319,3 +320,13 @@ def test_values_of_any_length_and_kind_stay_in_short_lines() -> None:
 def assert_one_line(error: Exception) -> None:
     assert "\n" not in str(error)
     assert 20 < len(str(error)) < 500
+
+
+def test_wide_tables_and_long_names_take_little_time(tmp_path: Path) -> None:
+    with pytest.raises(DeclarationError, match="it has 1,000,001 columns where 65,536 are allowed; name the separator"):
+        read_table(written(tmp_path, "y" + "," * 1_000_000), "y")
+    start = time.process_time()
+    names = [f"{'n' * 500}{place}" for place in range(5_000)]
+    with pytest.raises(DeclarationError, match="did you mean 'nnn"):
+        read_table(written(tmp_path, ",".join([*names, "y\n"]) + "," * 5_000), "n" * 500)
+    assert time.process_time() - start < 20

@@ -47,7 +47,8 @@ def check_arguments(arguments: Sequence[str], allowed: Sequence[str] = ()) -> No
     overrides = _parsed(words, names | {"task": list(TASKS)})
     roots = ("config_path", "config_name", "experimental_rerun")
     given = [f"--{root.replace('_', '-')}" for root in roots if getattr(options, root)]
-    check_hydra(given, [one.key_or_group for one in overrides], allowed)
+    # With the package of a group: executor@hydra.callbacks puts the chosen file there.
+    check_hydra(given, [one.get_key_element() for one in overrides], allowed)
     if options.config_path or options.config_name or any(one.key_or_group == "hydra.searchpath" for one in overrides):
         return
     changes = [override for override in overrides if override.type is OverrideType.CHANGE]
@@ -62,7 +63,8 @@ def check_arguments(arguments: Sequence[str], allowed: Sequence[str] = ()) -> No
         for key in keys:
             _check_key(key, config)
     if options.config_dir:  # of a sweep, Hydra sees the first point
-        rest = [one for one in overrides if one.key_or_group not in GROUPS and not one.is_sweep_override()]
+        rest = [one for one in overrides if one not in changes or one.package or one.key_or_group not in GROUPS]
+        rest = [one for one in rest if not one.is_sweep_override()]
         check_folder(options.config_dir, [*(one[0] for one in chosen if one), *(str(one.input_line) for one in rest)])
 
 

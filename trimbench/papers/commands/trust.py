@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,8 @@ def check_hydra(options: Sequence[str], settings: Sequence[str], allowed: Sequen
     would run any code. ``--allow-code=hydra`` allows it.
     """
     keys = [key.lstrip("+~") for key in settings]
-    named = [key for key in keys if key.partition(".")[0].partition("/")[0] == "hydra" and key not in _HARMLESS]
+    # Also as the package of a group, as in executor@hydra.callbacks.c.
+    named = [key for key in keys if "hydra" in re.split("[@:./]", key) and key not in _HARMLESS]
     if (found := [*options, *named]) and "hydra" not in allowed:
         raise ConfigurationError(
             f"{found[0]} may make Hydra run code that files or settings name; add {_OPTION}=hydra if you trust them, "

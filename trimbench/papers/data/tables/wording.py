@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-_LONGEST = 24
+_LONGEST, _COMPARED = 24, 60
 
 
 def quoted(value: str) -> str:
@@ -46,6 +46,7 @@ def rows_named(rows: Sequence[int], limit: int = 10) -> str:
 
 def did_you_mean(name: str, names: Sequence[str]) -> str:
     """Return a question about the nearest name, or nothing if none is near."""
-    folded = {one.casefold(): one for one in reversed(names)}
-    close = get_close_matches(name.casefold(), folded, n=1)
+    # The time for long names grows with their squares.
+    folded = {one.casefold()[:_COMPARED]: one for one in reversed(names)}
+    close = get_close_matches(name.casefold()[:_COMPARED], folded, n=1)
     return f" (did you mean {quoted(folded[close[0]])}?)" if close else ""

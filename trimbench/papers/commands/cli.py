@@ -24,7 +24,6 @@ from trimbench.papers.commands.arguments import check_arguments
 from trimbench.papers.commands.composition import Composer, parsed, root_of, with_columns
 from trimbench.papers.commands.figure_choice import FigureChoice
 from trimbench.papers.commands.invocation import SHARED_KEYS, CommonSettings, Invocation, Point
-from trimbench.papers.commands.names import settings_name
 from trimbench.papers.commands.sweeps import (
     check_sweep,
     first_point,
@@ -37,6 +36,7 @@ from trimbench.papers.commands.sweeps import (
 )
 from trimbench.papers.commands.trust import limit_environment, split_allowed_code
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
+from trimbench.papers.reporting.file_names import settings_name
 from trimbench.papers.validation import ConfigurationError, unknown
 
 if TYPE_CHECKING:

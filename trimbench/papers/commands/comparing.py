@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 from trimbench.papers.commands.invocation import Invocation
-from trimbench.papers.commands.names import safe_name
 from trimbench.papers.reporting.comparisons.comparison import compare_runs
 from trimbench.papers.reporting.comparisons.files import summarised, write_comparison
 from trimbench.papers.reporting.comparisons.runs import is_run, read_run
+from trimbench.papers.reporting.file_names import safe_name
 from trimbench.papers.reporting.runs import runs_in
 from trimbench.papers.validation import ConfigurationError
 

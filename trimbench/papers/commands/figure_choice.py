@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trimbench.papers.commands.names import safe_name
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.execution.canonical import Json
 from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.reporting.file_names import safe_name
 from trimbench.papers.validation import unknown, validated
 
 GROUP = "figure"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from trimbench.papers.commands.figure_choice import FigureChoice
-from trimbench.papers.commands.names import is_accepted
 from trimbench.papers.configuration import Catalogue
+from trimbench.papers.reporting.file_names import is_accepted
 from trimbench.papers.validation import ConfigurationError, settings, validated
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Protocol
 
 from trimbench.papers.commands.invocation import Invocation, Point
-from trimbench.papers.commands.names import settings_name
 from trimbench.papers.commands.sweeping import Sweep
 from trimbench.papers.execution.cost import expected_seconds, measured
 from trimbench.papers.execution.store import Record
+from trimbench.papers.reporting.file_names import settings_name
 from trimbench.papers.reporting.overview import Overview
 from trimbench.papers.reporting.runs import check_profile, make_run
 from trimbench.papers.study.findings import Findings

@@ -8,11 +8,11 @@ from dataclasses import fields
 from pathlib import Path
 
 from trimbench.papers.commands.invocation import Invocation
-from trimbench.papers.commands.names import safe_name
 from trimbench.papers.own_table.conclusion import conclusions
 from trimbench.papers.own_table.costs import read_costs
 from trimbench.papers.own_table.running import STEM, prepared, run_study, write_study
 from trimbench.papers.own_table.settings import StudySettings
+from trimbench.papers.reporting.file_names import safe_name
 from trimbench.papers.reporting.runs import check_profile
 from trimbench.papers.validation import ConfigurationError, validated
 

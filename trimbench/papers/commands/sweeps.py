@@ -10,8 +10,8 @@ from hydra.core.override_parser.types import Override, ValueType
 
 from trimbench.papers.commands.composition import parsed
 from trimbench.papers.commands.invocation import SHARED_KEYS, CommonSettings
-from trimbench.papers.commands.names import settings_name
 from trimbench.papers.execution.canonical import Json
+from trimbench.papers.reporting.file_names import settings_name
 from trimbench.papers.validation import ConfigurationError
 
 _OPTIONS = ("-m", "--multirun")

@@ -101,8 +101,8 @@ def test_a_description_has_every_field_and_the_names_of_the_files(tmp_path: Path
         "y_scale": "log",
         "interval": "range",
         "methods": {"b": "a"},
-        "points": "one_deep_name_points.csv",
-        "pictures": ["one_deep_name.png"],
+        "points": "one_deep_name_points-8f85ed44.csv",
+        "pictures": ["one_deep_name-bb18a829.png"],
         "drawn_with": FigureSettings().as_json(),
     }
 

@@ -125,7 +125,8 @@ def short_errors() -> Iterator[None]:
 
 def probability(word: str) -> float:
     """Return the number in `word`, or raise ValueError if it is negative or not finite."""
-    value = float(word)
+    # Python itself takes digits of all scripts, and underscores between them.
+    value = float(word) if word.isascii() and "_" not in word else math.nan
     if not 0 <= value < math.inf:
         raise ValueError("a probability must be finite and not negative")
     return value

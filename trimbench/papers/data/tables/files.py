@@ -28,6 +28,9 @@ _FOR_EXCEL = re.compile(r'\s*"?sep=([^\r\n])"?[,;\t| ]*(?=[\r\n])', re.IGNORECAS
 _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _GZIP, _PARQUET, _ARROW = b"\x1f\x8b", b"PAR1", (b"ARROW1", b"FEA1")
 _LARGEST = 1 << 30
+# What a small file may become: more than tables of numbers and words do.
+_UNPACKED, _TIMES = 1 << 26, 100
+_MOST_CELLS = 1 << 27
 _MOST_COLUMNS = 2**16  # each costs pandas some 40 microseconds
 _TEXT_TABLE = "a text table with a header line and one of the separators , ; tab |, plain or gzip"
 
@@ -47,11 +50,9 @@ def read_file(
     known, and may raise an error before the rest is read. Raises `DeclarationError` if the file holds no table.
     """
     try:
-        body = _content(path)
+        body = _content(owner, path)
     except (OSError, EOFError, zlib.error) as error:
         raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
-    if len(body) > _LARGEST:
-        raise _no_table(owner, path, f"it has more than {_LARGEST >> 20} MiB of content; take a sample of its rows")
     if body.startswith((_PARQUET, *_ARROW)):
         return _columnar(owner, path, body, check), []
     text = _text(owner, path, body, encoding)
@@ -90,25 +91,37 @@ def _no_table(owner: str, path: Path, reason: str) -> DeclarationError:
     return DeclarationError(f"{owner}: {path} must be {_TEXT_TABLE}, or a Parquet or Arrow file; {reason}")
 
 
-def _content(path: Path) -> bytes:
-    """Return the bytes of a file, decompressed, up to one more than are allowed."""
+def _content(owner: str, path: Path) -> bytes:
+    """Return the bytes of a file, decompressed, if they are not too many."""
     with path.open("rb") as stream:
-        compressed = stream.read(len(_GZIP)) == _GZIP
-    if not compressed:
-        with path.open("rb") as stream:
-            return stream.read(_LARGEST + 1)
-    with gzip.open(path) as stream:
-        return stream.read(_LARGEST + 1)
+        is_packed = stream.read(len(_GZIP)) == _GZIP
+    most = min(_LARGEST, max(_UNPACKED, _TIMES * path.stat().st_size)) if is_packed else _LARGEST
+    with gzip.open(path) if is_packed else path.open("rb") as stream:
+        body = stream.read(most + 1)
+    if len(body) <= most:
+        return body
+    if most < _LARGEST:
+        found = f"it is compressed more than {_TIMES}-fold, to more than {_UNPACKED >> 20} MiB of content"
+        raise _no_table(owner, path, f"{found}; unpack it first if you trust it")
+    raise _no_table(owner, path, f"it has more than {_LARGEST >> 20} MiB of content; take a sample of its rows")
 
 
 def _columnar(owner: str, path: Path, body: bytes, check: Callable[[list[str]], object] | None) -> pd.DataFrame:
     import pyarrow as pa
     from pyarrow import feather, parquet
 
+    is_parquet, n_cells = body.startswith(_PARQUET), 0
     try:
-        table = (parquet.read_table if body.startswith(_PARQUET) else feather.read_table)(pa.BufferReader(body))
+        if is_parquet:
+            about = parquet.read_metadata(pa.BufferReader(body))
+            n_cells = about.num_rows * about.num_columns
+        if n_cells <= _MOST_CELLS:
+            table = (parquet.read_table if is_parquet else feather.read_table)(pa.BufferReader(body))
     except (ValueError, TypeError, OSError, NotImplementedError, KeyError) as error:
         raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
+    if n_cells > _MOST_CELLS:
+        found = f"it has {n_cells:,} values where {_MOST_CELLS:,} are allowed"
+        raise _no_table(owner, path, f"{found}; take a sample of its rows, or a part of its columns")
     check_names(owner, table.column_names)
     if check:
         check(list(table.column_names))

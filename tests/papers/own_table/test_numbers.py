@@ -15,6 +15,7 @@ from sklearn.metrics import log_loss
 from trimbench.conformant.metrics import calibration_error
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
 from trimbench.papers.data.table_reading import read_table
+from trimbench.papers.data.tables.findings import DETERMINES
 from trimbench.papers.own_table.conclusion import conclusions, notes
 from trimbench.papers.own_table.frontier import INFORMATION, TRIMMING
 from trimbench.papers.own_table.measures import reliability
@@ -94,6 +95,18 @@ def test_a_stated_error_that_the_correction_does_not_make_right(
     said = conclusions(dataclasses.replace(cancer.steps, confidence=rows))
     assert sum(one.startswith("After selecting 5 of 10 columns: error rate 30.0 %") for one in said) == 2
     assert ("With 5 columns the stated error is too low" in said[-1]) == is_too_low
+
+
+def test_a_kept_column_that_determines_the_target_is_said(cancer: Studied) -> None:
+    first, *others = cancer.steps.chosen["features"] if cancer.steps.chosen else []
+    card = tuple(
+        dataclasses.replace(one, notes=(DETERMINES,)) if one.name == first else one for one in cancer.steps.table.card
+    )
+    table = dataclasses.replace(cancer.steps.table, card=card)
+    said = conclusions(dataclasses.replace(cancer.steps, table=table))
+    assert others
+    assert said[1].startswith(f"Look at {first} first: it determines the target")
+    assert not any(one.startswith("Look at") for one in conclusions(cancer.steps))
 
 
 def test_a_search_that_was_stopped_is_said(cancer: Studied) -> None:

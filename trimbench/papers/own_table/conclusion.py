@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trimbench.papers.conformant.gap_groups import MECHANISMS
 from trimbench.papers.conformant.gap_methods import METHODS
+from trimbench.papers.data.tables.findings import DETERMINES
 from trimbench.papers.own_table.baseline import CLASSIFIERS
 from trimbench.papers.own_table.frontier import CANDIDATES, SEQUENTIAL_ROWS
 from trimbench.papers.own_table.steps import Steps
@@ -84,6 +85,13 @@ def _what_to_keep(found: Steps) -> Iterator[str]:
             else "It is the cheapest of the frontier within one standard error of the best accuracy."
         )
     )
+    suspicious = [one.name for one in found.table.card if one.name in chosen["features"] and DETERMINES in one.notes]
+    if suspicious:
+        yield (
+            f"Look at {', '.join(suspicious)} first: {'they determine' if len(suspicious) > 1 else 'it determines'} "
+            "the target in this table. What is known only together with the answer, or after it, must be left out with "
+            "drop=[...], and all numbers here change."
+        )
 
 
 def _what_is_lost(found: Steps) -> Iterator[str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _NAME_OF_ID = re.compile(r"(?:^|[^a-zA-Z])(?:id|nr|no|num|number|index|key)$|(?:ID|Id|Nr)$|^Unnamed: \d+$")
 _FEWEST_FOR_ID, _ROWS_PER_VALUE, _ROWS_PER_BIN, _MOST_BINS = 20, 5, 20, 100
+DETERMINES = "it determines the target; drop it if it is known only afterwards"
 # A column knows the target if it leaves this share of the errors that the most frequent class makes.
 _ERRORS_LEFT = 0.01
 
@@ -45,7 +46,7 @@ def suspicion(column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[
     errors = _errors(column, codes, labels)
     most = len(labels) - int(np.bincount(labels).max())
     if errors == 0:
-        notes.append("it determines the target; drop it if it is known only afterwards")
+        notes.append(DETERMINES)
     elif errors <= _ERRORS_LEFT * most:
         share = 1 - errors / len(labels)
         notes.append(f"it alone tells the target in {share:.2%} of the rows; drop it if it is known only afterwards")

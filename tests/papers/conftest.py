@@ -22,7 +22,6 @@ def given_networks(given_folder: Path) -> Path:
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> command_line.Command:
+def command() -> command_line.Command:
     """Runs a command in this process; its results go to ``tmp_path / "results"``."""
-    monkeypatch.chdir(tmp_path)
     return command_line.run_here

@@ -8,6 +8,17 @@ from pathlib import Path
 
 import pytest
 
+# Fixtures that take long to make. All tests that ask for one run in the same worker, which makes it once.
+MADE_ONCE = ("_table6", "browser", "cancer", "experiment", "wheel", "wide")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for name in MADE_ONCE:
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(name))
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_font_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

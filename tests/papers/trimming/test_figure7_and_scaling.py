@@ -24,6 +24,8 @@ from trimbench.papers.trimming.scaling import Scaling, TwoSides
 from ..command_line import Command, table_of
 from .experiments import TOY, rows_of, values_of
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 GIVEN_TITLES = [
     "Figure 7 given the competition's evidence: agreement with the original, mean over the thresholds",
     "Agreement with the original at each threshold given the competition's evidence",

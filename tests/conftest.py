@@ -1,11 +1,23 @@
-"""What all tests share: none of them sees the user's caches."""
+"""What all tests share: none of them sees the user's caches or writes into the tree, and Ctrl-C stops programs."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+# Fixtures that take long to make. All tests that ask for one run in the same worker, which makes it once.
+MADE_ONCE = ("_table6", "browser", "cancer", "experiment", "wheel", "wide")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for name in MADE_ONCE:
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -16,9 +28,18 @@ def _one_font_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _ctrl_c_is_heeded() -> Iterator[None]:
+    """Ctrl-C stops the programs that tests start also where the tests run in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(autouse=True)
 def _no_caches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The caches are empty, except in tests that ask for `given_folder`."""
+    """The caches are empty, except in tests that ask for `given_folder`; relative paths lead to the test's folder."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     if "given_folder" not in request.fixturenames:
         monkeypatch.delenv("TRIMBENCH_CACHE", raising=False)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from PIL import Image
+
+from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.study.figures import Figure
 
 from . import command_line
 
@@ -22,7 +27,17 @@ def given_networks(given_folder: Path) -> Path:
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> command_line.Command:
+def command() -> command_line.Command:
     """Runs a command in this process; its results go to ``tmp_path / "results"``."""
-    monkeypatch.chdir(tmp_path)
     return command_line.run_here
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures are one pixel, for tests that look at everything else: drawing takes most of the time of a command."""
+
+    def draw(_figure: Figure, paths: Sequence[Path], _settings: FigureSettings) -> None:
+        for path in paths:
+            Image.new("L", (1, 1)).save(path)
+
+    monkeypatch.setattr("trimbench.papers.reporting.figures.files.draw", draw)

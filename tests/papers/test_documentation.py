@@ -153,6 +153,7 @@ def test_files_and_names_that_a_page_mentions_exist(path: Path) -> None:
         assert pydoc.locate(name) is not None, name
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("path", HOW_TO, ids=lambda path: path.stem)
 def test_a_page_can_be_followed(path: Path, command: Command) -> None:
     Path("results").mkdir()
@@ -193,6 +194,7 @@ def test_there_are_commands_and_examples_to_check() -> None:
     assert len(examples) > 15
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_tutorial_can_be_followed(command: Command, tmp_path: Path) -> None:
     text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
     first, settings, changed, refused, *_, report = [pages.points(line)[0] for line in pages.commands(text)]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .command_line import start
+from .command_line import run_here, start
 from .execution.programs import wait_for
 
 pytestmark = pytest.mark.cluster
@@ -24,16 +24,15 @@ SWEEP = (
 N_JOBS = 60
 
 
-def outcome(folder: Path, *words: str) -> tuple[int, str]:
+def outcome(*words: str) -> tuple[int, str]:
     """Run the sweep; return the exit code and the output."""
-    program = start(*SWEEP, *words, folder=folder)
-    out, _ = program.communicate(timeout=300)
-    assert "Traceback" not in out
-    return program.returncode, out
+    answer = run_here(*SWEEP, "executor=serial", *words)
+    assert "Traceback" not in answer.out + answer.err
+    return answer.code, answer.err + answer.out
 
 
-def run_to_the_end(folder: Path, *words: str) -> str:
-    code, out = outcome(folder, *words)
+def run_to_the_end(*words: str) -> str:
+    code, out = outcome(*words)
     assert code == 0, out
     return out
 
@@ -75,43 +74,43 @@ def remount(disk: Path, option: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{option}", str(disk)], check=True)
 
 
-def test_a_full_disk_is_reported_and_stored_records_stay(tmp_path: Path, small_disk: Path) -> None:
-    code, out = outcome(tmp_path, f"results={small_disk}")
+def test_a_full_disk_is_reported_and_stored_records_stay(small_disk: Path) -> None:
+    code, out = outcome(f"results={small_disk}")
     assert code == 1
     assert re.search(r"cannot write to the folder of results '.*/jobs': No space left on device; make it writable", out)
     assert "Stored results are intact. Fix this, then run the same command again." in out
     stored = records(small_disk)
     assert 0 < len(stored) < N_JOBS
     remount(small_disk, "size=64m")
-    again = run_to_the_end(tmp_path, f"results={small_disk}")
+    again = run_to_the_end(f"results={small_disk}")
     assert f"{len(stored)} stored, {N_JOBS - len(stored)} to run" in again
     assert {job: record for job, record in records(small_disk).items() if job in stored} == stored
     assert not list(small_disk.rglob("*.tmp"))
 
 
-def test_a_disk_that_is_full_when_tables_are_written(tmp_path: Path, small_disk: Path) -> None:
+def test_a_disk_that_is_full_when_tables_are_written(small_disk: Path) -> None:
     words = (f"results={small_disk}", "replicates=5")
     remount(small_disk, "size=64m")
-    run_to_the_end(tmp_path, *words)
+    run_to_the_end(*words)
     before = {path: path.read_bytes() for path in small_disk.rglob("*") if path.is_file()}
     used = shutil.disk_usage(small_disk).used
     remount(small_disk, f"size={used // 1024}k")
-    code, out = outcome(tmp_path, *words, "task=report")
+    code, out = outcome(*words, "task=report")
     assert code == 1
     assert re.search(r"cannot write .*/selection_bias/simulation\S*: No space left on device", out)
     assert {path: path.read_bytes() for path in small_disk.rglob("*") if path.is_file()} == before
 
 
-def test_a_results_folder_that_is_read_only(tmp_path: Path, small_disk: Path) -> None:
+def test_a_results_folder_that_is_read_only(small_disk: Path) -> None:
     remount(small_disk, "size=64m")
-    run_to_the_end(tmp_path, f"results={small_disk}", "replicates=2")
+    run_to_the_end(f"results={small_disk}", "replicates=2")
     before = records(small_disk)
     assert len(before) == 4
     remount(small_disk, "ro")
     for words in (("replicates=3",), ("replicates=2", "task=report")):
-        code, out = outcome(tmp_path, f"results={small_disk}", *words)
+        code, out = outcome(f"results={small_disk}", *words)
         assert code == 2
         assert out.startswith(f"results must be a folder that can be written, got '{small_disk}'; ")
-    out = run_to_the_end(tmp_path, f"results={small_disk}", "replicates=3", "task=list")  # it only reads
+    out = run_to_the_end(f"results={small_disk}", "replicates=3", "task=list")  # it only reads
     assert re.search(r"\| selection_bias/simulation +\| +6 \| +4 \|", out)
     assert records(small_disk) == before

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
-
-import pytest
 
 from . import pages
 
@@ -18,10 +15,7 @@ def test_it_is_short() -> None:
     assert len(TEXT.splitlines()) <= 120
 
 
-def test_the_example_of_each_family_prints_what_the_readme_says(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_example_of_each_family_prints_what_the_readme_says() -> None:
     shown = pages.follow(README)
     assert len(shown) == 3
     for line, printed, said in shown:

@@ -142,7 +142,7 @@ def test_log_of_the_factor_keeps_nine_digits_at_two_thousand_cases(
     n0: int, n1: int, cut: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual, exact = with_few_and_exact_nodes(
-        monkeypatch, lambda: weakness_probabilities(Prior(n_alpha=12), n0, n1, cut).log_less
+        monkeypatch, lambda: weakness_probabilities(Prior(n_alpha=3), n0, n1, cut).log_less
     )
     np.testing.assert_allclose(usual, exact, rtol=1e-9)
     # The whole table of a feature's counts sums to 1: nothing is lost to underflow.

@@ -20,6 +20,8 @@ from trimbench.papers.reporting import files, html
 
 from ..command_line import T4, Command, results
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 QUICKLY = (T4, "executor=serial")
 
 

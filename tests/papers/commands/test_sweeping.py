@@ -15,6 +15,8 @@ import pytest
 from .. import pages
 from ..command_line import SMALL, T4, Command, results, write
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SERIAL = "executor=serial"
 
 

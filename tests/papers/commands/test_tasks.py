@@ -28,6 +28,7 @@ def test_report_gives_the_same_bytes(command: Command, tmp_path: Path) -> None:
     assert results(tmp_path / "results") == before
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_report_without_stored_results_leaves_files_alone(command: Command, tmp_path: Path) -> None:
     command(T4, "executor=serial")
     before = results(tmp_path)
@@ -41,6 +42,7 @@ def test_report_without_stored_results_leaves_files_alone(command: Command, tmp_
     assert results(tmp_path) == before
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_report_names_the_profile_that_is_stored(command: Command) -> None:
     few = (CURVE, "budgets=[1]", "evaluation_limit=10", "executor=serial")
     paper = ("profile=paper", "profile.splits=1", "seed=7")
@@ -55,6 +57,7 @@ def test_report_names_the_profile_that_is_stored(command: Command) -> None:
     assert hint in part.out
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_report_of_a_part(command: Command) -> None:
     command(T4, "executor=serial")
     command("task=report", code=0)
@@ -63,12 +66,14 @@ def test_report_of_a_part(command: Command) -> None:
     assert summary.loc["trimming/table6", "not attempted"] == 45
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_says_how_long_it_will_take(command: Command) -> None:
     per_job = measured(PROJECT, "quick")["trimming/breast_cancer"]["trim_learned"]
     first = command(*SMALL, code=0)
     assert f": 0 stored, 2 to run, about {duration(2 * per_job)} left\n" in first.err
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_costs_are_measured_from_the_records_of_a_run(command: Command, tmp_path: Path) -> None:
     bench = run_path(str(configuration_folder().parent / "scripts/bench/cost.py"))
     command(T4, "executor=serial", code=0)
@@ -84,6 +89,7 @@ JOBS = r"\n\| [a-z_]+/\w+ +\| +(\d+) \|"
 DONE = JOBS.replace("(\\d+)", "\\d+") + r" +(\d+) \|"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> None:
     assert re.search(r"\| trimming/table4 +\| +1 \| +0 \| +0 \| +1 \|.*\| none needed", command("task=list").out)
     command(T4, "executor=serial")

@@ -26,6 +26,8 @@ from trimbench.papers.study.outcome import Outcome
 
 from ..command_line import PROJECT, Command, file_of, table_of, write
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 COMPONENTS = MixtureSettings(n_components=4, rows=600)
 TITLE = METHODS[MIXTURE]
 

@@ -25,6 +25,8 @@ from trimbench.papers.study.outcome import Outcome
 
 from ..command_line import PROJECT, Command, file_of, table_of, write
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 DIGITS = ("experiment=conformant/digits", "executor=serial", "offline=true", "repetitions=2")
 
 
@@ -38,7 +40,7 @@ def test_a_sweep_over_the_bundled_digits(command: Command) -> None:
     assert np.ptp(entropy.loc[0, methods].to_numpy(dtype=float)) < 1e-12
     assert (np.diff(entropy["NaCL"]) > 0).all()
     assert (entropy.loc[1:, "NaCL"] < entropy.loc[1:, "mean"]).all()
-    assert file_of("conformant/digits.png").stat().st_size > 10_000
+    assert file_of("conformant/digits.png").is_file()
     again = command(*DIGITS, "missing=[0.4]")
     assert "2 stored, 0 to run" in again.err, "a mask depends on its own share only"
 

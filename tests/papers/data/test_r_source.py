@@ -50,12 +50,12 @@ class Served:
         self.loopback.files[R_PATH] = r_file(self.folder, objects, constructor_dict=constructors, **options)
         return self.loopback.files[R_PATH]
 
-    def load(self) -> None:
-        assert load_dataset(self.declaration, self.cache).sha256 == TISSUES_SHA256
+    def loaded_sha256(self) -> str:
+        return load_dataset(self.declaration, self.cache).sha256
 
     def refusal(self, error: type[Exception] = DataUnavailable) -> str:
         with pytest.raises(error) as raised:
-            self.load()
+            self.loaded_sha256()
         assert contents(self.cache.writable) == {}
         return str(raised.value)
 
@@ -91,13 +91,13 @@ COMPRESSIONS = ["bzip2", "gzip", "xz", None]
 @pytest.mark.parametrize("version", [2, 3])
 def test_all_compressions_and_versions_are_read(served: Served, compression: str | None, version: int) -> None:
     served.offer(GOOD, compression=compression, format_version=version)
-    served.load()
+    assert served.loaded_sha256() == TISSUES_SHA256
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layout_inside_may_differ(served: Served, layout: str) -> None:
     served.offer(LAYOUTS[layout])
-    served.load()
+    assert served.loaded_sha256() == TISSUES_SHA256
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_damaged_file_is_refused_and_a_good_one_follows(served: Served, compress
     served.loopback.files[R_PATH] = bodies[damage]
     assert "the file is no intact data file of R (" in served.refusal()
     served.loopback.files[R_PATH] = body
-    served.load()
+    assert served.loaded_sha256() == TISSUES_SHA256
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_table_in_the_cache_is_used_instead_if_it_has_the_declared_hash(
     served.cache = replace(served.cache, folders=(tmp_path / "first", served.cache.writable))
     assert is_here(served.declaration, served.cache)
     with caplog.at_level(logging.WARNING):
-        served.load()
+        assert served.loaded_sha256() == TISSUES_SHA256
     assert (f"skipping {path}: its SHA-256 is" in caplog.text) != is_good
     assert served.loopback.requests == ([] if is_good else [f"GET {R_PATH}"])
     assert listing(tmp_path / "first") == before
@@ -169,6 +169,6 @@ def test_copy_with_other_values_is_replaced(served: Served, caplog: pytest.LogCa
     path.write_bytes(served.offer({"tissues": {"X": X + 1, "y": Y}}))
     good = served.offer(GOOD)
     with caplog.at_level(logging.WARNING):
-        served.load()
+        assert served.loaded_sha256() == TISSUES_SHA256
     assert f"skipping {path}: " in caplog.text
     assert path.read_bytes() == good

@@ -21,10 +21,11 @@ def test_published_naive_bayes_networks_equal_the_dense_engine(given_networks: P
     model = tb.read_ace(folder / f"{name}.net.cnf", folder / f"{name}.net.lmap")
     dense = DenseEngine.build(tb.BayesianClassifier(model, positive="0", threshold=0.5))
     engine = SddEngine.build(model.to_network(), model.class_variable, "0", model.feature_names, 0.5)
+    assert engine.instances([]).positive == pytest.approx(dense.instances([]).positive, abs=1e-9)
     rng = np.random.default_rng(1)
     for _ in range(4):
         kept = tuple(int(i) for i in rng.choice(model.n_features, size=model.n_features // 2, replace=False))
-        compare(engine, kept, dense.instances(kept))
+        assert_same(engine, kept, dense.instances(kept))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_general_networks_equal_contraction(given_folder: Path, path: str, n_fea
         away = tuple(i for i in range(n_features) if i not in kept)
         signed = np.where(is_positive(joint[0], joint[1], 0.5), joint[0] + joint[1], -joint[0] - joint[1])
         positive, negative, d = (table.sum(axis=away).reshape(-1) for table in (joint[0], joint[1], signed))
-        compare(engine, kept, Instances(positive, negative, d))
+        assert_same(engine, kept, Instances(positive, negative, d))
 
 
 def read_general(folder: Path, path: str) -> tb.BayesianNetwork:
@@ -69,7 +70,7 @@ def potential_agreement(engine: SddEngine, kept: Sequence[int]) -> float:
     return SddMeasure(engine.root.diagram.restricted(kept)).potential_agreement()
 
 
-def compare(engine: SddEngine, kept: Sequence[int], expected: Instances) -> None:
+def assert_same(engine: SddEngine, kept: Sequence[int], expected: Instances) -> None:
     instances = engine.instances(kept)
     assert instances.positive.sum() == pytest.approx(expected.positive.sum(), abs=1e-9)
     potential = 0.5 * (1.0 + float(np.abs(expected.signed).sum()))

@@ -1,6 +1,8 @@
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,3 +31,19 @@ def programs() -> Iterator[list["subprocess.Popen[str]"]]:
         if program.poll() is None:
             program.kill()
         program.communicate()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """A Ray cluster of two nodes on this machine."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Ray starts its workers with the lowest priority: on a busy machine, jobs would reach the limit of time first.
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
+    import ray
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    made.add_node(num_cpus=1)
+    yield made
+    ray.shutdown()
+    made.shutdown()

@@ -6,11 +6,22 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from trimbench.papers.execution import Executor, Job, Record
 from trimbench.papers.execution.executors import TARGETS
 
 from . import sample_jobs
 
+# One cluster serves all tests that have these marks; Ray's own code warns of what it will change.
+ON_RAY = [
+    pytest.mark.cluster,
+    pytest.mark.xdist_group("ray"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 PROGRAM = """
 import sys
 from importlib import import_module

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
-import pytest
+from ..command_line import run_here, tables
+from .programs import ON_RAY
 
-from ..command_line import start, tables
+pytestmark = ON_RAY
 
 SWEEP = (
     "experiment=selection_bias/simulation",
@@ -16,25 +18,21 @@ SWEEP = (
 EXECUTORS = {
     "one worker": ("executor=processes", "executor.workers=1"),
     "three workers": ("executor=processes", "executor.workers=3"),
-    "ray": ("executor=ray", "executor.workers=2"),
+    "ray": ("executor=ray",),
     "slurm": ("executor=slurm", "executor.cluster=local", "executor.jobs_per_task=4"),
 }
 
 
 def run(folder: Path, *words: str) -> dict[str, str]:
-    folder.mkdir()
-    program = start(*SWEEP, *words, folder=folder)
-    out, _ = program.communicate(timeout=300)
-    assert program.returncode == 0, out
-    assert "6 of 6 run in" in out
+    answer = run_here(*SWEEP, *words, f"results={folder}", code=0)
+    assert "6 of 6 run in" in answer.err
     return tables(folder)
 
 
-@pytest.mark.cluster
-@pytest.mark.xdist_group("ray")
-def test_tables_are_those_of_the_serial_executor(tmp_path: Path) -> None:
+def test_tables_are_those_of_the_serial_executor(cluster: Any, tmp_path: Path) -> None:
     expected = run(tmp_path / "serial", "executor=serial")
     assert any(re.fullmatch(r"simulation,.*_rows\.csv\.gz", name) for name in expected)
+    address = f"executor.address={cluster.address}"
     for name, words in EXECUTORS.items():
-        assert run(tmp_path / name, *words) == expected, name
+        assert run(tmp_path / name, *words, *[address] * (name == "ray")) == expected, name
     assert set(run(tmp_path / "another seed", "executor=serial", "seed=1").values()).isdisjoint(expected.values())

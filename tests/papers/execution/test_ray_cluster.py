@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,33 +18,10 @@ from trimbench.papers.execution import Job, JobStore, Record, SerialExecutor
 from trimbench.papers.execution.ray_cluster import RayExecutor, ray_folder
 
 from . import sample_jobs
-from .programs import run, start_program, wait_for
+from .programs import ON_RAY, run, start_program, wait_for
 from .test_job_log import SPEAKING, check_ends_and_logs
 
-# One cluster serves all tests of this file; Ray's own code warns of what it will change.
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.xdist_group("ray"),
-    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # Ray starts its workers with the lowest priority: on a busy machine, jobs would reach the limit of time first.
-    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
-    import ray
-    from ray.cluster_utils import Cluster
-
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    made.add_node(num_cpus=1)
-    yield made
-    ray.shutdown()
-    made.shutdown()
+pytestmark = ON_RAY
 
 
 def sleeps(seconds: float, n: int, first: int = 0) -> list[Job]:

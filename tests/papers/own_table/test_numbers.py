@@ -170,10 +170,7 @@ def test_predictions_with_missing_features(cancer: Studied) -> None:
     assert group.values("nacl", "log_loss")[0] == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_lines_learn_the_model_again(
-    cancer: Studied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_lines_learn_the_model_again(cancer: Studied, capsys: pytest.CaptureFixture[str]) -> None:
     breast_cancer().to_csv("table.csv", index=False)
     exec(cancer.lines, {})
     chosen = cancer.steps.chosen

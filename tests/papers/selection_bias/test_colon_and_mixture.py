@@ -15,6 +15,8 @@ from trimbench.papers.selection_bias.mixture import Mixture
 
 from ..command_line import Command, file_of, table_of, write
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 FAMILY = "experiment=selection_bias/"
 
 

@@ -15,6 +15,8 @@ from trimbench.papers.selection_bias.noise_data import simulated_split
 from trimbench.papers.selection_bias.noise_estimates import METHODS, cross_validated, folds_of, wrong_by_k
 from trimbench.papers.selection_bias.prior_calibration import PriorCalibration, VariantSizes
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 TINY = {"n_train": 12, "n_test": 30, "n_features": 30, "k": 2, "n_alpha": 5}
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from ..command_line import Command
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.mark.parametrize(
     ("words", "message"),

@@ -21,6 +21,8 @@ from trimbench.papers.study.numbers import Interval
 
 from ..command_line import Command, file_of, table_of
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 FAMILY = "experiment=selection_bias/"
 SMALL = ("n_features=300", "test_sizes=[150,150]", "prior.n_alpha=20", "executor=serial", "offline=true")
 

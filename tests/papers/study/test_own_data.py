@@ -13,6 +13,8 @@ import pytest
 
 from ..command_line import Command, file_of, table_of, write
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture
 def clinic(tmp_path: Path) -> Path:

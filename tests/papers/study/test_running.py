@@ -31,6 +31,8 @@ from trimbench.papers.validation import ConfigurationError, settings
 
 from ..command_line import SMALL, Command, table_of, write
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def test_an_experiment_without_its_data(command: Command) -> None:
     answer = command("experiment=trimming/table6", "offline=true", code=0)

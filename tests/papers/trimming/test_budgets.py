@@ -16,6 +16,8 @@ from trimbench.papers.trimming.agreement_by_budget import AgreementByBudget
 from ..command_line import Command, file_of, table_of
 from .experiments import rows_of
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def curve_rows(splits: int, budgets: list[int]) -> pd.DataFrame:
     random = np.random.default_rng(7)

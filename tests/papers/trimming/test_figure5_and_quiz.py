@@ -27,6 +27,8 @@ from ..command_line import PROJECT
 from .experiments import TOY, rows_of, values_of
 from .test_settings import AGREEMENTS, QUIZ, THRESHOLDS
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 # Answers to (Q1, Q3) and (Q2, Q3) that two trimmed classifiers pass.
 _PATTERNS = (frozenset({(1, 1), (1, 0)}), frozenset({(1, 1)}))
 

@@ -165,11 +165,9 @@ def test_an_unregistered_kind_of_figure_has_no_description(tmp_path: Path) -> No
 PROGRAM = """
 import sys
 from pathlib import Path
-from tests.papers.reporting.figures.test_files import EVERY_FORMAT, FIGURES
-from trimbench.papers.reporting.figures.drawing import draw
+from tests.papers.reporting.figures.test_files import draw_all
 
-for place, figure in enumerate(FIGURES.values()):
-    draw(figure, [Path(sys.argv[1], f"{place}.{ending}") for ending in EVERY_FORMAT.formats], EVERY_FORMAT)
+draw_all(Path(sys.argv[1]))
 """
 MATPLOTLIBRC = """
 font.family: monospace
@@ -185,6 +183,13 @@ figure.constrained_layout.h_pad: 1
 lines.linewidth: many
 nothing.like: this
 """
+
+
+def draw_all(folder: Path) -> dict[str, bytes]:
+    """Draw all figures in every format into a folder, and return the pictures."""
+    for place, figure in enumerate(FIGURES.values()):
+        draw(figure, [folder / f"{place}.{ending}" for ending in EVERY_FORMAT.formats], EVERY_FORMAT)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def drawn_in_a_new_process(place: Path, **environment: str) -> dict[str, bytes]:
@@ -206,9 +211,10 @@ def test_pictures_depend_neither_on_the_process_nor_on_the_users_settings(tmp_pa
     (tmp_path / "matplotlibrc").write_text(MATPLOTLIBRC)
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "matplotlibrc").write_text(MATPLOTLIBRC)
-    plain = drawn_in_a_new_process(tmp_path / "plain", PYTHONHASHSEED="1")
+    (tmp_path / "plain").mkdir()
+    plain = draw_all(tmp_path / "plain")
     assert len(plain) == 3 * len(FIGURES)
     assert plain == drawn_in_a_new_process(
-        tmp_path / "named", PYTHONHASHSEED="2", MATPLOTLIBRC=str(tmp_path), SOURCE_DATE_EPOCH="1", MPLBACKEND="svg"
+        tmp_path / "named", PYTHONHASHSEED="1", MATPLOTLIBRC=str(tmp_path), SOURCE_DATE_EPOCH="1", MPLBACKEND="svg"
     )
-    assert plain == drawn_in_a_new_process(tmp_path / "here", LC_ALL="de_DE.UTF-8", TZ="Asia/Tokyo")
+    assert plain == drawn_in_a_new_process(tmp_path / "here", PYTHONHASHSEED="2", LC_ALL="de_DE.UTF-8", TZ="Asia/Tokyo")

@@ -60,15 +60,14 @@ def run_jobs(
         if on_record:
             for record in records.values():
                 on_record(record)
+        # Left by a program that was killed; an executor without workers makes none, so it would not look for them.
+        remove_temporary_folders()
         if to_run:
             store.ensure_writable()
             with store.turn(report.wait):
                 report.begin()
                 tellers = (report.tell, on_record) if on_record else (report.tell,)
                 records |= _run(to_run, before, store, executor, tellers)
-        else:
-            # Left by a program that was killed after its last job.
-            remove_temporary_folders()
     return [records[job.key] for job in jobs]
 
 

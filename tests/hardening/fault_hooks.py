@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ class Fault:
     """What happens at the `at`-th change of a file below `folder`.
 
     "kill" ends the process, "full" refuses this and all later writes, "cut" too but after half of the bytes, "error"
-    refuses this one, and "clock" moves the time by `step` seconds. Any other kind does nothing but count.
+    refuses this one, and "clock" moves the time by `step` seconds. Any other kind does nothing but count. The file
+    `tally` gets a byte for each change, so that those of processes that are started afresh can be counted.
     """
 
     folder: Path
@@ -30,12 +32,16 @@ class Fault:
     at: int = 0
     step: float = 0.0
     count: int = 0
+    tally: Path | None = None
 
     def change(self, path: object, content: Any = b"") -> Any:
         """Count a change of a file, and fail if it is its turn; return what is then written of `content`."""
         if not self._is_here(path):
             return content
         self.count += 1
+        if self.tally:
+            with _OPEN(self.tally, "ab") as file:
+                file.write(b".")
         late = self.count > self.at and self.kind in ("full", "cut")
         if self.count != self.at and not late:
             return content
@@ -63,6 +69,12 @@ class Fault:
         for name in ("replace", "rename", "mkdir", "symlink"):
             setattr(os, name, _when(lambda *_: True, self, getattr(os, name)))
 
+    def plant_in_workers(self) -> None:
+        """Let each worker process that this one starts from now on plant the faults, before its first job."""
+        from trimbench.papers.execution import process_pool
+
+        process_pool._prepare = partial(_prepare_with, self)
+
     def _open(self, file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
         if not set(mode) & set("wax+") or not self._is_here(file):
             return _OPEN(file, mode, *arguments, **options)
@@ -74,6 +86,13 @@ class Fault:
         names = ("buffering", "encoding", "errors", "newline")
         given = dict(zip(names, arguments, strict=False)) | options
         return io.TextIOWrapper(binary, **{name: given.get(name) for name in names[1:]})
+
+
+def _prepare_with(fault: Fault, *shared: Any) -> None:
+    from trimbench.papers.execution import process_pool
+
+    process_pool._prepare(*shared)  # of the worker, where nothing is in its place
+    fault.plant()
 
 
 _OPEN = io.open

@@ -45,11 +45,12 @@ class Run:
     folder: Path
     fault: Fault
     executor: str
+    in_workers: bool = False  # where the faults are planted
     pid: int = 0
     out: Path = field(init=False)
 
     def start(self) -> Run:
-        """Fork the process; the faults are planted there."""
+        """Fork the process; the faults are planted there, or in the workers that it starts."""
         self.folder.mkdir(exist_ok=True)
         self.out = Path(tempfile.mkstemp(prefix="out-", dir=self.folder.parent)[1])
         sys.stdout.flush()
@@ -96,7 +97,7 @@ def _become(run: Run) -> None:
         os.environ |= {"TMPDIR": str(temporary), "XDG_CACHE_HOME": str(run.folder / "cache"), "HYDRA_FULL_ERROR": "1"}
         os.environ.pop("TRIMBENCH_CACHE", None)
         tempfile.tempdir = None
-        run.fault.plant()
+        run.fault.plant_in_workers() if run.in_workers else run.fault.plant()
         code = max(map(_command, commands(run.executor)))
         Path(f"{run.out}.count").write_text(str(run.fault.count))
     except BaseException:  # noqa: BLE001  (the end of a process)
@@ -148,6 +149,15 @@ def write_own_data(folder: Path) -> None:
     write(folder / "dataset", {"clinic.yaml": "kind: csv\npath: clinic.csv\ntarget: state\n"})
 
 
+def count_in_worker(folder: Path) -> int:
+    """Return how often a worker of a sound run changes a file, on average."""
+    tally = folder.with_suffix(".tally")
+    run = Run(folder, Fault(folder, tally=tally), "processes", in_workers=True).start()
+    if code := run.end():
+        sys.exit(f"the sound run with workers ends with {code}: {run.out.read_text()}")
+    return max(1, tally.stat().st_size // (2 * len(commands("processes"))))
+
+
 def records(folder: Path) -> dict[Path, bytes]:
     """Return the records of jobs that succeeded."""
     found = {path: path.read_bytes() for path in folder.glob("results/jobs/??/*.json") if path.is_file()}
@@ -169,9 +179,9 @@ def left_over(folder: Path) -> list[str]:
 class Round:
     """One round: what is broken follows from the seed."""
 
-    def __init__(self, seed: str, folder: Path, n_changes: int) -> None:
+    def __init__(self, seed: str, folder: Path, n_changes: int, n_in_worker: int) -> None:
         self._random = random.Random(seed)
-        self._folder, self._n = folder, n_changes
+        self._folder, self._n, self._n_in_worker = folder, n_changes, n_in_worker
         self.story: list[str] = []
         self._damaged: set[Path] = set()
 
@@ -235,18 +245,30 @@ class Round:
             self.story.append("a kill while workers run")
             self._kill_by_time()
             return
+        if draw > 0.8:
+            yield from self._broken_in_workers(fault, sound)
+            return
         runs = [Run(self._folder, fault, "serial").start()]
         self.story.append(f"{kind} at change {fault.at}")
         if draw < 0.3:
             self.story.append("beside another program")
             runs.append(Run(self._folder, Fault(self._folder), "serial").start())
         for run in runs:
-            code, out = run.end(), run.out.read_text(errors="replace")
-            killed = run.fault.kind == "kill" and code == -signal.SIGKILL
-            if not killed and (code not in (0, 1, 2) or "Traceback" in out):
-                yield f"a run with the fault {run.fault.kind!r} ends with {code}: {out[-1500:]}"
-            if code == 0 and len(runs) == 1 and outcome(self._folder) != sound:
-                yield f"a run with the fault {run.fault.kind!r} ends well, with other tables: {out[-600:]}"
+            yield from self._judged(run, sound, alone=len(runs) == 1)
+
+    def _broken_in_workers(self, fault: Fault, sound: dict[str, str | bytes]) -> Iterator[str]:
+        fault.at = self._random.randint(1, self._n_in_worker)
+        self.story.append(f"{fault.kind} at change {fault.at} of each worker")
+        yield from self._judged(Run(self._folder, fault, "processes", in_workers=True).start(), sound, alone=True)
+
+    def _judged(self, run: Run, sound: dict[str, str | bytes], *, alone: bool) -> Iterator[str]:
+        """Wait for a run with a fault, and yield what is wrong with its end."""
+        code, out = run.end(), run.out.read_text(errors="replace")
+        killed = run.fault.kind == "kill" and not run.in_workers and code == -signal.SIGKILL
+        if not killed and (code not in (0, 1, 2) or "Traceback" in out):
+            yield f"a run with the fault {run.fault.kind!r} ends with {code}: {out[-1500:]}"
+        if code == 0 and alone and outcome(self._folder) != sound:
+            yield f"a run with the fault {run.fault.kind!r} ends well, with other tables: {out[-600:]}"
 
     def _kill_by_time(self) -> None:
         run = Run(self._folder, Fault(self._folder), "processes").start()
@@ -278,19 +300,21 @@ def main(arguments: list[str] | None = None) -> int:
             sys.exit(f"the sound run ends with {code}: {whole.out.read_text()}")
         n_changes = int(Path(f"{whole.out}.count").read_text())
         sound = outcome(whole.folder)
+        n_in_worker = count_in_worker(Path(name, "workers"))
         rounds = range(chosen.rounds) if chosen.round is None else range(chosen.round, chosen.round + 1)
         for n in rounds:
             folder = Path(name, f"round{n}")
             if n % 2 == 0:  # every other round begins with what is finished
                 shutil.copytree(whole.folder, folder, dirs_exist_ok=True)
-            one = Round(f"{chosen.seed}/{n}", folder, n_changes)
+            one = Round(f"{chosen.seed}/{n}", folder, n_changes, n_in_worker)
             for finding in one.play(sound):
                 n_findings += 1
                 print(f"FINDING seed {chosen.seed} round {n} ({'; '.join(one.story)}): {finding}", flush=True)
             shutil.rmtree(folder)
     seconds = time.monotonic() - started
     print(
-        f"{chosen.rounds} rounds, {n_changes} changes of files in a sound run, {n_findings} findings, {seconds:.0f} s"
+        f"{chosen.rounds} rounds, {n_changes} changes of files in a sound run, {n_in_worker} in each of its workers, "
+        f"{n_findings} findings, {seconds:.0f} s"
     )
     return int(n_findings > 0)
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests.papers.execution import sample_jobs
+from trimbench.papers.execution import Job, JobStore, ProcessExecutor, process_pool, run_jobs
 from trimbench.papers.execution.temporary import temporary_name
 from trimbench.papers.reporting.runs import make_run
 
@@ -54,6 +58,33 @@ for name in ("here/second", "here/third"):
     # After an error that passes, Python writes again when it closes the file.
     assert (tmp_path / "here/second").read_text() == {"cut": "01234", "error": "0123456789"}.get(kind, "")
     assert (tmp_path / "here/third").is_file() == (kind == "error")
+
+
+@pytest.mark.parametrize(("kind", "at"), [("error", 1), ("full", 3), ("cut", 4), ("kill", 2)])
+def test_a_fault_in_a_worker_costs_its_jobs_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, at: int
+) -> None:
+    here, tally = tmp_path / "here", tmp_path / "tally"
+    here.mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here / "cache"))
+    monkeypatch.setattr(tempfile, "tempdir", str(here))
+    jobs = [
+        Job.create(sample_jobs.remembered, {"value": 2.0}),
+        *(Job.create(sample_jobs.square, {"x": x}) for x in (1.0, 2.0)),
+    ]
+    store = JobStore(here / "records")
+    with monkeypatch.context() as patch:
+        patch.setattr(process_pool, "_prepare", process_pool._prepare)  # put back at the end
+        Fault(here, kind, at, tally=tally).plant_in_workers()
+        broken = run_jobs(jobs, store, ProcessExecutor(workers=1), progress=False)
+    assert tally.stat().st_size >= at
+    right = [{"value": 2.0}, {"x": 1.0, "square": 1.0}, {"x": 2.0, "square": 4.0}]
+    for record, result in zip(broken, right, strict=True):
+        assert record.result == (result if record.ok else None)
+        assert record.ok or re.search("No space left|Input/output|exit code|without a result", str(record.error))
+    again = run_jobs(jobs, store, ProcessExecutor(workers=1), progress=False)
+    assert [record.result for record in again] == right
+    assert [record.cached for record in again] == [record.ok for record in broken]
 
 
 def test_nothing_but_changes_is_counted(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+import requests
 
 from trimbench.papers.data import streaming
 from trimbench.papers.data.cache import Cache
@@ -29,6 +31,12 @@ _BYTES = {"redirect": b"x" * 2**16, "piece": b"0", "empty": b"\0\0\0\xff\xff"}
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         kind, _, rest = self.path[1:].partition("/")
+        if kind == "headers":
+            with suppress(OSError):
+                for byte in b"HTTP/1.0 200 OK\r\nContent-Length: 1000\r\n" * 10:
+                    self.wfile.write(bytes([byte]))
+                    time.sleep(0.05)
+            return
         if kind == "to":
             self.send_response(302)
             self.send_header("Location", rest)
@@ -102,6 +110,27 @@ def test_the_body_of_a_redirect_is_not_read(server: str, tmp_path: Path) -> None
     thread.join(10)
     assert not thread.is_alive()
     assert (tmp_path / "file").stat().st_size == 1000
+
+
+def test_headers_that_come_slowly_meet_the_deadline_and_are_given_up(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "_TOTAL_SECONDS", 0.3)
+    started = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"not done after 0.3 seconds"):
+        stream(f"{server}/headers", tmp_path / "file")
+    assert time.monotonic() - started < 10  # the headers take 20 seconds
+    assert not (tmp_path / "file").exists()
+
+
+def test_an_answer_that_comes_after_the_deadline_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, asked, closed = Mock(), threading.Event(), threading.Event()
+    answer.close.side_effect = closed.set
+    monkeypatch.setattr(requests.Session, "get", lambda *_, **__: asked.wait() and answer)
+    with pytest.raises(TimeoutError):
+        streaming._ask("http://localhost", time.monotonic())
+    asked.set()
+    assert closed.wait(10)
 
 
 def test_a_large_download_takes_little_memory(server: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.execution import Job, JobStore, ProcessExecutor, run_jobs
+from trimbench.papers.execution.executors import SerialExecutor
 from trimbench.papers.execution.temporary import remove_abandoned, temporary_folder
 
 from . import sample_jobs
@@ -37,6 +38,10 @@ def test_the_folder_of_a_dead_process_is_removed_by_the_next(tmp_path: Path, mon
     leave(tmp_path, host)
     run_jobs([], JobStore(tmp_path / "records"), ProcessExecutor(workers=1))
     assert not list(tmp_path.iterdir()), "also if nothing is left to run"
+    leave(tmp_path, host)
+    jobs = [Job.create(sample_jobs.square, {"x": 3.0})]
+    run_jobs(jobs, JobStore(tmp_path / "records"), SerialExecutor(), progress=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["records"], "also without workers"
 
 
 def leave(room: Path, host: str) -> None:

@@ -6,7 +6,8 @@ import ipaddress
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future, wait
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -25,17 +26,9 @@ def stream(url: str, path: Path, size: int | None = None) -> None:
     a ValueError if it sends more than `size` bytes, or other than that many (default: at most 1 GiB), or redirects to
     an address without https that is not on this machine.
     """
-    import requests
-
-    class Session(requests.Session):
-        """Leaves the body of a redirect alone, which requests would read into memory, however long it is."""
-
-        def get_redirect_target(self, resp: requests.Response) -> None:
-            pass
-
     deadline = time.monotonic() + _TOTAL_SECONDS
     for _ in range(_MAX_REDIRECTS + 1):
-        with Session() as session, session.get(url, timeout=_SILENT_SECONDS, stream=True) as answer:
+        with closing(_ask(url, deadline)) as answer:
             if not answer.is_redirect:
                 answer.raise_for_status()
                 _write(answer, path, deadline, size)
@@ -44,6 +37,50 @@ def stream(url: str, path: Path, size: int | None = None) -> None:
         if urlsplit(url).scheme != "https" and not _is_this_machine(url):
             raise ValueError(f"the server redirects to {url[:100]!r}, which is neither https nor on this machine")
     raise ValueError(f"the server redirects more than {_MAX_REDIRECTS} times")
+
+
+def _ask(url: str, deadline: float) -> Any:
+    """Return the answer of a server as soon as its headers are there; raise a TimeoutError at the deadline.
+
+    The timeout of requests starts again with each byte, so a server that sends its headers one by one, or takes as long
+    to agree on a key, would hold the program. Instead it holds a thread, until it is silent or the program ends.
+    """
+    session = _session()
+    coming: Future[Any] = Future()
+
+    def wait_for_headers() -> None:
+        try:
+            answer = session.get(url, timeout=_SILENT_SECONDS, stream=True)
+        except BaseException as error:  # noqa: BLE001  (for the thread that asks)
+            if coming.set_running_or_notify_cancel():
+                coming.set_exception(error)
+            return
+        if coming.set_running_or_notify_cancel():
+            coming.set_result(answer)
+        else:
+            answer.close()
+
+    threading.Thread(target=wait_for_headers, name="wait-for-headers", daemon=True).start()
+    wait([coming], max(0.0, deadline - time.monotonic()))
+    if coming.cancel():  # unless it is there
+        raise _late()
+    return coming.result()
+
+
+def _session() -> Any:
+    import requests
+
+    class Session(requests.Session):
+        """Leaves the body of a redirect alone, which requests would read into memory, however long it is."""
+
+        def get_redirect_target(self, resp: requests.Response) -> None:
+            pass
+
+    return Session()
+
+
+def _late() -> TimeoutError:
+    return TimeoutError(f"the download was not done after {_TOTAL_SECONDS:g} seconds")
 
 
 def _write(answer: Any, path: Path, deadline: float, size: int | None) -> None:
@@ -74,7 +111,7 @@ def _broken_off_at(deadline: float, answer: Any) -> Iterator[None]:
     finally:
         watch.cancel()
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the download was not done after {_TOTAL_SECONDS:g} seconds")
+            raise _late()
 
 
 def _is_this_machine(url: str) -> bool:

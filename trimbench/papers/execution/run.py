@@ -56,11 +56,12 @@ def run_jobs(
     records = _without_running(wanted, store, cache_mode)
     to_run = [job for key, job in wanted.items() if key not in records]
     work = Work([job.key for job in to_run], expected or {}, n_workers(executor))
-    remove_temporary_folders()  # of a program that was killed; not every executor makes one
     with closing(Report(label or "jobs", len(records), work, progress and cache_mode != "only")) as report:
         if on_record:
             for record in records.values():
                 on_record(record)
+        # Left by a program that was killed; an executor without workers makes none, so it would not look for them.
+        remove_temporary_folders()
         if to_run:
             store.ensure_writable()
             with store.turn(report.wait):

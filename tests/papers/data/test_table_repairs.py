@@ -237,6 +237,7 @@ def zipped(name: str) -> bytes:
         (b'[\n {"a": 1}]', "JSON; save the table as CSV"),
         (b"@RELATION iris\n@attribute a numeric", "an ARFF file"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",  # archives hold the time
 )
 def test_files_of_other_formats_are_recognised(tmp_path: Path, body: bytes, what: str) -> None:
     with pytest.raises(DeclarationError, match=f"it looks like {what}") as caught:

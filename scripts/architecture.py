@@ -1,9 +1,8 @@
 """Draw the rooms of trimbench, and which room imports which, from the imports themselves.
 
-    scripts/architecture
-
-writes `docs/_static/floors.svg`. An arrow leads from what is used to what uses it; one that follows from others is left
-out, and a room of the papers floor says which rooms of the library it uses.
+The picture is `docs/_static/floors.svg`; `scripts/docs` writes it. An arrow leads from what is used to what uses it;
+one that follows from others is left out, and a room of the papers floor says which rooms of the library it
+uses.
 """
 
 from __future__ import annotations

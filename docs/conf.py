@@ -21,7 +21,7 @@ html_css_files = ["wide_content.css"]
 # Formulas become MathML while the pages are built, so readers need neither a network nor a script.
 html_math_renderer = "mathml"
 
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["dollarmath", "html_image"]
 myst_heading_anchors = 3
 
 nb_execution_mode = "force"

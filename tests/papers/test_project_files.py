@@ -33,11 +33,16 @@ def test_the_citation_is_of_this_version_and_of_the_three_papers() -> None:
 
 def test_the_archive_has_the_citations_words_and_papers() -> None:
     citation, archive = declared("CITATION.cff"), json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
-    for key in ("title", "license", "keywords"):
+    for key in ("title", "version", "license", "keywords"):
         assert archive[key] == citation[key]
     assert [entry["identifier"] for entry in archive["related_identifiers"]] == [
         paper["doi"] for paper in citation["references"]
     ]
+
+
+def test_the_newest_heading_of_the_changelog_is_this_version() -> None:
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[0] == PROJECT["version"]
 
 
 def test_hooks_before_a_commit_are_checks_of_the_check_command() -> None:

@@ -1,0 +1,66 @@
+"""Write the gallery of published figures, `docs/gallery.md`, from what the published run says of them."""
+
+from __future__ import annotations
+
+import csv
+import html
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+GALLERY = ROOT / "docs/gallery.md"
+PUBLISHED = ROOT / "results/published"
+_ABREAST = 3
+_WIDTH = 230  # pixels
+_FAMILIES = {"trimming": "Robust trimming", "conformant": "Conformant learning", "selection_bias": "Selection bias"}
+_INTRODUCTION = """\
+# Gallery
+
+All figures of the [published run](reference/results.md). The command above each group makes it, with the repetitions of
+the papers; without `profile=paper` it takes less time. *Points* is the file of the numbers that a figure shows, from
+which `scripts/reproduce task=plot` [draws it again](howto/figures.md) for your paper, and computes nothing.
+"""
+
+
+def gallery() -> str:
+    """Return the page as Markdown."""
+    with (PUBLISHED / "summary.csv").open(encoding="utf-8", newline="") as file:
+        experiments = [(line["experiment"], line["table"]) for line in csv.DictReader(file)]
+    parts = [_INTRODUCTION]
+    for family, title in _FAMILIES.items():
+        parts.append(f"## {title}\n")
+        for experiment, table in experiments:
+            about = json.loads((PUBLISHED / f"{experiment}.json").read_text(encoding="utf-8"))
+            if experiment.startswith(f"{family}/") and about["figures"]:
+                parts += _group(experiment, table, about["figures"])
+    return "\n".join(parts)
+
+
+def _group(experiment: str, table: str, figures: list[dict[str, str]]) -> Iterator[str]:
+    """Yield the parts of the figures of one experiment: heading, command, and tables of small pictures."""
+    folder = f"../results/published/{experiment.partition('/')[0]}"
+    yield f"### {table}: `{experiment}`\n"
+    yield f"```sh\nscripts/reproduce profile=paper experiment={experiment}\n```\n"
+    cells = []
+    for figure in figures:
+        title = html.escape(figure["title"]).replace("|", "&#124;")
+        image = f'<img src="{folder}/{figure["pictures"][0]}" width="{_WIDTH}" alt="{title}">'
+        cells.append((image, f"{title} ([points]({folder}/{figure['points']}))"))
+    abreast = min(_ABREAST, len(cells))
+    lines = [_row([""] * abreast), _row(["---"] * abreast)]
+    for start in range(0, len(cells), abreast):
+        some = cells[start : start + abreast]
+        empty = [("", "")] * (abreast - len(some))
+        lines += map(_row, zip(*itertools.chain(some, empty), strict=True))
+    yield "\n".join(lines) + "\n"
+
+
+def _row(cells: list[str] | tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    GALLERY.write_text(gallery(), encoding="utf-8")
+    print(GALLERY.relative_to(ROOT))

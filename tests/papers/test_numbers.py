@@ -1,0 +1,129 @@
+"""The numbers of the README and the documentation are those of the published outcome, or of the benchmarks.
+
+`docs/numbers.csv` says of each number that looks measured (it has a unit or a decimal point) which cell of
+`results/published` it rounds, or why it is none: a setting, a limit, or a number of a paper.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from . import measured, pages
+from .measured import Numeral
+
+DECLARED = pages.ROOT / "docs/numbers.csv"
+# The gallery is written from the published outcome, and the changelog and the notebooks say how things were or run.
+_LEFT_OUT = {"gallery.md", "speed.md", "changelog.md", "contributing.md"}
+DOCS = [path for path in sorted((pages.ROOT / "docs").rglob("*.md")) if path.name not in _LEFT_OUT]
+PAGES = [pages.ROOT / "README.md", pages.ROOT / "CONTRIBUTING.md", *DOCS]
+_PYTHONS = {"3.11", "3.12", "3.13"}
+FINDINGS, SPEED = pages.ROOT / "docs/findings.md", pages.ROOT / "docs/reference/speed.md"
+
+
+def declarations(page: Path) -> list[dict[str, str]]:
+    with DECLARED.open(encoding="utf-8", newline="") as file:
+        return [line for line in csv.DictReader(file) if line["page"] == page.relative_to(pages.ROOT).as_posix()]
+
+
+def ends_with(text: str, numeral: Numeral, phrase: str) -> bool:
+    """Tell whether the page up to the end of a numeral ends with a phrase, however its lines are broken."""
+    before = text[max(0, numeral.place - 100) : numeral.place + len(numeral.text)]
+    return " ".join(before.split()).endswith(phrase)
+
+
+@cache
+def table(file: str) -> pd.DataFrame:
+    return pd.read_csv(measured.PUBLISHED / file, dtype=str, keep_default_na=False)
+
+
+def declared_numbers(line: Mapping[str, str]) -> set[float]:
+    """Return the number of the cell that a declaration names, or all in a file that is no table."""
+    if not line["file"].endswith((".csv", ".csv.gz")):
+        return measured.numbers_in(measured.PUBLISHED / line["file"])
+    rows = table(line["file"])
+    for condition in filter(None, line["row"].split("; ")):
+        column, _, value = condition.partition("=")
+        rows = rows[rows[column] == value]
+    assert len(rows) == 1, f"{line['file']}: {len(rows)} rows have {line['row']}"
+    first, *other = (float(rows.iloc[0][column]) for column in line["column"].split(" minus "))
+    return {first - sum(other)}
+
+
+def missing(page: Path, text: str) -> list[str]:
+    """Return what is wrong with the numbers of a page: those that nothing declares, or that are no longer true."""
+    found, lines = list(measured.numerals(text)), declarations(page)
+    wrong, covered = [], set()
+    for line in lines:
+        ends = [numeral for numeral in found if ends_with(text, numeral, line["phrase"])]
+        if len(ends) != 1:
+            wrong.append(f"{len(ends)} places end with {line['phrase']!r}")
+            continue
+        covered.add(ends[0])
+        if line["file"] and not ends[0].is_among(declared_numbers(line)):
+            wrong.append(f"line {ends[0].line}: {line['phrase']!r}, but {declared_numbers(line)} in {line['file']}")
+    for numeral in found:
+        if numeral.looks_measured and numeral.text not in _PYTHONS and numeral not in covered:
+            wrong.append(f"line {numeral.line}: {numeral.text} {numeral.unit} has no source in docs/numbers.csv")
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(pages.ROOT).as_posix())
+def test_every_number_that_looks_measured_has_a_source_and_is_what_stands_there(page: Path) -> None:
+    assert missing(page, page.read_text(encoding="utf-8")) == []
+
+
+def test_a_wrong_number_and_one_without_a_source_are_noticed() -> None:
+    text = FINDINGS.read_text(encoding="utf-8")
+    changed = text.replace("0.082 and 0.169", "0.083 and 0.169")
+    assert changed != text
+    assert len(missing(FINDINGS, changed)) >= 1
+    (complaint,) = missing(FINDINGS, f"{text}\nIt takes 12 seconds.\n")
+    assert "12 seconds has no source" in complaint
+
+
+def test_a_changed_result_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    (line,) = [line for line in declarations(FINDINGS) if line["phrase"].endswith("0.071, 0.082")]
+    changed = table(line["file"]).assign(**{line["column"]: "0.5"})
+    monkeypatch.setitem(globals(), "table", lambda file: changed)
+    assert declared_numbers(line) == {0.5}
+
+
+def test_every_declaration_is_of_a_page_and_has_a_source_or_a_reason() -> None:
+    with DECLARED.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    names = {page.relative_to(pages.ROOT).as_posix() for page in PAGES}
+    for line in lines:
+        assert line["page"] in names, line
+        assert bool(line["file"]) != bool(line["why"]), line
+    assert sum(bool(line["file"]) for line in lines) > 100
+
+
+def test_whole_numbers_of_the_findings_are_in_the_tables_of_their_experiments() -> None:
+    text = FINDINGS.read_text(encoding="utf-8")
+    phrases = [line["phrase"] for line in declarations(FINDINGS)]
+    wrong = []
+    for start, end, experiments in measured.sections(text):
+        numbers = set[float]().union(*map(measured.numbers_of, experiments))
+        for numeral in measured.numerals(text):
+            value = abs(float(numeral.text.replace(",", "").replace("−", "-")))
+            if start <= numeral.place < end and not numeral.looks_measured and value >= 10:
+                declared = any(ends_with(text, numeral, phrase) for phrase in phrases)
+                if not declared and not numeral.is_among(numbers):
+                    wrong.append(f"line {numeral.line}: {numeral.text}")
+    assert wrong == []
+
+
+def test_the_sizes_and_speeds_are_those_of_the_benchmarks() -> None:
+    files = [path for path in (pages.ROOT / "results").rglob("*.csv") if path.name.startswith("bench")]
+    files += (pages.ROOT / "results/benchmarks").rglob("*.csv")
+    if not files:
+        pytest.skip("no benchmark is published: results has no CSV of one")
+    numbers = set[float]().union(measured.numbers_of("trimming/table6"), *map(measured.numbers_in, files))
+    found = [numeral for numeral in measured.numerals(SPEED.read_text(encoding="utf-8")) if numeral.looks_measured]
+    assert [f"line {numeral.line}: {numeral.text}" for numeral in found if not numeral.is_among(numbers)] == []

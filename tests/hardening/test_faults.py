@@ -18,7 +18,7 @@ from trimbench.papers.reporting.runs import make_run
 
 from .fault_hooks import Fault
 
-ROUNDS = 12
+ROUNDS = 20
 
 
 @pytest.mark.cluster

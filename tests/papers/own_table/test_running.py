@@ -97,7 +97,7 @@ def test_a_study_from_python(tmp_path: Path) -> None:
     assert found.conclusions[0].startswith("What to keep: ")
     # All four columns were selected both times, which is shown once.
     assert list(found.tables["confidence"]["columns selected"]) == [4, 4]
-    assert sum(one.startswith("After selecting 4 of 4 columns") for one in found.conclusions) == 1
+    assert sum(one.startswith("With all 4 columns: error rate") for one in found.conclusions) == 1
 
 
 @pytest.mark.parametrize(

@@ -129,9 +129,10 @@ def _whether_to_believe(found: Steps) -> Iterator[str]:
         if len(both) < 2:
             continue
         with_it, without = both[True], both[False]
-        n_selected = len(with_it["selected"])
+        n_selected, n_columns = len(with_it["selected"]), with_it["n_columns"]
+        what = f"After selecting {n_selected} of {n_columns}" if n_selected < n_columns else f"With all {n_columns}"
         yield (
-            f"After selecting {n_selected} of {with_it['n_columns']} columns: error rate "
+            f"{what} columns: error rate "
             f"{100 * without['actual_error']:.1f} %, stated {100 * without['expected_error']:.1f} %; with the "
             f"correction {100 * with_it['actual_error']:.1f} %, stated {100 * with_it['expected_error']:.1f} %."
         )

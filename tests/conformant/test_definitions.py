@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from scipy.stats import norm
 import trimbench as tb
 from tests.conformant.brute_force import fake_classifier
 from tests.conformant.brute_force_explanations import changed_probabilities, random_case, random_mixture
+from trimbench.conformant import mixture_learning
 from trimbench.conformant.bernoulli_mixture import fit_mixture
 from trimbench.conformant.contrastive import contrast
 from trimbench.conformant.decision_problem import DecisionProblem, HiddenFeature
@@ -192,6 +195,34 @@ def test_calibration_is_compared_in_bins_of_confidence() -> None:
     assert calibration_error(truth, probabilities) == pytest.approx((2 * 0.44 + 2 * 0.065) / 4)
     assert calibration_error(truth, probabilities, 1) == pytest.approx(0.7525 - 0.5)
     assert calibration_error(np.array([0, 1]), np.eye(2)) == 0
+
+
+def test_the_worth_of_features_does_not_depend_on_how_unlikely_the_row_is() -> None:
+    model, row = random_mixture(1, 6, 2)
+    problem = problem_of(model, row)
+    unlikely = replace(problem, log_prior=problem.log_prior - 2000)
+    np.testing.assert_allclose(unlikely.worth, problem.worth, atol=1e-9)
+    assert np.isfinite(problem.worth).all()
+
+
+def test_learning_a_mixture_ends_with_the_first_small_gain() -> None:
+    rng = np.random.default_rng(2)
+    X = (rng.random((80, 6)) < np.where(np.arange(80)[:, None] % 2, 0.25, 0.65)).astype(float)
+    classifier = fake_classifier(rng.normal(size=(6, 2)), np.zeros(2))
+    found = tb.conform(classifier, X, n_components=2)
+    assert isinstance(found, tb.ConformantMixture)
+    gains = np.diff(found.objectives) / np.abs(found.objectives[1:])
+    assert len(gains) > 1
+    assert gains[-1] < mixture_learning._TOLERANCE
+    assert (gains[:-1] >= mixture_learning._TOLERANCE).all()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files in /proc")
+def test_silence_leaves_no_file_open() -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with silent_descriptors():
+        pass
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_silence_needs_no_streams(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,34 @@ _SKIPPED = (ast.Raise, ast.Import, ast.ImportFrom, ast.JoinedStr, ast.Assert)
 
 
 @dataclass(frozen=True)
+class Difference:
+    """A line of a function before and after a change, as `ast.unparse` writes it."""
+
+    file: str
+    function: str  # with the classes and functions around it; empty outside
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.file} {self.function}\n- {self.before}\n+ {self.after}"
+
+
+def read_equivalents(path: Path) -> dict[Difference, str]:
+    """Return the reason why each mutant of a list changes no result.
+
+    An entry is what `Difference` prints, followed by the reason; empty lines part entries.
+    """
+    found = {}
+    for entry in path.read_text(encoding="utf-8").split("\n\n"):
+        place, before, after, *reason = entry.strip().splitlines()
+        file, _, function = place.partition(" ")
+        if not before.startswith("- ") or not after.startswith("+ ") or not reason:
+            raise ValueError(f"an entry needs a place, a line before, a line after and a reason, got {entry!r}")
+        found[Difference(file, function, before[2:], after[2:])] = " ".join(reason)
+    return found
+
+
+@dataclass(frozen=True)
 class Mutant:
     """One change: which node of the tree of a file, in the order of `ast.walk`, and what it becomes."""
 
@@ -50,6 +78,18 @@ class Mutant:
             if place == self.place:
                 _change(tree, node, self.change)
         return ast.unparse(ast.fix_missing_locations(tree))
+
+    def difference(self) -> Difference:
+        """Return what it changes, without the number of the line, which other changes of the file move."""
+        tree = ast.parse(self.file.read_text(encoding="utf-8"))
+        around = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.lineno <= self.line <= (node.end_lineno or 0)
+        ]
+        pairs = zip(ast.unparse(tree).splitlines(), self.code().splitlines(), strict=True)
+        before, after = next((one.strip(), other.strip()) for one, other in pairs if one != other)
+        return Difference(self.file.as_posix(), ".".join(node.name for node in around), before, after)
 
     def __str__(self) -> str:
         text = self.file.read_text(encoding="utf-8").splitlines()[self.line - 1].strip()

@@ -1,7 +1,8 @@
 """Change the kernels in small ways, one at a time, and see whether the tests that run the changed line notice.
 
 Each mutant lives in a process of its own, in memory: no file is changed. Compiled loops run as plain Python, which
-spares compiling each mutant; tests that fail or take long that way are left out.
+spares compiling each mutant; tests that fail or take long that way are left out. Mutants that no test can notice, as
+they change no result, are listed in `equivalent.txt` with the reason; they count as sampled and not as killed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 import numba
 import pytest
 
-from .mutants import Mutant, mutants
+from .mutants import Mutant, mutants, read_equivalents
 
 PACKAGES = {
     "trimming": ("trimbench/trimming/kernels", "*.py"),
@@ -35,6 +36,7 @@ PACKAGES = {
     "estimators": ("trimbench/estimators", "[!_]*.py"),
 }
 ENOUGH = 0.85
+EQUIVALENTS = Path(__file__).with_name("equivalent.txt")
 _TEST_SECONDS, _MUTANT_SECONDS = 2.0, 10.0
 _COMMON = (
     *("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0", "--no-header"),
@@ -170,6 +172,20 @@ def fate(mutant: Mutant, ran: Ran) -> str:
     return "survives" if _in_a_child(work) == 0 else "killed"
 
 
+def _told(mutant: Mutant, ran: Ran) -> str:
+    """Return the fate of a mutant, and print it unless it is killed; one that is listed should not be."""
+    found, difference = fate(mutant, ran), mutant.difference()
+    listed = difference in read_equivalents(EQUIVALENTS)
+    if found == "killed":
+        if listed:
+            print(f"  killed, though {EQUIVALENTS.name} has it: {mutant}", flush=True)
+        return found
+    if listed:
+        return "equivalent"
+    print(f"  {found}: {mutant}\n    - {difference.before}\n    + {difference.after}", flush=True)
+    return found
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Try a sample of mutants for each package; the exit code is 1 if too few are killed."""
     parser = argparse.ArgumentParser(prog="scripts/mutation", description=__doc__.splitlines()[0] if __doc__ else "")
@@ -190,14 +206,15 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{package}: {len(ran)} tests run as plain Python, {sum(t for t, _ in ran.values()):.0f} s", flush=True)
         everything = [one for file in sorted(Path(folder).glob(pattern)) for one in mutants(file)]
         sample = random.Random(chosen.seed).sample(everything, min(chosen.sample, len(everything)))
-        fates = []
-        for mutant in sample:
-            fates.append(fate(mutant, ran))
-            if fates[-1] != "killed":
-                print(f"  {fates[-1]}: {mutant}", flush=True)
+        fates = [_told(mutant, ran) for mutant in sample]
         share = fates.count("killed") / max(1, len(fates))
         poor |= share < ENOUGH
-        print(f"{package}: {fates.count('killed')} of {len(fates)} mutants killed, {share:.0%}, of {len(everything)}")
+        print(
+            f"{package}: {fates.count('killed')} of {len(fates)} mutants killed, {share:.0%}, of {len(everything)}; "
+            f"of the others, {fates.count('equivalent')} are equivalent, {fates.count('survives')} survive, and "
+            f"{fates.count('not run')} are on lines that no test runs",
+            flush=True,
+        )
     return int(poor)
 
 

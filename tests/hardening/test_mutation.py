@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import fnmatch
 from pathlib import Path
 
-from .mutants import mutants
+import pytest
+
+from .mutants import mutants, read_equivalents
+from .mutation import EQUIVALENTS, PACKAGES
 
 PROGRAM = '''"""Nothing here is changed."""
 
@@ -30,3 +35,38 @@ def test_each_mutant_changes_one_thing(tmp_path: Path) -> None:
     assert all('raise ValueError(f"{best + 1}")' in one.code().replace("'", '"') for one in found)
     assert [one.line for one in found if one.at_import] == [3]
     assert str(found[0]).startswith(f"{file}:")
+
+
+def test_the_list_of_equivalent_mutants_has_none_that_is_not_there() -> None:
+    listed = read_equivalents(EQUIVALENTS)
+    root = Path(__file__).parents[2]
+    for file in {one.file for one in listed}:
+        patterns = [f"{folder}/{pattern}" for folder, pattern in PACKAGES.values()]
+        assert any(fnmatch.fnmatch(file, pattern) for pattern in patterns), file
+        wanted = {(one.function, one.before, one.after) for one in listed if one.file == file}
+        names = {function.rpartition(".")[2] for function, _, _ in wanted}
+        defined = ast.walk(ast.parse((root / file).read_text(encoding="utf-8")))
+        lines = {
+            line
+            for node in defined
+            if isinstance(node, ast.FunctionDef) and node.name in names
+            for line in range(node.lineno, (node.end_lineno or 0) + 1)
+        }
+        differences = [one.difference() for one in mutants(root / file) if one.line in lines]
+        there = {(one.function, one.before, one.after) for one in differences}
+        assert wanted <= there, wanted - there
+    assert all(len(reason) > 20 for reason in listed.values())
+
+
+def test_an_equivalent_mutant_needs_a_reason(tmp_path: Path) -> None:
+    file, program = tmp_path / "list.txt", tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    (found,) = [one for one in mutants(program) if one.change == "Gt to GtE"]
+    assert str(found.difference()).splitlines() == [
+        f"{program} largest", "- if value > best and (not value == 7):", "+ if value >= best and (not value == 7):",
+    ]  # fmt: skip
+    file.write_text(f"{found.difference()}\nIt is the best already.\n")
+    assert read_equivalents(file) == {found.difference(): "It is the best already."}
+    file.write_text(f"{found.difference()}\n")
+    with pytest.raises(ValueError, match="an entry needs a place"):
+        read_equivalents(file)

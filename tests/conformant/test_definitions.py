@@ -1,0 +1,232 @@
+"""Single functions of the package against their definitions, on problems small enough to try everything."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+import trimbench as tb
+from tests.conformant.brute_force import fake_classifier
+from tests.conformant.brute_force_explanations import changed_probabilities, random_case, random_mixture
+from trimbench.conformant import mixture_learning
+from trimbench.conformant.bernoulli_mixture import fit_mixture
+from trimbench.conformant.contrastive import contrast
+from trimbench.conformant.decision_problem import DecisionProblem, HiddenFeature
+from trimbench.conformant.geometric_program import silent_descriptors
+from trimbench.conformant.margin_tails import _convolve, _Rounded, _rounded
+from trimbench.conformant.metrics import calibration_error
+from trimbench.conformant.mixture_learning import MixturePrior, clusters
+from trimbench.conformant.needed_odds import _largest_sums
+from trimbench.conformant.same_decision import SameDecision
+from trimbench.conformant.set_search import SetSearch
+from trimbench.conformant.smallest_covers import _greedy
+
+Array = NDArray[np.float64]
+NONE = np.array([-1])
+
+
+def problem_of(model: tb.ConformantModel | tb.ConformantMixture, row: Array) -> DecisionProblem:
+    """Of keeping the predicted class against all others."""
+    winner = int(model.decision_scores(row[None])[0].argmax())
+    return DecisionProblem.of(model, row, winner, tuple(k for k in range(len(model.classes)) if k != winner))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_largest_sums_of_a_few_rows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, left = int(rng.integers(1, 6)), int(rng.integers(1, 4))
+    steps = rng.normal(size=(n, 2))
+    sets = [set(one) for size in range(left + 1) for one in itertools.combinations(range(n), size)]
+
+    def largest(allowed: list[set[int]]) -> Array:
+        return np.max([steps[sorted(one)].sum(axis=0) for one in allowed], axis=0)
+
+    best, forced_in, forced_out = _largest_sums(steps, left)
+    np.testing.assert_allclose(best, largest(sets), atol=1e-12)
+    for row in range(n):
+        np.testing.assert_allclose(forced_in[row], largest([one for one in sets if row in one]), atol=1e-12)
+        np.testing.assert_allclose(forced_out[row], largest([one for one in sets if row not in one]), atol=1e-12)
+
+
+@pytest.mark.parametrize("n_components", [1, 2])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_quick_probability_is_that_of_normal_margins(seed: int, n_components: int) -> None:
+    model, row = random_mixture(seed, 6, n_components)
+    problem = problem_of(model, row)
+    decision = SameDecision(problem, np.arange(len(problem.hidden)))
+    observed = set(np.flatnonzero(problem.observed).tolist())
+    some = sorted(observed)[: len(observed) // 2]
+    others = sorted(observed - set(some))
+
+    def by_definition(shown: list[int]) -> float:
+        logs = problem.log_prior + problem.evidence[shown].sum(axis=0)
+        states = np.exp(logs) / np.exp(logs).sum()
+        mean = np.tile(problem.base + problem.shown[shown].sum(axis=0), (problem.n_states, 1))
+        variance = np.zeros_like(mean)
+        for place in set(range(len(problem.hidden))) - set(shown):
+            feature = problem.hidden[place]
+            first = feature.chances.T @ feature.values
+            mean += first
+            variance += feature.chances.T @ feature.values**2 - first**2
+        return float(1 - states @ norm.cdf(0, mean, np.sqrt(np.maximum(variance, 1e-12))).sum(axis=1))
+
+    assert decision.approximate(some, NONE, NONE)[0, 0] == pytest.approx(by_definition(some), abs=1e-9)
+    found = decision.approximate(some, np.array(some, dtype=np.intp), np.array(others, dtype=np.intp))
+    for (i, out), (j, into) in itertools.product(enumerate(some), enumerate(others)):
+        assert found[i, j] == pytest.approx(by_definition([one for one in some if one != out] + [into]), abs=1e-9)
+
+
+def test_the_fine_grid_has_narrower_bounds_than_the_coarse_one() -> None:
+    model, row = random_case(8)
+    problem = problem_of(model, row)
+    decision = SameDecision(problem, np.arange(len(problem.hidden)))
+    coarse, fine = decision.bounds([], 0.0), decision.bounds([], 0.0, precise=True)
+    kept = 1 - changed_probabilities(model, row)[0]
+    assert coarse[0] <= fine[0] <= kept <= fine[1] <= coarse[1]
+    assert [grid for grid, tails in decision._grids.items() if tails] == [0, 1]
+    assert decision._grids[1][0]._step * 4 < decision._grids[0][0]._step
+
+
+def test_a_probability_that_no_set_reaches_is_that_of_the_best_set() -> None:
+    compared = 0
+    for seed in range(0, 100, 5):  # of these, some have missing features
+        model, row = random_case(seed, 8)
+        kept = 1 - changed_probabilities(model, row)
+        for delta in (0.9, 0.99):
+            found = model.explain(row, delta=delta)
+            low, high = found.probability
+            assert 0 <= low <= high <= 1
+            if np.nanmax(kept) < delta - 1e-9:
+                compared += 1
+                assert low <= np.nanmax(kept) <= high, seed
+                assert kept[sum(1 << i for i in found.features)] == pytest.approx(np.nanmax(kept), abs=1e-9)
+    assert compared >= 3
+
+
+def test_a_real_feature_that_never_varied_adds_its_one_value() -> None:
+    X = np.column_stack([np.full(6, 2.5), np.tile([0.0, 1.0], 3), np.linspace(-1, 1, 6)])
+    weights = np.array([[0.0, 0.7, -1.5], [0.0, 1.0, 2.0], [0.0, 0.5, 0.25]])
+    model = tb.conform(fake_classifier(weights, np.array([0.1, 0.0, -0.1])), X, real=[0, 2])
+    problem = DecisionProblem.of(model, X[0], 0, (1, 2))
+    place = next(place for place, columns in enumerate(model.layout.features) if columns == (0,))
+    feature = problem.hidden[place]
+    assert len(problem.hidden) == 3
+    np.testing.assert_allclose(feature.values, [2.5 * (weights[0, 0] - weights[0, 1:])])
+    np.testing.assert_array_equal(feature.chances, np.ones((1, 3)))
+    assert not feature.is_real
+
+
+def test_rounding_of_a_cell_is_up_to_half_its_width_either_way() -> None:
+    cell = HiddenFeature(np.zeros((1, 1)), np.ones((1, 1)), np.array([0.5]), np.zeros((1, 1)), np.ones((1, 1)))
+    mean, proxy, largest = _rounded(cell, 0, 0.1, None).errors[:, 0]
+    assert (mean, largest) == (0, 0.25)
+    assert proxy == 0.5**2 / 4  # Hoeffding's lemma
+
+
+def test_a_term_of_one_value_scales_the_table_by_its_chances() -> None:
+    def scaled(chances: list[float]) -> Array:
+        table = np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])
+        term = _Rounded(0.0, np.array([0]), np.array([chances]), np.zeros((3, 2)), 0.0)
+        assert _convolve(table, 2, term) == 2
+        return table
+
+    np.testing.assert_array_equal(scaled([0.5, 0.25]), [[0.25, 0.25, 0], [0.25, 0, 0]])
+    np.testing.assert_array_equal(scaled([1.0, 1.0]), [[0.5, 0.5, 0], [1, 0, 0]])
+
+
+def test_showing_more_never_hurts_where_all_values_are_the_best() -> None:
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    model = tb.conform(fake_classifier(np.array([[0.0, 1.0], [0.0, 2.0]]), np.array([0.0, -0.5])), X)
+    assert SetSearch(problem_of(model, X[3]), 0.9, 100)._monotone
+    three = tb.conform(fake_classifier(np.eye(3)[:2], np.zeros(3)), X)
+    assert not SetSearch(problem_of(three, X[3]), 0.9, 100)._monotone
+
+
+def test_a_greedy_cover_stops_as_soon_as_it_is_one() -> None:
+    assert _greedy(np.array([[1.0], [2.0], [2.0]]), np.array([2.0])) == (1,)
+    assert _greedy(np.array([[1.0, 0.0], [0.0, 3.0]]), np.array([1.0, 3.0])) == (1, 0)
+
+
+def test_one_contrastive_set_is_listed_unless_more_are_asked_for() -> None:
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    model = tb.conform(fake_classifier(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([0.0, -1.5])), X)
+    assert len(contrast(model, X[3], max_sets=5).sets) == 2
+    assert len(contrast(model, X[3]).sets) == 1
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_the_density_of_a_prior_is_that_of_its_counts(smoothing: float) -> None:
+    rng = np.random.default_rng(3)
+    classifier = fake_classifier(rng.normal(size=(5, 2)), rng.normal(size=2))
+    values = [np.hstack([np.eye(3)[rng.integers(0, 3, 30)], rng.random((30, 2)) < p]) for p in (0.3, 0.6)]
+    prior = MixturePrior(tb.conform(classifier, values[0], categorical=[[0, 1, 2]]), 0.0, smoothing)
+    first, second = (prior.maximise(clusters(prior.model, X, 1, 0)) for X in values)
+
+    def by_definition(mixture: tb.ConformantMixture) -> float:
+        (part,) = mixture.components
+        of_values = part.log_probabilities.sum() + part.log_complements[part.layout.binary].sum()
+        return smoothing * float(part.log_prior.sum() + of_values)
+
+    # It is known up to a constant.
+    found = prior.log_density(first) - prior.log_density(second)
+    assert found == pytest.approx(by_definition(first) - by_definition(second), abs=1e-8)
+    if not smoothing:
+        assert prior.log_density(first) == 0
+
+
+def test_a_mixture_of_binary_columns_takes_at_most_so_many_steps() -> None:
+    rows = (np.random.default_rng(0).random((40, 5)) < 0.5).astype(float)
+    for n in (1, 4):
+        found = fit_mixture(rows, 3, max_iterations=n, tolerance=-np.inf)
+        assert len(found.log_likelihoods) == n
+
+
+def test_calibration_is_compared_in_bins_of_confidence() -> None:
+    truth = np.array([0, 1, 1, 0])
+    probabilities = np.array([[0.95, 0.05], [0.93, 0.07], [0.45, 0.55], [0.42, 0.58]])
+    # Two rows with confidence .94, of which one is right, and two with .565, of which one is right.
+    assert calibration_error(truth, probabilities) == pytest.approx((2 * 0.44 + 2 * 0.065) / 4)
+    assert calibration_error(truth, probabilities, 1) == pytest.approx(0.7525 - 0.5)
+    assert calibration_error(np.array([0, 1]), np.eye(2)) == 0
+
+
+def test_the_worth_of_features_does_not_depend_on_how_unlikely_the_row_is() -> None:
+    model, row = random_mixture(1, 6, 2)
+    problem = problem_of(model, row)
+    unlikely = replace(problem, log_prior=problem.log_prior - 2000)
+    np.testing.assert_allclose(unlikely.worth, problem.worth, atol=1e-9)
+    assert np.isfinite(problem.worth).all()
+
+
+def test_learning_a_mixture_ends_with_the_first_small_gain() -> None:
+    rng = np.random.default_rng(2)
+    X = (rng.random((80, 6)) < np.where(np.arange(80)[:, None] % 2, 0.25, 0.65)).astype(float)
+    classifier = fake_classifier(rng.normal(size=(6, 2)), np.zeros(2))
+    found = tb.conform(classifier, X, n_components=2)
+    assert isinstance(found, tb.ConformantMixture)
+    gains = np.diff(found.objectives) / np.abs(found.objectives[1:])
+    assert len(gains) > 1
+    assert gains[-1] < mixture_learning._TOLERANCE
+    assert (gains[:-1] >= mixture_learning._TOLERANCE).all()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files in /proc")
+def test_silence_leaves_no_file_open() -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with silent_descriptors():
+        pass
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_silence_needs_no_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "__stdout__", None)
+    monkeypatch.setattr(sys, "__stderr__", None)
+    with silent_descriptors():
+        pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import sys
 from dataclasses import replace
@@ -24,6 +25,7 @@ from trimbench.conformant.margin_tails import _convolve, _Rounded, _rounded
 from trimbench.conformant.metrics import calibration_error
 from trimbench.conformant.mixture_learning import MixturePrior, clusters
 from trimbench.conformant.needed_odds import _largest_sums
+from trimbench.conformant.probabilistic_explanations import _around
 from trimbench.conformant.same_decision import SameDecision
 from trimbench.conformant.set_search import SetSearch
 from trimbench.conformant.smallest_covers import _greedy
@@ -123,24 +125,6 @@ def test_a_real_feature_that_never_varied_adds_its_one_value() -> None:
     assert not feature.is_real
 
 
-def test_rounding_of_a_cell_is_up_to_half_its_width_either_way() -> None:
-    cell = HiddenFeature(np.zeros((1, 1)), np.ones((1, 1)), np.array([0.5]), np.zeros((1, 1)), np.ones((1, 1)))
-    mean, proxy, largest = _rounded(cell, 0, 0.1, None).errors[:, 0]
-    assert (mean, largest) == (0, 0.25)
-    assert proxy == 0.5**2 / 4  # Hoeffding's lemma
-
-
-def test_a_term_of_one_value_scales_the_table_by_its_chances() -> None:
-    def scaled(chances: list[float]) -> Array:
-        table = np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])
-        term = _Rounded(0.0, np.array([0]), np.array([chances]), np.zeros((3, 2)), 0.0)
-        assert _convolve(table, 2, term) == 2
-        return table
-
-    np.testing.assert_array_equal(scaled([0.5, 0.25]), [[0.25, 0.25, 0], [0.25, 0, 0]])
-    np.testing.assert_array_equal(scaled([1.0, 1.0]), [[0.5, 0.5, 0], [1, 0, 0]])
-
-
 def test_showing_more_never_hurts_where_all_values_are_the_best() -> None:
     X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     model = tb.conform(fake_classifier(np.array([[0.0, 1.0], [0.0, 2.0]]), np.array([0.0, -0.5])), X)
@@ -230,3 +214,64 @@ def test_silence_needs_no_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "__stderr__", None)
     with silent_descriptors():
         pass
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_exchange_of_features_is_approximated_as_the_set_that_it_gives(seed: int) -> None:
+    problem = problem_of(*random_case(seed, 6))
+    decision = SameDecision(problem, np.arange(len(problem.hidden)))
+    none = np.array([-1])
+    base, others = problem.candidates[:3].tolist(), problem.candidates[3:].tolist()
+    removed, added = [*base, -1], [*others, -1]
+    found = decision.approximate(base, np.array(removed), np.array(added))
+    for (r, a), value in np.ndenumerate(found):
+        kept = [one for one in (*base, added[a]) if one not in (removed[r], -1)]
+        again = decision.approximate(kept, none, none)[0, 0]
+        assert value == pytest.approx(again, abs=1e-9)
+
+
+def test_rounding_of_a_term_is_bounded() -> None:
+    """Mean and largest distance of the errors of values in cells, by many values of each cell."""
+    rng = np.random.default_rng(0)
+    values, chances, width, step = rng.normal(size=(9, 1)), rng.dirichlet(np.ones(9), size=2).T, 0.03, 0.2
+    feature = HiddenFeature(values, chances, np.array([width]), chances.T @ values, np.zeros((2, 1)))
+    found = _rounded(feature, 0, step, None)
+    cells = values + np.linspace(-width / 2, width / 2, 101)
+    errors = cells - found.low - step * np.rint((values - values.min()) / step)
+    mean, _, farthest = found.errors
+    assert mean == pytest.approx(chances.T @ errors.mean(axis=1), abs=1e-12)
+    assert farthest == pytest.approx(np.abs(errors[None] - mean[:, None, None]).max(axis=(1, 2)), abs=1e-12)
+    merged = [chances[np.rint((values[:, 0] - values.min()) / step) == shift].sum(axis=0) for shift in found.shifts]
+    assert found.chances == pytest.approx(np.array(merged), abs=1e-15)
+
+
+@pytest.mark.parametrize("shifts", [[0], [0, 3], [0, 1, 4], list(range(60))])
+def test_sums_of_terms_are_convolutions(shifts: list[int]) -> None:
+    rng = np.random.default_rng(1)
+    before = rng.random((2, 5))
+    chances = rng.random((len(shifts), 2))
+    table = np.zeros((2, 80))
+    table[:, :5] = before
+    reached = _convolve(table, 5, _Rounded(0.0, np.array(shifts), chances, np.zeros((3, 2)), 0.0))
+    assert reached == 5 + shifts[-1]
+    for state in range(2):
+        dense = np.zeros(shifts[-1] + 1)
+        dense[shifts] = chances[:, state]
+        assert table[state, :reached] == pytest.approx(np.convolve(before[state], dense), abs=1e-12)
+
+
+def test_bounds_of_a_probability_are_probabilities() -> None:
+    assert _around(1.0)[1] == 1.0
+    assert _around(0.0)[0] == 0.0
+    assert _around(0.5) == pytest.approx((0.5, 0.5), abs=1e-8)
+
+
+def test_what_is_not_given_is_what_the_documentation_says() -> None:
+    """One pseudo-count, one component, one explanation; changing them would change published numbers."""
+    wanted = {
+        tb.conform: {"solver": "newton", "smoothing": 1.0, "n_components": 1, "seed": 0},
+        tb.ConformantModel.explain: {"max_sets": 1},
+    }
+    for function, defaults in wanted.items():
+        found = inspect.signature(function).parameters
+        assert {name: found[name].default for name in defaults} == defaults

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trimbench.papers.execution.temporary import temporary_name
-from trimbench.papers.reporting.file_names import safe_name
+from trimbench.papers.reporting.file_names import is_accepted, safe_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,8 +25,9 @@ _FORMULA = re.compile(rf"'*(?:[=@\t\r\n＝＠＋－]|[+-](?!(?:{_NUMBER})?\Z))")
 
 def beside(stem: Path, part: str, ending: str) -> Path:
     """Return the file of one part of an experiment, for example ``table6_rows.csv``."""
-    # A part may be the name of a data set, which may have slashes or differ from another in capitals alone.
-    return stem.with_name(f"{stem.name}_{safe_name(part)}{ending}" if part else f"{stem.name}{ending}")
+    # A part may be the name of a data set, which may have slashes and anything else.
+    name = part if is_accepted(part) else safe_name(part)
+    return stem.with_name(f"{stem.name}_{name}{ending}" if part else f"{stem.name}{ending}")
 
 
 def csv_ending(frame: pd.DataFrame) -> str:

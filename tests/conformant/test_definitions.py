@@ -16,7 +16,7 @@ from scipy.stats import norm
 import trimbench as tb
 from tests.conformant.brute_force import fake_classifier
 from tests.conformant.brute_force_explanations import changed_probabilities, random_case, random_mixture
-from trimbench.conformant import mixture_learning
+from trimbench.conformant import bernoulli_mixture, mixture_learning
 from trimbench.conformant.bernoulli_mixture import fit_mixture
 from trimbench.conformant.contrastive import contrast
 from trimbench.conformant.decision_problem import DecisionProblem, HiddenFeature
@@ -170,6 +170,32 @@ def test_a_mixture_of_binary_columns_takes_at_most_so_many_steps() -> None:
     for n in (1, 4):
         found = fit_mixture(rows, 3, max_iterations=n, tolerance=-np.inf)
         assert len(found.log_likelihoods) == n
+
+
+def test_a_single_component_of_binary_columns_has_their_frequencies() -> None:
+    rows = np.array([[1.0, 0.0], [1.0, np.nan], [0.0, 0.0], [1.0, 1.0]])
+    found = fit_mixture(rows, 1)
+    c = bernoulli_mixture._PSEUDO_COUNT
+    np.testing.assert_allclose(found.theta[:, 0], [(3 + c) / (4 + 2 * c), (1 + c) / (3 + 2 * c)])
+
+
+@pytest.mark.parametrize("winner", [0, 1])
+def test_a_feature_without_evidence_supports_the_second_class_alone(winner: int) -> None:
+    # An even prediction is the first class, so that the second one needs what the first one does not.
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    model = tb.conform(fake_classifier(np.array([[0.0, 3.0], [0.0, 0.0]]), np.array([0.0, -1.5])), X)
+    found = model.explain(X[winner])
+    assert found.evidence[1] == 0
+    assert set(found.support) == ({0, 1} if winner else {0})
+
+
+def test_an_explanation_against_all_classes_names_none() -> None:
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    three = tb.conform(fake_classifier(np.array([[0.0, 1.0, 3.0], [0.0, 2.0, 1.0]]), np.zeros(3)), X)
+    assert three.explain(X[3], delta=0.9).against is None
+    assert three.explain(X[3], 1, delta=0.9).against == 1
+    two = tb.conform(fake_classifier(np.array([[0.0, 1.0], [0.0, 2.0]]), np.zeros(2)), X)
+    assert two.explain(X[3], delta=0.9).against == 0
 
 
 def test_calibration_is_compared_in_bins_of_confidence() -> None:

@@ -38,6 +38,7 @@ def test_all_solvers_find_the_same_model(case: Case) -> None:
         assert likelihoods[1] == pytest.approx(likelihoods[0], abs=1e-6), solver
         np.testing.assert_allclose(model.predict_proba(hidden), newton.predict_proba(hidden), atol=1e-6, err_msg=solver)
     assert models["gpkit"].solution.conformity_error < 1e-6
+    assert models["gpkit"].solution.iterations == 0, "GPkit does not tell them"
 
 
 @needs_cvxpy

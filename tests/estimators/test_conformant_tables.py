@@ -154,8 +154,9 @@ def test_sparse_one_hot_rows() -> None:
     message = (
         r"300 of 300 rows have 0 in all of the columns x0, x1, of which .* exactly one 1; if an encoder made zeros"
     )
-    with pytest.warns(MissingAsZerosWarning, match=message):
+    with pytest.warns(MissingAsZerosWarning, match=message) as told:
         classifier.predict(gaps)
+    assert told[0].filename == __file__
 
 
 def test_zeros_in_place_of_missing_categories() -> None:

@@ -15,7 +15,7 @@ from scipy.stats import norm
 import trimbench as tb
 from tests.conformant.brute_force import fake_classifier
 from tests.conformant.brute_force_explanations import changed_probabilities, random_case, random_mixture
-from trimbench.conformant import bernoulli_mixture, mixture_learning
+from trimbench.conformant import bernoulli_mixture, mixture_learning, set_search
 from trimbench.conformant.bernoulli_mixture import fit_mixture
 from trimbench.conformant.contrastive import contrast
 from trimbench.conformant.decision_problem import DecisionProblem, HiddenFeature
@@ -25,7 +25,7 @@ from trimbench.conformant.metrics import calibration_error
 from trimbench.conformant.mixture_learning import MixturePrior, clusters
 from trimbench.conformant.needed_odds import _largest_sums
 from trimbench.conformant.same_decision import SameDecision
-from trimbench.conformant.set_search import SetSearch
+from trimbench.conformant.set_search import SetSearch, _Node
 from trimbench.conformant.smallest_covers import _greedy
 
 Array = NDArray[np.float64]
@@ -147,6 +147,37 @@ def test_showing_more_never_hurts_where_all_values_are_the_best() -> None:
     assert SetSearch(problem_of(model, X[3]), 0.9, 100)._monotone
     three = tb.conform(fake_classifier(np.eye(3)[:2], np.zeros(3)), X)
     assert not SetSearch(problem_of(three, X[3]), 0.9, 100)._monotone
+
+
+def search_of_three_classes() -> SetSearch:
+    X = np.vstack([np.zeros(3), np.eye(3)])
+    model = tb.conform(fake_classifier(np.eye(3), np.zeros(3)), X)
+    return SetSearch(problem_of(model, X[1]), 0.9, 100)
+
+
+def test_features_that_speak_for_nothing_are_not_among_the_strongest() -> None:
+    search = search_of_three_classes()
+    search._worth = np.array([0.0, 1.0, -1.0])
+    everything = _Node(np.zeros(0, dtype=np.intp), np.arange(3))
+    assert search._strongest(everything, 3) == [1]
+
+
+def test_a_feature_that_one_bound_forbids_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    search, nobody = search_of_three_classes(), np.zeros(3, dtype=bool)
+    answers = iter([(nobody, np.array([True, False, True])), (np.array([False, False, True]), ~nobody)])
+    monkeypatch.setattr(set_search, "decided_by_odds", lambda *_: next(answers))
+    node = search._decided([np.ones(3), np.ones(3)], np.zeros(0, dtype=np.intp), np.arange(3), 2)
+    assert node is not None
+    assert (node.shown.tolist(), node.undecided.tolist()) == ([2], [0])
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_all_candidates_are_tried_where_the_path_ends_before(reached: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    search = search_of_three_classes()
+    full = search.problem.candidates.tolist()
+    monkeypatch.setattr(search, "_path", lambda: (full[:1], [0.0, 0.0]))
+    monkeypatch.setattr(search, "_reaches", lambda chosen: reached and chosen == full)
+    assert search._greedy() == (tuple(full) if reached else None)
 
 
 def test_a_greedy_cover_stops_as_soon_as_it_is_one() -> None:

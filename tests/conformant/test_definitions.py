@@ -19,6 +19,7 @@ from trimbench.conformant import bernoulli_mixture, mixture_learning, set_search
 from trimbench.conformant.bernoulli_mixture import fit_mixture
 from trimbench.conformant.contrastive import contrast
 from trimbench.conformant.decision_problem import DecisionProblem, HiddenFeature
+from trimbench.conformant.expected_predictions import _shared_name
 from trimbench.conformant.geometric_program import silent_descriptors
 from trimbench.conformant.margin_tails import _convolve, _Rounded, _rounded
 from trimbench.conformant.metrics import calibration_error
@@ -243,6 +244,20 @@ def test_an_explanation_against_all_classes_names_none() -> None:
     assert three.explain(X[3], 1, delta=0.9).against == 1
     two = tb.conform(fake_classifier(np.array([[0.0, 1.0], [0.0, 2.0]]), np.zeros(2)), X)
     assert two.explain(X[3], delta=0.9).against == 0
+
+
+@pytest.mark.parametrize(
+    ("names", "shared"),
+    [
+        (["a_x", "a_y"], "a"),
+        (["town=x", "town=y"], "town"),
+        (["_x", "_y"], "_"),
+        (["p", "q"], "p"),
+        (["ab1", "ab2"], "ab"),
+    ],
+)
+def test_one_hot_columns_share_the_beginning_of_their_names(names: list[str], shared: str) -> None:
+    assert _shared_name(names) == shared
 
 
 def test_calibration_is_compared_in_bins_of_confidence() -> None:

@@ -16,10 +16,11 @@ from scipy.stats import norm
 import trimbench as tb
 from tests.conformant.brute_force import fake_classifier
 from tests.conformant.brute_force_explanations import changed_probabilities, random_case, random_mixture
-from trimbench.conformant import bernoulli_mixture, mixture_learning
+from trimbench.conformant import bernoulli_mixture, mixture_learning, set_search
 from trimbench.conformant.bernoulli_mixture import fit_mixture
 from trimbench.conformant.contrastive import contrast
 from trimbench.conformant.decision_problem import DecisionProblem, HiddenFeature
+from trimbench.conformant.expected_predictions import _shared_name
 from trimbench.conformant.geometric_program import silent_descriptors
 from trimbench.conformant.margin_tails import _convolve, _Rounded, _rounded
 from trimbench.conformant.metrics import calibration_error
@@ -27,7 +28,7 @@ from trimbench.conformant.mixture_learning import MixturePrior, clusters
 from trimbench.conformant.needed_odds import _largest_sums
 from trimbench.conformant.probabilistic_explanations import _around
 from trimbench.conformant.same_decision import SameDecision
-from trimbench.conformant.set_search import SetSearch
+from trimbench.conformant.set_search import SetSearch, _Node
 from trimbench.conformant.smallest_covers import _greedy
 
 Array = NDArray[np.float64]
@@ -133,6 +134,37 @@ def test_showing_more_never_hurts_where_all_values_are_the_best() -> None:
     assert not SetSearch(problem_of(three, X[3]), 0.9, 100)._monotone
 
 
+def search_of_three_classes() -> SetSearch:
+    X = np.vstack([np.zeros(3), np.eye(3)])
+    model = tb.conform(fake_classifier(np.eye(3), np.zeros(3)), X)
+    return SetSearch(problem_of(model, X[1]), 0.9, 100)
+
+
+def test_features_that_speak_for_nothing_are_not_among_the_strongest() -> None:
+    search = search_of_three_classes()
+    search._worth = np.array([0.0, 1.0, -1.0])
+    everything = _Node(np.zeros(0, dtype=np.intp), np.arange(3))
+    assert search._strongest(everything, 3) == [1]
+
+
+def test_a_feature_that_one_bound_forbids_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    search, nobody = search_of_three_classes(), np.zeros(3, dtype=bool)
+    answers = iter([(nobody, np.array([True, False, True])), (np.array([False, False, True]), ~nobody)])
+    monkeypatch.setattr(set_search, "decided_by_odds", lambda *_: next(answers))
+    node = search._decided([np.ones(3), np.ones(3)], np.zeros(0, dtype=np.intp), np.arange(3), 2)
+    assert node is not None
+    assert (node.shown.tolist(), node.undecided.tolist()) == ([2], [0])
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_all_candidates_are_tried_where_the_path_ends_before(reached: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    search = search_of_three_classes()
+    full = search.problem.candidates.tolist()
+    monkeypatch.setattr(search, "_path", lambda: (full[:1], [0.0, 0.0]))
+    monkeypatch.setattr(search, "_reaches", lambda chosen: reached and chosen == full)
+    assert search._greedy() == (tuple(full) if reached else None)
+
+
 def test_a_greedy_cover_stops_as_soon_as_it_is_one() -> None:
     assert _greedy(np.array([[1.0], [2.0], [2.0]]), np.array([2.0])) == (1,)
     assert _greedy(np.array([[1.0, 0.0], [0.0, 3.0]]), np.array([1.0, 3.0])) == (1, 0)
@@ -196,6 +228,20 @@ def test_an_explanation_against_all_classes_names_none() -> None:
     assert three.explain(X[3], 1, delta=0.9).against == 1
     two = tb.conform(fake_classifier(np.array([[0.0, 1.0], [0.0, 2.0]]), np.zeros(2)), X)
     assert two.explain(X[3], delta=0.9).against == 0
+
+
+@pytest.mark.parametrize(
+    ("names", "shared"),
+    [
+        (["a_x", "a_y"], "a"),
+        (["town=x", "town=y"], "town"),
+        (["_x", "_y"], "_"),
+        (["p", "q"], "p"),
+        (["ab1", "ab2"], "ab"),
+    ],
+)
+def test_one_hot_columns_share_the_beginning_of_their_names(names: list[str], shared: str) -> None:
+    assert _shared_name(names) == shared
 
 
 def test_calibration_is_compared_in_bins_of_confidence() -> None:

@@ -34,7 +34,7 @@ TABLE = "\n".join(["a,b,y", *ROWS]) + "\n"
         (TABLE, ["data=."], "data must be a file, got the folder '.'; name a table in it"),
         ("", [], "it is empty"),
         ("a,b,y\n", [], "there must be rows to learn from, got a table without any; add rows"),
-        (TABLE, ["costs=target.csv"], "costs: a feature must be one of 'a', 'b', got 'y'; the target and columns"),
+        (TABLE, ["costs=target.csv"], "costs: a feature must be one of 'a', 'b', got 'y'; the target has no cost"),
         (TABLE, ["costs=unknown.csv"], "costs: a feature must be one of 'a', 'b', got 'bb' (did you mean 'b'?)"),
         (TABLE, ["costs=none.csv"], "costs must be a file with the columns feature and cost, got 'none.csv'; correct"),
         (TABLE, ["budget=-3"], "study: budget must be at least 0.0, got -3"),

@@ -124,6 +124,7 @@ def test_a_mistake_is_said_in_a_line(command: Command, words: list[str], complai
 
 def test_costs_and_budgets() -> None:
     assert checked_costs(None, ["a", "b"]) == {"a": 1.0, "b": 1.0}
+    assert checked_costs({"b": 2, "a": 3, "id": 9}, ["a", "b"], {"id"}) == {"a": 3.0, "b": 2.0}
     for costs, complaint in (
         ({"c": 1.0}, "a feature must be one of 'a', 'b', got 'c'"),
         ({"a": -1.0, "b": 1.0}, "0 or more"),

@@ -65,7 +65,8 @@ def prepared(
             f"target must have each class in at least two rows, got {rare!r} in {min(counts)}; leave such rows out"
         )
     names = [str(name) for name in table.features.columns]
-    return OwnTable(table, checked_costs(costs, names), settings)
+    left_out = {one.name for one in table.card if one.read_as in ("left out", "id")}
+    return OwnTable(table, checked_costs(costs, names, left_out), settings)
 
 
 def run_study(

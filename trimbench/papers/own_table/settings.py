@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from typing import Annotated, Literal
 
@@ -107,15 +107,22 @@ class StudySettings:
         return sorted({*wanted, float(total)})
 
 
-def checked_costs(given: Mapping[str, float] | None, features: Sequence[str]) -> dict[str, float]:
-    """Return the cost of each feature, 1 by default; ConfigurationError if one is unknown, missing or no cost."""
+def checked_costs(
+    given: Mapping[str, float] | None, features: Sequence[str], left_out: Collection[str] = ()
+) -> dict[str, float]:
+    """Return the cost of each feature, 1 by default; ConfigurationError if one is unknown, missing or no cost.
+
+    Costs of columns that are left out say nothing: one file of costs serves studies with other columns.
+    """
     if given is None:
         return dict.fromkeys(features, 1.0)
     for name, cost in given.items():
+        if name in left_out:
+            continue
         if name not in features:
             raise ConfigurationError(
                 f"costs: a feature must be one of {shown(features)}, got {quoted(str(name))}"
-                f"{did_you_mean(str(name), features)}; the target and columns that are left out have no cost"
+                f"{did_you_mean(str(name), features)}; the target has no cost"
             )
         if not 0 <= cost < float("inf"):
             raise ConfigurationError(

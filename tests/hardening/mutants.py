@@ -88,7 +88,8 @@ class Mutant:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.lineno <= self.line <= (node.end_lineno or 0)
         ]
         pairs = zip(ast.unparse(tree).splitlines(), self.code().splitlines(), strict=True)
-        before, after = next((one.strip(), other.strip()) for one, other in pairs if one != other)
+        changed = ((one.strip(), other.strip()) for one, other in pairs if one != other)
+        before, after = next(changed, ("", ""))  # none where 1 is added to a number without room for it
         return Difference(self.file.as_posix(), ".".join(node.name for node in around), before, after)
 
     def __str__(self) -> str:

@@ -39,7 +39,7 @@ ENOUGH = 0.85
 EQUIVALENTS = Path(__file__).with_name("equivalent.txt")
 _TEST_SECONDS, _MUTANT_SECONDS = 2.0, 10.0
 _COMMON = (
-    *("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0", "--no-header"),
+    *("-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--no-header"),
     *("--override-ini", "addopts=--strict-markers", "-W", "ignore:Module already imported"),
 )
 Ran = dict[str, tuple[float, set[tuple[str, int]]]]
@@ -50,7 +50,8 @@ class _Watch:
 
     def __init__(self, folder: Path) -> None:
         self.found: list[tuple[str, float, list[tuple[str, int]]]] = []
-        self._folder = f"{folder.absolute()}{os.sep}"
+        # Tests change the working directory.
+        self._root, self._folder = Path.cwd(), f"{folder.absolute()}{os.sep}"
         self._lines: set[tuple[str, int]] = set()
 
     @pytest.hookimpl(wrapper=True)
@@ -74,7 +75,7 @@ class _Watch:
         return self._line
 
     def _line(self, frame: Any, _: str, __: Any) -> Any:
-        self._lines.add((os.path.relpath(frame.f_code.co_filename), frame.f_lineno))
+        self._lines.add((os.path.relpath(frame.f_code.co_filename, self._root), frame.f_lineno))
         return self._line
 
 
@@ -124,25 +125,26 @@ def _uncompiled(*functions: Any, **_: object) -> Any:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    def __init__(self, name: str, mutant: Mutant) -> None:
-        super().__init__(name, str(mutant.file.absolute()))
-        self._mutant = mutant
+    def __init__(self, name: str, path: Path, text: str) -> None:
+        super().__init__(name, str(path))
+        self._text = text
 
     def get_code(self, fullname: str) -> CodeType | None:
-        return compile(self._mutant.code(), self.path, "exec")
+        return compile(self._text, self.path, "exec")
 
 
 class _Finder:
     """Finds the changed module in place of the one in its file."""
 
     def __init__(self, mutant: Mutant) -> None:
-        self._mutant = mutant
+        # A test may import the module after it has changed the working directory.
+        self._path, self._text = mutant.file.absolute(), mutant.code()
         self._name = ".".join(mutant.file.with_suffix("").parts)
 
     def find_spec(self, name: str, *_: object) -> Any:
         if name != self._name:
             return None
-        return importlib.machinery.ModuleSpec(name, _Loader(name, self._mutant), origin=str(self._mutant.file))
+        return importlib.machinery.ModuleSpec(name, _Loader(name, self._path, self._text), origin=str(self._path))
 
 
 def fate(mutant: Mutant, ran: Ran) -> str:

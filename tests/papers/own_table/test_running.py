@@ -76,6 +76,11 @@ def test_a_step_that_fails_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert found.lines
 
 
+def test_a_class_with_fewer_rows_than_folds(tmp_path: Path) -> None:
+    table = pd.DataFrame({"a": [0.1, 0.2, 0.9, 0.8] * 3, "b": list("xyxz") * 3, "y": list("ppqp") * 3})
+    assert studied(table, "y", tmp_path, budgets=[1]).findings.failures == 0
+
+
 def test_missing_values_in_the_table(tmp_path: Path) -> None:
     table = iris()
     hidden = np.random.default_rng(0).random((len(table), 4)) < 0.1

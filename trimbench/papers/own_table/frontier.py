@@ -127,7 +127,9 @@ def by_sequential_selection(coded: pd.DataFrame, wanted: NDArray[Any], n_feature
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed % 2**32)
     model = CategoricalNB(min_categories=int(codes.max()) + 1)
     selector = SequentialFeatureSelector(model, n_features_to_select=n_features, cv=folds)
-    selector.fit(codes, wanted[rows])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than folds
+        selector.fit(codes, wanted[rows])
     return [names[place] for place in np.flatnonzero(selector.get_support())]
 
 

@@ -32,7 +32,7 @@ from trimbench.papers.trimming.many_features import Sides, select_many_features,
 from trimbench.trimming.engines.choice import make_engine
 from trimbench.trimming.kernels.axis_norms import axis_norms
 
-from .measure import Call, Row, against_printed, growth, version_of, versus
+from .measure import Call, Row, against_printed, version_of, versus
 
 TABLE6 = ("bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis")
 
@@ -269,26 +269,11 @@ def _sum_often(table: NDArray[np.float64], number: int) -> None:
         table.sum()
 
 
-def growth_in_features_and_budget() -> Iterator[Row]:
-    """Fit exponents: a trim to five features in their number, on a grid, and one of 100 features in the budget."""
-    yield growth("trim to 5 features: growth in features", (50, 100, 200, 400), lambda n: _certified(n, 5), 3)
-    yield growth("trim 100 features: growth in budget", (2, 4, 8, 16), lambda budget: _certified(100, budget), 3)
-
-
-def _certified(n_features: int, budget: int) -> Call:
-    """Return one evaluation-limited trim of a drawn naive Bayes classifier."""
-    chances = np.random.default_rng(1).beta(2, 2, size=(n_features, 2))
-    model = tb.NaiveBayes([0.4, 0.6], [np.stack([both, 1 - both], axis=1) for both in chances])
-    original = tb.BayesianClassifier(model, positive="0")
-    return partial(tb.trim, original, budget, evaluation_limit=1)
-
-
 COMPARISONS = (
     against_every_subset,
     against_table6,
     against_other_engines,
     near_memory_bandwidth,
-    growth_in_features_and_budget,
 )
 
 if __name__ == "__main__":

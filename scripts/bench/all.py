@@ -24,7 +24,7 @@ from .measure import Row
 from .table import Named, lines_of, printed, write
 
 # Each has COMPARISONS: functions that give rows.
-BENCHMARKS = ("trimming", "networks", "rows", "conformant", "classifiers", "selection_bias", "overhead", "profile")
+BENCHMARKS = ("trimming", "networks", "rows", "conformant", "missing_values", "selection_bias", "overhead", "profile")
 # What is left out unless it is named, since it takes as long as all others.
 SLOW = ("profile",)
 TIME_LIMIT = 300.0

@@ -1,7 +1,7 @@
 """Compare conformant models with imputers and boosted trees of scikit-learn, where half of the values are missing.
 
-The rows are drawn: 100 binary features that depend on each other, ten classes. Each method learns from 5,000 complete
-rows, and predicts 5,000 others. Takes a minute, and memory is read as Linux tells it.
+The rows are drawn: 100 binary features that depend on each other, ten classes. Each method learns from 2,000 complete
+rows, and predicts 2,000 others. Takes a minute, and memory is read as Linux tells it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import trimbench as tb
 
 from .measure import Row, ratio_of, version_of
 
-N_ROWS, N_FEATURES, N_CLASSES, MISSING = 5000, 100, 10, 0.5
+N_ROWS, N_FEATURES, N_CLASSES, MISSING = 2000, 100, 10, 0.5
 N_COMPONENTS = 20
 MEMORY_STATUS = Path("/proc/self/status")
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from trimbench.conformant.component_choice import learn_mixture
-from trimbench.conformant.conform import SolverName, conform_to_statistics
+from trimbench.conformant.conform import SolverName, conform, conform_to_statistics
 from trimbench.conformant.feature_statistics import FeatureStatistics
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.logistic_regression import fit_logistic_regression
@@ -29,6 +30,9 @@ from trimbench.papers.conformant.protocol import make_task
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.missingness import exactly_missing
 from trimbench.papers.study.inputs import Inputs
+
+from .measure import Call, Row, absent, growth, version_of, versus
+from .missing_values import drawn
 
 
 def seconds(call: Callable[[], object], repeat: int) -> float:
@@ -77,15 +81,15 @@ def learner(name: str) -> tuple[EncodedRows, Callable[[SolverName], ConformantMo
     return rows, learn
 
 
-def synthetic() -> ConformantModel:
-    """Return the model of random weights: 20,000 features, 100 classes."""
+def synthetic(n_features: int = 20_000, n_classes: int = 100) -> ConformantModel:
+    """Return the model of random weights."""
     rng = np.random.default_rng(0)
-    means = rng.uniform(0.01, 0.99, 20_000)
+    means = rng.uniform(0.01, 0.99, n_features)
     return conform_to_statistics(
-        rng.normal(0, 0.1, (20_000, 100)),
-        rng.normal(0, 1, 100),
-        np.arange(100),
-        FeatureLayout.of(20_000),
+        rng.normal(0, 0.1, (n_features, n_classes)),
+        rng.normal(0, 1, n_classes),
+        np.arange(n_classes),
+        FeatureLayout.of(n_features),
         FeatureStatistics(10_000, means, means * (1 - means)),
     )
 
@@ -122,10 +126,7 @@ def logistic_regression(rows: EncodedRows) -> None:
     theirs = LogisticRegression(solver="newton-cg", tol=1e-5, max_iter=200)
     features = few.astype(np.float64)
     slow = once(lambda: theirs.fit(features, labels))
-    probabilities = theirs.predict_proba(features)
-    probabilities[np.arange(len(labels)), labels] -= 1
-    slopes = (probabilities.T @ features + theirs.coef_) / len(labels)
-    reached = float(max(np.abs(slopes).max(), np.abs(probabilities.mean(axis=0)).max()))
+    reached = gradient(theirs, features, labels)
     fast = once(lambda: fit_logistic_regression(few, labels, tolerance=reached))
     say("logistic regression of 20,000 rows of MNIST: scikit-learn's newton-cg", f"{slow:9.2f} s")
     say("    largest entry of its gradient", f"{reached:9.1e}")
@@ -133,6 +134,85 @@ def logistic_regression(rows: EncodedRows) -> None:
     say("    scikit-learn against it", f"{slow / fast:9.1f} x")
     everything = once(lambda: fit_logistic_regression(rows.train, rows.train_labels, tolerance=1e-5))
     say("    60,000 rows, gradient 1e-5", f"{everything:9.2f} s")
+
+
+def gradient(fitted: LogisticRegression, X: NDArray[np.float64], y: NDArray[np.int64]) -> float:
+    """Return the largest entry of the gradient of the mean loss at a fit with C = 1."""
+    probabilities = fitted.predict_proba(X)
+    probabilities[np.arange(len(y)), y] -= 1
+    slopes = (probabilities.T @ X + fitted.coef_) / len(y)
+    return float(max(np.abs(slopes).max(), np.abs(probabilities.mean(axis=0)).max()))
+
+
+def against_solvers() -> Iterator[Row]:
+    """Compare Newton's method with the paper's geometric program and with a cone program, on splice."""
+    _, learn = learner("splice")
+    what = "NaCL, splice, 240 columns, 3 classes: one fit"
+    newton = functools.partial(learn, "newton")
+    solvers: tuple[tuple[SolverName, str, int], ...] = (("gpkit", "GPkit", 2), ("cvxpy", "CVXPY", 5))
+    for solver, name, repetitions in solvers:
+        note = version_of(solver)
+        if note is None:
+            yield absent(what, name, solver)
+            continue
+        yield versus(what, name, newton, functools.partial(learn, solver), repetitions, note=note)
+
+
+def against_matrix_products() -> Iterator[Row]:
+    """Compare predictions with the two products of their formula, and those of a mixture with those of one model."""
+    data = drawn(5000, 784, missing=0.5)
+    fit = fit_logistic_regression(data.X, data.y, tolerance=1e-3)
+    model, mixture = conform(fit, data.X), conform(fit, data.X, n_components=20)
+    known, gone = np.nan_to_num(data.gaps), np.isnan(data.gaps).astype(np.float64)
+
+    def products() -> None:
+        known @ model.weights, gone @ model.missing_scores  # noqa: B018
+
+    one = functools.partial(model.predict_proba, data.gaps)
+    what = "5,000 rows of 784 features, half missing"
+    yield versus(f"NaCL, {what}: prediction", "two matrix products", one, products, 9)
+    yield versus(
+        f"mixture of 20, {what}: prediction", "NaCL", functools.partial(mixture.predict_proba, data.gaps), one, 9
+    )
+
+
+def against_logistic_regressions() -> Iterator[Row]:
+    """Compare the fit of logistic regressions with scikit-learn's, to the gradient that each of its solvers reaches."""
+    easy = drawn(5000, 400)
+    yield from regressions("5,000 drawn rows, 400 features, 10 classes", easy.X.astype(np.uint8), easy.y)
+    inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
+    digits = encoded_rows(make_task(inputs, "mnist", "paper", seed=2018))
+    yield from regressions("5,000 rows of MNIST", digits.train[:5000], digits.train_labels[:5000])
+
+
+def regressions(what: str, X: NDArray[Any], y: NDArray[np.int64]) -> Iterator[Row]:
+    features = X.astype(np.float64)
+    for solver in ("newton-cg", "lbfgs"):
+        theirs = LogisticRegression(solver=solver, tol=1e-5, max_iter=1000)
+        reached = gradient(theirs.fit(features, y), features, y)
+        ours = functools.partial(fit_logistic_regression, X, y, tolerance=reached)
+        quantity = f"logistic regression, {what}: one fit to the same gradient"
+        note = f"{version_of('sklearn')}, gradient {reached:.1e}"
+        fit = functools.partial(theirs.fit, features, y)
+        yield versus(quantity, f"scikit-learn, {solver}", ours, fit, 3, note=note)
+
+
+def growth_of_fits() -> Iterator[Row]:
+    """Fit how long NaCL takes by its numbers of features and classes, and a logistic regression by that of rows."""
+    features = (1000, 2000, 4000, 8000)
+    yield growth("NaCL, 10 classes: growth of a fit in features", features, lambda n: lambda: synthetic(n, 10), 3)
+    classes = (5, 10, 20, 40)
+    yield growth("NaCL, 2,000 features: growth of a fit in classes", classes, lambda n: lambda: synthetic(2000, n), 3)
+
+    def regression(n_rows: int) -> Call:
+        data = drawn(n_rows, 100)
+        return functools.partial(fit_logistic_regression, data.X, data.y)
+
+    rows = (2500, 5000, 10_000, 20_000)
+    yield growth("logistic regression, 100 features, 10 classes: growth in rows", rows, regression, 3)
+
+
+COMPARISONS = (against_solvers, against_matrix_products, against_logistic_regressions, growth_of_fits)
 
 
 def main() -> None:

@@ -8,12 +8,20 @@ network of 1041 variables with up to 21 states. Seconds are those of the process
 from __future__ import annotations
 
 import os
+import tempfile
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import trimbench as tb
+from trimbench.networks.contraction import joint_distribution
+
+from .measure import Call, Row, absent, growth, version_of, versus
 
 NETWORKS = ("alarm", "pigs", "link", "munin1")
 N_ROWS = 100_000
@@ -98,6 +106,106 @@ def networks() -> None:
             classifier = tb.BayesianClassifier(model, target, positive=model.states(target)[0])
             what = f"{name}, {classifier.n_features} features, {model.cardinality(target)} states"
             trimming(what, classifier, 3, time_limit=20)
+
+
+def in_pyagrum(network: tb.BayesianNetwork) -> Any:
+    """Return the network in pyAgrum."""
+    import pyagrum
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "network.bif"
+        network.write(path)
+        return pyagrum.loadBN(str(path))
+
+
+def joint_of(other: Any, names: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return the joint distribution of some variables of a network of pyAgrum, the first outermost."""
+    import pyagrum
+
+    inference = pyagrum.LazyPropagation(other)
+    inference.setNumberOfThreads(1)
+    inference.addJointTarget(set(names))
+    inference.makeInference()
+    found = inference.jointPosterior(set(names))
+    # Arrays of pyAgrum have the last of its names outermost.
+    order = [list(reversed(found.names)).index(name) for name in names]
+    values: NDArray[np.float64] = found.toarray().transpose(order)
+    return values
+
+
+def posteriors_of(other: Any, target: str, rows: list[dict[str, str]]) -> NDArray[np.float64]:
+    """Return the distribution of the class for each row, one propagation after another in pyAgrum."""
+    import pyagrum
+
+    inference = pyagrum.LazyPropagation(other)
+    inference.setNumberOfThreads(1)
+    inference.addTarget(target)
+    found = []
+    for row in rows:
+        inference.setEvidence(row)
+        inference.makeInference()
+        found.append(inference.posterior(target).toarray())
+    return np.array(found)
+
+
+def against_pyagrum() -> Iterator[Row]:
+    """Compare the inference that trimming needs: the table of class and features, and the class of given rows."""
+    classifier, what = tree_augmented(60), "class and tree over 60 features"
+    network, names = classifier.model, tuple(f"x{i}" for i in range(0, 60, 5))
+    if not isinstance(network, tb.BayesianNetwork):
+        raise TypeError("a tree over features is a general network")
+    quantities = [
+        f"{what}: joint distribution of class and 12",
+        f"{what}: class of 500 rows",
+        "alarm, 12 features, budget 4: one trim from network to answer, circuit",
+        "alarm, 12 features, budget 4: one trim from network to answer, table",
+    ]
+    note = version_of("pyagrum")
+    if note is None:
+        yield from (absent(quantity, "pyAgrum", "pyagrum") for quantity in quantities)
+        return
+    other = in_pyagrum(network)
+    joint: list[Call] = [partial(joint_distribution, network, ["c", *names]), partial(joint_of, other, ("c", *names))]
+    np.testing.assert_allclose(joint[0](), joint[1](), atol=1e-6)  # type: ignore[call-overload]
+    yield versus(quantities[0], "pyAgrum", *joint, note=note)
+    rows = network.sample(500, np.random.default_rng(0))[list(classifier.features)]
+    records = [{str(name): str(value) for name, value in row.items()} for row in rows.to_dict("records")]
+    ours, theirs = partial(classifier.predict, rows), partial(posteriors_of, other, "c", records)
+    most_probable = posteriors_of(other, "c", records)[:, 0] >= classifier.threshold
+    np.testing.assert_array_equal(np.asarray(classifier.predict(rows)) == "0", most_probable)
+    yield versus(quantities[1], "pyAgrum, row by row", ours, theirs, note=note)
+    yield from against_pyagrum_on_alarm(quantities[2:], note)
+
+
+def against_pyagrum_on_alarm(quantities: list[str], note: str) -> Iterator[Row]:
+    """Compare whole trims with the one joint distribution that a search in pyAgrum would begin with."""
+    path = Path(os.environ.get("TRIMBENCH_CACHE", ".")) / "files/bnlearn/alarm.bif.gz"
+    network = tb.BayesianNetwork.read(path)
+    target = network.order[0]
+    leaves = [name for name in network.nodes if name != target][-12:]
+    other = in_pyagrum(network)
+    for quantity, engine in zip(quantities, ("sdd", "dense"), strict=True):
+
+        def trim(engine: Any = engine) -> None:
+            one = tb.BayesianClassifier(network, target, positive=network.states(target)[0], features=leaves)
+            tb.trim(one, 4, engine=engine)
+
+        yield versus(quantity, "pyAgrum, joint distribution", trim, partial(joint_of, other, (target, *leaves)), 3, note=note)
+
+
+def growth_of_predictions() -> Iterator[Row]:
+    """Fit how predictions grow in rows and features."""
+
+    def call(n_rows: int = 20_000, n_features: int = 100) -> Call:
+        classifier = tree_augmented(n_features)
+        return partial(classifier.predict, classifier.model.sample(n_rows, np.random.default_rng(0)))
+
+    yield growth("class of rows, tree over 100 features: growth in rows", (5000, 10_000, 20_000, 40_000), call, 3)
+    sizes = (50, 100, 200, 400)
+    yield growth("class of 20,000 rows, tree: growth in features", sizes, lambda n: call(n_features=n), 3)
+
+
+COMPARISONS = (against_pyagrum, growth_of_predictions)
 
 
 def main() -> None:

@@ -5,9 +5,14 @@ Takes about a minute.
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from trimbench.papers.execution.executors import Executor, SerialExecutor
@@ -17,6 +22,8 @@ from trimbench.papers.execution.ray_cluster import RayExecutor
 from trimbench.papers.execution.run import run_jobs
 from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.trimming.table4 import best_threshold
+
+from .measure import Call, Row, versus
 
 N_JOBS = 5000
 
@@ -31,6 +38,43 @@ def small_jobs(n_jobs: int) -> list[Job]:
 
 def nothing(_: Record) -> None:
     """Take a record and forget it."""
+
+
+def jobs_against_files() -> Iterator[Row]:
+    """Compare running and storing small jobs with writing and renaming as many files of the same content."""
+    jobs = small_jobs(500)
+    with tempfile.TemporaryDirectory() as folder:
+        kept = JobStore(Path(folder) / "kept")
+        run_jobs(jobs, kept, SerialExecutor(), progress=False)
+        content = json.loads(next((Path(folder) / "kept").glob("*/*.json")).read_text(encoding="utf-8"))
+
+        def anew() -> None:
+            with tempfile.TemporaryDirectory(dir=folder) as other:
+                run_jobs(jobs, JobStore(Path(other)), SerialExecutor(), progress=False)
+
+        def files() -> None:
+            with tempfile.TemporaryDirectory(dir=folder) as other:
+                for number in range(len(jobs)):
+                    path = Path(other) / f"{number}.json"
+                    path.with_suffix(".part").write_text(json.dumps(content), encoding="utf-8")
+                    path.with_suffix(".part").rename(path)
+
+        again = partial(run_jobs, jobs, kept, SerialExecutor(), progress=False)
+        yield versus("500 small jobs, run and stored", "500 files of JSON", anew, files)
+        yield versus("500 small jobs, taken from the store", "500 files of JSON", again, files)
+
+
+def start_of_the_command() -> Iterator[Row]:
+    """Compare the start of the command, and of the library, with those of Python and NumPy."""
+
+    def python(*arguments: str) -> Call:
+        return partial(subprocess.run, [sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+    yield versus("trimbench --help", "python -c pass", python("-m", "trimbench", "--help"), python("-c", "pass"), 9)
+    yield versus("import trimbench", "import numpy", python("-c", "import trimbench"), python("-c", "import numpy"), 9)
+
+
+COMPARISONS = (jobs_against_files, start_of_the_command)
 
 
 def main() -> None:

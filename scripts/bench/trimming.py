@@ -13,10 +13,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import trimbench as tb
@@ -24,11 +26,15 @@ from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.encoding import categorize
 from trimbench.papers.study.inputs import Inputs, network_of
+from trimbench.papers.study.reported import printed_numbers
 from trimbench.papers.trimming.classifiers import Learning
 from trimbench.papers.trimming.many_features import Sides, select_many_features, trim_many_features
 from trimbench.trimming.engines.choice import make_engine
 from trimbench.trimming.kernels.axis_norms import axis_norms
 
+from .measure import Call, Row, against_printed, version_of, versus
+
+TABLE6 = ("bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis")
 
 def classifier(name: str, threshold: float) -> tb.BayesianClassifier:
     inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
@@ -180,6 +186,95 @@ def main() -> None:
     subprocess.run([sys.executable, "-m", "trimbench", "--help"], check=True, capture_output=True)
     say("trimbench --help", f"{time.perf_counter() - start:8.2f} s")
 
+
+def numpy_loop(original: tb.BayesianClassifier, size: int) -> float:
+    """Return the best agreement of all subsets of one size at their best thresholds, in plain NumPy.
+
+    Each subset sums the table of all instances and sorts its own by their probabilities, as one would without this
+    library.
+    """
+    n = original.n_features
+    positive, negative = original.joint(range(n))
+    both = positive + negative
+    accepted = np.where(positive >= original.threshold * both, both, 0.0).reshape((2,) * n)
+    tables: list[NDArray[np.float64]] = [table.reshape((2,) * n) for table in (positive, both)]
+    best = 0.0
+    for kept in itertools.combinations(range(n), size):
+        removed = tuple(set(range(n)) - set(kept))
+        mine, mass, agree = (table.sum(axis=removed).ravel() for table in (*tables, accepted))
+        order = np.argsort(-mine / mass)
+        # The first instances are accepted, the others are not.
+        gained = np.cumsum((2.0 * agree - mass)[order])
+        best = max(best, float(max(gained.max(), 0.0) + (mass - agree).sum()))
+    return best
+
+
+def against_every_subset() -> Iterator[Row]:
+    """Compare one trim with the search of all subsets in NumPy."""
+    for name, size, repetitions in (("heart", 4, 5), ("voting", 5, 3)):
+        original = classifier(name, 0.5)
+        found, loop = tb.trim(original, size).agreement, numpy_loop(original, size)
+        if abs(found - loop) > 1e-9:
+            raise AssertionError(f"{name}: trim finds {found}, the loop over all subsets {loop}")
+        what = f"{name}, {original.n_features} features, budget {size}: one trim"
+        calls: list[Call] = [partial(tb.trim, original, size), partial(numpy_loop, original, size)]
+        yield versus(what, "NumPy loop over all subsets", *calls, repetitions)
+
+
+def against_table6() -> Iterator[Row]:
+    """Compare with the seconds that Table 6 prints, for TrimBN and for FS-SDD."""
+    printed = printed_numbers("trimming/table6")
+    for name in TABLE6:
+        original = classifier(name, 0.5)
+        budget = original.n_features // 3
+        seconds = printed[name, "eca_trim_seconds"].value
+        call = partial(tb.trim, original, budget)
+        yield against_printed(f"{name}, budget {budget}: one trim", "TrimBN, printed in Table 6", call, seconds)
+    original = classifier("voting", 0.5)
+    seconds = printed["voting", "fs_sdd_seconds"].value
+    call = partial(tb.select_by_same_decision, original, 5)
+    yield against_printed("voting, budget 5: same-decision search", "FS-SDD, printed in Table 6", call, seconds, 3)
+
+
+def against_other_engines() -> Iterator[Row]:
+    """Compare the engines with each other, and the trimming search with the exhaustive one of the paper."""
+    voting = classifier("voting", 0.5)
+    dense = partial(tb.trim, voting, 5, engine="dense")
+    log_odds = partial(tb.trim, voting, 5, engine="log_odds")
+    yield versus("voting, budget 5: one trim on log-odds", "one trim on the table", log_odds, dense)
+    yield versus(
+        "voting, budget 5: one trim on the table", "same-decision search", dense, partial(
+            tb.select_by_same_decision, voting, 5
+        )
+    )
+    heart = classifier("heart", 0.5)
+    circuit = partial(tb.trim, heart, 4, engine="sdd")
+    note = version_of("pysdd") or ""
+    table = partial(tb.trim, heart, 4, engine="dense")
+    yield versus("heart, budget 4: one trim on a circuit", "one trim on the table", circuit, table, 3, note=note)
+
+
+def near_memory_bandwidth() -> Iterator[Row]:
+    """Compare how long the dense kernel reads a table, over all axes, with plain sums of the same memory."""
+    for n_axes in (19, 23):
+        table = np.random.default_rng(0).normal(size=2**n_axes)
+        arguments = (table, np.full(n_axes, 2), np.arange(n_axes), np.empty(n_axes))
+        sums: Call = partial(_sum_often, table, n_axes)
+        what = f"dense kernel, 2^{n_axes} entries, all axes"
+        yield versus(what, f"{n_axes} sums of the table in NumPy", partial(axis_norms, *arguments), sums)
+
+
+def _sum_often(table: NDArray[np.float64], number: int) -> None:
+    for _ in range(number):
+        table.sum()
+
+
+COMPARISONS = (
+    against_every_subset,
+    against_table6,
+    against_other_engines,
+    near_memory_bandwidth,
+)
 
 if __name__ == "__main__":
     # One thread: the figures are for one core.

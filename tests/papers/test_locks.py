@@ -26,7 +26,10 @@ def asked_for(*lists: list[str | dict[str, str]]) -> Iterator[str]:
 
 REQUIRED = {
     "run": list(asked_for(PROJECT["dependencies"], *EXTRAS.values(), GROUPS["build"])),
-    "test": list(asked_for(PROJECT["dependencies"], *EXTRAS.values(), *GROUPS.values())),
+    "test": list(
+        asked_for(PROJECT["dependencies"], *EXTRAS.values(), *(GROUPS[name] for name in GROUPS if name != "bench"))
+    ),
+    "bench": list(asked_for(PROJECT["dependencies"], *EXTRAS.values(), GROUPS["build"], GROUPS["bench"])),
 }
 
 
@@ -54,12 +57,13 @@ def test_the_extra_papers_includes_all_others() -> None:
     assert own.extras | {"papers"} == set(EXTRAS)
 
 
-def test_tests_run_with_the_versions_that_users_get() -> None:
-    run, test = locked("run"), locked("test")
-    assert {name: versions for name, versions in test.items() if name in run} == run
+@pytest.mark.parametrize("name", ["test", "bench"])
+def test_tests_and_benchmarks_run_with_the_versions_that_users_get(name: str) -> None:
+    run, other = locked("run"), locked(name)
+    assert {package: versions for package, versions in other.items() if package in run} == run
 
 
-@pytest.mark.parametrize("name", ["run", "test"])
+@pytest.mark.parametrize("name", ["run", "test", "bench"])
 def test_every_locked_package_has_a_hash(name: str) -> None:
     entries = re.split(r"^(?=[\w.-]+==)", text(name), flags=re.MULTILINE)[1:]
     assert len(entries) > 20

@@ -1,0 +1,1 @@
+"""Benchmarks; `scripts/bench/run NAME` runs one, `scripts/bench/run all` those that compare with something else."""

@@ -1,0 +1,107 @@
+"""The table of a run of all benchmarks: its CSV, and how it is printed."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from .measure import Row, Status
+
+FIELDS = tuple(field.name for field in dataclasses.fields(Row))
+COLUMNS = ("benchmark", *FIELDS)
+Named = tuple[str, Row]
+Key = tuple[str, str, str]
+
+
+class TableError(ValueError):
+    """A file is no table of benchmarks."""
+
+
+def key_of(benchmark: str, row: Row) -> Key:
+    """Return what a row is told apart by."""
+    return benchmark, row.quantity, row.against
+
+
+def write(path: Path, rows: Iterable[Named]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for benchmark, row in rows:
+            writer.writerow([benchmark, *(as_text(value) for value in dataclasses.astuple(row))])
+
+
+def as_text(value: Any) -> str:
+    """Return a number with four digits, nothing for None."""
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def read(path: Path) -> dict[Key, Row]:
+    """Return the rows of a file.
+
+    Raises
+    ------
+    TableError
+        When there is no such file, a column is missing, or a value is not of its column; the message is one line.
+    """
+    again = "write it with scripts/bench/run all --csv FILE"
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+            if missing:
+                raise TableError(f"{path} lacks the columns {', '.join(missing)}; {again}")
+            found: dict[Key, Row] = {}
+            for values in reader:
+                row = _row(path, reader.line_num, values)
+                key = key_of(values["benchmark"], row)
+                if key in found:
+                    raise TableError(f"{path}, line {reader.line_num}: a second row of {', '.join(key)}; {again}")
+                found[key] = row
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        raise TableError(f"{path} cannot be read ({reason}); {again}") from error
+    if not found:
+        raise TableError(f"{path} has no rows; {again}")
+    return found
+
+
+def _row(path: Path, line: int, values: dict[str, str | None]) -> Row:
+    try:
+        texts = {name: (values[name] or "") for name in FIELDS}
+        if texts["status"] not in get_args(Status):
+            raise ValueError(f"status must be one of {', '.join(get_args(Status))}, got {texts['status']!r}")
+        numbers = {name: float(texts[name]) if texts[name] else None for name in ("ours", "theirs", "ratio", "spread")}
+        ratio = numbers["ratio"]
+        if texts["status"] == "ok" and not (ratio is not None and 0 < ratio < float("inf")):
+            raise ValueError(f"ratio must be a positive number, got {texts['ratio']!r}")
+        others = {"repetitions": int(texts["repetitions"])}
+        return Row(**{**texts, **numbers, **others})  # type: ignore[arg-type]
+    except ValueError as error:
+        raise TableError(f"{path}, line {line}: {error}; write it with scripts/bench/run all --csv FILE") from error
+
+
+def lines_of(rows: Iterable[Named]) -> list[list[str]]:
+    """Return head and lines of the table that is printed and published."""
+    head = ["benchmark", "quantity", "against", "ours", "theirs", "unit", "ours / theirs", "spread"]
+    return [head, *(_line(benchmark, row) for benchmark, row in rows)]
+
+
+def _line(benchmark: str, row: Row) -> list[str]:
+    if row.status != "ok":
+        return [benchmark, row.quantity, row.against, "", "", "", row.status, row.note]
+    spread = "" if row.spread is None else f"{row.spread:.2f}"
+    numbers = [as_text(row.ours), as_text(row.theirs), row.unit, as_text(row.ratio), spread]
+    return [benchmark, row.quantity, row.against, *numbers]
+
+
+def printed(lines: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Give the lines with their columns below each other."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

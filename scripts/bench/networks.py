@@ -190,7 +190,9 @@ def against_pyagrum_on_alarm(quantities: list[str], note: str) -> Iterator[Row]:
             one = tb.BayesianClassifier(network, target, positive=network.states(target)[0], features=leaves)
             tb.trim(one, 4, engine=engine)
 
-        yield versus(quantity, "pyAgrum, joint distribution", trim, partial(joint_of, other, (target, *leaves)), 3, note=note)
+        yield versus(
+            quantity, "pyAgrum, joint distribution", trim, partial(joint_of, other, (target, *leaves)), 3, note=note
+        )
 
 
 def growth_of_predictions() -> Iterator[Row]:

@@ -36,6 +36,7 @@ from .measure import Call, Row, against_printed, version_of, versus
 
 TABLE6 = ("bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis")
 
+
 def classifier(name: str, threshold: float) -> tb.BayesianClassifier:
     inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
     network = network_of(dataclasses.asdict(inputs.network(name)))
@@ -243,9 +244,10 @@ def against_other_engines() -> Iterator[Row]:
     log_odds = partial(tb.trim, voting, 5, engine="log_odds")
     yield versus("voting, budget 5: one trim on log-odds", "one trim on the table", log_odds, dense)
     yield versus(
-        "voting, budget 5: one trim on the table", "same-decision search", dense, partial(
-            tb.select_by_same_decision, voting, 5
-        )
+        "voting, budget 5: one trim on the table",
+        "same-decision search",
+        dense,
+        partial(tb.select_by_same_decision, voting, 5),
     )
     heart = classifier("heart", 0.5)
     circuit = partial(tb.trim, heart, 4, engine="sdd")

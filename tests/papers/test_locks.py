@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from . import pages
 
@@ -24,12 +25,13 @@ def asked_for(*lists: list[str | dict[str, str]]) -> Iterator[str]:
             yield entry
 
 
+STATED = sorted(set(asked_for(PROJECT["dependencies"], *EXTRAS.values())))
+TESTED = [*STATED, *asked_for(*(GROUPS[name] for name in GROUPS if name != "bench"))]
 REQUIRED = {
-    "run": list(asked_for(PROJECT["dependencies"], *EXTRAS.values(), GROUPS["build"])),
-    "test": list(
-        asked_for(PROJECT["dependencies"], *EXTRAS.values(), *(GROUPS[name] for name in GROUPS if name != "bench"))
-    ),
-    "bench": list(asked_for(PROJECT["dependencies"], *EXTRAS.values(), GROUPS["build"], GROUPS["bench"])),
+    "run": [*STATED, *asked_for(GROUPS["build"])],
+    "test": TESTED,
+    "bench": [*STATED, *asked_for(GROUPS["build"], GROUPS["bench"])],
+    "lowest": TESTED,
 }
 
 
@@ -63,7 +65,15 @@ def test_tests_and_benchmarks_run_with_the_versions_that_users_get(name: str) ->
     assert {package: versions for package, versions in other.items() if package in run} == run
 
 
-@pytest.mark.parametrize("name", ["run", "test", "bench"])
+@pytest.mark.parametrize("requirement", STATED)
+def test_the_lowest_versions_are_those_that_are_stated(requirement: str) -> None:
+    wanted = Requirement(requirement)
+    (stated,) = [one.version for one in wanted.specifier if one.operator == ">="]
+    found = [Version(version) for version in locked("lowest")[canonicalize_name(wanted.name)]]
+    assert min(found) == Version(stated), "state what is tested, then run scripts/lock"
+
+
+@pytest.mark.parametrize("name", ["run", "test", "bench", "lowest"])
 def test_every_locked_package_has_a_hash(name: str) -> None:
     entries = re.split(r"^(?=[\w.-]+==)", text(name), flags=re.MULTILINE)[1:]
     assert len(entries) > 20

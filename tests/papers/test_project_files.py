@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,11 @@ def test_the_newest_heading_of_the_changelog_is_this_version() -> None:
     assert headings[0] == PROJECT["version"]
 
 
+def test_the_archive_states_the_version_of_the_project() -> None:
+    archive = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
+    assert archive["version"] == PROJECT["version"]
+
+
 def test_hooks_before_a_commit_are_checks_of_the_check_command() -> None:
     script = (ROOT / "scripts/test").read_text(encoding="utf-8")
     (repository,) = declared(".pre-commit-config.yaml")["repos"]
@@ -66,3 +72,24 @@ def test_the_container_runs_the_commands_of_the_project() -> None:
     assert 'ENTRYPOINT ["scripts/reproduce"]' in text
     assert "make_environment .venv requirements/run.lock" in text
     assert "make_environment .venv requirements/run.lock" in (ROOT / "scripts/reproduce").read_text(encoding="utf-8")
+
+
+def test_the_container_leaves_environments_and_own_runs_out_and_keeps_what_the_commands_need() -> None:
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    scripts = "".join((ROOT / "scripts" / name).read_text(encoding="utf-8") for name in ("reproduce", "test"))
+    environments = set(re.findall(r"make_environment (\S+)", scripts))
+    assert environments == {".venv", ".venv-test", ".venv-lowest"}
+    assert all(any(fnmatch(name, pattern) for pattern in ignored) for name in (*environments, "build", "mine"))
+    assert ignored.index("results/*") < ignored.index("!results/published")
+    needed = (
+        ".git",
+        "conf",
+        "scripts",
+        "requirements",
+        "trimbench",
+        "tests",
+        "pyproject.toml",
+        "CITATION.cff",
+        "README.md",
+    )
+    assert not [name for name in needed if any(fnmatch(name, pattern) for pattern in ignored)]

@@ -26,13 +26,13 @@ Task = Literal["run", "report", "plot", "publish", "compare", "list", "fetch", "
 TASKS: tuple[Task, ...] = typing.get_args(Task)
 # Keys that every command has; the others belong to the experiment.
 SHARED_KEYS = (
-    *("task", "run", "runs", "seed", "results", "cache_mode", "offline"),
+    *("task", "run", "runs", "seed", "results", "cache_mode", "offline", "archive"),
     *("executor", "profile", "figure"),
 )
 # The committed outcome, which no run writes to.
 PUBLISHED = "published"
 # Folders beside those of the runs.
-_TAKEN = ("jobs", "sweeps", "plots", "comparisons", "slurm")
+_TAKEN = ("jobs", "sweeps", "plots", "comparisons", "slurm", "archives")
 
 
 @settings
@@ -46,6 +46,7 @@ class CommonSettings:
     results: str
     cache_mode: Literal["default", "ignore", "only"]
     offline: bool
+    archive: bool = False
 
     def __post_init__(self) -> None:
         if not self.results:
@@ -59,6 +60,11 @@ class CommonSettings:
             raise ConfigurationError(
                 f"run must not be {PUBLISHED!r} for task={self.task}: nothing but task=publish writes there; "
                 "leave it out, or write for example run=mine"
+            )
+        if self.archive and self.task != "report":
+            raise ConfigurationError(
+                f"archive=true must come with task=report, got task={self.task}; run without it, then write "
+                "task=report archive=true"
             )
 
     @classmethod

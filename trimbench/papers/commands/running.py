@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from trimbench.papers.commands.invocation import Invocation, Point
+from trimbench.papers.commands.invocation import SHARED_KEYS, Invocation, Point
 from trimbench.papers.commands.sweeping import Sweep
 from trimbench.papers.execution.cost import expected_seconds, measured
 from trimbench.papers.execution.store import Record
+from trimbench.papers.reporting.archive import experiments_of, write_archive
 from trimbench.papers.reporting.file_names import settings_name
 from trimbench.papers.reporting.overview import Overview
 from trimbench.papers.reporting.runs import check_profile, make_run
@@ -26,6 +28,8 @@ from trimbench.papers.validation import ConfigurationError
 
 # A whole run begins with the table that is there after seconds.
 _FIRST = "trimming/table6"
+# What configurations hold beside the settings of an experiment, its seed and its profile.
+_NO_SETTINGS = tuple(key for key in (*SHARED_KEYS, "runner", "smoke_test") if key not in ("seed", "profile"))
 
 
 class _Reporter(Protocol):
@@ -79,8 +83,22 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
 
 
 def report(invocation: Invocation) -> int:
-    """Write tables and figures again, from stored results alone."""
-    return run(invocation, cache_mode="only")
+    """Write tables and figures again, from stored results alone, and an archive of the run if it is asked for."""
+    code = run(invocation, cache_mode="only")
+    if invocation.settings.archive:
+        _archive(invocation)
+    return code
+
+
+def _archive(invocation: Invocation) -> None:
+    folder = invocation.root / invocation.run
+    if not experiments_of(folder):
+        raise ConfigurationError(
+            f"run must have results to archive, got none in {str(folder)!r}; run experiments first"
+        )
+    path = invocation.root / "archives" / f"{invocation.run}.zip"
+    write_archive(folder, invocation.store(), invocation.catalogue, path, _NO_SETTINGS)
+    sys.stdout.write(f"\nThe archive of the run {invocation.run}, an RO-Crate:\n  {path}\n")
 
 
 def _run_all(

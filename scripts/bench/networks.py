@@ -167,7 +167,7 @@ def against_pyagrum() -> Iterator[Row]:
     other = in_pyagrum(network)
     joint: list[Call] = [partial(joint_distribution, network, ["c", *names]), partial(joint_of, other, ("c", *names))]
     np.testing.assert_allclose(joint[0](), joint[1](), atol=1e-6)  # type: ignore[call-overload]
-    yield versus(quantities[0], "pyAgrum", *joint, note=note)
+    yield versus(quantities[0], "pyAgrum", joint[0], joint[1], note=note)
     rows = network.sample(500, np.random.default_rng(0))[list(classifier.features)]
     records = [{str(name): str(value) for name, value in row.items()} for row in rows.to_dict("records")]
     ours, theirs = partial(classifier.predict, rows), partial(posteriors_of, other, "c", records)

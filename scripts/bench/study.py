@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tables import messy_table
 
 import trimbench
+
+from .tables import messy_table
 
 N_ROWS, N_LABS = 50_000, 3
 CARD_LIMIT, WALL_LIMIT = 10.0, 300.0

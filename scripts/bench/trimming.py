@@ -218,8 +218,8 @@ def against_every_subset() -> Iterator[Row]:
         if abs(found - loop) > 1e-9:
             raise AssertionError(f"{name}: trim finds {found}, the loop over all subsets {loop}")
         what = f"{name}, {original.n_features} features, budget {size}: one trim"
-        calls: list[Call] = [partial(tb.trim, original, size), partial(numpy_loop, original, size)]
-        yield versus(what, "NumPy loop over all subsets", *calls, repetitions)
+        ours, theirs = partial(tb.trim, original, size), partial(numpy_loop, original, size)
+        yield versus(what, "NumPy loop over all subsets", ours, theirs, repetitions)
 
 
 def against_table6() -> Iterator[Row]:
@@ -233,8 +233,8 @@ def against_table6() -> Iterator[Row]:
         yield against_printed(f"{name}, budget {budget}: one trim", "TrimBN, printed in Table 6", call, seconds)
     original = classifier("voting", 0.5)
     seconds = printed["voting", "fs_sdd_seconds"].value
-    call = partial(tb.select_by_same_decision, original, 5)
-    yield against_printed("voting, budget 5: same-decision search", "FS-SDD, printed in Table 6", call, seconds, 3)
+    search = partial(tb.select_by_same_decision, original, 5)
+    yield against_printed("voting, budget 5: same-decision search", "FS-SDD, printed in Table 6", search, seconds, 3)
 
 
 def against_other_engines() -> Iterator[Row]:

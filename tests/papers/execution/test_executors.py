@@ -1,3 +1,4 @@
+import concurrent.futures
 import multiprocessing
 import os
 import signal
@@ -179,6 +180,23 @@ def test_what_the_caller_raises_stops_workers_and_keeps_what_is_done(
         ProcessExecutor(workers=2).run([*quick, *slow], stop_after_four)
     assert time.perf_counter() - started < 30
     assert sorted(record.job.key for record in records) == sorted(job.key for job in quick)
+    assert workers_alive() == []
+
+
+def test_workers_stop_although_it_comes_while_locks_of_their_jobs_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raised there, it would leave the locks taken, and the threads that serve the workers would wait forever."""
+    wait = concurrent.futures.wait
+    returned = []
+
+    def wait_and_press(*words: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        returned.append(wait(*words))
+        return returned[-1]
+
+    monkeypatch.setattr(concurrent.futures, "wait", wait_and_press)
+    with pytest.raises(KeyboardInterrupt):
+        ProcessExecutor(workers=1).run(squares(3), lambda record: None)
+    assert len(returned) == 1
     assert workers_alive() == []
 
 

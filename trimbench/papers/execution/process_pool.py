@@ -3,18 +3,17 @@
 import concurrent.futures
 import multiprocessing
 import shutil
-import signal
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
-from multiprocessing import resource_tracker
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from trimbench.papers.execution.executors import ExecutorError, OnRecord, WorkerSettings
+from trimbench.papers.execution.interrupts import HeldInterrupts, kept_from_children
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.job_log import take
 from trimbench.papers.execution.limits import JobLimits, in_megabytes
@@ -71,13 +70,16 @@ class Workers:
 
     def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
         """Run all jobs; raise ExecutorError if workers die again and again before they finish one."""
-        waiting = deque(jobs)
+        with HeldInterrupts() as interrupts:
+            self._run(deque(jobs), on_record, interrupts)
+
+    def _run(self, waiting: deque[Job], on_record: OnRecord, interrupts: HeldInterrupts) -> None:
         n_useless = 0
         while waiting:
             n_before = len(waiting)
             self._pool = self._pool or _Pool(self._n_workers, self._limits, self._logs)
             try:
-                self._pool.run(waiting, on_record)
+                self._pool.run(waiting, on_record, interrupts)
             finally:
                 if not self._pool.is_idle:
                     self._stop_pool()
@@ -90,9 +92,10 @@ class Workers:
 
     def close(self) -> None:
         """Kill the workers and remove the temporary folder."""
-        self._stop_pool()
-        if self._own_logs:
-            shutil.rmtree(self._own_logs, ignore_errors=True)
+        with HeldInterrupts():
+            self._stop_pool()
+            if self._own_logs:
+                shutil.rmtree(self._own_logs, ignore_errors=True)
 
     def _stop_pool(self) -> None:
         if self._pool:
@@ -120,7 +123,7 @@ class _Pool:
         self._pool = ProcessPool(
             max_workers=n_workers, initializer=_prepare, initargs=(_TURN_SECONDS, self._starts, logs), context=context
         )
-        with _no_interrupts():
+        with kept_from_children():
             self.broken = not self._pool.active  # starts it
             self._watch = Watch(
                 limits.memory,
@@ -128,16 +131,18 @@ class _Pool:
                 lambda: [logs / job.key for job, _ in list(self._jobs.values())],
             )
 
-    def run(self, waiting: deque[Job], on_record: OnRecord) -> None:
+    def run(self, waiting: deque[Job], on_record: OnRecord, interrupts: HeldInterrupts) -> None:
         """Run the waiting jobs; if the pool breaks, those without a record are waiting again."""
         while (waiting or self._jobs) and not self.broken:
             while waiting and self._launch(waiting[0]):
                 waiting.popleft()
-            for job, record in self._land():
-                if record is None:
-                    waiting.append(job)
-                else:
-                    on_record(record)
+            landed = self._land()
+            with interrupts.allowed():
+                for job, record in landed:
+                    if record is None:
+                        waiting.append(job)
+                    else:
+                        on_record(record)
 
     @property
     def is_idle(self) -> bool:
@@ -231,18 +236,3 @@ def _prepare(turn_seconds: float, *shared: Any) -> None:
 
 def _children() -> set[int | None]:
     return {process.pid for process in multiprocessing.active_children()}
-
-
-@contextmanager
-def _no_interrupts() -> Iterator[None]:
-    """Keep Ctrl-C from the threads and processes that start meanwhile, even while these import what they need."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    # Its start would let signals through again.
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

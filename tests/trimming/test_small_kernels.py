@@ -127,7 +127,8 @@ def test_a_table_without_finite_weights_has_empty_bounds(side: int) -> None:
 def lift(needed: float, s: float, weight: list[float], positive: list[float], negative: list[float]) -> float:
     """Return what d(s) is proportional to."""
     lifted = np.array(weight) >= needed - s
-    return math.exp(s) * (2 * np.array(positive)[lifted].sum() - 1) + 2 * np.array(negative)[lifted].sum() - 1
+    one, other = (float(np.array(mass)[lifted].sum()) for mass in (positive, negative))
+    return math.exp(s) * (2 * one - 1) + 2 * other - 1
 
 
 @pytest.mark.parametrize(

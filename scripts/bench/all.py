@@ -24,7 +24,16 @@ from .measure import Row
 from .table import Named, lines_of, printed, write
 
 # Each has COMPARISONS: functions that give rows.
-BENCHMARKS = ("trimming", "networks", "rows", "conformant", "missing_values", "selection_bias", "overhead", "quick_profile")
+BENCHMARKS = (
+    "trimming",
+    "networks",
+    "rows",
+    "conformant",
+    "missing_values",
+    "selection_bias",
+    "overhead",
+    "quick_profile",
+)
 # What is left out unless it is named, since it takes as long as all others.
 SLOW = ("quick_profile",)
 TIME_LIMIT, SLOW_TIME_LIMIT = 300.0, 3600.0

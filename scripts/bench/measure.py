@@ -69,9 +69,7 @@ def processor_seconds() -> float:
 def repeated(calls: Sequence[Call], repetitions: int) -> NDArray[np.float64]:
     """Return the processor seconds of calls taken in turns after a warm-up, of shape (repetitions, n_calls)."""
     numbers = [_number(call) for call in calls]
-    return np.array(
-        [[_seconds(call, n) for call, n in zip(calls, numbers, strict=True)] for _ in range(repetitions)]
-    )
+    return np.array([[_seconds(call, n) for call, n in zip(calls, numbers, strict=True)] for _ in range(repetitions)])
 
 
 def _number(call: Call) -> int:

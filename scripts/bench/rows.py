@@ -59,7 +59,9 @@ def kernel_calls(classifier: tb.BayesianClassifier, frame: pd.DataFrame, n_kept:
     places, codes = cells_of(rows.codes, kept, scores.cardinalities)
     cells = Cells.sorted(places, scores.log_odds(kept, codes))
     candidates = list(range(n_kept, classifier.n_features))
-    plain, packed = (partial(function, columns, cells, candidates) for function in (highest_balances, compiled_balances))
+    plain, packed = (
+        partial(function, columns, cells, candidates) for function in (highest_balances, compiled_balances)
+    )
     if not np.allclose(plain(), packed(), atol=1e-10):
         raise AssertionError("both kernels must give the same balances")
     return packed, plain, f"{len(cells.log_odds)} cells, {len(candidates)} candidates"

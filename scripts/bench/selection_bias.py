@@ -201,8 +201,7 @@ def case_by_case(model: SelectionCorrectedModel, X: NDArray[np.uint8]) -> NDArra
     alpha, weights = model.alpha_grid[:, None], model.log_adjustment + model.log_likelihood
     theta = model.features.theta_mean[:, model.pair_of_feature]
     chances = [
-        (ones + alpha * theta) / (size + alpha)
-        for ones, size in zip(model.counts.ones, model.class_sizes, strict=True)
+        (ones + alpha * theta) / (size + alpha) for ones, size in zip(model.counts.ones, model.class_sizes, strict=True)
     ]
     logs = [(np.log(chance), np.log1p(-chance)) for chance in chances]
     priors = np.log(model.class_sizes + model.prior.pseudo_counts(2))

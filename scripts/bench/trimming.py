@@ -36,6 +36,7 @@ from .measure import Call, Row, against_printed, version_of, versus
 
 TABLE6 = ("bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis")
 
+
 def classifier(name: str, threshold: float) -> tb.BayesianClassifier:
     inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
     network = network_of(dataclasses.asdict(inputs.network(name)))
@@ -217,8 +218,8 @@ def against_every_subset() -> Iterator[Row]:
         if abs(found - loop) > 1e-9:
             raise AssertionError(f"{name}: trim finds {found}, the loop over all subsets {loop}")
         what = f"{name}, {original.n_features} features, budget {size}: one trim"
-        calls: list[Call] = [partial(tb.trim, original, size), partial(numpy_loop, original, size)]
-        yield versus(what, "NumPy loop over all subsets", *calls, repetitions)
+        ours, theirs = partial(tb.trim, original, size), partial(numpy_loop, original, size)
+        yield versus(what, "NumPy loop over all subsets", ours, theirs, repetitions)
 
 
 def against_table6() -> Iterator[Row]:
@@ -228,7 +229,7 @@ def against_table6() -> Iterator[Row]:
         original = classifier(name, 0.5)
         budget = original.n_features // 3
         seconds = printed[name, "eca_trim_seconds"].value
-        call = partial(tb.trim, original, budget)
+        call: Call = partial(tb.trim, original, budget)
         yield against_printed(f"{name}, budget {budget}: one trim", "TrimBN, printed in Table 6", call, seconds)
     original = classifier("voting", 0.5)
     seconds = printed["voting", "fs_sdd_seconds"].value
@@ -243,9 +244,10 @@ def against_other_engines() -> Iterator[Row]:
     log_odds = partial(tb.trim, voting, 5, engine="log_odds")
     yield versus("voting, budget 5: one trim on log-odds", "one trim on the table", log_odds, dense)
     yield versus(
-        "voting, budget 5: one trim on the table", "same-decision search", dense, partial(
-            tb.select_by_same_decision, voting, 5
-        )
+        "voting, budget 5: one trim on the table",
+        "same-decision search",
+        dense,
+        partial(tb.select_by_same_decision, voting, 5),
     )
     heart = classifier("heart", 0.5)
     circuit = partial(tb.trim, heart, 4, engine="sdd")

@@ -165,9 +165,9 @@ def against_pyagrum() -> Iterator[Row]:
         yield from (absent(quantity, "pyAgrum", "pyagrum") for quantity in quantities)
         return
     other = in_pyagrum(network)
-    joint: list[Call] = [partial(joint_distribution, network, ["c", *names]), partial(joint_of, other, ("c", *names))]
-    np.testing.assert_allclose(joint[0](), joint[1](), atol=1e-6)  # type: ignore[call-overload]
-    yield versus(quantities[0], "pyAgrum", joint[0], joint[1], note=note)
+    joint, their_joint = partial(joint_distribution, network, ["c", *names]), partial(joint_of, other, ("c", *names))
+    np.testing.assert_allclose(joint(), their_joint(), atol=1e-6)
+    yield versus(quantities[0], "pyAgrum", joint, their_joint, note=note)
     rows = network.sample(500, np.random.default_rng(0))[list(classifier.features)]
     records = [{str(name): str(value) for name, value in row.items()} for row in rows.to_dict("records")]
     ours, theirs = partial(classifier.predict, rows), partial(posteriors_of, other, "c", records)
@@ -190,9 +190,8 @@ def against_pyagrum_on_alarm(quantities: list[str], note: str) -> Iterator[Row]:
             one = tb.BayesianClassifier(network, target, positive=network.states(target)[0], features=leaves)
             tb.trim(one, 4, engine=engine)
 
-        yield versus(
-            quantity, "pyAgrum, joint distribution", trim, partial(joint_of, other, (target, *leaves)), 3, note=note
-        )
+        joint = partial(joint_of, other, (target, *leaves))
+        yield versus(quantity, "pyAgrum, joint distribution", trim, joint, 3, note=note)
 
 
 def growth_of_predictions() -> Iterator[Row]:

@@ -40,9 +40,9 @@ def nothing(_: Record) -> None:
     """Take a record and forget it."""
 
 
-def jobs_against_files() -> Iterator[Row]:
+def jobs_against_files(n_jobs: int = 500) -> Iterator[Row]:
     """Compare running and storing small jobs with writing and renaming as many files of the same content."""
-    jobs = small_jobs(500)
+    jobs = small_jobs(n_jobs)
     with tempfile.TemporaryDirectory() as folder:
         kept = JobStore(Path(folder) / "kept")
         run_jobs(jobs, kept, SerialExecutor(), progress=False)
@@ -60,8 +60,8 @@ def jobs_against_files() -> Iterator[Row]:
                     path.with_suffix(".part").rename(path)
 
         again = partial(run_jobs, jobs, kept, SerialExecutor(), progress=False)
-        yield versus("500 small jobs, run and stored", "500 files of JSON", anew, files)
-        yield versus("500 small jobs, taken from the store", "500 files of JSON", again, files)
+        yield versus(f"{n_jobs} small jobs, run and stored", f"{n_jobs} files of JSON", anew, files)
+        yield versus(f"{n_jobs} small jobs, taken from the store", f"{n_jobs} files of JSON", again, files)
 
 
 def start_of_the_command() -> Iterator[Row]:

@@ -71,8 +71,10 @@ def read(path: Path) -> dict[Key, Row]:
     return found
 
 
-def _row(path: Path, line: int, values: dict[str, str | None]) -> Row:
+def _row(path: Path, line: int, values: dict[str | Any, str | Any]) -> Row:
     try:
+        if None in values:
+            raise ValueError(f"more than {len(COLUMNS)} values")
         texts = {name: (values[name] or "") for name in FIELDS}
         if texts["status"] not in get_args(Status):
             raise ValueError(f"status must be one of {', '.join(get_args(Status))}, got {texts['status']!r}")

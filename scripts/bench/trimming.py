@@ -229,7 +229,7 @@ def against_table6() -> Iterator[Row]:
         original = classifier(name, 0.5)
         budget = original.n_features // 3
         seconds = printed[name, "eca_trim_seconds"].value
-        call = partial(tb.trim, original, budget)
+        call: Call = partial(tb.trim, original, budget)
         yield against_printed(f"{name}, budget {budget}: one trim", "TrimBN, printed in Table 6", call, seconds)
     original = classifier("voting", 0.5)
     seconds = printed["voting", "fs_sdd_seconds"].value

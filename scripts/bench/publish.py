@@ -1,0 +1,65 @@
+"""Publish a run of all benchmarks: `scripts/bench/run publish build/bench.csv`.
+
+Copies the CSV to docs/reference/speed.csv, and writes its table into docs/reference/speed.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from .measure import Row
+from .table import Key, TableError, lines_of, read
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/speed.md"
+BEGIN, END = "<!-- scripts/bench/run publish writes what follows -->", "<!-- until here -->"
+
+
+def table_of(rows: Mapping[Key, Row]) -> str:
+    """Return the rows as a table in Markdown."""
+    head, *lines = lines_of((key[0], row) for key, row in rows.items())
+    rule = ["---"] * 3 + ["---:"] * 2 + ["---"] + ["---:"] * 2
+    return "".join(f"| {' | '.join(line)} |\n" for line in (head, rule, *lines))
+
+
+def with_table(page: str, table: str) -> str:
+    """Return a page with another table between the marks.
+
+    Raises
+    ------
+    TableError
+        When the page lacks the marks.
+    """
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise TableError(f"{PAGE} must have the lines {BEGIN!r} and {END!r} around its table; write them again")
+    return f"{before}{BEGIN}\n\n{table}\n{END}{after}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="scripts/bench/run publish", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("csv", type=Path, help="what scripts/bench/run all has written")
+    chosen = parser.parse_args(arguments)
+    try:
+        rows = read(chosen.csv)
+        failed = [", ".join(key) for key, row in rows.items() if row.status == "failed"]
+        if failed:
+            raise TableError(f"{chosen.csv} has failed rows ({'; '.join(failed)}); run them again and publish that")
+        page = with_table(PAGE.read_text(encoding="utf-8"), table_of(rows))
+    except TableError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    target = PAGE.with_suffix(".csv")
+    if chosen.csv.resolve() != target:
+        shutil.copyfile(chosen.csv, target)
+    PAGE.write_text(page, encoding="utf-8")
+    print(f"{len(rows)} rows in {target} and {PAGE}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -183,6 +183,17 @@ def against_logistic_regressions() -> Iterator[Row]:
     inputs = Inputs(Catalogue((configuration_folder(),)), Cache.from_environment())
     digits = encoded_rows(make_task(inputs, "mnist", "paper", seed=2018))
     yield from regressions("5,000 rows of MNIST", digits.train[:5000], digits.train_labels[:5000])
+    yield from regressions("20,000 rows, 12 one-hot features with rare values, 5 classes", *rare_values(20_000))
+
+
+def rare_values(n_rows: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Draw features of 7 values, some of them rare, and 5 classes, all of which depend on the same hidden number."""
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=n_rows)
+    cuts = [-2.5, -1.0, 0.0, 0.3, 1.5, 2.8]
+    codes = [np.digitize(hidden + 0.5 * rng.normal(size=n_rows), cuts) for _ in range(12)]
+    X = np.hstack([np.eye(len(cuts) + 1, dtype=np.uint8)[code] for code in codes])
+    return X, np.digitize(hidden + 0.2 * rng.normal(size=n_rows), [-2.0, 0.0, 0.2, 2.0])
 
 
 def regressions(what: str, X: NDArray[Any], y: NDArray[np.int64]) -> Iterator[Row]:

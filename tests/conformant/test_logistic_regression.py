@@ -106,11 +106,12 @@ def test_derivatives_are_those_of_the_loss(n_classes: int, kind: str, monkeypatc
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("most_columns", [2000, 3])
+@pytest.mark.parametrize(("most_columns", "worth"), [(2000, 0), (2000, 1000), (3, 0)])
 def test_the_preconditioner_is_symmetric_and_positive(
-    n_classes: int, most_columns: int, monkeypatch: pytest.MonkeyPatch
+    n_classes: int, most_columns: int, worth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logistic_newton, "_MOST_GRAM_COLUMNS", most_columns)
+    monkeypatch.setattr(logistic_newton, "_WORTH_PRODUCTS", worth)
     monkeypatch.setattr(logistic_newton, "_GRAM_ROWS_PER_COLUMN", 1000)  # every row
     X, y = problem(n_classes, "real")
     loss = LogisticLoss(Rows(X, np.float64), y, np.full(len(X), 1 / len(X)), n_classes, 0.1)
@@ -127,6 +128,66 @@ def test_the_preconditioner_is_symmetric_and_positive(
         hessian = loss.hessian(probabilities)
         product = np.stack([hessian(precondition(unit.reshape(loss.shape))).ravel() for unit in np.eye(size)])
         np.testing.assert_allclose(product, np.eye(size), atol=1e-9)
+
+
+def rare_values(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Four one-hot features with rare values, all of which depend on one another, as the classes do on them."""
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=n_rows)
+    cuts = [-2.5, -1.0, 0.0, 0.3, 1.5, 2.8]
+    codes = [np.digitize(hidden + 0.4 * rng.normal(size=n_rows), cuts) for _ in range(4)]
+    X = np.hstack([np.eye(7, dtype=np.uint8)[code] for code in codes])
+    return X, np.digitize(hidden + 0.5 * rng.normal(size=n_rows), [-2.0, 0.0, 0.2, 2.0])
+
+
+def products_of_a_fit(X: np.ndarray, y: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Fit a logistic regression; return how often the Hessian was multiplied."""
+    count = [0]
+    hessian = LogisticLoss.hessian
+
+    def counted(loss: LogisticLoss, probabilities: np.ndarray) -> Any:
+        product = hessian(loss, probabilities)
+
+        def multiply(direction: np.ndarray) -> np.ndarray:
+            count[0] += 1
+            return product(direction)
+
+        return multiply
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LogisticLoss, "hessian", counted)
+        tb.fit_logistic_regression(X, y, tolerance=1e-8)
+    return count[0]
+
+
+def test_correlations_of_all_parameters_spare_products_where_values_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = rare_values(4000)
+    joint = products_of_a_fit(X, y, monkeypatch)
+    monkeypatch.setattr(logistic_newton, "_WORTH_PRODUCTS", 0)
+    assert joint < 0.5 * products_of_a_fit(X, y, monkeypatch)
+
+
+def test_the_inverse_of_all_correlations_is_close_to_that_of_the_hessian(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Multiplied by the Hessian, it has eigenvalues near 1, and 0 where all classes change alike."""
+    X, y = rare_values(4000)
+    loss = LogisticLoss(Rows(X, np.float64), y, np.full(len(X), 1 / len(X)), 5, 1e-3)
+    parameters = np.random.default_rng(1).normal(size=loss.shape)
+    probabilities = loss.evaluate(parameters)[2]
+    hessian, precondition = loss.hessian(probabilities), loss.preconditioner(probabilities)
+    units = np.eye(loss.shape[0] * 5).reshape(-1, *loss.shape)
+    values = np.linalg.eigvals(np.stack([precondition(hessian(unit)).ravel() for unit in units])).real
+    values.sort()
+    np.testing.assert_allclose(values[: loss.shape[0]], 0, atol=1e-9)
+    assert values[loss.shape[0]] > 0.2
+    assert values[-1] < 5
+
+
+def test_few_rows_are_not_worth_a_matrix_of_all_parameters() -> None:
+    X, y = rare_values(4000)
+    for n_rows, is_worth_it in ((40, False), (4000, True)):
+        rows = slice(n_rows)
+        loss = LogisticLoss(Rows(X[rows], np.float64), y[rows], np.full(n_rows, 1 / n_rows), 5, 1.0)
+        assert loss._is_joint_worth_it == is_worth_it
 
 
 def test_sparse_rows_and_names_of_columns() -> None:

@@ -17,9 +17,13 @@ Precision = type[np.float32] | type[np.float64]
 
 # Rows that are converted to floats at a time: small enough to stay in the cache for both products.
 _BLOCK_ROWS = 1024
-# Up to so many columns, the preconditioner is a matrix of columns by columns.
+# Up to so many columns, the preconditioner is a matrix of columns by columns; or, up to so many parameters and if it
+# takes less than so many products with the Hessian, of parameters by parameters.
 _MOST_GRAM_COLUMNS = 2000
 _GRAM_ROWS_PER_COLUMN = 5
+_JOINT_ROWS_PER_PARAMETER = 10
+_WORTH_PRODUCTS = 30
+_JOINT_RIDGE = 1e-6
 _MOST_PRODUCTS = 300
 _SUFFICIENT_DECREASE = 1e-4
 _SMALLEST_STEP = 1e-10
@@ -150,26 +154,89 @@ class LogisticLoss:
     def preconditioner(self, probabilities: Matrix) -> Product:
         """Return a cheap approximation of the inverse of the Hessian.
 
-        The diagonal is that of the Hessian. The correlations between columns are common to all classes and come from
-        rows that are drawn at even steps along the sum of the curvatures.
+        The diagonal is that of the Hessian. The correlations come from rows that are drawn at even steps along the sum
+        of the curvatures: those between all parameters where that is worth it, else those between columns, common to
+        all classes.
         """
         curvature = self.weights[:, None] * probabilities * (1 - probabilities)
         diagonal = self._diagonal(curvature)
         if self.shape[0] > _MOST_GRAM_COLUMNS:
             return self._centred(lambda residual: np.asarray(residual / diagonal))
+        roots: Matrix = (1.0 / np.sqrt(diagonal)).astype(self.rows.precision)
         cumulative = np.cumsum(curvature.sum(axis=1, dtype=np.float64))
-        n_drawn = min(len(cumulative), _GRAM_ROWS_PER_COLUMN * self.shape[0])
-        steps = (np.arange(n_drawn) + 0.5) * (cumulative[-1] / n_drawn)
-        drawn = self.rows.taken(np.minimum(np.searchsorted(cumulative, steps), len(cumulative) - 1))
-        gram = (drawn.T @ drawn).astype(np.float64) * (cumulative[-1] / n_drawn)
+        if not self._is_joint_worth_it:
+            inverse = self._inverse_of_columns(cumulative)
+            return self._centred(lambda residual: np.asarray(roots * (inverse @ (roots * residual))))
+        joint = self._inverse_of_parameters(cumulative, probabilities)
+
+        def product(residual: Matrix) -> Matrix:
+            scaled = (roots * residual).T.reshape(-1)
+            return np.asarray(roots * (joint @ scaled).reshape(self.shape[::-1]).T)
+
+        return self._centred(product)
+
+    @property
+    def _is_joint_worth_it(self) -> bool:
+        """Whether drawing, multiplying and inverting take less than the products with the Hessian that they spare."""
+        n_parameters = self.shape[0] * self.shape[1]
+        if self.shape[1] == 1 or n_parameters > _MOST_GRAM_COLUMNS:
+            return False
+        n_drawn = min(len(self.codes), _JOINT_ROWS_PER_PARAMETER * n_parameters)
+        return n_parameters * (n_drawn + 2 * n_parameters) <= 4 * _WORTH_PRODUCTS * len(self.codes)
+
+    def _inverse_of_columns(self, cumulative: Vector) -> Matrix:
+        """Return the inverse of the correlations between columns, shape (n_columns + 1, n_columns + 1)."""
+        drawn, share = self._drawn(cumulative, _GRAM_ROWS_PER_COLUMN * self.shape[0])
+        rows = self.rows.taken(drawn)
+        gram = (rows.T @ rows).astype(np.float64) * share
         # The matrix is invertible whatever rows are drawn, and its inverse accurate enough for a step.
         ridge = 10 * np.finfo(self.rows.precision).eps * np.diag(gram)
         ridge[:-1] += self.penalty * self.shape[1]
         gram[np.diag_indices_from(gram)] += np.maximum(ridge, np.finfo(np.float64).tiny)
         scale = np.sqrt(np.diag(gram))
         inverse: Matrix = np.linalg.inv(gram / np.outer(scale, scale)).astype(self.rows.precision)
-        roots: Matrix = (1.0 / np.sqrt(diagonal)).astype(self.rows.precision)
-        return self._centred(lambda residual: np.asarray(roots * (inverse @ (roots * residual))))
+        return inverse
+
+    def _inverse_of_parameters(self, cumulative: Vector, probabilities: Matrix) -> Matrix:
+        """Return the inverse of the correlations between parameters, class by class, shape (n_scores * n_columns, ...).
+
+        Each drawn row counts as much as any other, whatever its curvature is.
+        """
+        n_columns, n_scores = self.shape
+        drawn, share = self._drawn(cumulative, _JOINT_ROWS_PER_PARAMETER * n_columns * n_scores)
+        rows, chances = self.rows.taken(drawn), probabilities[drawn]
+        tiny = np.finfo(chances.dtype).tiny
+        relative = chances / np.maximum((chances * (1 - chances)).sum(axis=1, keepdims=True), tiny)
+        hessian = np.empty((n_scores, n_columns, n_scores, n_columns))
+        for one in range(n_scores):
+            for other in range(one, n_scores):
+                curvature = relative[:, one] * (float(one == other) - chances[:, other])
+                hessian[one, :, other] = (rows.T * curvature) @ rows
+                hessian[other, :, one] = hessian[one, :, other].T
+        whole = hessian.reshape(n_scores * n_columns, -1) * share
+        diagonal = np.diag(whole).copy()
+        # What a few drawn rows say of rare values is not certain enough to be amplified without limit.
+        ridge = _JOINT_RIDGE * diagonal
+        ridge += np.tile(np.append(np.full(n_columns - 1, self.penalty), 0.0), n_scores)
+        scale = np.sqrt(diagonal + np.maximum(ridge, np.finfo(np.float64).tiny))
+        whole[np.diag_indices_from(whole)] = scale**2
+        correlations = whole / np.outer(scale, scale)
+        # Adding a number to the parameters of a column for all classes changes nothing but the penalty, so that nothing
+        # else keeps the matrix from being singular. Within what `_centred` leaves, this changes little.
+        flat = scale.reshape(n_scores, n_columns)
+        flat = flat / np.sqrt((flat**2).sum(axis=0))
+        every = np.arange(n_columns)
+        blocks = correlations.reshape(n_scores, n_columns, n_scores, n_columns)
+        blocks[:, every, :, every] += np.einsum("kc,lc->ckl", flat, flat)
+        inverse: Matrix = np.linalg.inv(correlations).astype(self.rows.precision)
+        return inverse
+
+    def _drawn(self, cumulative: Vector, n_wanted: int) -> tuple[NDArray[np.intp], float]:
+        """Return rows at even steps along the cumulative curvature, and what share of it each stands for."""
+        n_drawn = min(len(cumulative), n_wanted)
+        share = float(cumulative[-1]) / n_drawn
+        steps = (np.arange(n_drawn) + 0.5) * share
+        return np.minimum(np.searchsorted(cumulative, steps), len(cumulative) - 1), share
 
     def _diagonal(self, curvature: Matrix) -> Matrix:
         diagonal = np.zeros(self.shape)

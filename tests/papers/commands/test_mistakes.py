@@ -13,9 +13,8 @@ from ..command_line import CURVE, PROJECT, T4, T6, Command, write
 
 FIRST = PROJECT.names("experiment")[0]
 EXPERIMENTS, EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("experiment", "executor", "network"))
-SHARED = (
-    "key must be one of archive, cache_mode, executor, experiment, figure, offline, profile, results, run, runs, seed, task, got"
-)
+FIRST_KEY = "key must be one of archive,"
+SHARED = f"{FIRST_KEY} cache_mode, executor, experiment, figure, offline, profile, results, run, runs, seed, task, got"
 PROFILE = ", ".join(sorted(PROJECT.mapping("profile", "quick")))
 TASK = "configuration: task must be one of compare, fetch, list, plot, publish, report, run, study, got"
 EXPERIMENT_FOLDER = configuration_folder() / "experiment/trimming"
@@ -46,13 +45,13 @@ KEYS = [
     ("sed=3", f"{SHARED} 'sed'; did you mean 'seed'?; add experiment=... for a key of an experiment\n"),
     ("splits=3", f"{SHARED} 'splits'"),
     ("cache_mode.more=1", f"{SHARED} 'cache_mode.more'"),
-    (f"{T6} threshold=0.3", "key must be one of archive, budget_divisor, cache_mode, "),
-    (f"-m {T4},trimming/table6 threshold=0.3", "key must be one of archive, budget_divisor, cache_mode, "),
-    (f"-m {T4},trimming/table6 sed=3", "key must be one of archive, cache_mode, executor, experiment, figure, instances, "),
+    (f"{T6} threshold=0.3", f"{FIRST_KEY} budget_divisor, cache_mode, "),
+    (f"-m {T4},trimming/table6 threshold=0.3", f"{FIRST_KEY} budget_divisor, cache_mode, "),
+    (f"-m {T4},trimming/table6 sed=3", f"{FIRST_KEY} cache_mode, executor, experiment, figure, instances, "),
     ("executor.wrkers=2", "executor.key must be one of "),
     ("profile.split=2", f"profile.key must be one of {PROFILE}, got 'split'; did you mean 'splits'?\n"),
     ("+foo=3", f"experiment {FIRST}: a key must be one of "),
-    (f"{T6} +foo=3", f"{IN6} a key must be one of archive, budget_divisor, counted_threshold, engine, networks, thresholds, "),
+    (f"{T6} +foo=3", f"{IN6} a key must be one of budget_divisor, counted_threshold, engine, networks, thresholds, "),
     ("+executor.foo=3", "executor: a key must be one of "),
     (f"{T4} ~foo", "Could not delete from config. 'foo' does not exist."),
 ]  # fmt: skip

@@ -58,7 +58,10 @@ def check_sweep(settings: CommonSettings, swept: Sequence[str]) -> None:
     A run has one profile, but its values can be swept.
     """
     if not swept:
-        raise ConfigurationError("a sweep (-m) must have a setting with several values; write for example alpha=30,300")
+        raise ConfigurationError(
+            "a sweep (-m) must have a setting with several values; write for example alpha=30,300 "
+            "or, for a setting that is a list, 'thresholds=[0.3],[0.7]'"
+        )
     for key in swept:
         if key.partition(".")[0] in SHARED_KEYS and key != "seed" and not key.startswith("profile."):
             raise ConfigurationError(

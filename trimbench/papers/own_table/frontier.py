@@ -118,9 +118,16 @@ def by_sequential_selection(coded: pd.DataFrame, wanted: NDArray[Any], n_feature
     from sklearn.model_selection import StratifiedKFold
     from sklearn.naive_bayes import CategoricalNB
 
-    names = informative(coded, wanted)[:CANDIDATES]
-    if n_features >= len(names):
-        raise ValueError(f"it chooses fewer than its {len(names)} candidates, not {n_features}")
+    everything = informative(coded, wanted)
+    if n_features >= len(everything):
+        return everything
+    names = everything[:CANDIDATES]
+    if n_features > len(names):
+        raise ValueError(
+            f"it compares the {len(names)} most informative features, of which it cannot take {n_features}"
+        )
+    if n_features == len(names):
+        return names
     rng = np.random.default_rng(seed_for(purpose="sequential", seed=seed))
     rows = np.sort(rng.permutation(len(coded))[:SEQUENTIAL_ROWS])
     codes = np.stack([coded[name].cat.codes.to_numpy()[rows] + 1 for name in names], axis=1)

@@ -20,7 +20,7 @@ _INTRODUCTION = """\
 
 All figures of the [published run](reference/results.md). The command above each group makes it, with the repetitions of
 the papers; without `profile=paper` it takes less time. *Points* is the file of the numbers that a figure shows, from
-which `scripts/reproduce task=plot` [draws it again](howto/figures.md) for your paper, and computes nothing.
+which `scripts/reproduce task=plot` [draws it again](howto/figures.md) for your paper, without running anything.
 """
 
 

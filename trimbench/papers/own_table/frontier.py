@@ -123,9 +123,7 @@ def by_sequential_selection(coded: pd.DataFrame, wanted: NDArray[Any], n_feature
         return everything
     names = everything[:CANDIDATES]
     if n_features > len(names):
-        raise ValueError(
-            f"it compares the {len(names)} most informative features, of which it cannot take {n_features}"
-        )
+        raise ValueError(f"it compares the {len(names)} most informative features and cannot take {n_features}")
     if n_features == len(names):
         return names
     rng = np.random.default_rng(seed_for(purpose="sequential", seed=seed))

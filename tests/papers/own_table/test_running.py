@@ -100,6 +100,8 @@ def test_a_study_from_python(tmp_path: Path) -> None:
     assert found.model.features_ == found.features
     assert (found.model.predict(iris().drop(columns="species")) == iris()["species"]).mean() > 0.9
     assert found.conclusions[0].startswith("What to keep: ")
+    assert str(found).splitlines() == list(found.conclusions)
+    assert repr(found) == f"Study(features={found.features}, tables={tuple(found.tables)})"
     # All four columns were selected both times, which is shown once.
     assert list(found.tables["confidence"]["columns selected"]) == [4, 4]
     assert sum(one.startswith("With all 4 columns: error rate") for one in found.conclusions) == 1

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from trimbench.papers.own_table.running import Studied
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Study:
-    """What a study of a table found.
+    """What a study of a table found. Printed, its conclusions.
 
     Attributes
     ----------
@@ -47,6 +47,14 @@ class Study:
     code: str
     files: tuple[Path, ...]
     _studied: Studied
+
+    def __repr__(self) -> str:
+        """Name the features to keep and the tables."""
+        return f"Study(features={self.features}, tables={tuple(self.tables)})"
+
+    def __str__(self) -> str:
+        """Return the conclusions, one to a line."""
+        return "\n".join(self.conclusions)
 
     @property
     def figures(self) -> dict[str, Figure]:

@@ -7,6 +7,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -154,8 +155,8 @@ def test_redirects_lead_to_https_or_to_this_machine(server: str, tmp_path: Path)
 
 def test_what_a_killed_download_left_is_removed(tmp_path: Path) -> None:
     cache = Cache((), tmp_path)
-    killed, old = tmp_path / ".partial-killed", tmp_path / ".partial-old"
-    for folder in (killed, old):
+    killed, old, young = tmp_path / ".partial-killed", tmp_path / ".new-old", tmp_path / ".new-young"
+    for folder in (killed, old, young):
         folder.mkdir()
         (folder / "partial").write_text("half")
     (killed / "lock").touch()
@@ -165,4 +166,18 @@ def test_what_a_killed_download_left_is_removed(tmp_path: Path) -> None:
         assert not old.exists()
         assert first.is_dir()  # in use
         assert second.is_dir()
+    assert list(tmp_path.iterdir()) == [young]  # perhaps about to be locked
+
+
+def test_a_download_never_takes_the_folder_of_another(tmp_path: Path) -> None:
+    cache = Cache((), tmp_path)
+
+    def work(_: int) -> bool:
+        with cache.workspace() as folder:
+            (folder / "partial").write_text("half")
+            time.sleep(0.001)
+            return (folder / "partial").read_text() == "half"
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(work, range(400)))
     assert list(tmp_path.iterdir()) == []

@@ -18,6 +18,8 @@ OPENML_SERVER = "https://www.openml.org/api/v1/xml"
 _VARIABLE = "TRIMBENCH_CACHE"
 _ANY_WRITE_BIT = 0o222
 _LOCK = "lock"
+_LOCKED = ".partial-"
+_UNLOCKED = ".new-"
 _YOUNG_SECONDS = 3600.0
 
 
@@ -76,22 +78,27 @@ class Cache:
         """Yield a temporary folder on the file system of `writable`, so that its files can be renamed into it."""
         self.writable.mkdir(parents=True, exist_ok=True)
         self._remove_left_over()
-        with tempfile.TemporaryDirectory(prefix=".partial-", dir=self.writable) as name:
-            folder = Path(name)
-            with FileLock(folder / _LOCK):  # the system frees it when the program ends, however it ends
+        unlocked = Path(tempfile.mkdtemp(prefix=_UNLOCKED, dir=self.writable))
+        folder = unlocked.with_name(unlocked.name.replace(_UNLOCKED, _LOCKED, 1))
+        with FileLock(unlocked / _LOCK):  # the system frees it when the program ends, however it ends
+            # Renamed only now: whoever sees the new name and finds the lock free knows that its program is gone.
+            unlocked.rename(folder)
+            try:
                 yield folder
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _remove_left_over(self) -> None:
         """Remove the folders of downloads whose program was killed."""
-        for folder in self.writable.glob(".partial-*"):
+        for folder in self.writable.glob(_LOCKED + "*"):
             with contextlib.suppress(OSError, Timeout):
-                # A folder without a lock is a moment old, or was made by an earlier version.
-                if (folder / _LOCK).exists():
-                    with FileLock(folder / _LOCK, timeout=0):
-                        pass
-                elif time.time() - folder.stat().st_mtime < _YOUNG_SECONDS:
-                    continue
+                with FileLock(folder / _LOCK, timeout=0):
+                    pass
                 shutil.rmtree(folder)
+        for folder in self.writable.glob(_UNLOCKED + "*"):
+            with contextlib.suppress(OSError):
+                if time.time() - folder.stat().st_mtime > _YOUNG_SECONDS:
+                    shutil.rmtree(folder)
 
 
 def _existing_folder(value: str) -> Path:

@@ -56,6 +56,7 @@ def test_every_estimator_has_a_battery() -> None:
 
 def test_the_batteries_are_collected() -> None:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", __file__]
+    command += ["-W", "ignore::DeprecationWarning"]  # of pytest, about what older versions of scikit-learn give it
     surroundings = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
     done = subprocess.run(
         command,

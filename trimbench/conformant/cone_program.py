@@ -75,13 +75,14 @@ def _normalisers(problem: ReducedProblem, parameters: Any, k: int) -> Any:
     import cvxpy as cp
 
     parts = []
-    exponents = parameters[: problem.n_free] + problem.weights[:, k]
-    if (problem.sizes == 1).all():
-        if problem.n_free:
+    if problem.n_free:  # not every version of CVXPY has expressions of size 0
+        exponents = parameters[: problem.n_free] + problem.weights[:, k]
+        if (problem.sizes == 1).all():
             parts.append(cp.logistic(exponents))
-    else:
-        for start, size in zip(problem.starts, problem.sizes, strict=True):
-            parts.append(cp.reshape(cp.log_sum_exp(cp.hstack([0, exponents[start : start + size]])), (1,), order="C"))
+        else:
+            for start, size in zip(problem.starts, problem.sizes, strict=True):
+                value = cp.log_sum_exp(cp.hstack([0, exponents[start : start + size]]))
+                parts.append(cp.reshape(value, (1,), order="C"))
     for i in range(len(problem.real_weights)):
         at = problem.n_free + 2 * i
         slope, curvature = parameters[at] + problem.real_weights[i, k], -parameters[at + 1]

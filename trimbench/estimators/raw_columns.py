@@ -98,8 +98,11 @@ def is_frame(X: Any) -> TypeGuard[pd.DataFrame]:
 
 
 def plain_columns(X: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose columns of Arrow's text hold Python strings: scikit-learn takes them for numbers."""
-    plain: pd.DataFrame = X.apply(lambda column: column.astype(object) if _is_arrow_text(column.dtype) else column)
+    """Return a table whose columns of nullable text, pandas' or Arrow's, hold Python strings.
+
+    Some versions of pandas and scikit-learn take them for numbers.
+    """
+    plain: pd.DataFrame = X.apply(lambda column: column.astype(object) if _is_nullable_text(column.dtype) else column)
     return plain
 
 
@@ -150,7 +153,9 @@ def groups_by_name(groups: Any, names: Sequence[str]) -> dict[str, list[str]] | 
     return {str(name): column_names(members, names, f"groups[{name!r}]") for name, members in groups.items()}
 
 
-def _is_arrow_text(dtype: object) -> bool:
+def _is_nullable_text(dtype: object) -> bool:
     import pandas as pd
 
-    return isinstance(dtype, pd.ArrowDtype) and not pd.api.types.is_any_real_numeric_dtype(dtype)
+    if isinstance(dtype, pd.ArrowDtype):
+        return not pd.api.types.is_any_real_numeric_dtype(dtype)
+    return isinstance(dtype, pd.StringDtype) and dtype.na_value is pd.NA

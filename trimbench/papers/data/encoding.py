@@ -65,11 +65,11 @@ def _categorized(parts: list[pd.Series[Any]], cut: Cut) -> list[pd.Series[Any]]:
     import pandas as pd
 
     if is_number_column(parts[0]):
-        level = parts[0].median() if cut == "median" else parts[0].mean()
-        if pd.isna(level):
+        if parts[0].isna().all():
             raise ValueError(
                 f"`train` must have a number in column {parts[0].name!r}, got missing values only; drop it"
             )
+        level = parts[0].median() if cut == "median" else parts[0].mean()
         # A cut above the highest value would leave nothing of the column.
         is_high = "gt" if (parts[0] > level).any() else "ge"
         texts = [getattr(part, is_high)(level).map({False: "0", True: "1"}).where(part.notna()) for part in parts]

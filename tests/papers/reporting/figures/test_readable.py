@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -205,6 +206,8 @@ def committed() -> list[StoredFigure]:
 def test_published_figures(stored: StoredFigure, tmp_path: Path) -> None:
     shown = stored.figure()
     assert_readable(picture(shown, preset("column")), least_points=7)
+    if f"\nmatplotlib=={matplotlib.__version__} " not in (pages.ROOT / "requirements/run.lock").read_text("utf-8"):
+        pytest.skip("the published pictures are drawn by another version of Matplotlib, which sets text otherwise")
     draw(shown, [tmp_path / path.name for path in stored.pictures], stored.settings)
     for path in stored.pictures:
         # Processors round differently, which moves the colours of the palette a little.

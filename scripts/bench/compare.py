@@ -50,8 +50,8 @@ def _change(key: Key, old: Row | None, new: Row | None) -> Change:
         return Change(key, old, new, "vanished")
     if new.status == "failed":
         return Change(key, old, new, "failed")
-    if after is None:
-        return Change(key, old, new, "absent")
+    if after is None:  # what it is compared with is not installed
+        return Change(key, old, new, "absent" if before is None else "vanished")
     if before is None:
         return Change(key, old, new, "new")
     change = after / before - 1.0

@@ -1,18 +1,17 @@
 """Publish a run of all benchmarks: `scripts/bench/run publish build/bench.csv`.
 
-Copies the CSV to docs/reference/speed.csv, and writes its table into docs/reference/speed.md.
+Writes its rows to docs/reference/speed.csv, and as a table into docs/reference/speed.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from .measure import Row
-from .table import Key, TableError, lines_of, read
+from .table import Key, TableError, lines_of, read, write
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/speed.md"
 BEGIN, END = "<!-- scripts/bench/run publish writes what follows -->", "<!-- until here -->"
@@ -22,7 +21,8 @@ def table_of(rows: Mapping[Key, Row]) -> str:
     """Return the rows as a table in Markdown."""
     head, *lines = lines_of((key[0], row) for key, row in rows.items())
     rule = ["---"] * 3 + ["---:"] * 2 + ["---"] + ["---:"] * 2
-    return "".join(f"| {' | '.join(line)} |\n" for line in (head, rule, *lines))
+    escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in (head, rule, *escaped))
 
 
 def with_table(page: str, table: str) -> str:
@@ -43,19 +43,26 @@ def with_table(page: str, table: str) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench/run publish", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("csv", type=Path, help="what scripts/bench/run all has written")
+    parser.add_argument("--fewer", action="store_true", help="leave out published rows that it lacks")
     chosen = parser.parse_args(arguments)
+    target = PAGE.with_suffix(".csv")
     try:
         rows = read(chosen.csv)
         failed = [", ".join(key) for key, row in rows.items() if row.status == "failed"]
         if failed:
             raise TableError(f"{chosen.csv} has failed rows ({'; '.join(failed)}); run them again and publish that")
+        published = read(target) if target.is_file() else {}
+        lost = [", ".join(key) for key in published if key not in rows or rows[key].status != "ok"]
+        if lost and not chosen.fewer:
+            raise TableError(
+                f"{chosen.csv} lacks {len(lost)} of the published rows, the first {lost[0]}; "
+                "publish a run of all benchmarks, or add --fewer"
+            )
         page = with_table(PAGE.read_text(encoding="utf-8"), table_of(rows))
     except TableError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    target = PAGE.with_suffix(".csv")
-    if chosen.csv.resolve() != target:
-        shutil.copyfile(chosen.csv, target)
+    write(target, ((key[0], row) for key, row in rows.items()))
     PAGE.write_text(page, encoding="utf-8")
     print(f"{len(rows)} rows in {target} and {PAGE}")
     return 0

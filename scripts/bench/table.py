@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -51,9 +52,12 @@ def read(path: Path) -> dict[Key, Row]:
     """
     again = "write it with scripts/bench/run all --csv FILE"
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True)
-            missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+            names = reader.fieldnames or ()
+            if len(set(names)) < len(names):
+                raise TableError(f"{path} must have each column once, got {', '.join(names)}; {again}")
+            missing = [name for name in COLUMNS if name not in names]
             if missing:
                 raise TableError(f"{path} lacks the columns {', '.join(missing)}; {again}")
             found: dict[Key, Row] = {}
@@ -78,14 +82,28 @@ def _row(path: Path, line: int, values: dict[str | Any, str | Any]) -> Row:
         texts = {name: (values[name] or "") for name in FIELDS}
         if texts["status"] not in get_args(Status):
             raise ValueError(f"status must be one of {', '.join(get_args(Status))}, got {texts['status']!r}")
-        numbers = {name: float(texts[name]) if texts[name] else None for name in ("ours", "theirs", "ratio", "spread")}
-        ratio = numbers["ratio"]
-        if texts["status"] == "ok" and not (ratio is not None and 0 < ratio < float("inf")):
-            raise ValueError(f"ratio must be a positive number, got {texts['ratio']!r}")
-        others = {"repetitions": int(texts["repetitions"])}
+        is_measured = texts["status"] == "ok"
+        numbers = {name: _number(name, texts[name], needed=is_measured) for name in ("ours", "theirs", "ratio")}
+        numbers["spread"] = _number("spread", texts["spread"], least=0.0)
+        others = {"repetitions": int(_number("repetitions", texts["repetitions"], least=0.0) or 0)}
         return Row(**{**texts, **numbers, **others})  # type: ignore[arg-type]
     except ValueError as error:
         raise TableError(f"{path}, line {line}: {error}; write it with scripts/bench/run all --csv FILE") from error
+
+
+def _number(name: str, text: str, *, needed: bool = False, least: float = -math.inf) -> float | None:
+    """Return a number of a row, None if it has none; ValueError if it is not allowed."""
+    if not (text or needed):
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    is_divisor = name in ("ratio", "theirs")
+    if not (least <= value < math.inf and (value > 0 or not is_divisor)):
+        kind = "positive number" if is_divisor else "number from 0" if least == 0 else "number"
+        raise ValueError(f"{name} must be a {kind}, got {text!r}")
+    return value
 
 
 def lines_of(rows: Iterable[Named]) -> list[list[str]]:

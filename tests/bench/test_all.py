@@ -168,7 +168,9 @@ def test_a_run_with_failures_is_not_published(tmp_path: Path, capsys: pytest.Cap
     assert "has failed rows (rows, sum, loop); run them again" in capsys.readouterr().err
 
 
-def test_publishing_writes_the_csv_and_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_publishing_writes_the_csv_and_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = tmp_path / "speed.md"
     page.write_text(f"before\n{publish.BEGIN}\nold\n{publish.END}\nafter\n")
     monkeypatch.setattr(publish, "PAGE", page)
@@ -179,5 +181,12 @@ def test_publishing_writes_the_csv_and_the_page(tmp_path: Path, monkeypatch: pyt
     assert "old" not in text
     assert (text.startswith("before"), text.endswith("after\n")) == (True, True)
     assert page.with_suffix(".csv").read_bytes() == (tmp_path / "new.csv").read_bytes()
+    fewer = tmp_path / "fewer.csv"
+    table.write(fewer, [("rows", Row("a | b", "loop", 1.0, 4.0, "s", 0.25, 0.1, 5))])
+    assert publish.main([str(fewer)]) == 2
+    assert "lacks 1 of the published rows, the first rows, sum, loop; " in capsys.readouterr().err
+    assert page.read_text() == text
+    assert publish.main([str(fewer), "--fewer"]) == 0
+    assert "| rows | a \\| b | loop |" in page.read_text()
     page.write_text("no marks")
     assert publish.main([str(tmp_path / "new.csv")]) == 2

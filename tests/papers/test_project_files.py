@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+import trimbench
+
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -39,6 +41,10 @@ def test_the_archive_has_the_citations_words_and_papers() -> None:
     assert [entry["identifier"] for entry in archive["related_identifiers"]] == [
         paper["doi"] for paper in citation["references"]
     ]
+
+
+def test_the_package_has_this_version() -> None:
+    assert trimbench.__version__ == PROJECT["version"]
 
 
 def test_the_newest_heading_of_the_changelog_is_this_version() -> None:

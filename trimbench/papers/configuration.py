@@ -78,6 +78,10 @@ class Catalogue:
             raise ConfigurationError(f"{path} must hold keys and values, got {type(content).__name__}")
         return {str(key): value for key, value in content.items()}
 
+    def keys(self, group: str, name: str) -> list[str]:
+        """Return the keys of one declaration, without its values, which may refer to what stands elsewhere."""
+        return [str(key) for key in OmegaConf.load(self.path(group, name))]
+
     def about(self, group: str, name: str) -> str:
         """Return the comment at the head of a declaration, its first paragraph in one line."""
         lines = self.path(group, name).read_text(encoding="utf-8").splitlines()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.commands.completion import answer, completions
+from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.validation import ConfigurationError
 
 from ..command_line import write
@@ -32,6 +33,8 @@ printf '%s\\n' "${COMPREPLY[@]}"
         ("trimbench experiment=trimming/ta", ["experiment=trimming/table4", "experiment=trimming/table6"]),
         ("trimbench -m experiment=trimming/quiz,trimming/s", ["experiment=trimming/quiz,trimming/scaling"]),
         ("trimbench experiment=trimming/table4 th", ["threshold="]),
+        ("trimbench experiment=selection_bias/simulation al", ["alpha="]),
+        ("trimbench archive=t", ["archive=true"]),
         ("trimbench th", []),
         ("trimbench experiment=conformant/digits datasets=[mnist,f", ["datasets=[mnist,fashion_mnist"]),
         ("trimbench cache_mode=i", ["cache_mode=ignore"]),
@@ -42,6 +45,11 @@ printf '%s\\n' "${COMPREPLY[@]}"
 )
 def test_words_are_completed(line: str, expected: list[str]) -> None:
     assert completions(line) == expected
+
+
+@pytest.mark.parametrize("experiment", Catalogue((configuration_folder(),)).names("experiment"))
+def test_every_experiment_has_keys(experiment: str) -> None:
+    assert "task=" in completions(f"trimbench experiment={experiment} ")
 
 
 def test_own_folders_and_runs_are_completed(tmp_path: Path) -> None:

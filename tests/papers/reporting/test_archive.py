@@ -79,6 +79,15 @@ def test_a_command_archives_a_run_with_all_of_its_files(command: Command, tmp_pa
     }
 
 
+def test_a_run_with_a_sweep_is_archived_with_its_points(command: Command) -> None:
+    command(*QUICKLY, code=0)
+    command("-m", *QUICKLY, "threshold=0.4,0.5", code=0)
+    command("task=report", *QUICKLY, "archive=true", code=0)
+    names = {one["name"] for one in of_kind("CreateAction", Path("results/archives/quick.zip"))}
+    assert len(names) == 3
+    assert "Run of trimming/table4" in names
+
+
 def test_sizes_and_hashes_are_those_of_the_files_and_every_reference_leads_somewhere(tmp_path: Path) -> None:
     path = archived(stored_runs.run(tmp_path / "a run", data={"network/heart": "1" * 64}, **RAN))
     found = entities(path)

@@ -86,9 +86,9 @@ def _keys(words: Sequence[str], experiment: str, catalogue: Catalogue) -> set[st
     """Return the keys that a command line may have: a study and each experiment have their own."""
     keys = {*SHARED_KEYS, "experiment"}
     if root_of(words) != "config":
-        keys = {*SHARED_KEYS, *catalogue.mapping("", root_of(words))}
+        keys = {*SHARED_KEYS, *catalogue.keys("", root_of(words))}
     elif experiment in catalogue.names("experiment"):
-        keys |= set(catalogue.mapping("experiment", experiment))
+        keys |= set(catalogue.keys("experiment", experiment))
     return keys - {"runner", "smoke_test", "defaults", "hydra"}
 
 
@@ -100,6 +100,7 @@ def _names(key: str, given: Mapping[str, str], catalogue: Catalogue) -> Sequence
         return sorted(path.parent.name for path in folder.glob("*/run.json"))
     values = {
         "task": TASKS,
+        "archive": ("false", "true"),
         "offline": ("false", "true"),
         "cache_mode": typing.get_args(typing.get_type_hints(CommonSettings)["cache_mode"]),
     }

@@ -36,7 +36,8 @@ def experiments_of(folder: Path) -> dict[str, Mapping[str, Any]]:
                 content = json.loads(path.read_text(encoding="utf-8"))
             except ValueError as error:
                 raise ConfigurationError(f"run must have whole files, got {path} ({error}); run it again") from error
-            if isinstance(content, dict) and "experiment" in content:
+            # That of a sweep has no jobs: the experiments of its points are files of their own.
+            if isinstance(content, dict) and {"experiment", "jobs"} <= content.keys():
                 found[path.relative_to(folder).with_suffix("").as_posix()] = content
     return found
 

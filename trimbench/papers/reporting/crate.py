@@ -181,7 +181,7 @@ def _software(graph: _Graph, environment: Mapping[str, Any], citation: Mapping[s
     state = f"Commit {commit}{', with changes that were not committed' if environment.get('dirty') else ''}"
     packages = {"Python": environment.get("python"), **environment.get("packages", {})}
     return graph.add(
-        f"#trimbench-{version}-{str(commit)[:12]}{'-changed' if environment.get('dirty') else ''}",
+        f"#trimbench-{version}{f'-{commit[:12]}' if commit else ''}{'-changed' if environment.get('dirty') else ''}",
         "SoftwareApplication",
         name="trimbench",
         description=f"{citation['title']}. {state if commit else 'Installed without git'}",

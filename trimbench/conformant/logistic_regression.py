@@ -70,6 +70,11 @@ def fit_logistic_regression(
     are stored as bytes, which products with the Hessian convert to float32 block by block. Few products are needed,
     because the preconditioner knows the correlations of the columns among rows that the classifier is not sure of.
 
+    Weights need a smaller tolerance than predictions for complete rows do. By the penalty the mean loss is strongly
+    convex: with intercepts at their best, the distance of the weights from the optimum is at most ``C sum(s)`` times
+    the Euclidean norm of the gradient. Those of values that few rows have may be that far off, and count where a value
+    is missing or imputed.
+
     Examples
     --------
     >>> import numpy as np

@@ -267,3 +267,21 @@ def test_bad_input_is_refused(change: dict[str, Any], message: str) -> None:
     X, y = problem(3, "binary")
     with pytest.raises(ValueError, match=message):
         tb.fit_logistic_regression(**({"X": X, "y": y} | change))
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_weights_of_the_columns_of_one_feature_add_up_to_nothing(n_classes: int) -> None:
+    # Adding a number to all of them, and taking it from the intercept, changes nothing but the penalty. It is so small
+    # here that only a fit to the optimum has them: the values of the first feature are rare.
+    rng = np.random.default_rng(3)
+    rare = np.append(rng.integers(0, 3, 397), [3, 4, 5])
+    codes = np.column_stack([rare, rng.integers(0, 4, 400), rng.integers(0, 2, 400)])
+    X = np.hstack([np.eye(codes[:, j].max() + 1, dtype=np.uint8)[codes[:, j]] for j in range(3)])
+    y = (codes.sum(axis=1) + rng.integers(0, 3, 400)) % n_classes
+    weights = rng.integers(1, 2000, 400)
+    exact = tb.fit_logistic_regression(X, y, sample_weight=weights, tolerance=1e-12)
+    for columns in (slice(0, 6), slice(6, 10), slice(10, 12)):
+        assert np.abs(exact.coef_[:, columns].sum(axis=1)).max() < 1e-4
+    rough = tb.fit_logistic_regression(X, y, sample_weight=weights, tolerance=1e-8)
+    bound = np.sqrt(X.shape[1] * n_classes) * rough.gradient_norm_ * weights.sum()  # C = 1
+    assert np.linalg.norm(rough.coef_ - exact.coef_) <= bound

@@ -16,10 +16,10 @@ import trimbench as tb
 from trimbench import __main__ as command
 from trimbench._extras import MissingExtraError, is_installed, required
 from trimbench.estimators import NaiveConformantClassifier
-from trimbench.networks.contraction import ContractionTooLarge
-from trimbench.trimming.circuits.engine import SddEngine
+from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.trimming.engines import choice as engines
-from trimbench.trimming.engines.dense import DenseEngine
+from trimbench.trimming.engines.circuit import SddEngine
+from trimbench.trimming.engines.table import DenseEngine
 
 RAIN = tb.BayesianNetwork(
     {"rain": ["yes", "no"], "wet": ["yes", "no"], "slip": ["yes", "no"]},

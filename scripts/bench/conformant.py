@@ -17,19 +17,16 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from trimbench.conformant.component_choice import learn_mixture
 from trimbench.conformant.conform import SolverName, conform, conform_to_statistics
-from trimbench.conformant.feature_statistics import FeatureStatistics
-from trimbench.conformant.layout import FeatureLayout
+from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.logistic_regression import fit_logistic_regression
+from trimbench.conformant.mixture import learn_mixture
 from trimbench.conformant.model import ConformantModel
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.conformant.classifier import fitted
-from trimbench.papers.conformant.encoded_rows import EncodedRows, encoded_rows
-from trimbench.papers.conformant.protocol import make_task
+from trimbench.papers.conformant.tasks import EncodedRows, encoded_rows, fitted, make_task
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.missingness import exactly_missing
-from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.data.masks import exactly_missing
+from trimbench.papers.vocabulary.inputs import Inputs
 
 from .measure import Call, Row, absent, growth, version_of, versus
 from .missing_values import drawn

@@ -15,10 +15,10 @@ from statistics import fmean
 
 import yaml
 
+from trimbench.papers.commands.tasks import GROUP, function_name, measured
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.execution.cost import GROUP, function_name, measured
 from trimbench.papers.execution.store import Record
-from trimbench.papers.reporting.files import SHORT_KEY
+from trimbench.papers.reporting.runs import SHORT_KEY
 
 HEAD = "# Mean processor seconds of a job by experiment and function, as `scripts/bench/run cost` found them.\n"
 Costs = dict[str, dict[str, float]]

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import trimbench as tb
-from trimbench.networks import sliced_sums
-from trimbench.networks.contraction import ContractionTooLarge, joint_distribution
+from trimbench.networks.inference import joint as inference_joint
+from trimbench.networks.inference.joint import ContractionTooLarge, joint_distribution
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.seeds import seed_for
-from trimbench.papers.study.inputs import Inputs, network_of
-from trimbench.papers.trimming.against_information_gain import binary_roots, draw_class
+from trimbench.papers.execution.job import seed_for
+from trimbench.papers.trimming.figure7 import binary_roots, draw_class
+from trimbench.papers.vocabulary.inputs import Inputs, network_of
 
 NETWORKS = ("cpcs54", *(f"bn_{i}" for i in range(13)), "bn_14")
 # Each of these is to take less than this many seconds.
@@ -127,7 +127,7 @@ def parts_of_a_contraction() -> bool:
     variables = [small.target, *small.features]
     results = []
     for way, most in (("compiled", 0), ("NumPy", 2**62)):
-        with patch.object(sliced_sums, "COMPILED_OPERATIONS", most):
+        with patch.object(inference_joint, "COMPILED_OPERATIONS", most):
             table(small, small.evidence, variables)
             start = time.process_time()
             results.append(table(small, small.evidence, variables))

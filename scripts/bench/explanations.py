@@ -17,11 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.conformant.brute_force_explanations import compare, compare_search
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.conformant.encoded_rows import encoded_rows
-from trimbench.papers.conformant.evaluation import conformant_model
-from trimbench.papers.conformant.protocol import make_task
+from trimbench.papers.conformant.mask_sweep import conformant_model
+from trimbench.papers.conformant.tasks import encoded_rows, make_task
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.vocabulary.inputs import Inputs
 
 _DELTAS = (0.8, 0.9, 0.95, 0.99, 1.0)
 _ROWS = 20

@@ -18,12 +18,11 @@ import hydra
 from trimbench.papers.commands.invocation import SHARED_KEYS
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.canonical import Json
 from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.provenance import provenance
-from trimbench.papers.execution.store import JobStore, Record
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.planning import make_experiment
+from trimbench.papers.execution.store import JobStore, Record, provenance
+from trimbench.papers.validation import Json
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.planning import make_experiment
 
 # Number of records: profile, and random masks of the small data sets.
 SETTINGS = {2_000: ("quick", 22), 20_000: ("paper", 220)}

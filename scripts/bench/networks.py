@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import trimbench as tb
-from trimbench.networks.contraction import joint_distribution
+from trimbench.networks.inference.joint import joint_distribution
 
 from .measure import Call, Row, absent, growth, version_of, versus
 

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from trimbench.papers.execution.executors import Executor, SerialExecutor
+from trimbench.papers.execution.here import ProcessExecutor
 from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.process_pool import ProcessExecutor
-from trimbench.papers.execution.ray_cluster import RayExecutor
+from trimbench.papers.execution.remote import RayExecutor
 from trimbench.papers.execution.run import run_jobs
 from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.execution.workers import Executor, SerialExecutor
 from trimbench.papers.trimming.table4 import best_threshold
 
 from .measure import Call, Row, versus

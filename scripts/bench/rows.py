@@ -15,12 +15,17 @@ from threadpoolctl import threadpool_limits
 
 import trimbench as tb
 from trimbench.trimming.costs import checked_choice
-from trimbench.trimming.rows.balances import Cells, Columns, compiled_balances, highest_balances
-from trimbench.trimming.rows.cells import cells_of
-from trimbench.trimming.rows.problem import ThresholdProblem
-from trimbench.trimming.rows.scores import AdditiveScores, scores_of
-from trimbench.trimming.rows.search import select
-from trimbench.trimming.rows.trim_rows import RowsWeight, trim_on_rows
+from trimbench.trimming.search.cross_fitting import RowsWeight, trim_on_rows
+from trimbench.trimming.search.row_scores import (
+    AdditiveScores,
+    Cells,
+    Columns,
+    cells_of,
+    compiled_balances,
+    highest_balances,
+    scores_of,
+)
+from trimbench.trimming.search.rows import ThresholdProblem, select
 
 from .measure import Call, Row, growth, versus
 

@@ -32,7 +32,7 @@ KS = (1, 10, 100, 1000, 10_000)
 
 def printed_seconds(k: int) -> float:
     """Return the seconds that the slides print for k features; of all features they print those without correction."""
-    from trimbench.papers.study.reported import printed_numbers
+    from trimbench.papers.vocabulary.reported import printed_numbers
 
     printed = printed_numbers("selection_bias/runtime")
     return (printed.get((f"k = {k}", "corrected seconds")) or printed[f"k = {k}", "uncorrected seconds"]).value
@@ -58,7 +58,7 @@ def measure_fit(n: int, p: int, k: int) -> dict[str, float]:
     import numpy as np
 
     import trimbench as tb
-    from trimbench.selection_bias.simulation import ModelSettings, simulate
+    from trimbench.papers.selection_bias.simulated_cases import ModelSettings, simulate
 
     settings = ModelSettings(p, class_sizes=(n // 2, n // 2))
     data = simulate(settings, np.random.default_rng(0))
@@ -77,7 +77,7 @@ def measure_rows(n: int) -> dict[str, float]:
     import numpy as np
 
     import trimbench as tb
-    from trimbench.selection_bias.simulation import ModelSettings, simulate
+    from trimbench.papers.selection_bias.simulated_cases import ModelSettings, simulate
 
     small = simulate(ModelSettings(20, class_sizes=(1500, 1500), test_sizes=(0, 0)), np.random.default_rng(1))
     tb.fit_selection_corrected(small.X, small.y, 5)
@@ -108,7 +108,7 @@ def measure_missing(percent: int) -> dict[str, float]:
     import numpy as np
 
     import trimbench as tb
-    from trimbench.selection_bias.simulation import ModelSettings, simulate
+    from trimbench.papers.selection_bias.simulated_cases import ModelSettings, simulate
 
     rng = np.random.default_rng(0)
     data = simulate(ModelSettings(2000, test_sizes=(0, 0)), rng)
@@ -121,7 +121,7 @@ def measure_gaussian(n: int, n_classes: int) -> dict[str, float]:
     import numpy as np
 
     import trimbench as tb
-    from trimbench.selection_bias.simulation import simulate_gaussian
+    from trimbench.papers.selection_bias.simulated_cases import simulate_gaussian
 
     sizes, test_sizes = [n // n_classes] * n_classes, [2000 // n_classes] * n_classes
     data = simulate_gaussian(2000, 300.0, sizes, test_sizes, np.random.default_rng(0))
@@ -135,7 +135,7 @@ def measure_simulation(p: int) -> dict[str, float]:
     """Draw 200 training and 2,000 test cases."""
     import numpy as np
 
-    from trimbench.selection_bias.simulation import ModelSettings, simulate
+    from trimbench.papers.selection_bias.simulated_cases import ModelSettings, simulate
 
     start = time.perf_counter()
     simulate(ModelSettings(p), np.random.default_rng(0))
@@ -146,8 +146,8 @@ def measure_leave_one_out() -> dict[str, float]:
     """Forty leave-one-out runs of the size of the colon experiment: 62 cases, 200 features, 5 selected."""
     import numpy as np
 
-    from trimbench.selection_bias.cross_validation import cross_validate_selection
-    from trimbench.selection_bias.simulation import ModelSettings, simulate
+    from trimbench.papers.selection_bias.simulated_cases import ModelSettings, simulate
+    from trimbench.selection_bias.fit import cross_validate_selection
 
     data = simulate(ModelSettings(8000, alpha=20.0, class_sizes=(22, 40), test_sizes=(0, 0)), np.random.default_rng(0))
     start = time.perf_counter()
@@ -161,7 +161,7 @@ def measure_mixture(k: int) -> dict[str, float]:
     import numpy as np
 
     import trimbench as tb
-    from trimbench.selection_bias.simulation import MixtureSettings, simulate_mixture
+    from trimbench.papers.selection_bias.simulated_cases import MixtureSettings, simulate_mixture
 
     data = simulate_mixture(MixtureSettings(n_train=200), np.random.default_rng(0))
     warnings.simplefilter("ignore")  # chains that need not converge
@@ -188,7 +188,7 @@ def cases(n: int = 200, p: int = 10_000, n_test: int = 2000) -> Any:
     """Return n training cases, half of each class, and test cases."""
     import numpy as np
 
-    from trimbench.selection_bias.simulation import ModelSettings, simulate
+    from trimbench.papers.selection_bias.simulated_cases import ModelSettings, simulate
 
     settings = ModelSettings(p, class_sizes=(n // 2, n // 2), test_sizes=(n_test // 2, n_test // 2))
     return simulate(settings, np.random.default_rng(0))

@@ -56,9 +56,9 @@ def messier_table(n_rows: int, n_labs: int, seed: int = 0) -> str:
 CARD = """
 import sys
 from trimbench.papers.commands import tasks
-from trimbench.papers.own_table.running import prepared
+from trimbench.papers.own_table.study import prepared
 from trimbench.papers.own_table.settings import StudySettings
-from trimbench.papers.own_table.tables import card_of
+from trimbench.papers.own_table.report import card_of
 from trimbench.papers.reporting.tables import markdown
 
 plan = prepared(sys.argv[1], "diagnosis", None, StudySettings(encoding="cp1252", id="patient"))

@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import trimbench as tb
+from trimbench.papers.beyond.budgets import Sides, select_many_features, trim_many_features
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.encoding import categorize
-from trimbench.papers.study.inputs import Inputs, network_of
-from trimbench.papers.study.reported import printed_numbers
+from trimbench.papers.data.encodings import categorize
 from trimbench.papers.trimming.classifiers import Learning
-from trimbench.papers.trimming.many_features import Sides, select_many_features, trim_many_features
+from trimbench.papers.vocabulary.inputs import Inputs, network_of
+from trimbench.papers.vocabulary.reported import printed_numbers
 from trimbench.trimming.engines.choice import make_engine
-from trimbench.trimming.kernels.axis_norms import axis_norms
+from trimbench.trimming.kernels import axis_norms
 
 from .measure import Call, Row, against_printed, version_of, versus
 

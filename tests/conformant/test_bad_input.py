@@ -17,8 +17,7 @@ from sklearn.svm import SVC, LinearSVC
 import trimbench as tb
 from tests.extras import needs_cvxpy, needs_gpkit
 from trimbench.conformant.conform import conform_to_statistics
-from trimbench.conformant.feature_statistics import FeatureStatistics
-from trimbench.conformant.layout import FeatureLayout
+from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 
 X = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 0], [1, 1, 1], [1, 1, 0], [0, 0, 0]], dtype=float)
 Y = np.array([0, 0, 0, 1, 1, 0])

@@ -13,18 +13,19 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.naive_bayes import BernoulliNB
 
 import trimbench as tb
-from trimbench.conformant.additive import (
+from trimbench.conformant.conform import linear_scores
+from trimbench.papers.conformant.imputers import (
     FILLS,
+    IMPUTERS,
     conformant_predictor,
     fill_values,
     filling_predictor,
+    fit_imputer,
+    fit_mixture,
     naive_bayes_predictor,
     predict_all,
 )
-from trimbench.conformant.bernoulli_mixture import fit_mixture
-from trimbench.conformant.conform import linear_scores
-from trimbench.conformant.imputers import IMPUTERS, fit_imputer
-from trimbench.conformant.metrics import accuracy, cross_entropy, weighted_f1
+from trimbench.papers.measures import accuracy, cross_entropy, weighted_f1
 
 RNG = np.random.default_rng(0)
 ROWS = np.hstack([np.eye(3, dtype=np.uint8)[RNG.integers(0, 3, 300)], (RNG.random((300, 5)) < 0.3).astype(np.uint8)])

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
 from tests.conformant.brute_force_explanations import random_case
-from trimbench.conformant.smallest_covers import smallest_covers
+from trimbench.conformant.explanations import smallest_covers
 
 
 def flips(model: tb.ConformantModel, row: np.ndarray, places: tuple[int, ...], by: str) -> bool:
@@ -108,7 +108,7 @@ def test_covers_of_several_requirements() -> None:
 
 
 def test_a_search_for_covers_that_stops_is_honest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.conformant.smallest_covers._MAX_STEPS", 30)
+    monkeypatch.setattr("trimbench.conformant.explanations._MAX_STEPS", 30)
     rng = np.random.default_rng(0)
     gains = rng.random((30, 4))
     found = smallest_covers(gains, np.full(4, 5.0), 1)

@@ -16,20 +16,24 @@ from scipy.stats import norm
 import trimbench as tb
 from tests.conformant.brute_force import fake_classifier
 from tests.conformant.brute_force_explanations import changed_probabilities, random_case, random_mixture
-from trimbench.conformant import bernoulli_mixture, mixture_learning, set_search
-from trimbench.conformant.bernoulli_mixture import fit_mixture
-from trimbench.conformant.contrastive import contrast
-from trimbench.conformant.decision_problem import DecisionProblem, HiddenFeature
-from trimbench.conformant.expected_predictions import _shared_name
-from trimbench.conformant.geometric_program import silent_descriptors
-from trimbench.conformant.margin_tails import _convolve, _Rounded, _rounded
-from trimbench.conformant.metrics import calibration_error
-from trimbench.conformant.mixture_learning import MixturePrior, clusters
-from trimbench.conformant.needed_odds import _largest_sums
-from trimbench.conformant.probabilistic_explanations import _around
-from trimbench.conformant.same_decision import SameDecision
-from trimbench.conformant.set_search import SetSearch, _Node
-from trimbench.conformant.smallest_covers import _greedy
+from trimbench.conformant import mixture as conformant_mixture
+from trimbench.conformant import probabilistic
+from trimbench.conformant.distribution import _shared_name
+from trimbench.conformant.explanations import _greedy, contrast
+from trimbench.conformant.mixture import MixturePrior, clusters
+from trimbench.conformant.other_solvers import silent_descriptors
+from trimbench.conformant.probabilistic import SetSearch, _around, _largest_sums, _Node
+from trimbench.conformant.same_decision import (
+    DecisionProblem,
+    HiddenFeature,
+    SameDecision,
+    _convolve,
+    _Rounded,
+    _rounded,
+)
+from trimbench.papers.conformant import imputers
+from trimbench.papers.conformant.imputers import fit_mixture
+from trimbench.papers.measures import calibration_error
 
 Array = NDArray[np.float64]
 NONE = np.array([-1])
@@ -150,7 +154,7 @@ def test_features_that_speak_for_nothing_are_not_among_the_strongest() -> None:
 def test_a_feature_that_one_bound_forbids_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     search, nobody = search_of_three_classes(), np.zeros(3, dtype=bool)
     answers = iter([(nobody, np.array([True, False, True])), (np.array([False, False, True]), ~nobody)])
-    monkeypatch.setattr(set_search, "decided_by_odds", lambda *_: next(answers))
+    monkeypatch.setattr(probabilistic, "decided_by_odds", lambda *_: next(answers))
     node = search._decided([np.ones(3), np.ones(3)], np.zeros(0, dtype=np.intp), np.arange(3), 2)
     assert node is not None
     assert (node.shown.tolist(), node.undecided.tolist()) == ([2], [0])
@@ -207,7 +211,7 @@ def test_a_mixture_of_binary_columns_takes_at_most_so_many_steps() -> None:
 def test_a_single_component_of_binary_columns_has_their_frequencies() -> None:
     rows = np.array([[1.0, 0.0], [1.0, np.nan], [0.0, 0.0], [1.0, 1.0]])
     found = fit_mixture(rows, 1)
-    c = bernoulli_mixture._PSEUDO_COUNT
+    c = imputers._PSEUDO_COUNT
     np.testing.assert_allclose(found.theta[:, 0], [(3 + c) / (4 + 2 * c), (1 + c) / (3 + 2 * c)])
 
 
@@ -269,8 +273,8 @@ def test_learning_a_mixture_ends_with_the_first_small_gain() -> None:
     assert isinstance(found, tb.ConformantMixture)
     gains = np.diff(found.objectives) / np.abs(found.objectives[1:])
     assert len(gains) > 1
-    assert gains[-1] < mixture_learning._TOLERANCE
-    assert (gains[:-1] >= mixture_learning._TOLERANCE).all()
+    assert gains[-1] < conformant_mixture._TOLERANCE
+    assert (gains[:-1] >= conformant_mixture._TOLERANCE).all()
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files in /proc")

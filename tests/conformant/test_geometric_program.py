@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.extras import needs_gpkit
-from trimbench.conformant.geometric_program import silent_descriptors
+from trimbench.conformant.other_solvers import silent_descriptors
 
 _SOLVE = """
 import numpy as np

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
-from trimbench.conformant.conform import linear_scores
-from trimbench.conformant.incomplete_classifier import IncompleteRows, fit_incomplete
+from trimbench.conformant.conform import IncompleteRows, fit_incomplete, linear_scores
 from trimbench.conformant.layout import FeatureLayout
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.conformant import brute_force
-from trimbench.conformant.logistic_equivalence import naive_bayes_of_weights, weights_of_naive_bayes
+from trimbench.papers.conformant.figure1 import naive_bayes_of_weights, weights_of_naive_bayes
 
 PROBABILITY = st.floats(0.01, 0.99)
 

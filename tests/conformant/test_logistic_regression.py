@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
-from trimbench.conformant import logistic_newton
-from trimbench.conformant.logistic_newton import LogisticLoss, Rows
+from trimbench.conformant import logistic_regression
+from trimbench.conformant.logistic_regression import LogisticLoss, Rows
 
 
 def problem(n_classes: int, kind: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +82,7 @@ def test_weights_count_rows(seed: int, n_classes: int) -> None:
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("kind", ["binary", "real", "sparse"])
 def test_derivatives_are_those_of_the_loss(n_classes: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logistic_newton, "_BLOCK_ROWS", 64)
+    monkeypatch.setattr(logistic_regression, "_BLOCK_ROWS", 64)
     X, y = problem(n_classes, "real" if kind == "real" else "binary")
     weights = np.random.default_rng(1).dirichlet(np.ones(len(X)))
     table = csr_matrix(X, dtype=float) if kind == "sparse" else X
@@ -110,9 +110,9 @@ def test_derivatives_are_those_of_the_loss(n_classes: int, kind: str, monkeypatc
 def test_the_preconditioner_is_symmetric_and_positive(
     n_classes: int, most_columns: int, worth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logistic_newton, "_MOST_GRAM_COLUMNS", most_columns)
-    monkeypatch.setattr(logistic_newton, "_WORTH_PRODUCTS", worth)
-    monkeypatch.setattr(logistic_newton, "_GRAM_ROWS_PER_COLUMN", 1000)  # every row
+    monkeypatch.setattr(logistic_regression, "_MOST_GRAM_COLUMNS", most_columns)
+    monkeypatch.setattr(logistic_regression, "_WORTH_PRODUCTS", worth)
+    monkeypatch.setattr(logistic_regression, "_GRAM_ROWS_PER_COLUMN", 1000)  # every row
     X, y = problem(n_classes, "real")
     loss = LogisticLoss(Rows(X, np.float64), y, np.full(len(X), 1 / len(X)), n_classes, 0.1)
     probabilities = loss.evaluate(np.zeros(loss.shape))[2]
@@ -163,7 +163,7 @@ def products_of_a_fit(X: np.ndarray, y: np.ndarray, monkeypatch: pytest.MonkeyPa
 def test_correlations_of_all_parameters_spare_products_where_values_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rare_values(4000)
     joint = products_of_a_fit(X, y, monkeypatch)
-    monkeypatch.setattr(logistic_newton, "_WORTH_PRODUCTS", 0)
+    monkeypatch.setattr(logistic_regression, "_WORTH_PRODUCTS", 0)
     assert joint < 0.5 * products_of_a_fit(X, y, monkeypatch)
 
 
@@ -206,7 +206,7 @@ def test_sparse_rows_and_names_of_columns() -> None:
 def test_more_columns_than_a_gram_matrix_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = problem(3, "binary")
     expected = tb.fit_logistic_regression(X, y, tolerance=1e-10)
-    monkeypatch.setattr(logistic_newton, "_MOST_GRAM_COLUMNS", 3)
+    monkeypatch.setattr(logistic_regression, "_MOST_GRAM_COLUMNS", 3)
     np.testing.assert_allclose(tb.fit_logistic_regression(X, y, tolerance=1e-10).coef_, expected.coef_, atol=1e-7)
 
 

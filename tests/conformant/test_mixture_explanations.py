@@ -12,7 +12,7 @@ import trimbench as tb
 from tests.conformant.brute_force import fake_classifier
 from tests.conformant.brute_force_explanations import compare, compare_search, completions, random_mixture
 from tests.conformant.test_mixtures import real_problem
-from trimbench.conformant import losses
+from trimbench.conformant import explanations
 
 
 @pytest.mark.parametrize("n_components", [2, 3])
@@ -68,7 +68,7 @@ def test_losses_are_all_smallest_sets(monkeypatch: pytest.MonkeyPatch) -> None:
             continue
         assert found.size_lower_bound == len(found.features)
         assert mixture.predict(found.row[None])[0] != found.predicted
-        monkeypatch.setattr(losses, "_MOST_ROWS", 0)
+        monkeypatch.setattr(explanations, "_MOST_ROWS", 0)
         greedy = mixture.contrast(row, by="loss")
         assert (greedy.size_lower_bound, greedy.complete) == (1, False)
         if greedy.features:  # it may miss all sets

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 import trimbench as tb
 from tests.conformant.problems import Case, cases, hide
-from trimbench.conformant.mixture_kernels import mixed_scores, packed_masks, selected_sums
+from trimbench.conformant.kernels import mixed_scores, packed_masks, selected_sums
 
 
 @pytest.mark.parametrize(

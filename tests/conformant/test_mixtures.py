@@ -16,9 +16,8 @@ import trimbench as tb
 from tests.conformant import brute_force
 from tests.conformant.problems import Case, cases, hide
 from trimbench.conformant.conform import conform_to_statistics
-from trimbench.conformant.feature_statistics import FeatureStatistics
-from trimbench.conformant.layout import FeatureLayout
-from trimbench.conformant.mixture_learning import Expectation, MixturePrior, expect, learn_components
+from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
+from trimbench.conformant.mixture import Expectation, MixturePrior, expect, learn_components
 
 Array = NDArray[np.float64]
 
@@ -255,7 +254,7 @@ def test_the_number_is_found_without_smoothing_where_one_row_alone_has_a_value()
 
 
 def test_the_largest_number_of_components_is_taken_if_each_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.conformant.component_choice._CANDIDATES", (1, 2))
+    monkeypatch.setattr("trimbench.conformant.mixture._CANDIDATES", (1, 2))
     rng = np.random.default_rng(7)
     X = (rng.random((600, 8)) < np.array([0.1, 0.5, 0.9])[rng.integers(0, 3, 600)][:, None]).astype(float)
     classifier = LogisticRegression().fit(X, X[:, 0] + rng.random(600) > 0.8)

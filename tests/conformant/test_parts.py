@@ -18,16 +18,23 @@ from tests.conformant.brute_force_explanations import changed_probabilities, ran
 from tests.conformant.test_definitions import problem_of
 from trimbench._extras import MissingExtraError
 from trimbench.conformant import conform as conforming
-from trimbench.conformant import losses, probabilistic_explanations
-from trimbench.conformant.decision_problem import DecisionProblem, HiddenFeature, _cells
+from trimbench.conformant import explanations, probabilistic
 from trimbench.conformant.explanations import explain_by_weight
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.conformant.margin_tails import HIDDEN, SHOWN, UNDECIDED, MarginTails, _rounded, _two_point_proxy
-from trimbench.conformant.needed_odds import decided_by_odds
-from trimbench.conformant.newton import _blocks, _step
-from trimbench.conformant.reduced_problem import ReducedProblem
-from trimbench.conformant.same_decision import SameDecision
-from trimbench.conformant.set_search import SetSearch
+from trimbench.conformant.probabilistic import SetSearch, decided_by_odds
+from trimbench.conformant.problem import ReducedProblem, _blocks, _step
+from trimbench.conformant.same_decision import (
+    HIDDEN,
+    SHOWN,
+    UNDECIDED,
+    DecisionProblem,
+    HiddenFeature,
+    MarginTails,
+    SameDecision,
+    _cells,
+    _rounded,
+    _two_point_proxy,
+)
 
 Array = NDArray[np.float64]
 
@@ -188,7 +195,7 @@ def test_what_stays_uncertain_is_bounded_closely(monkeypatch: pytest.MonkeyPatch
     row[strongest] = np.nan
     exact = model.explain(row, delta=1.0)
     assert not exact.sufficient
-    monkeypatch.setattr(probabilistic_explanations, "_TABLE_ENTRIES", 0)
+    monkeypatch.setattr(probabilistic, "_TABLE_ENTRIES", 0)
     low, high = model.explain(row, delta=1.0).probability
     assert low - 1e-9 <= exact.probability[0] <= exact.probability[1] <= high + 1e-9
     decision = SameDecision(problem_of(model, row), np.arange(12))
@@ -198,12 +205,12 @@ def test_what_stays_uncertain_is_bounded_closely(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("most_rows", [0, 20_000])
 def test_losses_are_taken_one_by_one_where_there_are_too_many(most_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(losses, "_MOST_ROWS", most_rows)
+    monkeypatch.setattr(explanations, "_MOST_ROWS", most_rows)
     model, row = many_features(6, 3)
     scores = model.decision_scores(row[None])[0]
     winner = int(scores.argmax())
     rivals = tuple(k for k in range(3) if k != winner)
-    found, classes = losses.smallest_losses(model, row, winner, rivals, 1)
+    found, classes = explanations.smallest_losses(model, row, winner, rivals, 1)
     (chosen,) = found.sets
     left = model.decision_scores(np.where(np.isin(np.arange(6), chosen), np.nan, row)[None])[0]
     assert left.argmax() == classes[0] != winner
@@ -215,10 +222,10 @@ def test_losses_are_taken_one_by_one_where_there_are_too_many(most_rows: int, mo
 
 @pytest.mark.parametrize("most_rows", [0, 20_000])
 def test_a_class_that_no_loss_changes_has_no_set(most_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(losses, "_MOST_ROWS", most_rows)
+    monkeypatch.setattr(explanations, "_MOST_ROWS", most_rows)
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     model = tb.conform(fake_classifier(np.array([[0.0, 0.1], [0.0, 0.1]]), np.array([0.0, 5.0])), X)
-    found, classes = losses.smallest_losses(model, X[3], 1, (0,), 1)
+    found, classes = explanations.smallest_losses(model, X[3], 1, (0,), 1)
     assert (found.sets, classes) == ((), ())
     # Trying them all proves it; losing one after the other does not.
     assert found.complete == (most_rows > 0)

@@ -18,9 +18,8 @@ from tests.conformant.brute_force_explanations import (
     completions,
     random_case,
 )
-from trimbench.conformant.decision_problem import DecisionProblem
-from trimbench.conformant.margin_tails import MarginTails
-from trimbench.conformant.set_search import SetSearch
+from trimbench.conformant.probabilistic import SetSearch
+from trimbench.conformant.same_decision import DecisionProblem, MarginTails
 
 
 def test_brute_force_is_the_definition() -> None:

@@ -16,10 +16,8 @@ from tests.conformant import brute_force
 from tests.conformant.problems import Case, cases, hide, learned
 from tests.extras import needs_cvxpy, needs_gpkit
 from trimbench.conformant.conform import conform_to_statistics
-from trimbench.conformant.feature_statistics import FeatureStatistics
-from trimbench.conformant.layout import FeatureLayout
-from trimbench.conformant.newton import Solution, solve_newton
-from trimbench.conformant.reduced_problem import reduce_problem
+from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
+from trimbench.conformant.problem import Solution, reduce_problem, solve_newton
 
 
 # Interior-point methods lose digits where probabilities are nearly 0 or 1; Newton is tested there on its own.

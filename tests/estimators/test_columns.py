@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from trimbench.estimators import IdentifierColumnWarning, NaiveConformantClassifier, SelectionCorrectedNB
-from trimbench.estimators.column_encoding import CutColumn, ScaledColumn
-from trimbench.estimators.raw_columns import column_name, plain_columns
+from trimbench.estimators.columns import CutColumn, ScaledColumn, column_name, plain_columns
 
 
 def test_a_number_at_the_cut_is_not_above_it() -> None:

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from trimbench.estimators import IdentifierColumnWarning, MissingAsZerosWarning, NaiveConformantClassifier
-from trimbench.estimators.one_hot_zeros import one_hot_groups
+from trimbench.estimators.conformant import one_hot_groups
 
 
 def people(seed: int = 0, n: int = 300) -> tuple[pd.DataFrame, np.ndarray]:

@@ -10,12 +10,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from trimbench.estimators import MissingAsZerosWarning
-from trimbench.estimators.densities import Density, Model, learned
-from trimbench.estimators.given_classifier import GivenClassifier
-from trimbench.estimators.one_hot_zeros import warn_of_zeros
+from trimbench.estimators.conformant import warn_of_zeros
+from trimbench.estimators.fitted_pipeline import GivenClassifier
+from trimbench.estimators.pipeline_values import Density, Model, learned
 from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
 
 
 @pytest.mark.parametrize(

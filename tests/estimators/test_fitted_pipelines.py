@@ -30,7 +30,7 @@ from sklearn.preprocessing import (
 
 import trimbench as tb
 from trimbench.estimators import NaiveConformantClassifier, TrimmedClassifier
-from trimbench.estimators.step_cuts import jumps
+from trimbench.estimators.pipeline_values import jumps
 
 SEEDS = st.integers(0, 2**32)
 ANY_ROWS = settings(max_examples=8, deadline=None, phases=[Phase.generate])

@@ -16,7 +16,7 @@ import numpy as np
 from tests.papers.execution import sample_jobs
 from trimbench.papers.execution import Job, JobStore, Record
 from trimbench.papers.execution.job import run_job_function
-from trimbench.papers.execution.remembered_arrays import _read, remember
+from trimbench.papers.execution.store import _read, remember
 
 Read = Callable[[], object]
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tests.papers.command_line import tables, write
 from trimbench.papers.commands import cli
-from trimbench.papers.reporting.figures import files as figures
+from trimbench.papers.reporting.figures import drawing as figures
 
 from .fault_hooks import KINDS, Fault
 

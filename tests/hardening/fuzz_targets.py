@@ -26,15 +26,13 @@ from trimbench.estimators import TrimmedClassifier
 from trimbench.papers.commands.invocation import SHARED_KEYS
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declaration import declare_dataset
-from trimbench.papers.data.errors import DataUnavailable
-from trimbench.papers.data.network_declaration import declare_network
-from trimbench.papers.data.sources import load_dataset
+from trimbench.papers.data.declarations import declare_dataset, declare_network, load_dataset
 from trimbench.papers.execution import Job, JobStore, Record
-from trimbench.papers.execution.remembered_arrays import remember
-from trimbench.papers.reporting.figures.files import read_points
-from trimbench.papers.reporting.parts import read_part
-from trimbench.papers.study.planning import make_experiment
+from trimbench.papers.execution.store import remember
+from trimbench.papers.reporting.figures.drawing import read_points
+from trimbench.papers.reporting.page import read_part
+from trimbench.papers.validation import DataUnavailable
+from trimbench.papers.vocabulary.planning import make_experiment
 
 CORPUS = Path(__file__).with_name("corpus")
 Reader = Callable[[bytes], object]

@@ -30,7 +30,7 @@ import pytest
 from .mutants import Mutant, mutants, read_equivalents
 
 PACKAGES = {
-    "trimming": ("trimbench/trimming/kernels", "*.py"),
+    "trimming": ("trimbench/trimming", "kernels.py"),
     "conformant": ("trimbench/conformant", "[!_]*.py"),
     "selection_bias": ("trimbench/selection_bias", "*kernels.py"),
     "estimators": ("trimbench/estimators", "[!_]*.py"),

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.papers.execution import sample_jobs
-from trimbench.papers.execution import Job, JobStore, ProcessExecutor, process_pool, run_jobs
-from trimbench.papers.execution.temporary import temporary_name
+from trimbench.papers.execution import Job, JobStore, ProcessExecutor, run_jobs
+from trimbench.papers.execution import here as execution_here
+from trimbench.papers.files import temporary_name
 from trimbench.papers.reporting.runs import make_run
 
 from .fault_hooks import Fault
@@ -74,7 +75,7 @@ def test_a_fault_in_a_worker_costs_its_jobs_and_no_others(
     ]
     store = JobStore(here / "records")
     with monkeypatch.context() as patch:
-        patch.setattr(process_pool, "_prepare", process_pool._prepare)  # put back at the end
+        patch.setattr(execution_here, "_prepare", execution_here._prepare)  # put back at the end
         Fault(here, kind, at, tally=tally).plant_in_workers()
         broken = run_jobs(jobs, store, ProcessExecutor(workers=1), progress=False)
     assert tally.stat().st_size >= at

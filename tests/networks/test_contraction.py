@@ -15,8 +15,14 @@ from hypothesis import strategies as st
 import trimbench as tb
 from tests.networks.random_models import distributions, networks
 from tests.networks.test_bayesian_network import lawn
-from trimbench.networks.contraction import ContractionTooLarge, joint_distribution
-from trimbench.networks.elimination_order import PREFERRED_ENTRIES, measure, plan_slices, plan_whole
+from trimbench.networks.inference.joint import (
+    PREFERRED_ENTRIES,
+    ContractionTooLarge,
+    joint_distribution,
+    measure,
+    plan_slices,
+    plan_whole,
+)
 
 
 def enumerated(network: tb.BayesianNetwork, variables: list[str]) -> np.ndarray:

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimbench.networks.discretize import Discretizer, IdentifierColumnWarning
-from trimbench.networks.entropy_cuts import between, entropy_cuts
+from trimbench.networks.discretize import Discretizer, IdentifierColumnWarning, between, entropy_cuts
 
 Row = tuple[float, int]
 

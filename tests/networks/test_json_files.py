@@ -140,7 +140,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(
 ) -> None:
     path = tmp_path / "model.json"
     model.save(path)
-    monkeypatch.setattr(f"trimbench.networks.json_files.{replaced}", failure)
+    monkeypatch.setattr(f"trimbench.networks.formats.parsing.{replaced}", failure)
     other = tb.NaiveBayes([0.1, 0.9], [TABLE])
     with pytest.raises((OSError, KeyboardInterrupt)):
         (other if isinstance(model, tb.NaiveBayes) else other.to_network()).save(path)

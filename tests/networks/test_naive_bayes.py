@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.networks.random_models import naive_bayes_models, same_naive_bayes
-from trimbench.networks.probability_tables import checked_distribution
-from trimbench.networks.value_codes import state_name
+from trimbench.networks.values import checked_distribution, state_name
 
 ROW = [0.9, 0.1]
 TABLE = [ROW, [0.2, 0.8]]

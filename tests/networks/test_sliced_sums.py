@@ -12,12 +12,18 @@ from hypothesis import strategies as st
 import trimbench as tb
 from tests.networks.random_models import networks
 from tests.networks.test_contraction import enumerated, grid, problem
-from trimbench.networks import contraction, elimination_order, order_search, sliced_sums
-from trimbench.networks.contraction import ContractionTooLarge, joint_distribution
-from trimbench.networks.elimination_order import Plan, measure, members, plan_better, plan_whole
-from trimbench.networks.sliced_sums import SlicedSum
-from trimbench.networks.table_products import Factor
-from trimbench.networks.table_program import compiled
+from trimbench.networks.inference import joint, kernels
+from trimbench.networks.inference.joint import (
+    ContractionTooLarge,
+    Plan,
+    SlicedSum,
+    joint_distribution,
+    measure,
+    members,
+    plan_better,
+    plan_whole,
+)
+from trimbench.networks.inference.products import Factor, compiled
 
 PLENTY = 2**60
 
@@ -25,9 +31,9 @@ PLENTY = 2**60
 @pytest.fixture
 def always_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small problems take the way of large ones: a local search for the order, and the compiled loop."""
-    for module in (contraction, elimination_order, sliced_sums):
+    for module in (joint,):
         monkeypatch.setattr(module, "COMPILED_OPERATIONS", 0)
-    monkeypatch.setattr(elimination_order, "MOVES", 200)
+    monkeypatch.setattr(joint, "MOVES", 200)
 
 
 def random_factors(rng: np.random.Generator, sizes: list[int], n_factors: int, scale: float) -> list[Factor]:
@@ -146,26 +152,26 @@ def test_operations_are_those_that_a_plan_measures() -> None:
         np.concatenate(lists),
         np.cumsum([0, *map(len, lists)], dtype=np.int64),
         np.array(sizes, dtype=np.float64),
-        float(elimination_order.STEP_OPERATIONS),
+        float(joint.STEP_OPERATIONS),
     )
-    room = order_search.room_for(len(lists), len(sizes))
+    room = kernels.room_for(len(lists), len(sizes))
     for _ in range(20):
         order = rng.permutation(free)
         expected = measure(scopes, order.tolist(), (), sizes).operations
-        assert order_search.operations(order, *arguments, np.inf, room) == expected
+        assert kernels.operations(order, *arguments, np.inf, room) == expected
         # The same function without the compiler, and with a limit that is too low.
-        assert order_search.operations.py_func(order, *arguments, np.inf, room) == expected  # type: ignore[attr-defined]
-        assert order_search.operations(order, *arguments, expected / 2, room) > expected / 2
+        assert kernels.operations.py_func(order, *arguments, np.inf, room) == expected  # type: ignore[attr-defined]
+        assert kernels.operations(order, *arguments, expected / 2, room) > expected / 2
     best, twin = order.copy(), order.copy()
-    found = order_search.improve(best, *arguments, 300, 5, room)
+    found = kernels.improve(best, *arguments, 300, 5, room)
     assert found < expected
     assert measure(scopes, best.tolist(), (), sizes).operations == found
-    assert order_search.improve.py_func(twin, *arguments, 300, 5, room) == found  # type: ignore[attr-defined]
+    assert kernels.improve.py_func(twin, *arguments, 300, 5, room) == found  # type: ignore[attr-defined]
     assert best.tolist() == twin.tolist()
 
 
 def test_a_better_plan_keeps_what_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elimination_order, "MOVES", 2000)
+    monkeypatch.setattr(joint, "MOVES", 2000)
     scopes, kept, sizes = problem(8)
     whole = plan_whole(scopes, kept, sizes)
     bad = measure(scopes, sorted(whole.order, key=lambda v: v * 37 % 64), (), sizes)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import trimbench as tb
 from tests.nightly.cases import Case, comparison
 from tests.selection_bias import brute_force
-from trimbench.selection_bias import model as fitting
+from trimbench.selection_bias import fit as fitting
 
 Array = NDArray[Any]
 

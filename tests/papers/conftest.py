@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.study.figures import Figure
+from trimbench.papers.vocabulary.figures import Figure, FigureSettings
 
 from . import command_line
 
@@ -40,4 +39,4 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
         for path in paths:
             Image.new("L", (1, 1)).save(path)
 
-    monkeypatch.setattr("trimbench.papers.reporting.figures.files.draw", draw)
+    monkeypatch.setattr("trimbench.papers.reporting.figures.drawing.draw", draw)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.reporting.tallies import COLUMNS
+from trimbench.papers.reporting.verdicts import COLUMNS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

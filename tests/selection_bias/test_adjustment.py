@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import betabinom
 
-from trimbench.selection_bias import count_tables
-from trimbench.selection_bias.adjustment import log_adjustment, weakness_probabilities
-from trimbench.selection_bias.marginals import marginals
+from trimbench.selection_bias import binary
+from trimbench.selection_bias.binary import marginals
+from trimbench.selection_bias.factors import log_adjustment, weakness_probabilities
 from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import region_bounds, select_features
 
@@ -112,9 +112,9 @@ Result = TypeVar("Result")
 def with_few_and_exact_nodes(patch: pytest.MonkeyPatch, compute: Callable[[], Result]) -> tuple[Result, Result]:
     usual = compute()
     patch.setattr(Prior, "theta_nodes", exact_nodes)
-    count_tables._kept_class_table.cache_clear()
+    binary._kept_class_table.cache_clear()
     exact = compute()
-    count_tables._kept_class_table.cache_clear()
+    binary._kept_class_table.cache_clear()
     return usual, exact
 
 

@@ -15,9 +15,16 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import chi2_contingency, dirichlet_multinomial
 
 import trimbench as tb
-from trimbench.selection_bias.discrete_factor import can_enumerate, enumerated_weakness, simulated_weakness, strength
+from trimbench.selection_bias.factors import (
+    can_enumerate,
+    compositions,
+    enumerated_weakness,
+    log_rising,
+    simplex_nodes,
+    simulated_weakness,
+    strength,
+)
 from trimbench.selection_bias.prior import Prior
-from trimbench.selection_bias.simplex import compositions, log_rising, simplex_nodes
 
 from . import brute_force
 

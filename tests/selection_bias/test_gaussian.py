@@ -18,9 +18,14 @@ from scipy.stats import f as f_distribution
 from sklearn.feature_selection import f_classif
 
 import trimbench as tb
-from trimbench.selection_bias.gaussian_factor import between_eigenvalues, ratio_probability, weak_probability
-from trimbench.selection_bias.gaussian_marginals import gaussian_log_likelihood, gaussian_predictive
-from trimbench.selection_bias.gaussian_moments import GaussianMoments
+from trimbench.selection_bias.gaussian import (
+    GaussianMoments,
+    between_eigenvalues,
+    gaussian_log_likelihood,
+    gaussian_predictive,
+    ratio_probability,
+    weak_probability,
+)
 from trimbench.selection_bias.prior import Prior
 
 ALPHAS = np.array([0.4, 3.0, 50.0])

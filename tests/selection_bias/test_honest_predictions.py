@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from trimbench.selection_bias.metrics import prediction_quality
-from trimbench.selection_bias.model import fit_selection_corrected
+from trimbench.papers.measures import prediction_quality
+from trimbench.papers.selection_bias.simulated_cases import MixtureSettings, ModelSettings, simulate, simulate_mixture
+from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.prior import Prior
-from trimbench.selection_bias.simulation import MixtureSettings, ModelSettings, simulate, simulate_mixture
 
 
 def test_corrected_predictions_expect_the_errors_that_they_make() -> None:

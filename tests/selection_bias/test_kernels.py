@@ -10,7 +10,7 @@ import pytest
 from scipy.special import betaln, gammaln
 from scipy.stats import betabinom, hypergeom
 
-from trimbench.selection_bias import kernels, mixture_factor_kernels, mixture_kernels
+from trimbench.selection_bias import kernels
 
 SIZES = np.array([3, 2, 4])
 
@@ -18,14 +18,14 @@ SIZES = np.array([3, 2, 4])
 def test_the_logarithm_of_a_rising_factorial() -> None:
     for a, count in itertools.product((0.001, 0.7, 9.5, 10.0, 10.5, 80.0), (0, 1, 2, 9, 15, 400)):
         expected = math.fsum(math.log(a + i) for i in range(count))
-        assert mixture_kernels.log_rising(a, count) == pytest.approx(expected, rel=2e-13, abs=2e-13)
+        assert kernels.log_rising(a, count) == pytest.approx(expected, rel=2e-13, abs=2e-13)
 
 
 def test_stirlings_series_from_its_first_use_on() -> None:
     """The last term counts where the series begins."""
     for a in (10.0, 10.25):
         expected = math.lgamma(a) - ((a - 0.5) * math.log(a) - a + 0.5 * math.log(2 * math.pi))
-        assert mixture_kernels._stirling_rest(a) == pytest.approx(expected, abs=3e-14)
+        assert kernels._stirling_rest(a) == pytest.approx(expected, abs=3e-14)
     for x in (0.01, 1.0, 8.0, 15.9, 16.0, 16.5, 40.0):
         expected = math.lgamma(x) - ((x - 0.5) * math.log(x) - x + 0.5 * math.log(2 * math.pi))
         assert kernels.stirling_error(x) == pytest.approx(expected, abs=3e-14)
@@ -66,10 +66,10 @@ def test_the_probability_of_columns(seed: int) -> None:
     ones, sizes = state.counts()
     for start, stop, alpha in ((0, 1, 3.0), (1, 10, 0.4), (2, 7, 30.0)):
         expected = sum(state.log_column(j, state.theta[j], alpha) for j in range(start, stop))
-        found = mixture_kernels.log_columns(state.theta, alpha, ones, sizes, start, stop)
+        found = kernels.log_columns(state.theta, alpha, ones, sizes, start, stop)
         assert found == pytest.approx(expected, rel=1e-11)
     shift = sum(gammaln(3.0 + size) - gammaln(3.0) for size in sizes)
-    numerator = mixture_kernels.log_numerator(state.theta[4], 3.0, ones, sizes, 4)
+    numerator = kernels.log_numerator(state.theta[4], 3.0, ones, sizes, 4)
     assert numerator - shift == pytest.approx(state.log_column(4, state.theta[4], 3.0), rel=1e-11)
 
 
@@ -94,7 +94,7 @@ def test_labels_are_drawn_given_all_others(seed: int, corrected: bool) -> None:
             logs.append(expected.log_joint() + math.log(factor))
         expected.z[case] = int(thresholds[case] >= 1 / (1 + math.exp(logs[1] - logs[0])))
     ones, sizes = state.counts()
-    end = mixture_kernels.update_labels(
+    end = kernels.update_labels(
         *(2, state.values, state.z, ones, sizes, state.alphas * state.theta, state.alphas * (1 - state.theta)),
         *(state.prior, places, np.log(factors).ravel(), thresholds),
     )
@@ -115,7 +115,7 @@ def test_labels_wait_for_a_factor_that_is_not_known() -> None:
         if known is not None:
             places[known] = 0  # that of the present labels alone is not enough
         before = state.z.copy()
-        end = mixture_kernels.update_labels(
+        end = kernels.update_labels(
             *(0, state.values, state.z, ones, sizes, state.alphas * state.theta, state.alphas * (1 - state.theta)),
             *(state.prior, places, np.zeros(1), np.full(len(state.z), 0.5)),
         )
@@ -139,7 +139,7 @@ def test_theta_moves_by_the_metropolis_rule(seed: int) -> None:
             if 1 - thresholds[step, column] < math.exp(odds):
                 expected[column] = proposal
                 accepted += 1
-    found = mixture_kernels.update_theta(state.theta, state.alphas, ones, sizes, steps, thresholds)
+    found = kernels.update_theta(state.theta, state.alphas, ones, sizes, steps, thresholds)
     assert outside > 0
     assert 0 < found == accepted < steps.size - outside
     assert state.theta == pytest.approx(expected, rel=1e-12)
@@ -156,7 +156,7 @@ def test_alpha_is_drawn_given_all_else(start: int) -> None:
     ends = np.cumsum(shares / shares.sum())
     thresholds = np.concatenate([[0.0, 1 - 1e-16], ends[:-1] - 1e-9, ends[:-1] + 1e-9])
     for threshold in thresholds:
-        found = mixture_kernels.draw_alpha(alphas, log_factors, state.theta, ones, sizes, start, threshold)
+        found = kernels.draw_alpha(alphas, log_factors, state.theta, ones, sizes, start, threshold)
         assert found == np.searchsorted(ends, threshold, side="right").clip(max=3)
 
 
@@ -239,7 +239,7 @@ def test_the_quotient_of_logarithms_has_the_digits_of_the_difference() -> None:
 def test_counts_of_a_group_and_no_tiny_probabilities() -> None:
     theta = np.array([0.02, 0.3, 0.7, 0.98])
     for size, alpha in ((6, 2.0), (900, 4000.0)):
-        found = mixture_factor_kernels.count_probabilities(size, alpha, theta)
+        found = kernels.count_probabilities(size, alpha, theta)
         for row, t in zip(found, theta, strict=True):
             exact = betabinom.pmf(np.arange(size + 1), size, alpha * t, alpha * (1 - t))
             assert row == pytest.approx(exact, rel=1e-8, abs=1e-250)
@@ -249,6 +249,6 @@ def test_counts_of_a_group_and_no_tiny_probabilities() -> None:
 
 def test_ones_that_fall_on_a_class() -> None:
     log_factorial = gammaln(np.arange(10) + 1)
-    found = mixture_factor_kernels.hypergeometric(5, 3, 9, log_factorial)
+    found = kernels.hypergeometric(5, 3, 9, log_factorial)
     expected = [[hypergeom.pmf(h, 8, 3, s) for h in range(4)] for s in range(9)]
     assert found == pytest.approx(np.array(expected), rel=1e-12, abs=1e-15)

@@ -19,10 +19,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import trimbench as tb
 from tests.extras import needs_arviz
-from trimbench.selection_bias import mixture_kernels as kernels
-from trimbench.selection_bias.adjustment import weakness_probabilities
-from trimbench.selection_bias.mixture_convergence import convergence
-from trimbench.selection_bias.mixture_factor import MixtureFactor
+from trimbench.selection_bias import kernels
+from trimbench.selection_bias.factors import weakness_probabilities
+from trimbench.selection_bias.mixture import convergence
+from trimbench.selection_bias.mixture_sampler import MixtureFactor
 from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import Selection
 
@@ -103,7 +103,7 @@ def test_tables_of_sums_are_forgotten_and_made_again(monkeypatch: pytest.MonkeyP
     splits = [(2, 1), (3, 3), (2, 1)]
     kept, forgetful = (MixtureFactor(Prior(n_alpha=3), selection_at((1, 3), 4, 4), "exact") for _ in range(2))
     expected = [kept.weakness(*split).log_less for split in splits]
-    monkeypatch.setattr("trimbench.selection_bias.mixture_factor._KEPT", 0)
+    monkeypatch.setattr("trimbench.selection_bias.mixture_sampler._KEPT", 0)
     np.testing.assert_array_equal([forgetful.weakness(*split).log_less for split in splits], expected)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import trimbench as tb
-from trimbench.selection_bias.cross_validation import cross_validate_selection
 from trimbench.selection_bias.features import known_cuts
+from trimbench.selection_bias.fit import cross_validate_selection
 
 from . import brute_force
 

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.special import logsumexp
 
 import trimbench as tb
-from trimbench.selection_bias.marginals import marginals
+from trimbench.selection_bias.binary import marginals
 from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import correlation
 

@@ -16,13 +16,12 @@ from scipy.special import logsumexp
 from sklearn.feature_selection import f_classif
 
 import trimbench as tb
+from trimbench.selection_bias import fit as fitting
 from trimbench.selection_bias import kernels
-from trimbench.selection_bias import model as fitting
-from trimbench.selection_bias.adjustment import Simulation, weakness_probabilities
-from trimbench.selection_bias.class_factor import class_weakness, merged
-from trimbench.selection_bias.cross_validation import cross_validate_selection
-from trimbench.selection_bias.dependence import SizeGroup, ranks, squared_ratio, weak_counts
+from trimbench.selection_bias.factors import Simulation, class_weakness, merged, weakness_probabilities
+from trimbench.selection_bias.fit import cross_validate_selection
 from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.selection import SizeGroup, ranks, squared_ratio, weak_counts
 
 from . import brute_force
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trimbench.selection_bias.metrics import calibration, prediction_quality
-from trimbench.selection_bias.simulation import (
+from trimbench.papers.measures import calibration, prediction_quality
+from trimbench.papers.selection_bias.simulated_cases import (
     MixtureSettings,
     ModelSettings,
     simulate,

@@ -14,8 +14,8 @@ import numpy as np
 
 import trimbench as tb
 from trimbench.trimming.engines.choice import Engine, EngineName
-from trimbench.trimming.engines.dense import DenseEngine
 from trimbench.trimming.engines.log_odds import LogOddsEngine
+from trimbench.trimming.engines.table import DenseEngine
 
 # Odds closer than this are equal to the engines; a threshold in floating point is off by less.
 TIE = Fraction(1, 10**12)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import trimbench as tb
-from trimbench.trimming.baselines.accuracy import cross_validated_accuracy
+from trimbench.trimming.baselines import cross_validated_accuracy
 
 
 def table(n_rows: int = 60) -> tuple[pd.DataFrame, pd.Series]:

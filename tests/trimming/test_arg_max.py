@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.networks.random_models import distributions
-from trimbench.trimming.arg_max_trim import trim_arg_max
-from trimbench.trimming.bayes_error import agreement_bound, highest_accuracy
 from trimbench.trimming.costs import Choice, checked_choice
-from trimbench.trimming.engines.arg_max import ClassMeasures
-from trimbench.trimming.left_out import _Rows, upper_bound
+from trimbench.trimming.engines.table import ClassMeasures
 from trimbench.trimming.limits import Limits
+from trimbench.trimming.sampled import _LeftOutRows, agreement_bound, highest_accuracy, upper_bound
+from trimbench.trimming.trim import trim_arg_max
 
 CLOSE = 1e-12
 Joint = dict[tuple[int, ...], np.ndarray]
@@ -287,7 +286,7 @@ def test_a_potential_without_features_equals_enumeration(
 ) -> None:
     classifier = classifier.with_features(classifier.features[n_hidden:])
     joint = {values: masses for values, masses in whole(classifier).items() if masses.sum() > 0}
-    rows = _Rows.of(classifier, np.array(list(joint), dtype=np.uint8).reshape(len(joint), -1))
+    rows = _LeftOutRows.of(classifier, np.array(list(joint), dtype=np.uint8).reshape(len(joint), -1))
     weights = np.array([masses.sum() for masses in joint.values()])
     for left_out in itertools.combinations(range(classifier.n_features), n_left_out):
         kept = [place for place in range(classifier.n_features) if place not in left_out]

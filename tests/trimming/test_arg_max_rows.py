@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 import trimbench as tb
 from tests.networks.random_models import distributions
 from tests.trimming.test_arg_max import agreement, classifiers, part, whole
-from trimbench.trimming.arg_max_trim import trim_arg_max
+from trimbench.trimming import kernels
 from trimbench.trimming.costs import checked_choice
-from trimbench.trimming.kernels import class_agreements as kernels
 from trimbench.trimming.limits import Limits
-from trimbench.trimming.rows.arg_max import ArgMaxProblem
-from trimbench.trimming.rows.class_agreements import numpy_agreement
+from trimbench.trimming.search.row_scores import numpy_agreement
+from trimbench.trimming.search.rows import ArgMaxProblem
+from trimbench.trimming.trim import trim_arg_max
 
 
 def agreement_on(classifier: tb.ArgMaxClassifier, names: list[str], rows: object) -> float:

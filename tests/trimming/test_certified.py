@@ -10,11 +10,10 @@ import pytest
 import trimbench as tb
 from tests.trimming import brute_force
 from trimbench.trimming.costs import checked_choice
-from trimbench.trimming.engines.certified import CertifiedEngine
-from trimbench.trimming.engines.dense import DenseEngine
-from trimbench.trimming.engines.rounded_sums import rounded_sums
-from trimbench.trimming.engines.weight_sums import WeightSums
-from trimbench.trimming.search.forward_selection import select_forward
+from trimbench.trimming.engines.bounds import CertifiedEngine, rounded_sums
+from trimbench.trimming.engines.log_odds import WeightSums
+from trimbench.trimming.engines.table import DenseEngine
+from trimbench.trimming.search.exchange import select_forward
 
 
 def random_case(seed: int) -> tuple[tb.BayesianClassifier, list[int]]:
@@ -40,7 +39,7 @@ def test_bounds_hold_the_exact_agreement_on_1000_models() -> None:
 
 @pytest.mark.parametrize("seed", range(0, 60, 3))
 def test_a_large_kept_side_is_bounded_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.trimming.engines.certified._EXACT_INSTANCES", 1)
+    monkeypatch.setattr("trimbench.trimming.engines.bounds._EXACT_INSTANCES", 1)
     classifier, subset = random_case(seed)
     names = [classifier.features[i] for i in subset]
     low, high = tb.expected_agreement_interval(classifier, names, 0.37, n_points=2**12)

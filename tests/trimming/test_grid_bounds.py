@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
-from trimbench.trimming.engines.dense import DenseEngine
-from trimbench.trimming.engines.grid_bounds import GridBounds, grids_of
-from trimbench.trimming.engines.split import SplitSums
-from trimbench.trimming.kernels import grid_losses
+from trimbench.trimming import kernels
+from trimbench.trimming.engines.split import GridBounds, SplitSums, grids_of
+from trimbench.trimming.engines.table import DenseEngine
 
 SHAPE = (2, 3, 2, 2, 1, 2, 4)
 
@@ -71,9 +70,9 @@ def test_weights_that_are_whole_steps_need_no_margin() -> None:
 @pytest.mark.parametrize("compiled", [True, False])
 def test_losses_are_those_of_all_cells(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not compiled:
-        for name, kernel in vars(grid_losses).copy().items():
+        for name, kernel in vars(kernels).copy().items():
             if hasattr(kernel, "py_func"):
-                monkeypatch.setattr(grid_losses, name, kernel.py_func)
+                monkeypatch.setattr(kernels, name, kernel.py_func)
     rng = np.random.default_rng(4)
     cardinalities = np.array([2, 3, 2, 2, 1, 2])
     for _ in range(8):
@@ -87,7 +86,7 @@ def test_losses_are_those_of_all_cells(compiled: bool, monkeypatch: pytest.Monke
         order = rng.permutation(6)
         removed, kept, candidates = order[:n_removed], order[n_removed:][:n_kept], order[n_removed + n_kept :]
         out = np.empty((2, len(candidates)))
-        grid_losses.grid_losses(steps, kept, removed, candidates, needed, prior, 1.5, out)
+        kernels.grid_losses(steps, kept, removed, candidates, needed, prior, 1.5, out)
         for place, candidate in enumerate(candidates):
             expected = losses_of_cells(steps, {*removed.tolist(), int(candidate)}, needed, prior, 1.5)
             assert out[:, place] == pytest.approx(expected, abs=1e-14)
@@ -130,7 +129,7 @@ def test_searches_with_grids_find_the_same_with_fewer_values(n_jobs: int, monkey
         classifier = tb.BayesianClassifier(model, positive="0")
         expected = tb.trim(classifier, 5, engine="dense")
         for many in (2**40, 1):
-            monkeypatch.setattr("trimbench.trimming.engines.grid_bounds._MANY_INSTANCES", many)
+            monkeypatch.setattr("trimbench.trimming.engines.split._MANY_INSTANCES", many)
             computed.clear()
             found = tb.trim(classifier, 5, engine="log_odds", n_jobs=n_jobs)
             assert found.optimal
@@ -141,7 +140,7 @@ def test_searches_with_grids_find_the_same_with_fewer_values(n_jobs: int, monkey
 
 
 def test_a_value_that_rules_out_a_class_has_no_grid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.trimming.engines.grid_bounds._MANY_INSTANCES", 1)
+    monkeypatch.setattr("trimbench.trimming.engines.split._MANY_INSTANCES", 1)
     assert len(grids_of(random_classifier(0, 0.5))) > 1
     certain = tb.NaiveBayes([0.5, 0.5], [[[1.0, 0.0], [0.5, 0.5]], [[0.6, 0.4], [0.5, 0.5]]])
     assert grids_of(tb.BayesianClassifier(certain, positive="0")) == []

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.trimming import brute_force
-from trimbench import _compiling
-from trimbench.trimming.engines.dense import DenseEngine
-from trimbench.trimming.engines.halves import Half
+from trimbench import _numba
+from trimbench.trimming import kernels as trimming_kernels
 from trimbench.trimming.engines.log_odds import LogOddsEngine
-from trimbench.trimming.engines.split import SplitSums
-from trimbench.trimming.kernels import axis_norms, removals, sorted_sums
+from trimbench.trimming.engines.split import Half, SplitSums
+from trimbench.trimming.engines.table import DenseEngine
 from trimbench.trimming.limits import Limits
 
 WEIGHTS = st.sampled_from([-math.inf, -1.5, -1.0, 0.0, 0.25, 1.0, 2.0, math.inf])
@@ -38,18 +37,18 @@ def test_a_look_up_is_a_binary_search(way: Any, weights: list[float], query: flo
     first = int(np.searchsorted(table, -math.inf, side="right"))
     last = int(np.searchsorted(table, math.inf, side="left"))
     buckets = np.empty(2 * table.size + 2, dtype=np.int64)
-    scale = way(sorted_sums.fill_buckets)(table, first, last, buckets)
+    scale = way(trimming_kernels.fill_buckets)(table, first, last, buckets)
     for asked in (query, -math.inf, math.nan):
-        found = way(sorted_sums.look_up)(table, first, last, buckets, scale, asked)
+        found = way(trimming_kernels.look_up)(table, first, last, buckets, scale, asked)
         assert found == (0 if math.isnan(asked) else np.searchsorted(table, asked))
 
 
 def test_crowded_buckets_are_searched_by_halving() -> None:
     table = np.sort(np.concatenate([np.linspace(0.5, 0.5001, 300), [0.0, 1.0]]))
     buckets = np.empty(2 * table.size + 2, dtype=np.int64)
-    scale = sorted_sums.fill_buckets(table, 0, table.size, buckets)
+    scale = trimming_kernels.fill_buckets(table, 0, table.size, buckets)
     for query in [*table, *(table + 1e-9), -1.0, 2.0]:
-        for way in (sorted_sums.look_up, interpreted(sorted_sums.look_up)):
+        for way in (trimming_kernels.look_up, interpreted(trimming_kernels.look_up)):
             assert way(table, 0, table.size, buckets, scale, query) == np.searchsorted(table, query)
 
 
@@ -63,7 +62,7 @@ def test_sorted_sums_are_those_of_all_instances(way: Any) -> None:
             with np.errstate(divide="ignore", invalid="ignore"):
                 weight = np.log(table[0]) - np.log(table[1])
             seen = table.sum(axis=0) > 0
-            sums = way(sorted_sums.add_feature)(*sums, weight[seen], table[0][seen], table[1][seen])
+            sums = way(trimming_kernels.add_feature)(*sums, weight[seen], table[0][seen], table[1][seen])
         expected = []
         tables = classifier.tables
         for values in itertools.product(*(range(table.shape[1]) for table in tables)):
@@ -74,7 +73,7 @@ def test_sorted_sums_are_those_of_all_instances(way: Any) -> None:
         assert np.allclose(sums[0], sorted(weight for weight, _, _ in expected))
         for side in (1, 2):
             assert np.allclose(np.sort(sums[side]), sorted(entry[side] for entry in expected))
-        assert np.allclose(way(sorted_sums.tails_of)(sums[1]), np.append(np.cumsum(sums[1][::-1])[::-1], 0.0))
+        assert np.allclose(way(trimming_kernels.tails_of)(sums[1]), np.append(np.cumsum(sums[1][::-1])[::-1], 0.0))
 
 
 @pytest.mark.parametrize("way", [lambda kernel: kernel, interpreted])
@@ -83,19 +82,19 @@ def test_axis_norms_are_those_of_sums_over_axes(
     way: Any, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if way is interpreted:
-        monkeypatch.setattr(axis_norms, "_BLOCK", 4)
+        monkeypatch.setattr(trimming_kernels, "_BLOCK", 4)
         for name in ("axis_norm", "short_runs_norm", "sum_norm"):
-            monkeypatch.setattr(axis_norms, name, interpreted(getattr(axis_norms, name)))
+            monkeypatch.setattr(trimming_kernels, name, interpreted(getattr(trimming_kernels, name)))
     table = np.random.default_rng(1).normal(size=shape)
     axes, out = np.arange(len(shape)), np.empty(len(shape))
-    way(axis_norms.axis_norms)(table.ravel(), np.array(shape), axes, out)
+    way(trimming_kernels.axis_norms)(table.ravel(), np.array(shape), axes, out)
     assert np.allclose(out, [np.abs(table.sum(axis=axis)).sum() for axis in axes])
 
 
 def test_large_tables_are_summed_block_by_block() -> None:
     table = np.random.default_rng(2).normal(size=(2, 3, 2, 2**14))
     out = np.empty(4)
-    axis_norms.axis_norms(table.ravel(), np.array(table.shape), np.arange(4), out)
+    trimming_kernels.axis_norms(table.ravel(), np.array(table.shape), np.arange(4), out)
     assert np.allclose(out, [np.abs(table.sum(axis=axis)).sum() for axis in range(4)])
 
 
@@ -103,11 +102,11 @@ def test_large_tables_are_summed_block_by_block() -> None:
 @pytest.mark.parametrize("coarse", [False, True])
 def test_split_sums_equal_the_table(compiled: bool, coarse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not compiled:
-        for module in (sorted_sums, removals):
+        for module in (trimming_kernels,):
             for name, kernel in vars(module).copy().items():
                 if hasattr(kernel, "py_func"):
                     monkeypatch.setattr(module, name, interpreted(kernel))
-    monkeypatch.setattr("trimbench.trimming.engines.halves._RUN", 4)
+    monkeypatch.setattr("trimbench.trimming.engines.split._RUN", 4)
     monkeypatch.setattr("trimbench.trimming.engines.split._MUCH_WORK", 2)
     rng = np.random.default_rng(5)
     for _ in range(6):
@@ -136,7 +135,7 @@ def test_tables_that_take_too_much_memory_are_made_again(monkeypatch: pytest.Mon
         return [split.potential_agreements(everything - {i}, frozenset({i}), [None], Limits())[0] for i in everything]
 
     expected = values(SplitSums(classifier))
-    monkeypatch.setattr("trimbench.trimming.engines.halves._CACHE_BYTES", 1)
+    monkeypatch.setattr("trimbench.trimming.engines.split._CACHE_BYTES", 1)
     made: list[frozenset[int]] = []
     make = Half._make
 
@@ -155,8 +154,8 @@ def test_without_time_one_value_is_returned(monkeypatch: pytest.MonkeyPatch) -> 
     late = Limits(1e-9)
     groups = [(i,) for i in range(6)]
     monkeypatch.setattr("trimbench.trimming.engines.split._UNINTERRUPTED", 1)
-    monkeypatch.setattr("trimbench.trimming.engines.dense._UNINTERRUPTED", 1)
-    monkeypatch.setattr("trimbench.trimming.engines.dense._WORTH_A_KERNEL", 1)
+    monkeypatch.setattr("trimbench.trimming.engines.table._UNINTERRUPTED", 1)
+    monkeypatch.setattr("trimbench.trimming.engines.table._WORTH_A_KERNEL", 1)
     roots = [LogOddsEngine(classifier, compiled).root for compiled in (True, False)]
     for root in [*roots, *(DenseEngine.build(classifier, compiled=compiled).root for compiled in (True, False))]:
         assert len(root.potential_agreements_without(groups, late)) == 1
@@ -172,17 +171,17 @@ def test_kernels_work_without_a_folder_for_machine_code(monkeypatch: pytest.Monk
         return lambda function: function
 
     monkeypatch.setattr(numba, "njit", refuse)
-    assert _compiling.compiled(math.sqrt)(4.0) == 2.0
+    assert _numba.compiled(math.sqrt)(4.0) == 2.0
 
 
 def test_a_short_search_does_not_wait_for_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(_compiling.sys.modules, "trimbench.trimming.kernels.removals")
-    assert _compiling.is_worth_loading(None, "removals.agreements_without")
-    assert not _compiling.is_worth_loading(0.3, "removals.agreements_without")
+    monkeypatch.delitem(_numba.sys.modules, "trimbench.trimming.kernels")
+    assert _numba.is_worth_loading(None, "agreements_without")
+    assert not _numba.is_worth_loading(0.3, "agreements_without")
     for signatures in ([], ["(float64)"]):  # imported, and called
         kernels = SimpleNamespace(agreements_without=SimpleNamespace(signatures=signatures))
-        monkeypatch.setitem(_compiling.sys.modules, "trimbench.trimming.kernels.removals", kernels)  # type: ignore[misc]
-        assert _compiling.is_worth_loading(0.3, "removals.agreements_without") == bool(signatures)
+        monkeypatch.setitem(_numba.sys.modules, "trimbench.trimming.kernels", kernels)  # type: ignore[misc]
+        assert _numba.is_worth_loading(0.3, "agreements_without") == bool(signatures)
 
 
 def test_threads_change_nothing() -> None:

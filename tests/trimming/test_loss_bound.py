@@ -10,9 +10,8 @@ import pytest
 import trimbench as tb
 from tests.trimming import brute_force
 from trimbench.trimming.costs import checked_choice
-from trimbench.trimming.engines.removal_losses import removal_losses
+from trimbench.trimming.engines.bounds import certain_bound, removal_losses
 from trimbench.trimming.limits import Limits
-from trimbench.trimming.search.loss_bound import certain_bound
 
 
 def beta_classifier(n_features: int, concentration: float, seed: int = 0) -> tb.BayesianClassifier:

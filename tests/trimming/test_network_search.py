@@ -8,10 +8,10 @@ import pytest
 import trimbench as tb
 from tests.extras import needs_pysdd
 from tests.trimming import brute_force
-from trimbench.trimming.circuits.compiler import CircuitError
-from trimbench.trimming.circuits.engine import SddEngine
 from trimbench.trimming.engines.choice import EngineName, make_engine
-from trimbench.trimming.engines.dense import DenseEngine
+from trimbench.trimming.engines.circuit import SddEngine
+from trimbench.trimming.engines.sdd import CircuitError
+from trimbench.trimming.engines.table import DenseEngine
 
 
 def case(seed: int, n_features: int = 4) -> tb.BayesianClassifier:
@@ -38,7 +38,7 @@ def test_the_sdd_engine_gives_the_same_trimming(seed: int) -> None:
 def test_a_network_without_a_table_is_given_to_the_sdd_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = case(1)
     expected = tb.trim(classifier, 2).agreement
-    monkeypatch.setattr("trimbench.trimming.engines.dense.MAX_ENTRIES", 4)
+    monkeypatch.setattr("trimbench.trimming.engines.table.MAX_ENTRIES", 4)
     monkeypatch.setattr("trimbench.trimming.engines.choice._MOSTLY_DETERMINISTIC", 0.0)
     assert tb.trim(classifier, 2).agreement == pytest.approx(expected, abs=1e-9)
 

@@ -15,12 +15,18 @@ from hypothesis import strategies as st
 import trimbench as tb
 from tests.trimming import brute_force
 from trimbench.trimming.costs import Choice, checked_choice
-from trimbench.trimming.rows.balances import Cells, Columns, compiled_balances, highest_balances
-from trimbench.trimming.rows.cells import cells_of
-from trimbench.trimming.rows.problem import ThresholdProblem
-from trimbench.trimming.rows.scores import AdditiveScores, GeneralScores, scores_of
-from trimbench.trimming.rows.search import count_subsets, select, select_exhaustively, select_greedily
-from trimbench.trimming.rows.weighted_rows import pooled
+from trimbench.trimming.search.row_scores import (
+    AdditiveScores,
+    Cells,
+    Columns,
+    GeneralScores,
+    cells_of,
+    compiled_balances,
+    highest_balances,
+    pooled,
+    scores_of,
+)
+from trimbench.trimming.search.rows import ThresholdProblem, count_subsets, select, select_exhaustively, select_greedily
 
 
 def random_rows(classifier: tb.BayesianClassifier, n_rows: int, rng: np.random.Generator) -> pd.DataFrame:
@@ -96,7 +102,7 @@ def test_a_network_too_large_for_a_table_is_judged_by_posteriors(monkeypatch: py
     from_table = scores.log_odds((0, 2), codes[:, [0, 2]])
     for limit in ("_MAX_TABLE", "_MAX_OPERATIONS"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"trimbench.trimming.rows.scores.{limit}", 1)
+            patch.setattr(f"trimbench.trimming.search.row_scores.{limit}", 1)
             by_rows = scores_of(brute_force.random_network_classifier(np.random.default_rng(3), 3, 0.5))
             assert by_rows.log_odds((0, 2), codes[:, [0, 2]]) == pytest.approx(from_table)
 

@@ -13,11 +13,9 @@ import pytest
 import trimbench as tb
 from tests.trimming import brute_force
 from trimbench.trimming.costs import checked_choice
-from trimbench.trimming.rows.agreement import RowsAgreement, wilson_interval
-from trimbench.trimming.rows.arg_max import ArgMaxProblem
-from trimbench.trimming.rows.cross_fitting import dealt_folds
-from trimbench.trimming.rows.problem import MAX_INSTANCES, ThresholdProblem
-from trimbench.trimming.rows.trim_rows import trim_on_rows
+from trimbench.trimming.result import RowsAgreement, wilson_interval
+from trimbench.trimming.search.cross_fitting import dealt_folds, trim_on_rows
+from trimbench.trimming.search.rows import MAX_INSTANCES, ArgMaxProblem, ThresholdProblem
 
 from .test_rows_search import best_blend, random_rows, share
 
@@ -196,7 +194,7 @@ def test_a_network_without_an_exact_engine_gets_an_interval_from_drawn_rows(monk
     rows = random_rows(classifier, 40, rng)
     exact = tb.trim(classifier, 2, rows=rows, rows_weight=1)
     assert exact.confidence == 1
-    monkeypatch.setattr("trimbench.trimming.by_rows.exact_engine", lambda *_: None)
+    monkeypatch.setattr("trimbench.trimming.trim.exact_engine", lambda *_: None)
     sampled = tb.trim(classifier, 2, rows=rows, rows_weight=1)
     assert sampled.features == exact.features
     assert sampled.agreement_interval[0] <= exact.agreement <= sampled.agreement_interval[1]

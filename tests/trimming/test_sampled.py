@@ -12,12 +12,17 @@ from scipy.stats import binom
 import trimbench as tb
 from tests.networks.random_models import distributions
 from tests.trimming import brute_force
-from trimbench.networks.contraction import ContractionTooLarge, joint_distribution
+from trimbench.networks.inference.joint import ContractionTooLarge, joint_distribution
 from trimbench.networks.sampling import RowSampler
-from trimbench.trimming.confidence import binomial_interval, mean_upper_bound, rows_for_width
 from trimbench.trimming.costs import checked_choice
-from trimbench.trimming.left_out import _Rows, upper_bound
-from trimbench.trimming.sampled import trim_by_sampling
+from trimbench.trimming.sampled import (
+    _LeftOutRows,
+    binomial_interval,
+    mean_upper_bound,
+    rows_for_width,
+    trim_by_sampling,
+    upper_bound,
+)
 
 
 def tree_augmented(n_features: int, seed: int, *, coarse: bool = False) -> tb.BayesianClassifier:
@@ -115,7 +120,7 @@ def test_the_features_that_matter_are_enough() -> None:
 
 
 def test_sixty_features_with_a_narrow_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.trimming.search.posterior_search._SECONDS", 2.0)
+    monkeypatch.setattr("trimbench.trimming.search.exchange._SECONDS", 2.0)
     classifier = tree_augmented(60, 7)
     trimming = tb.trim(classifier, 10)
     low, high = trimming.agreement_interval
@@ -131,7 +136,7 @@ def test_sixty_features_with_a_narrow_interval(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_mixture_beyond_the_table_is_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.trimming.search.posterior_search._SECONDS", 0.5)
+    monkeypatch.setattr("trimbench.trimming.search.exchange._SECONDS", 0.5)
     rng = np.random.default_rng(4)
     components = tb.NaiveBayes(
         rng.dirichlet(np.ones(4)), [rng.dirichlet([1.0, 1.0], size=4) for _ in range(40)], class_variable="part"
@@ -155,7 +160,7 @@ def test_a_potential_without_features_equals_enumeration(classifier: tb.Bayesian
     weights = np.array([sum(pair) for pair in brute_force.whole(classifier).values()])
     for left_out in [(2,), (0, 4), (1, 3, 5)]:
         kept = [i for i in range(6) if i not in left_out]
-        potential = float(weights @ _Rows.of(classifier, rows).potential(left_out))
+        potential = float(weights @ _LeftOutRows.of(classifier, rows).potential(left_out))
         assert potential == pytest.approx(brute_force.potential_agreement(classifier, kept), abs=1e-10)
 
 
@@ -182,7 +187,7 @@ def test_impossible_evidence_is_not_drawn() -> None:
 
 
 def test_evidence_below_the_features_is_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.trimming.search.posterior_search._SECONDS", 0.5)
+    monkeypatch.setattr("trimbench.trimming.search.exchange._SECONDS", 0.5)
     network = tree_augmented(40, 9).model
     assert isinstance(network, tb.BayesianNetwork)
     leaf = next(name for name in reversed(network.nodes) if not network.children(name))
@@ -240,7 +245,7 @@ def test_bounds_on_means_hold() -> None:
 
 def test_exact_posteriors_fill_a_large_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 16 features, hardly two rows look alike; averages over rows that do say nothing about more features."""
-    monkeypatch.setattr("trimbench.trimming.search.posterior_search._SECONDS", 2.0)
+    monkeypatch.setattr("trimbench.trimming.search.exchange._SECONDS", 2.0)
     classifier = tree_augmented(40, 7)
     few = trim_by_sampling(classifier, checked_choice(classifier.features, 6))
     many = trim_by_sampling(classifier, checked_choice(classifier.features, 16))

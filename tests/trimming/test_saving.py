@@ -153,7 +153,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
         stream.write("{")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("trimbench.networks.json_files.json.dump", disk_full)
+    monkeypatch.setattr("trimbench.networks.formats.parsing.json.dump", disk_full)
     with pytest.raises(OSError, match="No space left"):
         tb.ArgMaxClassifier(naive_bayes()).save(path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["classifier.json"]

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 import trimbench as tb
-from trimbench.trimming.circuits import compiler as sdd_compiler
-from trimbench.trimming.circuits.compiler import CircuitError, compile_network
-from trimbench.trimming.circuits.encoding import Encoding, Fork, Group, encode, relevant_nodes
-from trimbench.trimming.circuits.engine import SddEngine
+from trimbench.trimming.engines import sdd as sdd_compiler
+from trimbench.trimming.engines.circuit import SddEngine
+from trimbench.trimming.engines.sdd import CircuitError, Encoding, Fork, Group, compile_network, encode, relevant_nodes
 
 from ..extras import needs_pysdd
 from ..networks.random_models import distributions

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 import trimbench as tb
-from trimbench.trimming.circuits.compiler import Compilation
-from trimbench.trimming.circuits.encoding import Encoding, encode
-from trimbench.trimming.circuits.engine import SddEngine, SddMeasure
 from trimbench.trimming.costs import checked_choice
+from trimbench.trimming.engines.circuit import SddEngine, SddMeasure
+from trimbench.trimming.engines.sdd import Compilation, Encoding, encode
 from trimbench.trimming.limits import Limits
-from trimbench.trimming.search.naive_bayes import RemovalSearch
+from trimbench.trimming.search.proof import RemovalSearch
 
 from ..extras import needs_pysdd
 from ..networks.random_models import distributions
@@ -28,7 +27,7 @@ pytestmark = needs_pysdd
 COMPILE_ALL = """
 import pickle, sys
 from trimbench.trimming.limits import Limits
-from trimbench.trimming.circuits.child import compile_encoding
+from trimbench.trimming.engines.sdd_child import compile_encoding
 answers = [compile_encoding(encoding) for encoding in pickle.load(sys.stdin.buffer)]
 sys.stdout.buffer.write(pickle.dumps(answers))
 """

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from tests.trimming import brute_force
-from trimbench.trimming.engines.dense import DenseEngine
+from trimbench.trimming import kernels
 from trimbench.trimming.engines.split import SplitSums
-from trimbench.trimming.kernels import axis_norms, balances, class_agreements, grid_losses, sorted_sums
+from trimbench.trimming.engines.table import DenseEngine
 from trimbench.trimming.limits import Limits
-from trimbench.trimming.rows.balances import Cells, Columns, compiled_balances, highest_balances
+from trimbench.trimming.search.row_scores import Cells, Columns, compiled_balances, highest_balances
 
 INFINITY = math.inf
 
 
 def steepest(log_odds: list[float], weights: list[float], mass: Any) -> float:
-    return balances.highest_balance(
+    return kernels.highest_balance(
         np.array(log_odds), np.array(weights), np.array(mass, dtype=float), np.full(len(weights), 7)
     )
 
@@ -62,7 +62,7 @@ def test_balances_of_packed_features_are_those_of_numpy(candidates: list[int]) -
 def test_features_that_are_not_wanted_get_no_balance() -> None:
     packed = np.array([[0b10000000, 0b01000000], [0b10000000, 0b10000000]], dtype=np.uint8)
     wanted = np.array([False, True, *[False] * 7])
-    found = balances.binary_balances(
+    found = kernels.binary_balances(
         packed, np.array([0, 0]), np.array([-0.5, 0.25]), np.zeros(1), np.array([-0.25]), np.ones((9, 2)), wanted
     )
     assert found.tolist() == [0.0, 0.25, *[0.0] * 7]
@@ -71,7 +71,7 @@ def test_features_that_are_not_wanted_get_no_balance() -> None:
 def test_instances_that_both_classes_rule_out_are_left_out() -> None:
     start = np.array([-INFINITY, INFINITY]), np.array([0.0, 1.0]), np.array([1.0, 0.0])
     values = np.array([-INFINITY, 0.0]), np.array([0.0, 0.25]), np.array([0.5, 0.5])
-    weight, positive, negative = sorted_sums.add_feature(*start, *values)
+    weight, positive, negative = kernels.add_feature(*start, *values)
     assert weight.tolist() == [-INFINITY, -INFINITY, INFINITY]
     assert positive.tolist() == [0.0, 0.0, 0.25]
     assert sorted(negative) == [0.0, 0.5, 0.5]
@@ -92,7 +92,7 @@ def test_a_table_says_how_likely_it_lifts_each_instance(chances: tuple[list[floa
     with np.errstate(divide="ignore"):
         values = np.log(positive) - np.log(negative)
     features, enumerated = (values, positive, negative, np.full(3, values.shape[1])), np.array([0.0, 1.0])
-    weight, tails, bounds, _, _, left_out, reached = sorted_sums.state_of(
+    weight, tails, bounds, _, _, left_out, reached = kernels.state_of(
         features, np.array([0, 1]), np.array([2]), 0.5, enumerated
     )
     one, other = (np.multiply.outer(side[0], side[1]).ravel() for side in (positive, negative))
@@ -118,7 +118,7 @@ def test_a_table_without_finite_weights_has_empty_bounds(side: int) -> None:
     weights = np.full((1, 2), INFINITY if side == 0 else -INFINITY)
     features = weights, chances[side], chances[1 - side], np.array([2])
     nothing = np.array([], dtype=np.int64)
-    found = sorted_sums.state_of(features, np.array([0]), nothing, 0.0, np.zeros(1))
+    found = kernels.state_of(features, np.array([0]), nothing, 0.0, np.zeros(1))
     bounds, reached = found[2], found[6]
     assert bounds.tolist() == ([0, 0] if side == 0 else [2, 2])
     assert reached.ravel().tolist() == ([1.0, 0.0] if side == 0 else [0.0, 0.0])
@@ -144,17 +144,17 @@ def lift(needed: float, s: float, weight: list[float], positive: list[float], ne
 )
 def test_the_sign_changes_where_it_is_said(weight: list[float], positive: list[float], negative: list[float]) -> None:
     for needed in (-1.0, 0.0, 0.5):
-        found = sorted_sums.sign_change(needed, np.array(weight), np.array(positive), np.array(negative))
+        found = kernels.sign_change(needed, np.array(weight), np.array(positive), np.array(negative))
         assert lift(needed, found + 1e-9, weight, positive, negative) >= 0
         assert lift(needed, found - 1e-9, weight, positive, negative) < 0
 
 
 def test_without_instances_the_sign_never_changes() -> None:
-    assert sorted_sums.sign_change(0.0, np.zeros(0), np.zeros(0), np.zeros(0)) == INFINITY
+    assert kernels.sign_change(0.0, np.zeros(0), np.zeros(0), np.zeros(0)) == INFINITY
     # A class alone is lifted, by instances that are certain.
     certain = np.array([0.0, INFINITY]), np.array([0.25, 0.75]), np.array([1.0, 0.0])
-    assert sorted_sums.sign_change(0.0, *certain) == 0.0
-    assert sorted_sums.sign_change(2.0, *certain) == pytest.approx(math.log(2))
+    assert kernels.sign_change(0.0, *certain) == 0.0
+    assert kernels.sign_change(2.0, *certain) == pytest.approx(math.log(2))
 
 
 def test_loss_and_doubt_of_cells_are_sums_over_cells() -> None:
@@ -172,7 +172,7 @@ def test_loss_and_doubt_of_cells_are_sums_over_cells() -> None:
             louder, softer = max(abs(one), abs(other)), min(abs(one), abs(other))
             doubtful += softer if one * other < 0 and louder <= ratio * softer else 0.0
         assert doubtful > 0
-        found = grid_losses.loss_of_cells(positive, negative, lifts_positive, lifts_negative, ratio)
+        found = kernels.loss_of_cells(positive, negative, lifts_positive, lifts_negative, ratio)
         assert found == pytest.approx((loss, doubtful))
 
 
@@ -180,7 +180,7 @@ def test_loss_and_doubt_of_cells_are_sums_over_cells() -> None:
 def test_norms_of_any_run_length(shape: tuple[int, ...]) -> None:
     table = np.random.default_rng(6).normal(size=shape)
     out = np.empty(len(shape))
-    axis_norms.axis_norms(table.ravel(), np.array(shape), np.arange(len(shape)), out)
+    kernels.axis_norms(table.ravel(), np.array(shape), np.arange(len(shape)), out)
     assert np.allclose(out, [np.abs(table.sum(axis=axis)).sum() for axis in range(len(shape))])
 
 
@@ -191,7 +191,7 @@ def test_a_decision_stands_if_it_is_the_first_of_the_most_probable() -> None:
     most_probable = [[0, 1, 0], [2, 1, 2]]
     for decision in range(3):
         for cell, value in np.ndindex(2, 3):
-            found = class_agreements.agreement(
+            found = kernels.agreement(
                 logs, np.array([cell]), np.array([value]), weights, np.array([decision]), np.array([0.25])
             )
             assert found == (0.25 if most_probable[cell][value] == decision else 0.0)

@@ -69,7 +69,7 @@ def test_same_decision_selection_is_exhaustive_and_moving_the_threshold_never_lo
 def test_a_split_lattice_gives_the_same_selection(monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = brute_force.random_classifier(np.random.default_rng(3), [2, 3, 2, 2, 3, 2, 2, 2], 0.5)
     whole = tb.select_by_same_decision(classifier, 3)
-    monkeypatch.setattr("trimbench.trimming.search.subset_batches._MAX_LEVEL_ENTRIES", 64)
+    monkeypatch.setattr("trimbench.trimming.engines.table._MAX_LEVEL_ENTRIES", 64)
     assert tb.select_by_same_decision(classifier, 3) == whole
     assert whole.n_evaluations == 8 + math.comb(8, 2) + math.comb(8, 3)
 
@@ -203,7 +203,7 @@ def test_both_orders_of_the_search_prove_the_same_optimum(seed: int) -> None:
 def test_forgetting_tables_of_sums_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = brute_force.random_classifier(np.random.default_rng(12), [2, 3] * 5, 0.4)
     whole = tb.trim(classifier, 4, engine="log_odds")
-    monkeypatch.setattr("trimbench.trimming.engines.weight_sums._CACHE_BYTES", 1000)
+    monkeypatch.setattr("trimbench.trimming.engines.log_odds._CACHE_BYTES", 1000)
     again = tb.trim(classifier, 4, engine="log_odds")
     assert (again.features, again.n_evaluations) == (whole.features, whole.n_evaluations)
     assert again.agreement == whole.agreement

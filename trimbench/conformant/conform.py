@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, Literal, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._extras import check_installed
-from trimbench.conformant.classifier_weights import check_finite, check_probabilities, linear_scores
-from trimbench.conformant.component_choice import learn_mixture
-from trimbench.conformant.feature_statistics import FeatureStatistics
-from trimbench.conformant.layout import FeatureLayout, has_gaps
-from trimbench.conformant.mixture import ConformantMixture
+from trimbench._typing import Matrix, Vector
+from trimbench.conformant.distribution import logsumexp
+from trimbench.conformant.layout import FeatureLayout, FeatureStatistics, as_numbers, as_table, blocks, has_gaps
+from trimbench.conformant.mixture import ComponentScores, ConformantMixture, learn_mixture
 from trimbench.conformant.model import ConformantModel
-from trimbench.conformant.newton import Solution, solve_newton
-from trimbench.conformant.numeric_input import as_table
-from trimbench.conformant.reduced_problem import Matrix, ReducedProblem, Vector, reduce_problem
+from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_newton
 
 SolverName = Literal["newton", "gpkit", "cvxpy"]
 SOLVERS: tuple[SolverName, ...] = get_args(SolverName)
@@ -253,11 +253,253 @@ def check_solver(name: str) -> None:
 
 def _solver(name: SolverName) -> Callable[[ReducedProblem], Solution]:
     if name == "gpkit":
-        from trimbench.conformant.geometric_program import solve_gpkit
+        from trimbench.conformant.other_solvers import solve_gpkit
 
         return solve_gpkit
     if name == "cvxpy":
-        from trimbench.conformant.cone_program import solve_cvxpy
+        from trimbench.conformant.other_solvers import solve_cvxpy
 
         return solve_cvxpy
     return solve_newton
+
+
+# The weights of a fitted logistic regression, and whether it is one.
+
+_INSTEAD = "fit LogisticRegression to the same data, with its default (multinomial) handling of several classes"
+_SAME_PROBABILITY = 1e-6
+_COMPARED_ROWS = 100
+
+
+def linear_scores(logistic_regression: Any) -> tuple[Matrix, Vector, NDArray[Any]]:
+    """Return weights (n_columns, n_classes), biases and classes of a fitted logistic regression.
+
+    Raises ValueError if it is not a fitted classifier, has infinite weights, or its weights, intercepts and classes do
+    not match.
+    """
+    missing = [name for name in ("coef_", "intercept_", "classes_") if not hasattr(logistic_regression, name)]
+    if missing:
+        raise ValueError(
+            f"logistic_regression must be a fitted LogisticRegression, got {type(logistic_regression).__name__} "
+            f"without {', '.join(missing)}; call its fit first, or {_INSTEAD}"
+        )
+    classes = np.asarray(logistic_regression.classes_)
+    if classes.ndim != 1 or len(classes) < 2:
+        raise ValueError(f"classes_ must be a list of at least two classes, got {logistic_regression.classes_!r}")
+    sparse_or_not = logistic_regression.coef_
+    dense = sparse_or_not.toarray() if hasattr(sparse_or_not, "toarray") else sparse_or_not  # after sparsify()
+    coefficients = np.atleast_2d(as_numbers(dense, "coef_")).astype(np.float64)
+    intercepts = as_numbers(logistic_regression.intercept_, "intercept_").astype(np.float64)
+    if coefficients.ndim != 2 or not (len(coefficients) == len(classes) or (len(classes), len(coefficients)) == (2, 1)):
+        raise ValueError(
+            "coef_ must have one row of weights for each class, or one row for the second of two classes, got shape "
+            f"{coefficients.shape} for {len(classes)} classes"
+        )
+    if intercepts.shape not in ((), (len(coefficients),)):
+        raise ValueError(
+            f"intercept_ must be one number, or one for each row of coef_, which has {len(coefficients)}, got shape "
+            f"{intercepts.shape}"
+        )
+    biases = np.broadcast_to(intercepts, len(coefficients))
+    if len(coefficients) < len(classes):  # scikit-learn stores only the second class
+        coefficients = np.vstack([np.zeros_like(coefficients), coefficients])
+        biases = np.concatenate([[0.0], biases])
+    check_finite(coefficients, biases)
+    return coefficients.T.copy(), biases.copy(), classes
+
+
+def set_linear_scores(logistic_regression: Any, weights: Matrix, biases: Vector) -> None:
+    """Give a fitted logistic regression other weights (n_columns, n_classes) and biases."""
+    if len(biases) == 2:
+        weights, biases = weights[:, 1:] - weights[:, :1], biases[1:] - biases[:1]
+    logistic_regression.coef_, logistic_regression.intercept_ = weights.T.copy(), biases.copy()
+
+
+def check_probabilities(logistic_regression: Any, X: NDArray[Any], weights: Matrix, biases: Vector) -> None:
+    """Raise an error unless the classifier's probabilities are a softmax of its linear scores (one-vs-rest are not)."""
+    name = type(logistic_regression).__name__
+    if not hasattr(logistic_regression, "predict_proba"):
+        if not hasattr(logistic_regression, "predict"):
+            return
+        raise ValueError(
+            f"logistic_regression must give probabilities that are the softmax of its linear scores, got {name} "
+            f"without predict_proba; {_INSTEAD}"
+        )
+    # Rows from across the table: if it is sorted by class, the first ones may be too certain to reveal a difference.
+    few = X[np.linspace(0, len(X) - 1, min(len(X), _COMPARED_ROWS)).astype(np.intp)].astype(np.float64)
+    few = np.nan_to_num(few)  # any rows will do
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about a table without column names
+        theirs = np.asarray(logistic_regression.predict_proba(few))
+    scores = few @ weights + biases
+    ours = np.exp(scores - scores.max(axis=1, keepdims=True))
+    ours /= ours.sum(axis=1, keepdims=True)
+    if theirs.shape != ours.shape or not np.allclose(theirs, ours, rtol=0, atol=_SAME_PROBABILITY):
+        raise ValueError(
+            f"logistic_regression must give probabilities that are the softmax of its linear scores, got {name} with "
+            f"other probabilities (one-versus-rest, calibrated or clipped, say); {_INSTEAD}"
+        )
+
+
+def check_finite(weights: Matrix, biases: Vector) -> None:
+    """Raise ValueError unless all weights and biases are finite."""
+    if not (np.isfinite(weights).all() and np.isfinite(biases).all()):
+        raise ValueError("weights and biases must be finite; fit the logistic regression with regularisation")
+
+
+# A logistic regression from incomplete rows: the likelihood of the classes given what is observed, in closed form.
+
+_TURNS = 2
+_MAX_ITERATIONS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class IncompleteRows:
+    """Rows with classes, and how a classifier of them is judged.
+
+    Attributes
+    ----------
+    table : ndarray of shape (n_rows, n_columns)
+        NaN marks a missing feature.
+    labels : ndarray of int, shape (n_rows,)
+        Positions of classes.
+    inverse_penalty : float
+        C of scikit-learn.
+    smoothing : float
+    weights : ndarray of shape (n_rows,), optional
+        Of the rows in the likelihood of the classes; the density of the features does not depend on them.
+    """
+
+    table: NDArray[np.float64]
+    labels: NDArray[np.intp]
+    layout: FeatureLayout
+    inverse_penalty: float
+    smoothing: float
+    weights: Vector | None = None
+    statistics: FeatureStatistics = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "statistics", FeatureStatistics.of(self.table, self.layout, missing=True))
+
+    def objective(self, mixture: ConformantMixture) -> tuple[float, Matrix, Vector]:
+        """Return the log-likelihood of the classes minus the penalty, and its derivatives by weights and biases.
+
+        The tilts of the components stay as they are. The penalty is that of scikit-learn: half the squares of the
+        weights, divided by C; of two classes the first has no weights.
+        """
+        n_components, n_classes = mixture.n_components, len(mixture.biases)
+        total, of_components = 0.0, np.zeros(n_components)
+        weights, biases = np.zeros_like(mixture.weights), np.zeros(n_classes)
+        hidden = np.zeros((self.layout.n_features, n_components * n_classes))
+        for block in blocks(self.table, self.layout, n_components * n_classes):
+            scores = mixture.scores_of(block)
+            likely, shares = _errors(scores, self.labels[block.rows])
+            if self.weights is not None:
+                of_rows = self.weights[block.rows]
+                likely, shares = likely * of_rows, shares * of_rows[:, None, None]
+            total += float(likely.sum())
+            by_class = shares.sum(axis=1)
+            weights += block.values.T @ by_class
+            biases += by_class.sum(axis=0)
+            of_components += shares.sum(axis=(0, 2))
+            hidden += scores.absent.T @ shares[scores.gaps].reshape(len(scores.gaps), n_components * n_classes)
+        missing = hidden.reshape(-1, n_components, n_classes)[self.layout.feature_of_column]
+        for z, part in enumerate(mixture.components):
+            prior = of_components[z] * np.exp(part.log_prior)
+            weights += (missing[:, z] - prior) * _expectations(part)
+            biases -= prior
+        penalised = mixture.weights / self.inverse_penalty
+        return total - 0.5 * float((mixture.weights * penalised).sum()), weights - penalised, biases
+
+    def with_classifier(self, mixture: ConformantMixture, weights: Matrix, biases: Vector) -> ConformantMixture:
+        """Return the mixture with the same tilts for another classifier."""
+        coding = reduce_problem(weights, biases, self.layout, self.statistics, self.smoothing)
+        parts = [replace(part, weights=weights, biases=biases, coding=coding) for part in mixture.components]
+        return replace(mixture, components=tuple(parts))
+
+    def conformant(
+        self, weights: Matrix, biases: Vector, classes: NDArray[Any], n_components: int | Literal["auto"], seed: int
+    ) -> ConformantMixture:
+        """Return the mixture that conforms with a classifier and fits the rows best."""
+        classifier = SimpleNamespace(classes_=classes)
+        set_linear_scores(classifier, weights, biases)
+        categorical, real = self.layout.categorical, self.layout.real
+        found = conform(
+            classifier,
+            self.table,
+            smoothing=self.smoothing,
+            categorical=categorical,
+            real=real,
+            n_components=n_components,
+            seed=seed,
+        )
+        return found if isinstance(found, ConformantMixture) else ConformantMixture(np.zeros(1), (found,))
+
+    def improve(self, mixture: ConformantMixture) -> tuple[Matrix, Vector]:
+        """Return the weights and biases that maximise the objective while the tilts stay as they are."""
+        from scipy import optimize
+
+        n_columns, n_classes = mixture.weights.shape
+        free = slice(1, None) if n_classes == 2 else slice(None)  # of two classes the first has no weights
+
+        def unpacked(point: Vector) -> tuple[Matrix, Vector]:
+            table = np.zeros((n_columns + 1, n_classes))
+            table[:, free] = point.reshape(n_columns + 1, -1)
+            return table[:-1], table[-1]
+
+        def negative(point: Vector) -> tuple[float, Vector]:
+            value, weights, biases = self.objective(self.with_classifier(mixture, *unpacked(point)))
+            return -value, -np.vstack([weights, biases])[:, free].ravel()
+
+        start = np.vstack([mixture.weights, mixture.biases])[:, free].ravel()
+        found = optimize.minimize(
+            negative, start, jac=True, method="L-BFGS-B", options={"maxiter": _MAX_ITERATIONS, "gtol": 1e-5}
+        )
+        return unpacked(found.x)
+
+
+def fit_incomplete(
+    start: Any, rows: IncompleteRows, n_components: int | Literal["auto"], seed: int = 0
+) -> ConformantModel | ConformantMixture:
+    """Learn a classifier and the density of the features from incomplete rows, in turns.
+
+    A turn learns the density that conforms with the classifier, then the classifier that makes the classes most likely,
+    given the observed features and this density; turns end when the classes become no more likely.
+
+    Parameters
+    ----------
+    start : fitted LogisticRegression
+        Where to begin, for example the regression of the rows with means in place of missing values.
+    rows : IncompleteRows
+    n_components : int or "auto"
+    seed : int
+    """
+    weights, biases, classes = linear_scores(start)
+    best = rows.conformant(weights, biases, classes, n_components, seed)
+    reached = rows.objective(best)[0]
+    for _ in range(_TURNS):
+        mixture = rows.conformant(*rows.improve(best), classes, best.n_components, seed)
+        value = rows.objective(mixture)[0]
+        if not value > reached:
+            break
+        best, reached = mixture, value
+    return best.components[0] if best.n_components == 1 else best
+
+
+def _errors(scores: ComponentScores, labels: NDArray[np.intp]) -> tuple[Vector, NDArray[np.float64]]:
+    """Return the log-likelihood of the class of each row, and its derivatives by the scores of all components."""
+    joint = scores.levels[:, :, None] + scores.whole[:, None, :]
+    joint[scores.gaps] = scores.levels[scores.gaps][:, :, None] + scores.of_gaps
+    right = joint[np.arange(len(labels)), :, labels]
+    flat = joint.reshape(len(joint), -1)
+    of_label, of_all = logsumexp(right), logsumexp(flat)
+    derivatives = -np.exp(joint - of_all[:, None, None])
+    derivatives[np.arange(len(labels)), :, labels] += np.exp(right - of_label[:, None])
+    return of_label - of_all, derivatives
+
+
+def _expectations(model: ConformantModel) -> Matrix:
+    """Return the expectation of each column in each class, shape (n_columns, n_classes)."""
+    expected = np.exp(model.log_probabilities)
+    real = [columns[0] for columns in model.layout.features if columns[0] in set(model.layout.real)]
+    expected[real] = model.real_moments[0]
+    return expected

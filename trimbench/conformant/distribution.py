@@ -1,19 +1,101 @@
-"""The distribution of a conformant model: its parameters, its probabilities and what it predicts."""
+"""Predictions from scores of the classes, and the evidence of one row, for conformant models and their mixtures."""
 
 from __future__ import annotations
 
+import copy
+import itertools
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.conformant.evidence import Evidence
-from trimbench.conformant.expected_predictions import ExpectedPredictions, logsumexp
-from trimbench.conformant.layout import Block, FeatureLayout, blocks
-from trimbench.conformant.newton import Solution
-from trimbench.conformant.numeric_input import as_table
-from trimbench.conformant.reduced_problem import Coding, Matrix, Vector
+from trimbench._typing import Matrix, Vector
+from trimbench.conformant.layout import Block, FeatureLayout, as_row, as_table, blocks, chunks
+from trimbench.conformant.problem import Coding, Solution
+
+
+class ExpectedPredictions:
+    """Probabilities and labels from `decision_scores`, and the names of columns and features."""
+
+    classes: NDArray[Any]
+    layout: FeatureLayout
+    column_names: tuple[str, ...] | None = None
+
+    def with_column_names(self, names: Sequence[str] | None) -> Self:
+        """Return the model with a name for each column, or with none; it shares its arrays with this one."""
+        named = copy.copy(self)
+        vars(named)["column_names"] = None if names is None else tuple(str(name) for name in names)  # frozen
+        return named
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features of the layout: of its column, or what the names of its one-hot columns begin with."""
+        names = self.column_names
+        if names is None:
+            return None
+        groups = ([names[column] for column in columns] for columns in self.layout.features)
+        return tuple(_shared_name(group) if len(group) > 1 else group[0] for group in groups)
+
+    @abstractmethod
+    def decision_scores(self, X: ArrayLike) -> Matrix:
+        """Return log P(class, observed features) up to a constant of each row, shape (n_rows, n_classes)."""
+
+    def predict_proba(self, X: ArrayLike) -> Matrix:
+        """Return the expected prediction of the logistic regression given the observed features.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_columns)
+            NaN marks a missing feature. A row of NaN gives the class distribution of the model.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            P(class | observed features); the classifier's own probabilities for a complete row.
+
+        Raises
+        ------
+        ValueError
+            As `decision_scores`.
+
+        References
+        ----------
+        Khosravi et al. (2019), Equation 1.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: ArrayLike) -> Matrix:
+        """Return the logarithm of `predict_proba`."""
+        scores = self.decision_scores(X)
+        log_proba: Matrix = scores - logsumexp(scores)[:, None]
+        return log_proba
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the most probable class of each row."""
+        predicted: NDArray[Any] = self.classes[self.decision_scores(X).argmax(axis=1)]
+        return predicted
+
+
+def _shared_name(names: Sequence[str]) -> str:
+    """Return what names of one-hot columns begin with: "town" of "town_x" and "town_y"; the first if it is nothing."""
+    pairs = zip(min(names), max(names), strict=False)
+    shared = "".join(one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    last = max(shared.rfind(separator) for separator in "_=.")
+    return (shared[:last] if last > 0 else shared) or names[0]
+
+
+def logsumexp(scores: NDArray[np.float64], axis: int = 1) -> NDArray[np.float64]:
+    """Return the logarithm of the sum of exponentials along an axis."""
+    top = scores.max(axis=axis, keepdims=True)
+    shifted = scores - top
+    result: NDArray[np.float64] = top.squeeze(axis) + np.log(np.exp(shifted, out=shifted).sum(axis=axis))
+    return result
+
+
+# The distribution of a conformant model: its parameters, its probabilities and what it predicts.
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,3 +234,149 @@ def _column_sums(table: Matrix) -> Vector:
     """Return the sum of each column, added pairwise, which rounds less than row by row."""
     sums: Vector = np.ascontiguousarray(table.T).sum(axis=1)
     return sums
+
+
+# What rows say about the free parameters of conformant models that share a coding: sufficient statistics.
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The sufficient statistics of rows for one coding of the columns.
+
+    ``log P(observed features) = logsumexp of the scores of the classes + t . statistics - A(t) + base`` for every model
+    with parameters t.
+    """
+
+    layout: FeatureLayout
+    coding: Coding
+    _real: list[int] = field(init=False)
+    _always: NDArray[np.intp] = field(init=False)
+
+    def __post_init__(self) -> None:
+        known = {*self.coding.free.tolist(), *self.coding.unseen.tolist()}
+        always = [column for column in self.layout.binary.tolist() if column not in known]
+        object.__setattr__(self, "_real", [self.layout.features[place][0] for place in self.coding.real])
+        object.__setattr__(self, "_always", np.array(always, dtype=np.intp))
+
+    @property
+    def features(self) -> NDArray[np.intp]:
+        """Position in the layout of each feature with parameters, in their order."""
+        return np.array([*self.coding.discrete, *self.coding.real], dtype=np.intp)
+
+    def statistics(self, block: Block) -> Matrix:
+        """Return the statistic of each parameter, shape (n_rows, n_parameters); 0 where the feature is missing."""
+        coding = self.coding
+        n_free = len(coding.free)
+        whole = n_free == self.layout.n_columns  # all columns, in order
+        discrete = block.values if whole else block.values[:, coding.free]
+        if not self._real:
+            return discrete
+        values = (block.values[:, self._real] - coding.means) / coding.scales
+        values[block.absent[:, list(coding.real)]] = 0.0
+        pairs = np.stack([values, values**2], axis=2).reshape(len(values), -1)
+        return np.concatenate([discrete, pairs], axis=1)
+
+    def base(self, block: Block) -> Vector:
+        """Return the part of the log-density without parameters: -inf for a value that has probability 0."""
+        coding = self.coding
+        total = np.zeros(len(block.values))
+        if self._real:
+            total -= (~block.absent[:, list(coding.real)]) @ np.log(coding.scales)
+        never = (block.values[:, coding.unseen] > 0).any(axis=1)
+        if len(self._always):
+            owners = self.layout.feature_of_column[self._always]
+            never |= ((block.values[:, self._always] == 0) & ~block.absent[:, owners]).any(axis=1)
+        total[never] = -np.inf
+        return total
+
+
+# The row whose classification is explained, and the classes that are compared.
+
+
+class Explained(Protocol):
+    """What explanations need of a model, or of a mixture of models."""
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Labels of the classes, shape (n_classes,)."""
+
+    @property
+    def weights(self) -> Matrix:
+        """Weights of the classifier, shape (n_columns, n_classes)."""
+
+    @property
+    def biases(self) -> Vector:
+        """Biases of the classifier, shape (n_classes,)."""
+
+    @property
+    def layout(self) -> FeatureLayout:
+        """Which columns make up which feature."""
+
+    @property
+    def log_weights(self) -> Vector:
+        """Logarithms of the shares of the components, shape (n_components,)."""
+
+    @property
+    def components(self) -> tuple[ConformantDistribution, ...]:
+        """The models that are mixed."""
+
+    def decision_scores(self, X: ArrayLike) -> Matrix:
+        """Return log P(class, observed features) up to a constant of each row, shape (n_rows, n_classes)."""
+
+
+def checked_row(model: Explained, x: ArrayLike) -> Vector:
+    """Return a row of the model, of shape (n_columns,); raise ValueError if it is none."""
+    (rows,) = chunks(as_row(x, model.layout.n_columns), model.layout, missing=True)
+    row: Vector = rows[0]
+    return row
+
+
+def predicted_and_rival(model: Explained, scores: Vector, against: Any) -> tuple[int, int]:
+    """Return the positions of the predicted class and of the one to compare it with.
+
+    Raises ValueError if `against` is not another class, or names none of several.
+    """
+    labels = model.classes.tolist()
+    winner = int(np.argmax(scores))  # as `predict`
+    if isinstance(against, np.generic):
+        against = against.item()
+    if against is None:
+        if len(labels) > 2:
+            raise ValueError(
+                f"against must name the class to compare the predicted one, {labels[winner]!r}, with, as there are "
+                f"{len(labels)} classes; choose one of {[label for label in labels if label != labels[winner]]}"
+            )
+        return winner, 1 - winner
+    if against not in labels or labels.index(against) == winner:
+        raise ValueError(
+            f"against must be one of {[label for label in labels if label != labels[winner]]}, got {against!r} (the "
+            f"predicted class is {labels[winner]!r})"
+        )
+    return winner, labels.index(against)
+
+
+def predicted_and_rivals(model: Explained, row: Vector, against: Any) -> tuple[int, tuple[int, ...]]:
+    """Return the positions of the predicted class and of `against`, or of all other classes if it is None."""
+    scores = model.decision_scores(row[None])[0]
+    if against is None:
+        winner = int(np.argmax(scores))
+        return winner, tuple(k for k in range(len(scores)) if k != winner)
+    winner, other = predicted_and_rival(model, scores, against)
+    return winner, (other,)
+
+
+def without_each(model: Explained, row: Vector) -> tuple[NDArray[np.intp], Matrix]:
+    """Return the observed features of a row, and the row with each of them missing, shape (n_observed, n_columns)."""
+    observed = np.flatnonzero(~np.isnan(row[[columns[0] for columns in model.layout.features]]))
+    owner = model.layout.feature_of_column
+    return observed, np.where(owner == observed[:, None], np.nan, row)
+
+
+def lost_log_odds(model: Explained, row: Vector, winner: int, other: int) -> Vector:
+    """Return what the loss of each feature alone costs the log-odds of a class against another, (n_features,)."""
+    observed, rows = without_each(model, row)
+    scores = model.decision_scores(np.vstack([row, rows]))
+    log_odds = scores[:, winner] - scores[:, other]
+    lost = np.zeros(model.layout.n_features)
+    lost[observed] = log_odds[0] - log_odds[1:]
+    return lost

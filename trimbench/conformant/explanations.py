@@ -1,17 +1,112 @@
-"""Sufficient explanations: the smallest evidence that keeps a classification against all that opposes it."""
+"""Explanations of one classified row: sufficient and contrastive ones, and their tables and images."""
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from trimbench.conformant.distribution import ConformantDistribution
-from trimbench.conformant.explained_row import checked_row, predicted_and_rival
-from trimbench.conformant.explanation_views import ExplanationViews
-from trimbench.conformant.reduced_problem import Vector
+from trimbench._typing import Matrix, Vector
+from trimbench.conformant.distribution import (
+    ConformantDistribution,
+    Explained,
+    checked_row,
+    lost_log_odds,
+    predicted_and_rival,
+    predicted_and_rivals,
+)
+from trimbench.conformant.layout import as_row
+from trimbench.conformant.same_decision import DecisionProblem
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ExplanationViews:
+    """What all explanations can be turned into.
+
+    Attributes
+    ----------
+    features : tuple of int
+    evidence : ndarray of shape (n_features,)
+    feature_names : tuple of str, optional
+        The names of all features; None where the model was learned from an array.
+    """
+
+    features: tuple[int, ...]
+    evidence: Vector
+    feature_names: tuple[str, ...] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of `features`; their positions as text where the model has no names."""
+        return tuple(str(i) if self.feature_names is None else self.feature_names[i] for i in self.features)
+
+    def named(self, feature_names: Sequence[str] | None) -> Self:
+        """Give the explanation names, one for each feature of the layout or None, and return it."""
+        vars(self)["feature_names"] = None if feature_names is None else tuple(feature_names)
+        return self
+
+    def table(self, feature_names: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return the evidence of each feature, largest first; ``.plot.barh(x="feature", y="evidence")`` draws it.
+
+        Parameters
+        ----------
+        feature_names : sequence of str, optional
+            One for each feature of the layout. Default: those of the model, or positions.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns `feature`, `evidence` (what it adds to the log-odds of the class, in nats) and `chosen`.
+
+        Raises
+        ------
+        ValueError
+            When there is not one name for each feature.
+        """
+        import pandas as pd
+
+        n_features = len(self.evidence)
+        known = self.feature_names if feature_names is None else feature_names
+        names = list(range(n_features)) if known is None else list(known)
+        if len(names) != n_features:
+            raise ValueError(f"feature_names must have one name for each of {n_features} features, got {len(names)}")
+        order = np.argsort(-np.abs(self.evidence), kind="stable")
+        chosen = np.isin(order, self.features)
+        columns = {"feature": [names[i] for i in order], "evidence": self.evidence[order], "chosen": chosen}
+        return pd.DataFrame(columns)
+
+    def image(self, x: ArrayLike, shape: tuple[int, int]) -> Matrix:
+        """Return the values of the chosen pixels, and NaN elsewhere, as an image that ``plt.imshow`` draws.
+
+        Parameters
+        ----------
+        x : array of shape (n_features,)
+            The row that was explained, whose features are pixels, row by row.
+        shape : tuple of int
+            Height and width, as of the result.
+
+        Raises
+        ------
+        ValueError
+            When the shape does not have as many pixels as there are features.
+        """
+        n_features = len(self.evidence)
+        row = as_row(x, n_features)[0]
+        if len(shape) != 2 or math.prod(shape) != n_features:
+            raise ValueError(f"shape must be (height, width) with {n_features} pixels in all, got {shape!r}")
+        kept: NDArray[np.float64] = np.full(n_features, np.nan)
+        kept[list(self.features)] = row[list(self.features)]
+        return kept.reshape(shape)
+
+
+# Sufficient explanations: the smallest evidence that keeps a classification against all that opposes it.
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,3 +220,346 @@ def feature_evidence(model: ConformantDistribution, row: Vector, winner: int, ot
     expected = model.missing_scores[:, winner] - model.missing_scores[:, other]
     evidence: Vector = np.where(absent, 0.0, observed - expected)
     return evidence
+
+
+# Contrastive explanations: the fewest features whose change, or whose loss, gives another class.
+
+By = Literal["change", "loss"]
+# How far past the boundary, in log-odds, a real-valued feature is moved.
+_PAST = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastiveExplanation(ExplanationViews):
+    """The fewest features without whose values the class would be another.
+
+    Attributes
+    ----------
+    predicted : label
+    by : {"change", "loss"}
+    features : tuple of int
+        The explanation, positions in the layout by decreasing `evidence`; empty if no set gives another class.
+    becomes : label or None
+        The class that then has a higher score than `predicted`.
+    row : ndarray of shape (n_columns,)
+        The row with `features` changed to the values that are worst for `predicted`, or missing. A real-valued feature,
+        which alone can reach any score, is changed just enough.
+    sets : tuple of tuple of int
+        Smallest sets, `features` first.
+    size_lower_bound : int
+        No set of fewer features gives another class: proven. The number of `features`, except for the loss of features
+        of a mixture, where not all sets can be tried if there are many.
+    complete : bool
+        Whether these are proven to be all smallest sets.
+    evidence : ndarray of shape (n_features,)
+        What the change, or loss, of each feature alone costs `predicted` in log-odds against `becomes`.
+    """
+
+    predicted: Any
+    by: By
+    features: tuple[int, ...]
+    becomes: Any
+    row: Vector
+    sets: tuple[tuple[int, ...], ...]
+    size_lower_bound: int
+    complete: bool
+    evidence: Vector
+
+
+def contrast(
+    model: Explained, x: ArrayLike, against: Any = None, *, by: By = "change", max_sets: int = 1
+) -> ContrastiveExplanation:
+    """Return the contrastive explanation of the classification of one row, see `ConformantModel.contrast`.
+
+    What each feature can cost adds up, so that the features that cost most are a smallest set, exactly. Only what the
+    loss of features of a mixture costs does not (`losses`).
+
+    References
+    ----------
+    Ignatiev, Narodytska, Asher and Marques-Silva (2020), *From Contrastive to Abductive Explanations and Back Again*.
+    """
+    if by not in get_args(By):
+        raise ValueError(f"by must be 'change' or 'loss', got {by!r}")
+    if isinstance(max_sets, bool) or not isinstance(max_sets, int | np.integer) or max_sets < 1:
+        raise ValueError(f"max_sets must be a whole number, 1 or more, got {max_sets!r}")
+    row = checked_row(model, x)
+    winner, rivals = predicted_and_rivals(model, row, against)
+    if len(model.components) == 1 or (by == "change" and not np.isnan(row).any()):
+        # The classifier alone decides what changes of a complete row do, and every component has it.
+        return _additive(model.components[0], row, winner, rivals, by, max_sets)
+    if by == "change":
+        raise ValueError(
+            "x must have no missing value for by='change' with several components, as what values change then depends "
+            "on each other; use by='loss', or a model of one component"
+        )
+    found, becomes = smallest_losses(model, row, winner, rivals, max_sets)
+    evidence = lost_log_odds(model, row, winner, becomes[0] if becomes else rivals[0])
+    listed = tuple(tuple(sorted(chosen, key=lambda i: (-evidence[i], i))) for chosen in found.sets)
+    lost = np.isin(model.layout.feature_of_column, listed[0] if listed else ())
+    return ContrastiveExplanation(
+        predicted=model.classes[winner],
+        by=by,
+        features=listed[0] if listed else (),
+        becomes=model.classes[becomes[0]] if becomes else None,
+        row=np.where(lost, np.nan, row),
+        sets=listed,
+        size_lower_bound=found.size_lower_bound,
+        complete=found.complete,
+        evidence=evidence,
+    )
+
+
+def _additive(
+    model: ConformantDistribution, row: Vector, winner: int, rivals: tuple[int, ...], by: By, max_sets: int
+) -> ContrastiveExplanation:
+    """Return the contrastive explanation where what each feature can cost adds up."""
+    problem = DecisionProblem.of(model, row, winner, rivals)
+    costs = _costs(model, problem, by)
+    found: list[tuple[int, tuple[tuple[int, ...], ...], bool]] = []
+    for j in range(len(rivals)):
+        margin = _margin(model, problem, j)
+        useful = np.flatnonzero(costs[:, j] > 0)
+        covers = smallest_covers(costs[useful, j : j + 1], np.array([np.nextafter(margin, np.inf)]), max_sets)
+        if covers.sets:
+            found.append((j, tuple(tuple(useful[list(chosen)].tolist()) for chosen in covers.sets), covers.complete))
+    label = model.classes[winner]
+    if not found:
+        return ContrastiveExplanation(
+            label, by, (), None, row.copy(), (), int(problem.observed.sum()) + 1, True, costs[:, 0]
+        )
+    size = min(len(sets[0]) for _, sets, _ in found)
+    smallest = [entry for entry in found if len(entry[1][0]) == size]
+    sets = list(dict.fromkeys(tuple(sorted(chosen)) for _, those, _ in smallest for chosen in those))
+    j = smallest[0][0]
+    evidence = costs[:, j]
+    listed = [tuple(sorted(chosen, key=lambda i: (-evidence[i], i))) for chosen in sets]
+    return ContrastiveExplanation(
+        predicted=label,
+        by=by,
+        features=listed[0],
+        becomes=model.classes[rivals[j]],
+        row=_changed(model, problem, row, listed[0], j, by),
+        sets=tuple(listed[:max_sets]),
+        size_lower_bound=size,
+        complete=all(complete for *_, complete in smallest) and len(listed) <= max_sets,
+        evidence=evidence,
+    )
+
+
+def _margin(model: ConformantDistribution, problem: DecisionProblem, j: int) -> float:
+    """Return the log-odds against a rival, with missing features averaged out, as the classification has them."""
+    expected = model.missing_scores[:, problem.winner] - model.missing_scores[:, problem.rivals[j]]
+    return float(problem.base[j] + np.where(problem.observed, problem.shown[:, j], expected).sum())
+
+
+def _costs(model: ConformantDistribution, problem: DecisionProblem, by: By) -> Matrix:
+    """Return what each observed feature can cost against each rival, shape (n_features, n_rivals)."""
+    others = list(problem.rivals)
+    if by == "loss":
+        least = model.missing_scores[:, [problem.winner]] - model.missing_scores[:, others]
+    else:
+        # The classifier has a score for any value, also for one that the model holds to be impossible.
+        lowest = []
+        for feature, columns in zip(problem.hidden, model.layout.features, strict=True):
+            slope = model.weights[columns[0], problem.winner] - model.weights[columns[0], others]
+            is_real = columns[0] in model.layout.real
+            lowest.append(np.where(slope != 0, -np.inf, 0.0) if is_real else feature.values.min(axis=0))  # noqa: PD011
+        least = np.stack(lowest)
+    costs: Matrix = np.where(problem.observed[:, None], problem.shown - least, 0.0)
+    return costs
+
+
+def _changed(
+    model: ConformantDistribution, problem: DecisionProblem, row: Vector, features: tuple[int, ...], j: int, by: By
+) -> Vector:
+    changed = row.copy()
+    for place in features:
+        columns = list(model.layout.features[place])
+        if by == "loss":
+            changed[columns] = np.nan
+        elif columns[0] in model.layout.real:
+            slope = model.weights[columns[0], problem.winner] - model.weights[columns[0], problem.rivals[j]]
+            changed[columns] -= (_margin(model, problem, j) + _PAST) / slope
+        else:
+            worst = int(np.argmin(problem.hidden[place].values[:, j]))  # noqa: PD011
+            binary = len(columns) == 1 and columns not in [list(group) for group in model.layout.categorical]
+            changed[columns] = worst if binary else np.eye(len(columns))[worst]
+    return changed
+
+
+# The fewest features whose loss gives another class, where what their losses cost does not add up.
+
+# Rows that may be classified to try all sets of one size.
+_MOST_ROWS = 20_000
+
+
+def smallest_losses(
+    model: Explained, row: Vector, winner: int, rivals: tuple[int, ...], max_sets: int
+) -> tuple[FoundSets, tuple[int, ...]]:
+    """Return sets of observed features without which a rival has a higher score, and that rival for each.
+
+    All sets of one size after the other are tried as long as they are few, which finds the smallest. After that,
+    features are taken one by one, always the one whose loss costs most, and those that are not needed are given back.
+
+    Parameters
+    ----------
+    row : ndarray of shape (n_columns,)
+    winner, rivals : int
+        Positions of classes.
+    max_sets : int
+    """
+    search = _Search(model, row, winner, rivals)
+    n_observed = len(search.observed)
+    for size in range(1, n_observed + 1):
+        if math.comb(n_observed, size) > _MOST_ROWS:
+            return search.greedy(size)
+        found = search.all_of(size)
+        if found:
+            kept = found[:max_sets]
+            sets = tuple(chosen for chosen, _ in kept)
+            return FoundSets(sets, size, len(found) <= max_sets), tuple(rival for _, rival in kept)
+    return FoundSets((), n_observed + 1, True), ()
+
+
+class _Search:
+    def __init__(self, model: Explained, row: Vector, winner: int, rivals: tuple[int, ...]) -> None:
+        self.model, self.row, self.winner, self.rivals = model, row, winner, list(rivals)
+        self.observed = np.flatnonzero(~np.isnan(row[[columns[0] for columns in model.layout.features]]))
+
+    def margins(self, sets: NDArray[np.intp]) -> tuple[Vector, NDArray[np.intp]]:
+        """Return the least log-odds of the class without the features of each set, and the rival that they are of."""
+        lost = np.zeros((len(sets), self.model.layout.n_features), dtype=bool)
+        np.put_along_axis(lost, sets, True, axis=1)
+        rows = np.where(lost[:, self.model.layout.feature_of_column], np.nan, self.row)
+        scores = self.model.decision_scores(rows)
+        best = scores[:, self.rivals].argmax(axis=1)
+        at = np.arange(len(sets))
+        return scores[:, self.winner] - scores[:, self.rivals][at, best], np.array(self.rivals)[best]
+
+    def all_of(self, size: int) -> list[tuple[tuple[int, ...], int]]:
+        """Return the sets of a size that give another class, with the class, those that cost most first."""
+        sets = np.array(list(itertools.combinations(self.observed.tolist(), size)), dtype=np.intp)
+        margins, rivals = self.margins(sets)
+        order = np.argsort(margins, kind="stable")
+        changed = order[margins[order] < 0]
+        return [(tuple(sets[place].tolist()), int(rivals[place])) for place in changed]
+
+    def greedy(self, lower: int) -> tuple[FoundSets, tuple[int, ...]]:
+        """Return one set, which need not be smallest; no set of fewer than `lower` features gives another class."""
+        chosen, margin, rival = np.zeros(0, dtype=np.intp), np.inf, -1
+        while margin >= 0:
+            left = np.setdiff1d(self.observed, chosen)
+            if not left.size:
+                return FoundSets((), lower, False), ()
+            margins, rivals = self.margins(np.column_stack([np.tile(chosen, (len(left), 1)), left]))
+            best = int(margins.argmin())
+            chosen, margin, rival = np.append(chosen, left[best]), float(margins[best]), int(rivals[best])
+        for feature in chosen.tolist():
+            fewer = chosen[chosen != feature]
+            margins, rivals = self.margins(fewer[None])
+            if margins[0] < 0:
+                chosen, rival = fewer, int(rivals[0])
+        return FoundSets((tuple(chosen.tolist()),), lower, False), (rival,)
+
+
+# The smallest sets of features whose gains reach what is needed.
+
+# The search for covers of several requirements looks at so many partial sets.
+_MAX_STEPS = 100_000
+
+
+@dataclass(frozen=True)
+class FoundSets:
+    """Smallest sets of features, and what is proven of them.
+
+    Attributes
+    ----------
+    sets : tuple of tuple of int
+        Of the smallest size that was found; empty if none was.
+    size_lower_bound : int
+        No smaller set does.
+    complete : bool
+        Whether these are all sets of their size, and no smaller one does.
+    """
+
+    sets: tuple[tuple[int, ...], ...]
+    size_lower_bound: int
+    complete: bool
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no smaller set does."""
+        return bool(self.sets) and len(self.sets[0]) <= self.size_lower_bound
+
+
+def smallest_covers(gains: Matrix, needed: Vector, max_sets: int) -> FoundSets:
+    """Return the smallest sets of rows of `gains` whose sums reach `needed` in every column.
+
+    With one column the rows with the largest gains are one of them; with several it is a covering problem, searched
+    depth first with the sum of the largest gains that are left, column by column, as the bound.
+
+    Parameters
+    ----------
+    gains : ndarray of shape (n_features, n_requirements)
+        0 or more; infinity is allowed.
+    needed : ndarray of shape (n_requirements,)
+    max_sets : int
+        How many sets to list at most, 1 or more.
+    """
+    ranked = -np.sort(-gains, axis=0)
+    reach = np.concatenate([np.zeros((1, len(needed))), np.cumsum(ranked, axis=0)])
+    enough = (reach >= needed).all(axis=1)
+    if not enough.any():
+        return FoundSets((), len(gains) + 1, True)
+    first = int(np.argmax(enough))
+    order = np.lexsort((np.arange(len(gains)), -gains.sum(axis=1)))
+    steps = 0
+    for size in range(first, len(gains) + 1):
+        search = _Covers(gains[order], needed, max_sets + 1, _MAX_STEPS - steps)
+        search.extend((), 0, size, np.zeros(len(needed)))
+        steps += search.steps
+        if search.found:
+            sets = tuple(tuple(order[list(chosen)].tolist()) for chosen in search.found[:max_sets])
+            finished = search.steps < search.max_steps and len(search.found) <= max_sets
+            return FoundSets(sets, size, finished)
+        if steps >= _MAX_STEPS:
+            greedy = _greedy(gains, needed)
+            return FoundSets((greedy,), size, False)
+    raise AssertionError("all features together reach what is needed")
+
+
+class _Covers:
+    def __init__(self, gains: Matrix, needed: Vector, limit: int, max_steps: int) -> None:
+        self.gains, self.needed, self.limit, self.max_steps = gains, needed, limit, max_steps
+        self.found: list[tuple[int, ...]] = []
+        self.steps = 0
+
+    def extend(self, chosen: tuple[int, ...], start: int, left: int, reached: Vector) -> None:
+        self.steps += 1
+        if not left:
+            if (reached >= self.needed).all():
+                self.found.append(chosen)
+            return
+        for place in range(start, len(self.gains) - left + 1):
+            if len(self.found) >= self.limit or self.steps >= self.max_steps:
+                return
+            if not self._may_reach(place, left, reached):
+                return
+            self.extend((*chosen, place), place + 1, left - 1, reached + self.gains[place])
+
+    def _may_reach(self, start: int, left: int, reached: Vector) -> bool:
+        rest = self.gains[start:]
+        # With one requirement the rows are sorted by their gains.
+        best = rest[:left] if len(self.needed) == 1 else np.partition(rest, len(rest) - left, axis=0)[-left:]
+        return bool((reached + best.sum(axis=0) >= self.needed - 1e-9 * np.abs(self.needed)).all())
+
+
+def _greedy(gains: Matrix, needed: Vector) -> tuple[int, ...]:
+    chosen: list[int] = []
+    reached = np.zeros(len(needed))
+    while not (reached >= needed).all():
+        worth = np.minimum(gains, np.maximum(needed - reached, 0)).sum(axis=1)
+        worth[chosen] = -1
+        chosen.append(int(np.argmax(worth)))
+        reached = reached + gains[chosen[-1]]
+    return tuple(chosen)

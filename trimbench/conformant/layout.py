@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 # Rows that are processed at a time, which bounds the memory for checks and products.
 CHUNK_ROWS = 8192
@@ -206,3 +206,122 @@ def _refuse(wrong: NDArray[np.bool_], part: NDArray[np.float64], start: int, rul
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise ValueError(f"X[{start + row}, {column}] {rule}; got {float(part[row, column])!r}")
+
+
+# What naive conformant learning needs from the training data: the means of its columns.
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureStatistics:
+    """Means of the columns of a training table, and variances of those that are real-valued.
+
+    Attributes
+    ----------
+    n_rows : float
+        The number of rows, or the sum of their weights.
+    means : ndarray of shape (n_columns,)
+    variances : ndarray of shape (n_columns,)
+        Around the mean, divided by n_rows.
+    """
+
+    n_rows: float
+    means: NDArray[np.float64]
+    variances: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if not self.n_rows > 0:
+            raise ValueError(f"X must have at least one row, got {self.n_rows}")
+        if self.means.shape != self.variances.shape or self.means.ndim != 1:
+            raise ValueError(
+                f"means and variances must be vectors of the same length, got shapes {self.means.shape} and "
+                f"{self.variances.shape}"
+            )
+
+    @classmethod
+    def of(cls, X: ArrayLike, layout: FeatureLayout, *, missing: bool = False) -> FeatureStatistics:
+        """Return the statistics of a table.
+
+        Raises ValueError if there is no row, or a value is missing, infinite, or not allowed for its feature.
+
+        Parameters
+        ----------
+        X : array of shape (n_rows, n_columns)
+        missing : bool
+            Whether values may be missing (NaN). The statistics are then those of the observed values of each column,
+            of which there must be one.
+        """
+        table = as_table(X, layout.n_columns)
+        if len(table) == 0:
+            raise ValueError("X must have at least one row, got 0")
+        real = list(layout.real)
+        total, counts = np.zeros(layout.n_columns), np.zeros(layout.n_columns)
+        for part in chunks(table, layout, missing=missing):
+            absent = np.isnan(part)
+            total += np.where(absent, 0.0, part).sum(axis=0)
+            counts += len(part) - absent.sum(axis=0)
+        if not counts.all():
+            raise ValueError(
+                f"X must have an observed value in each column, got none in column {int(np.argmin(counts))}; leave it "
+                "out, of the logistic regression as well"
+            )
+        means = total / counts
+        spread = np.zeros(layout.n_columns)
+        if real:  # two passes: the difference of two large sums would lose the variance
+            squares = sum(
+                np.nan_to_num((part[:, real] - means[real]) ** 2).sum(axis=0)
+                for part in chunks(table, layout, missing=missing)
+            )
+            spread[real] = squares / counts[real]
+        discrete = np.ones(layout.n_columns, dtype=bool)
+        discrete[real] = False
+        spread[discrete] = means[discrete] * (1 - means[discrete])
+        return cls(len(table), means, spread)
+
+
+# Tables and rows of numbers from lists, arrays and data frames; missing values become NaN.
+
+
+def as_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return values as an array of numbers, without copying one.
+
+    None, NA of pandas and masked entries of NumPy become NaN. Raises ValueError if the values are sparse, ragged, or
+    not numbers; the message calls them `name`.
+    """
+    if hasattr(values, "toarray"):
+        raise ValueError(f"{name} must be dense, got a sparse {type(values).__name__}; use {name}.toarray()")
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
+    try:
+        array = np.asarray(values)
+        if array.dtype == object:
+            import pandas as pd
+
+            array = np.where(pd.isna(array), np.nan, array).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers, and NaN where a value is missing, got {error}") from error
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} must hold numbers, got values of type {array.dtype}; encode them first")
+    return array
+
+
+def as_table(rows: ArrayLike, n_columns: int | None = None, name: str = "X") -> NDArray[Any]:
+    """Return rows as a table of numbers, without copying one.
+
+    Raises ValueError if they are not a table of numbers with `n_columns` columns; the message calls them `name`.
+    """
+    table = as_numbers(rows, name)
+    if table.ndim != 2:
+        raise ValueError(
+            f"{name} must have two dimensions (rows and columns), got {table.ndim}; use {name}.reshape(1, -1)"
+        )
+    if n_columns is not None and table.shape[1] != n_columns:
+        raise ValueError(f"{name} must have {n_columns} columns, like the rows of the fit, got {table.shape[1]}")
+    return table
+
+
+def as_row(x: ArrayLike, n_columns: int) -> NDArray[np.float64]:
+    """Return one row as a table of float64; raise ValueError unless it has `n_columns` numbers."""
+    values = as_numbers(x, "x")
+    if values.shape != (n_columns,):
+        raise ValueError(f"x must be one row of {n_columns} values, got shape {values.shape}")
+    return np.asarray(values[None], dtype=np.float64)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.conformant.conformity import conformity_error
-from trimbench.conformant.contrastive import By, ContrastiveExplanation, contrast
+from trimbench._typing import Matrix, Vector
 from trimbench.conformant.distribution import ConformantDistribution
-from trimbench.conformant.explanations import Explanation, explain
-from trimbench.conformant.probabilistic_explanations import ProbabilisticExplanation, explain_with_probability
-from trimbench.conformant.reduced_problem import Matrix
-from trimbench.conformant.sampling import draw_rows
+from trimbench.conformant.explanations import By, ContrastiveExplanation, Explanation, contrast, explain
+from trimbench.conformant.layout import as_table, chunks
+from trimbench.conformant.probabilistic import ProbabilisticExplanation, explain_with_probability
 from trimbench.networks.naive_bayes import NaiveBayes
 
 
@@ -177,3 +176,84 @@ class ConformantModel(ConformantDistribution):
         names = [str(label) for label in self.classes.tolist()]
         likelihoods = [np.stack([zeros[i], ones[i]], axis=1) for i in range(self.layout.n_columns)]
         return NaiveBayes(np.exp(self.log_prior), likelihoods, feature_names=self.column_names, class_names=names)
+
+
+# Draw rows from conformant models.
+
+
+def draw_rows(
+    components: Sequence[ConformantDistribution], weights: Vector, n_rows: int, rng: np.random.Generator
+) -> tuple[Matrix, NDArray[Any]]:
+    """Draw complete rows and their classes from a mixture of models over the same columns.
+
+    Raises ValueError if `n_rows` is negative.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_components,)
+        Shares of the components, which add up to 1.
+    """
+    if n_rows < 0:
+        raise ValueError(f"n_rows must be 0 or more, got {n_rows!r}")
+    rows = np.empty((n_rows, components[0].layout.n_columns))
+    labels = np.empty(n_rows, dtype=np.intp)
+    component = rng.choice(len(components), size=n_rows, p=weights)
+    for place, model in enumerate(components):
+        here = np.flatnonzero(component == place)
+        labels[here] = rng.choice(len(model.classes), size=len(here), p=np.exp(model.log_prior))
+        rows[here] = _draw_features(model, labels[here], rng)
+    return rows, components[0].classes[labels]
+
+
+def _draw_features(model: ConformantDistribution, labels: NDArray[np.intp], rng: np.random.Generator) -> Matrix:
+    rows = np.zeros((len(labels), model.layout.n_columns))
+    theta, binary = np.exp(model.log_probabilities), model.layout.binary
+    rows[:, binary] = rng.random((len(labels), len(binary))) < theta[binary].T[labels]
+    for columns in map(list, model.layout.categorical):
+        cumulative = np.cumsum(theta[columns], axis=0).T[labels]
+        chosen = (rng.random((len(labels), 1)) * cumulative[:, -1:] >= cumulative).sum(axis=1)
+        rows[np.arange(len(labels)), np.array(columns)[chosen]] = 1.0
+    means, variances = model.real_moments
+    # In the order of the layout, as `real_moments`.
+    real = [columns[0] for columns in model.layout.features if columns[0] in set(model.layout.real)]
+    rows[:, real] = rng.normal(means.T[labels], np.sqrt(variances))
+    return rows
+
+
+# How far a conformant model's own conditional probabilities are from those of its classifier.
+
+
+def conformity_error(model: ConformantDistribution, X: ArrayLike) -> float:
+    """Return the largest difference between P(class | x) by Bayes' rule and by the weights of the classifier.
+
+    Bayes' rule is applied to log-odds against the first class: with thousands of features, log P(class, x) itself is so
+    large that only its rounding error would be seen. Rows to which the model gives probability 0 are left out.
+    """
+    if model.layout.real:
+        raise ValueError("conformity_error takes discrete features only, got a model with real-valued ones")
+    table = as_table(X, model.layout.n_columns)
+    binary = model.layout.binary
+    of_one, never_one = _log_odds(model.log_probabilities)
+    of_zero, never_zero = _log_odds(model.log_complements[binary])
+    prior = model.log_prior - model.log_prior[0]
+    worst = 0.0
+    for part in chunks(table, model.layout, missing=False):
+        zeros = 1 - part[:, binary]
+        possible = ~((part[:, never_one] > 0).any(axis=1) | (zeros[:, never_zero] > 0).any(axis=1))
+        own = prior + part[possible] @ of_one + zeros[possible] @ of_zero
+        difference = _softmax(own) - _softmax(part[possible] @ model.weights + model.biases)
+        worst = max(worst, float(np.abs(difference).max(initial=0.0)))
+    return worst
+
+
+def _log_odds(logs: Matrix) -> tuple[Matrix, NDArray[np.bool_]]:
+    """Return logarithms of probabilities minus that of the first class, and which rows have probability 0."""
+    never: NDArray[np.bool_] = (logs == -np.inf).any(axis=1)
+    finite = np.where(never[:, None], 0.0, logs)
+    return finite - finite[:, :1], never
+
+
+def _softmax(scores: Matrix) -> Matrix:
+    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+    result: Matrix = exponentials / exponentials.sum(axis=1, keepdims=True)
+    return result

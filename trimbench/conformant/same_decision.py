@@ -1,16 +1,274 @@
-"""The probability that a completed row is classified as before, for one set of shown features after the other."""
+"""Whether a completed row is classified as before: certified tails of sums over independent features, or a table.
+
+Given the class, the features of a conformant model are independent; in a mixture they are given the class and the
+component, which together are called a *state* here. The completed row keeps its class against a rival if a sum over all
+features, the *margin*, is at least 0: each shown feature adds what its value is worth, each hidden one a random amount.
+With P(state | shown features), this is all that the probability of the same decision needs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.conformant.decision_problem import DecisionProblem
-from trimbench.conformant.margin_tails import HIDDEN, SHOWN, UNDECIDED, MarginTails
-from trimbench.conformant.reduced_problem import Matrix, Vector
+from trimbench._typing import Matrix, Vector
+from trimbench.conformant.distribution import ConformantDistribution, Evidence, Explained
+from trimbench.conformant.layout import blocks
+
+# Scores this close, relative to the size of their terms, are equal up to rounding.
+_ROUNDING = 1e-12
+# A real-valued feature is cut into this many cells of equal width, up to so many deviations from its means.
+_CELLS, _REACH = 4000, 8.5
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenFeature:
+    """What a feature adds to the margins while its value is unknown.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_values, n_rivals)
+    chances : ndarray of shape (n_values, n_states)
+        P(value | state).
+    width : ndarray of shape (n_rivals,)
+        Width of the cells that a real-valued feature is cut into, whose middles the values are; 0 for a discrete one.
+    means : ndarray of shape (n_states, n_rivals)
+        Expectation of what it adds.
+    variances : ndarray of shape (n_states, n_rivals)
+        Of what a real-valued feature adds; 0 for a discrete one.
+    outside : float
+        Upper bound on the probability, in each state, of a value in none of the cells.
+    """
+
+    values: Matrix
+    chances: Matrix
+    width: Vector
+    means: Matrix
+    variances: Matrix
+    outside: float = 0.0
+
+    @classmethod
+    def discrete(cls, values: Matrix, chances: Matrix) -> HiddenFeature:
+        """Return a feature with the values that are given."""
+        means = chances.T @ values
+        return cls(values, chances, np.zeros(values.shape[1]), means, np.zeros_like(means))
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it has infinitely many values."""
+        return bool((self.width > 0).any())
+
+    @cached_property
+    def lowest(self) -> Vector:
+        """The least that it can add to each margin, shape (n_rivals,)."""
+        least: Vector = np.where(self.width > 0, -np.inf, self._possible.min(axis=0))
+        return least
+
+    @cached_property
+    def highest(self) -> Vector:
+        """The most that it can add to each margin, shape (n_rivals,)."""
+        most: Vector = np.where(self.width > 0, np.inf, self._possible.max(axis=0))
+        return most
+
+    @property
+    def _possible(self) -> Matrix:
+        return self.values[(self.chances > 0).any(axis=1)]
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionProblem:
+    """The margins of one row against each rival of its class, and what its features say about the class.
+
+    Attributes
+    ----------
+    winner : int
+        Position of the class that is to be kept.
+    rivals : tuple of int
+        Classes that it must not lose against.
+    base : ndarray of shape (n_rivals,)
+        Difference of the biases, moved by what counts as a tie: the class is kept where the margin is 0 or more.
+    shown : ndarray of shape (n_features, n_rivals)
+        What the observed value of each feature adds to the margin; 0 where it is missing.
+    hidden : tuple of HiddenFeature
+    observed : ndarray of bool, shape (n_features,)
+    log_prior : ndarray of shape (n_states,)
+        The classes of the first component, then those of the next.
+    evidence : ndarray of shape (n_features, n_states)
+        What observing each feature adds to log P(state | shown features), up to a constant of the feature.
+    n_classes : int
+    """
+
+    winner: int
+    rivals: tuple[int, ...]
+    base: Vector
+    shown: Matrix
+    hidden: tuple[HiddenFeature, ...]
+    observed: NDArray[np.bool_]
+    log_prior: Vector
+    evidence: Matrix
+    n_classes: int
+
+    @classmethod
+    def of(cls, model: Explained, row: Vector, winner: int, rivals: tuple[int, ...]) -> DecisionProblem:
+        """Return the problem of keeping the class `winner` of a row of shape (n_columns,) against its rivals."""
+        layout, others = model.layout, list(rivals)
+        difference = model.weights[:, [winner]] - model.weights[:, others]
+        known = np.where(np.isnan(row), 0.0, row)
+        shown = np.zeros((layout.n_features, len(others)))
+        np.add.at(shown, layout.feature_of_column, known[:, None] * difference)
+        observed = ~np.isnan(row[[columns[0] for columns in layout.features]])
+        hidden = _hidden_features(model, difference)
+        base = model.biases[winner] - model.biases[others]
+        return cls(
+            winner,
+            rivals,
+            base + _tie(base, shown, hidden, observed, winner, rivals),
+            shown,
+            hidden,
+            observed,
+            np.concatenate([log + part.log_prior for log, part in _weighted(model)]),
+            np.where(observed[:, None], _evidence(model, row), 0.0),
+            len(model.classes),
+        )
+
+    @property
+    def n_states(self) -> int:
+        """Number of pairs of a component and a class."""
+        return len(self.log_prior)
+
+    @cached_property
+    def worth(self) -> Vector:
+        """What observing each feature adds to the log-odds of the class against the others, shape (n_features,).
+
+        The mean over the other classes, and over the components by their probability given all that is observed.
+        """
+        joint = (self.log_prior + self.evidence.sum(axis=0)).reshape(-1, self.n_classes)
+        shares = np.exp(joint - joint.max()).sum(axis=1)
+        of_classes = (shares / shares.sum()) @ self.evidence.reshape(len(self.evidence), -1, self.n_classes)
+        result: Vector = of_classes[:, self.winner] - np.delete(of_classes, self.winner, axis=1).mean(axis=1)
+        return result
+
+    @cached_property
+    def candidates(self) -> NDArray[np.intp]:
+        """Observed features that a smallest set may need.
+
+        With two classes and one component, the margin is the log-odds of the class. A feature with the value that is
+        worst for the class then lowers P(class | shown features) as well as the margin in both classes, so that no
+        smallest set has it.
+        """
+        useful = self.observed.copy()
+        if self.n_states == 2:
+            lowest = np.stack([feature.lowest for feature in self.hidden])
+            useful &= (self.shown > lowest).any(axis=1)
+        return np.flatnonzero(useful)
+
+
+def _tie(
+    base: Vector,
+    shown: Matrix,
+    hidden: tuple[HiddenFeature, ...],
+    observed: NDArray[np.bool_],
+    winner: int,
+    rivals: tuple[int, ...],
+) -> Vector:
+    """Return what moves a margin so that ties, which the first class wins, are on its side of 0."""
+    size = np.abs(base) + np.abs(shown).sum(axis=0)
+    for feature in hidden:
+        size = size + np.abs(feature.values).max(axis=0)
+    tolerance = _ROUNDING * size
+    wins_ties = winner < np.array(rivals)
+    if observed.all():  # a row that is even up to rounding keeps its own class
+        wins_ties |= base + shown.sum(axis=0) <= tolerance
+    moved: Vector = np.where(wins_ties, tolerance, -tolerance)
+    return moved
+
+
+def _weighted(model: Explained) -> list[tuple[float, ConformantDistribution]]:
+    """Return the components, each with the logarithm of its share."""
+    return list(zip(model.log_weights.tolist(), model.components, strict=True))
+
+
+def _evidence(model: Explained, row: Vector) -> Matrix:
+    """Return the log-probability of each observed value in each state, up to a constant, shape (n_features, n_states).
+
+    What a component adds to the scores of all classes is left out if it is the only one.
+    """
+    layout, parts = model.layout, model.components
+    owner = layout.feature_of_column
+    value_scores = np.zeros((layout.n_features, len(model.classes)))
+    np.add.at(value_scores, owner, np.where(np.isnan(row), 0.0, row)[:, None] * model.weights)
+    if len(parts) == 1:
+        return value_scores - parts[0].missing_scores
+    statistics = Evidence(layout, parts[0].coding)
+    (block,) = blocks(row[None], layout)
+    of_parameters = statistics.statistics(block)[0]
+    levels = np.zeros((layout.n_features, len(parts)))
+    parameters = np.stack([part.solution.parameters for part in parts], axis=1)
+    np.add.at(levels, statistics.features[parts[0].coding.problem.owner], of_parameters[:, None] * parameters)
+    missing = np.stack([part.missing_scores for part in parts], axis=1)
+    whole: Matrix = value_scores[:, None] + levels[:, :, None] - missing
+    return whole.reshape(layout.n_features, -1)
+
+
+def _hidden_features(model: Explained, difference: Matrix) -> tuple[HiddenFeature, ...]:
+    layout, parts = model.layout, model.components
+    ones = np.exp(np.hstack([part.log_probabilities for part in parts]))
+    zeros = np.exp(np.hstack([part.log_complements for part in parts]))
+    groups, real = set(layout.categorical), list(layout.real)
+    # The moments are in the order of the layout.
+    real_places = [columns[0] for columns in layout.features if columns[0] in set(real)]
+    moments = [part.real_moments for part in parts] if real else []
+    nothing = np.zeros(difference.shape[1])
+    features = []
+    for place, columns in enumerate(layout.features):
+        column, wide = columns[0], list(columns)
+        if columns in groups:
+            features.append(HiddenFeature.discrete(difference[wide], ones[wide]))
+        elif column not in real_places:
+            values = np.stack([nothing, difference[column]])
+            features.append(HiddenFeature.discrete(values, np.stack([zeros[column], ones[column]])))
+        else:
+            at = real_places.index(column)
+            means = np.concatenate([of_part[at] for of_part, _ in moments])
+            variances = np.repeat([of_part[at] for _, of_part in moments], len(model.classes))
+            if variances[0] > 0:
+                features.append(_cells(means, np.sqrt(variances), difference[column]))
+            else:
+                features.append(_constant(model, place, difference[column]))
+    return tuple(features)
+
+
+def _constant(model: Explained, place: int, slopes: Vector) -> HiddenFeature:
+    """Return a real-valued feature that had one value in training, which its score divided by its weight gives."""
+    weights = model.weights[model.layout.features[place][0]]
+    largest = int(np.argmax(np.abs(weights)))
+    value = model.components[0].missing_scores[place, largest] / weights[largest] if weights[largest] else 0.0
+    return HiddenFeature.discrete(value * slopes[None], np.ones((1, len(weights) * len(model.components))))
+
+
+def _cells(means: Vector, deviations: Vector, slopes: Vector) -> HiddenFeature:
+    from scipy.special import ndtr
+
+    low, high = (means - _REACH * deviations).min(), (means + _REACH * deviations).max()
+    edges = np.linspace(low, high, _CELLS + 1)
+    below = ndtr((edges[:, None] - means) / deviations)
+    above = ndtr((means - edges[:, None]) / deviations)
+    # The difference of the smaller tails does not cancel.
+    chances = np.where(below[1:] < 0.5, np.diff(below, axis=0), -np.diff(above, axis=0))
+    middles = (edges[1:] + edges[:-1]) / 2
+    width = np.abs(slopes) * (edges[1] - edges[0])
+    outside = float(2 * ndtr(-_REACH))
+    variances = (deviations[:, None] * slopes) ** 2
+    return HiddenFeature(middles[:, None] * slopes, chances, width, means[:, None] * slopes, variances, outside)
+
+
+# The probability that a completed row is classified as before, for one set of shown features after the other.
 
 # Points of the two grids: the fine one is used where the bounds of the coarse one do not settle a question.
 _POINTS = (2**13, 2**16)
@@ -143,3 +401,265 @@ class SameDecision:
             rivals = range(len(self.problem.rivals))
             self._grids[fine] = [MarginTails(self.problem, j, n_points, self._order) for j in rivals]
         return self._grids[fine]
+
+
+# Probabilities that a margin is at least 0, on a grid, with certified bounds on the effect of rounding.
+
+# Probabilities of larger rounding errors to choose from, and what floating point adds to a probability at most.
+_FAILURES = np.array([1e-12, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4])
+_FLOATING = 1e-12
+# After how many features the table is kept, and after how many if it is large.
+_CHECKPOINT_EVERY, _RARELY, _LARGE = 8, 64, 2**20
+
+Mode = Literal[0, 1, 2]
+SHOWN, HIDDEN, UNDECIDED = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class _Rounded:
+    """One random term on the grid: ``low + step * shift + error``."""
+
+    low: float
+    shifts: NDArray[np.int64]
+    chances: Matrix
+    errors: Matrix  # mean, variance proxy and largest distance from the mean, in each state
+    outside: float
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """The sum of some terms: P(shift = s | state), of shape (n_states, n_points), of which `reached` are used."""
+
+    at: int
+    low: float
+    table: Matrix
+    reached: int
+    errors: Matrix
+    outside: float
+
+
+class MarginTails:
+    """Bounds on P(margin >= 0 | state) against one rival, for any division into shown and hidden features.
+
+    Parameters
+    ----------
+    problem : DecisionProblem
+    rival : int
+        Position among the rivals of the problem.
+    n_points : int
+        About how many points the grid has.
+    order : ndarray of int, shape (n_features,)
+        In this order features are added. Divisions that begin alike share work, so that the features that are
+        hidden or shown in all of them should come first.
+    """
+
+    def __init__(self, problem: DecisionProblem, rival: int, n_points: int, order: NDArray[np.intp]) -> None:
+        self._base, self._order = float(problem.base[rival]), order.tolist()
+        self._shown = problem.shown[:, rival].tolist()
+        spans = [_span(feature, rival) for feature in problem.hidden]
+        self._step = sum(high - low for low, high in spans) / n_points or 1.0
+        step = self._step
+        self._hidden = [_rounded(feature, rival, step, None) for feature in problem.hidden]
+        self._undecided: dict[int, _Rounded] = {}
+        self._problem, self._rival = problem, rival
+        width = sum(int(term.shifts.max()) for term in self._hidden)
+        width += len(self._hidden) + 1
+        start = np.zeros((problem.n_states, width))
+        start[:, 0] = 1.0
+        self._states = [_State(0, self._base, start, 1, np.zeros((3, problem.n_states)), 0.0)]
+        self._modes = np.full(len(self._order), -1)
+
+    def bounds(self, modes: NDArray[np.int64]) -> tuple[Vector, Vector]:
+        """Return lower and upper bounds on P(margin >= 0 | state), of shape (n_states,).
+
+        Parameters
+        ----------
+        modes : ndarray of shape (n_features,)
+            `SHOWN`, `HIDDEN`, or `UNDECIDED` for whichever of the two is better for the class: an upper bound only.
+        """
+        wanted = modes[self._order]
+        differs = np.flatnonzero(wanted != self._modes)
+        first = int(differs[0]) if differs.size else len(wanted)
+        while self._states[-1].at > first:
+            self._states.pop()
+        self._modes = wanted
+        return self._tails(self._advance(wanted.tolist()))
+
+    def _advance(self, wanted: Sequence[int]) -> _State:
+        state = self._states[-1]
+        low, reached, outside = state.low, state.reached, state.outside
+        table, errors = state.table.copy(), state.errors.copy()
+        since, every = 0, _CHECKPOINT_EVERY if table.size < _LARGE else _RARELY
+        for place in range(state.at, len(wanted)):
+            feature = self._order[place]
+            if wanted[place] == SHOWN:
+                low += self._shown[feature]
+            else:
+                term = self._hidden[feature] if wanted[place] == HIDDEN else self._better(feature)
+                reached = _convolve(table, reached, term)
+                low += term.low
+                errors += term.errors
+                outside += term.outside
+                since += 1
+            if since == every:
+                since = 0
+                self._states.append(_State(place + 1, low, table.copy(), reached, errors.copy(), outside))
+        return _State(len(wanted), low, table, reached, errors, outside)
+
+    def _better(self, feature: int) -> _Rounded:
+        if feature not in self._undecided:
+            hidden, shown = self._problem.hidden[feature], self._shown[feature]
+            self._undecided[feature] = _rounded(hidden, self._rival, self._step, shown)
+        return self._undecided[feature]
+
+    def _tails(self, state: _State) -> tuple[Vector, Vector]:
+        n_states = len(state.table)
+        above = np.cumsum(state.table[:, : state.reached][:, ::-1], axis=1)[:, ::-1]
+        above = np.concatenate([above, np.zeros((n_states, 1))], axis=1)
+        mean, proxies, absolute = state.errors
+        slack = np.minimum(np.sqrt(2 * proxies * -np.log(_FAILURES[:, None])), absolute)
+        failure = np.where(slack < absolute, _FAILURES[:, None], 0.0) + state.outside + _FLOATING
+        needed = -state.low - mean
+        states = np.arange(n_states)
+
+        def tail(queries: Matrix) -> Matrix:
+            places = np.ceil(queries / self._step - 1e-9)
+            return above[states, np.clip(places, 0, state.reached).astype(np.int64)]
+
+        lower, upper = tail(needed + slack) - failure, tail(needed - slack) + failure
+        return np.clip(lower.max(axis=0), 0, 1), np.clip(upper.min(axis=0), 0, 1)
+
+
+def _span(feature: HiddenFeature, rival: int) -> tuple[float, float]:
+    possible = feature.values[(feature.chances > 0).any(axis=1), rival]
+    return float(possible.min()), float(possible.max())
+
+
+def _rounded(feature: HiddenFeature, rival: int, step: float, shown: float | None) -> _Rounded:
+    """Return a feature on the grid; with `shown`, the larger of the amounts that it adds hidden and shown."""
+    possible = (feature.chances > 0).any(axis=1)
+    values, chances = feature.values[possible, rival], feature.chances[possible]
+    width = float(feature.width[rival])
+    if shown is not None:
+        # The true value may be half a cell above the middle.
+        values, width = np.maximum(values + width / 2, shown), 0.0
+    low = float(values.min())
+    shifts = np.rint((values - low) / step).astype(np.int64)
+    errors = values - low - shifts * step
+    expected = feature.means[:, rival] if shown is None else chances.T @ values
+    mean = expected - chances.T @ (values - errors)
+    least, most = float(errors.min()) - width / 2, float(errors.max()) + width / 2
+    spread = most - least
+    absolute = np.maximum(most - mean, mean - least)
+    two = len(errors) == 2 and not width
+    proxies = spread**2 * (np.array([_two_point_proxy(p) for p in chances[0].tolist()]) if two else 0.25)
+    rounding = np.stack([mean, np.broadcast_to(proxies, mean.shape), absolute])
+    if two and shifts[0] != shifts[1]:
+        places = np.argsort(shifts)
+        return _Rounded(low, shifts[places], chances[places], rounding, feature.outside)
+    # Values that fall on one point of the grid are added together.
+    distinct, places = np.unique(shifts, return_inverse=True)
+    merged = np.zeros((len(distinct), chances.shape[1]))
+    np.add.at(merged, places, chances)
+    return _Rounded(low, distinct, merged, rounding, feature.outside)
+
+
+def _two_point_proxy(chance: float) -> float:
+    """Return the smallest variance proxy of a variable with two values at distance 1 (Kearns and Saul, 1998)."""
+    p = max(min(chance, 1 - chance), 1e-300)
+    return 0.25 if p > 0.499 else (1 - 2 * p) / (2 * math.log((1 - p) / p))
+
+
+def _convolve(table: Matrix, reached: int, term: _Rounded) -> int:
+    """Convolve the first `reached` probabilities of each state with one term, in place; return their new number."""
+    shifts: list[int] = term.shifts.tolist()
+    chances = term.chances
+    if len(shifts) == 1:
+        if (chances[0] == 1).all():
+            return reached
+        table[:, :reached] *= chances[0][:, None]
+        return reached
+    if len(shifts) > 40:
+        from scipy.signal import fftconvolve
+
+        dense = np.zeros((len(table), shifts[-1] + 1))
+        dense[:, term.shifts] = chances.T
+        grown = reached + shifts[-1]
+        table[:, :grown] = np.maximum(fftconvolve(table[:, :reached], dense, axes=1), 0.0)
+        return grown
+    before = table[:, :reached].copy()
+    table[:, :reached] *= chances[0][:, None]
+    for shift, chance in zip(shifts[1:], chances[1:], strict=True):
+        table[:, shift : shift + reached] += chance[:, None] * before
+    return reached + shifts[-1]
+
+
+# The probability of the same decision for every set of shown features at once, exact.
+
+
+def table_size(problem: DecisionProblem) -> float:
+    """Return how many entries the largest table has; infinity if a real-valued feature needs infinitely many."""
+    if any(feature.is_real for feature in problem.hidden):
+        return math.inf
+    size = 1
+    for feature, observed in zip(problem.hidden, problem.observed, strict=True):
+        size *= max(len(feature.values), 2) if observed else len(feature.values)
+    return size
+
+
+def changed_probabilities(problem: DecisionProblem) -> Vector:
+    """Return P(another decision | shown features) for every set of observed features.
+
+    Every completed row gets a 1 where its class differs. Then each feature in turn replaces its axis of values by an
+    axis of two: hidden (the average over the values in a state) and shown (the entry of its value). All sets together
+    take as many steps as there are rows, times the features.
+
+    Returns
+    -------
+    ndarray of shape (2, ..., 2)
+        One axis for each observed feature; 0 for hidden, 1 for shown.
+    """
+    changed = _changed_rows(problem)
+    observed = np.flatnonzero(problem.observed)
+    logs = _log_posteriors(problem, observed)
+    result = np.zeros(logs.shape[1:])
+    for k in range(problem.n_states):
+        result += np.exp(logs[k]) * _averaged(problem, changed, k)
+    return result
+
+
+def _changed_rows(problem: DecisionProblem) -> Vector:
+    margins = problem.base[:, None]
+    for feature in problem.hidden:
+        margins = (margins[:, :, None] + feature.values.T[:, None, :]).reshape(len(problem.base), -1)
+    return np.asarray((margins < 0).any(axis=0), dtype=np.float64)
+
+
+def _averaged(problem: DecisionProblem, changed: Vector, k: int) -> Matrix:
+    """Return P(another decision | shown features, state) for every set."""
+    table, done = changed, 1
+    for place, feature in enumerate(problem.hidden):
+        table = table.reshape(done, len(feature.values), -1)
+        hidden = np.einsum("avb,v->ab", table, feature.chances[:, k])
+        if problem.observed[place]:
+            shown = table[:, _value_at(problem, place)]
+            table = np.stack([hidden, shown], axis=1)
+            done *= 2
+        else:
+            table = hidden
+    return table.reshape((2,) * int(problem.observed.sum()))
+
+
+def _value_at(problem: DecisionProblem, place: int) -> int:
+    """Return which value of a feature is the observed one, or adds the same to every margin."""
+    return int(np.abs(problem.hidden[place].values - problem.shown[place]).sum(axis=1).argmin())
+
+
+def _log_posteriors(problem: DecisionProblem, observed: NDArray[np.intp]) -> Matrix:
+    """Return log P(state | shown features) for every set, with the states along the first axis."""
+    logs = problem.log_prior.copy()
+    for place in observed:
+        logs = np.stack([logs, logs + problem.evidence[place].reshape(-1, *[1] * (logs.ndim - 1))], axis=-1)
+    logs -= logs.max(axis=0)
+    normalised: Matrix = logs - np.log(np.exp(logs).sum(axis=0))
+    return normalised

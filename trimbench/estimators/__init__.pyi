@@ -1,5 +1,5 @@
-from .naive_conformant import NaiveConformantClassifier as NaiveConformantClassifier
-from .one_hot_zeros import MissingAsZerosWarning as MissingAsZerosWarning
+from .conformant import MissingAsZerosWarning as MissingAsZerosWarning
+from .conformant import NaiveConformantClassifier as NaiveConformantClassifier
 from .selection_corrected import SelectionCorrectedNB as SelectionCorrectedNB
 from .trimmed import IdentifierColumnWarning as IdentifierColumnWarning
 from .trimmed import TrimmedClassifier as TrimmedClassifier

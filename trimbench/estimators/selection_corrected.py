@@ -12,15 +12,19 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from trimbench.estimators.raw_columns import check_no_missing_label
-from trimbench.selection_bias.adjustment import Factor
-from trimbench.selection_bias.class_counts import ClassCounts
-from trimbench.selection_bias.dependence import squared_ratios
+from trimbench.estimators.columns import check_no_missing_label
+from trimbench.selection_bias.binary import ClassCounts
+from trimbench.selection_bias.factors import Factor
 from trimbench.selection_bias.features import Binariser, checked_cuts, without_masks
-from trimbench.selection_bias.gaussian import GaussianSelectionCorrectedModel, fit_gaussian_selection_corrected
-from trimbench.selection_bias.gaussian_moments import GaussianMoments
-from trimbench.selection_bias.model import SelectionCorrectedModel, fit_selection_corrected
+from trimbench.selection_bias.fit import fit_selection_corrected
+from trimbench.selection_bias.gaussian import (
+    GaussianMoments,
+    GaussianSelectionCorrectedModel,
+    fit_gaussian_selection_corrected,
+)
+from trimbench.selection_bias.model import SelectionCorrectedModel
 from trimbench.selection_bias.prior import Rule, is_whole
+from trimbench.selection_bias.selection import squared_ratios
 
 Numeric = Literal["cut", "gaussian"]
 _NUMERIC: tuple[Numeric, ...] = ("cut", "gaussian")

@@ -1,7 +1,8 @@
-"""Trimmed Bayesian classifiers of raw tables, as a scikit-learn classifier and selector."""
+"""Trimmed Bayesian classifiers of raw tables as a scikit-learn classifier and selector, and their files."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from trimbench.estimators.densities import Density, check_density, learned
-from trimbench.estimators.fitted_models import columns_of, distribution_of, rows_of
-from trimbench.estimators.raw_columns import (
+from trimbench.estimators.columns import (
     checked_rows,
     checked_training_rows,
     column_names,
@@ -24,17 +23,18 @@ from trimbench.estimators.raw_columns import (
     is_frame,
     plain_columns,
 )
-from trimbench.networks.discretize import CutRule, Discretizer
+from trimbench.estimators.pipeline_values import Density, check_density, columns_of, distribution_of, learned, rows_of
+from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
-from trimbench.trimming.arg_max import ArgMaxClassifier
-from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.networks.formats.parsing import read_json, write_json
+from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier
 from trimbench.trimming.result import Trimming
 from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from trimbench.trimming.rows.trim_rows import Prefer, RowsWeight
+    from trimbench.trimming.search.cross_fitting import Prefer, RowsWeight
 
 
 class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -287,16 +287,12 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         OSError
             When the file cannot be written; an older one is then untouched.
         """
-        from trimbench.estimators.trimmed_files import save_trimmed
-
         check_is_fitted(self, "classifier_")
         save_trimmed(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Any:
         """Read a classifier that `save` wrote; ValueError when the file does not hold one."""
-        from trimbench.estimators.trimmed_files import load_trimmed
-
         return load_trimmed(cls, path)
 
     def _coded(self, X: Any) -> pd.DataFrame:
@@ -318,3 +314,114 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+# Trimmed estimators as JSON files.
+
+FORMAT = "trimbench.TrimmedClassifier/1"
+_CLASSIFIERS = {kind.__name__: kind for kind in (BayesianClassifier, ArgMaxClassifier)}
+
+
+def save_trimmed(estimator: Any, path: str | Path) -> None:
+    """Write a fitted `TrimmedClassifier`: its parameters, columns, classes and trimmed classifier."""
+    kept = set(estimator.features_)
+    write_json(
+        path,
+        {
+            "format": FORMAT,
+            "parameters": {name: _plain(value) for name, value in estimator.get_params(deep=False).items()},
+            "has_column_names": hasattr(estimator, "feature_names_in_"),
+            "classes": {"type": estimator.classes_.dtype.str, "labels": _texts_of(estimator.classes_)},
+            # What is left out needs no rule, only its place.
+            "columns": [
+                _rule(rule) if rule.name in kept else {"name": rule.name} for rule in estimator.discretizer_.rules
+            ],
+            "classifier": {"kind": type(estimator.classifier_).__name__, **estimator.classifier_.to_dict()},
+        },
+    )
+
+
+def load_trimmed(cls: Any, path: str | Path) -> Any:
+    """Return the estimator of class `cls` that `save_trimmed` wrote.
+
+    Raises ValueError, with the name of the file, if the file does not hold one.
+    """
+
+    def build(content: Mapping[str, Any]) -> Any:
+        estimator = cls(**{name: _value(value) for name, value in content["parameters"].items()})
+        kind = content["classifier"]["kind"]
+        if kind not in _CLASSIFIERS:
+            raise ValueError(f"kind of classifier must be one of {', '.join(_CLASSIFIERS)}, got {str(kind)[:80]!r}")
+        estimator.classifier_ = _CLASSIFIERS[kind].from_dict(content["classifier"])
+        estimator.features_ = estimator.classifier_.features
+        estimator.discretizer_ = Discretizer(tuple(_read_rule(column) for column in content["columns"]))
+        names = [rule.name for rule in estimator.discretizer_.rules]
+        absent = [name for name in estimator.features_ if name not in names]
+        if absent:
+            raise ValueError(f"columns must have every feature of the classifier, got none called {absent[0]!r}")
+        estimator.n_features_in_ = len(names)
+        if content["has_column_names"]:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        estimator.classes_ = _labels(content["classes"]["type"], content["classes"]["labels"])
+        estimator.trimming_ = None
+        return estimator
+
+    return read_json(path, FORMAT, build)
+
+
+def _texts_of(classes: NDArray[Any]) -> Any:
+    """Return labels as JSON has them: dates as ISO text, spans of time as numbers of their unit."""
+    if classes.dtype.kind == "M":
+        return np.datetime_as_string(classes).tolist()
+    return _plain(classes.astype(np.int64) if classes.dtype.kind == "m" else classes)
+
+
+def _labels(kind: str, labels: list[Any]) -> NDArray[Any]:
+    found: NDArray[Any] = np.array(labels, dtype=np.dtype(kind))
+    return found
+
+
+def _rule(rule: ColumnRule) -> dict[str, Any]:
+    return {
+        "name": rule.name,
+        "categories": list(rule.categories),
+        "cuts": None if rule.cuts is None else list(rule.cuts),
+        "missing": rule.missing,
+        "fallback": rule.fallback,
+    }
+
+
+def _read_rule(content: Mapping[str, Any]) -> ColumnRule:
+    if "categories" not in content:
+        return ColumnRule(content["name"], ("any",), missing="any", fallback="any")
+    cuts = content["cuts"]
+    return ColumnRule(
+        content["name"],
+        tuple(content["categories"]),
+        None if cuts is None else tuple(float(cut) for cut in cuts),
+        content["missing"],
+        content["fallback"],
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as JSON has it; a mapping as pairs (its keys may be positions), infinity as text."""
+    if hasattr(value, "to_dict"):
+        value = value.to_dict()
+    if isinstance(value, Mapping):
+        return {"pairs": [[_plain(key), _plain(entry)] for key, entry in value.items()]}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": str(float(value))}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return value
+
+
+def _value(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        if "number" in content:
+            return float(content["number"])
+        return {_value(key): _value(entry) for key, entry in content["pairs"]}
+    return [_value(entry) for entry in content] if isinstance(content, list) else content

@@ -1,8 +1,8 @@
-"""Discrete Bayesian networks: structure, tables, sampling, JSON."""
+"""Discrete Bayesian networks: structure, tables, forward sampling, and reading a file by its ending."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.bif_writer import write_bif
-from trimbench.networks.file_parsing import MAX_UNPACKED, NetworkParts, short_errors
-from trimbench.networks.forward_sampling import draw_forwards
-from trimbench.networks.json_files import read_json, write_json
-from trimbench.networks.other_libraries import TOLERANCE, parts_of
-from trimbench.networks.probability_tables import checked_distribution, checked_names
-from trimbench.networks.readers import read_parts
+from trimbench._typing import IntegerArray
+from trimbench.networks.formats.bif import read_bif, write_bif
+from trimbench.networks.formats.other_libraries import TOLERANCE, parts_of
+from trimbench.networks.formats.parsing import MAX_UNPACKED, NetworkParts, read_json, short_errors, write_json
+from trimbench.networks.formats.uai import read_ergo, read_uai
+from trimbench.networks.formats.xmlbif import read_xmlbif
+from trimbench.networks.values import checked_distribution, checked_names, code_type
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 FORMAT = "trimbench.BayesianNetwork/1"
 
@@ -261,3 +262,78 @@ class BayesianNetwork:
                 return cls(parts.states, parts.parents, parts.tables)
             except ValueError as error:
                 raise ValueError(f"{path}: {error}") from error
+
+
+# Rows drawn from the tables of a network, parents first, as value indices.
+
+
+def draw_forwards(
+    parents: Mapping[str, Sequence[str]],
+    tables: Mapping[str, NDArray[np.float64]],
+    n_rows: int,
+    rng: np.random.Generator,
+    fixed: Mapping[str, int] | None = None,
+) -> dict[str, IntegerArray]:
+    """Draw the values of some nodes, parents first.
+
+    Parameters
+    ----------
+    parents : mapping from node to its parents
+        In an order in which each node stands after its parents.
+    tables : mapping from node to P(node | parents)
+    fixed : mapping from node to value index, optional
+        Nodes that are not drawn.
+
+    Returns
+    -------
+    dict from node to ndarray of shape (n_rows,)
+    """
+    codes: dict[str, IntegerArray] = {}
+    for node, above in parents.items():
+        table = tables[node]
+        kind = code_type(table.shape[-1])
+        if fixed is not None and node in fixed:
+            codes[node] = np.full(n_rows, fixed[node], dtype=kind)
+            continue
+        codes[node] = drawn(table, [codes[parent] for parent in above], rng.random(n_rows))
+    return codes
+
+
+def drawn(table: NDArray[np.float64], columns: Sequence[IntegerArray], uniform: NDArray[np.float64]) -> IntegerArray:
+    """Return the value that each uniform number draws from the distribution that the columns select."""
+    cumulative = np.cumsum(table, axis=-1)
+    # Rounding can leave the last value just below 1: without the division, a draw from the gap between them would give
+    # the last state even if its probability is zero.
+    cumulative /= cumulative[..., -1:]
+    levels = np.ascontiguousarray(cumulative.reshape(-1, table.shape[-1]).T)
+    places = np.zeros(len(uniform), dtype=np.intp)
+    for column, size in zip(columns, table.shape[:-1], strict=True):
+        places *= size
+        places += column
+    values = np.zeros(len(uniform), dtype=code_type(table.shape[-1]))
+    for level in levels[:-1]:
+        values += uniform >= np.take(level, places)
+    return values
+
+
+# The reader for each kind of network file.
+
+READERS: dict[str, Callable[[Path, int], NetworkParts]] = {
+    ".erg": read_ergo,
+    ".uai": read_uai,
+    ".bif": read_bif,
+    ".xmlbif": read_xmlbif,
+    ".xml": read_xmlbif,
+}
+
+
+def read_parts(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
+    """Read a network with the reader for the ending of `path`; raise ValueError if there is none."""
+    name = path.name.lower().removesuffix(".gz")
+    reader = READERS.get(Path(name).suffix)
+    if reader is None:
+        raise ValueError(
+            f"path must end in .json, {', '.join(READERS)}, or one of the latter and .gz, got {str(path)!r}; "
+            "an ACE network is read by read_ace"
+        )
+    return reader(path, max_unpacked)

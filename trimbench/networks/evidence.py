@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.file_parsing import Words, read_text, short_errors, without_comments
-from trimbench.networks.uai_and_ergo import LARGEST
+from trimbench.networks.formats.parsing import Words, read_text, short_errors, without_comments
+from trimbench.networks.formats.uai import LARGEST
 
 # An error lists no more names than these, so that it stays short.
 LISTED = 8

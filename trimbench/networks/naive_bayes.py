@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.json_files import read_json, write_json
-from trimbench.networks.probability_tables import checked_distribution, checked_names
-from trimbench.networks.value_codes import encode_columns
+from trimbench.networks.formats.parsing import read_json, write_json
+from trimbench.networks.values import checked_distribution, checked_names, encode_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -272,7 +271,7 @@ class NaiveBayes:
         ValueError
             When it is not fitted, or the number of names differs from that of its features.
         """
-        from trimbench.networks.sklearn_models import naive_bayes_parts
+        from trimbench.networks.formats.other_libraries import naive_bayes_parts
 
         return cls(**naive_bayes_parts(estimator, feature_names))
 

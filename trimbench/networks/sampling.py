@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.contraction import ContractionTooLarge
-from trimbench.networks.elimination import ProbabilityTable, product
-from trimbench.networks.elimination_order import plan_whole
-from trimbench.networks.forward_sampling import draw_forwards, drawn
-from trimbench.networks.row_inference import relevant_nodes
-from trimbench.networks.value_codes import IntegerArray, code_type
+from trimbench._typing import IntegerArray
+from trimbench.networks.bayesian_network import BayesianNetwork, draw_forwards, drawn
+from trimbench.networks.inference.joint import ContractionTooLarge, plan_whole
+from trimbench.networks.inference.rows import ProbabilityTable, product, relevant_nodes
+from trimbench.networks.values import code_type
 
 # Entries of the largest table that is made for sampling given evidence.
 _MAX_ENTRIES = 2**24

@@ -1,4 +1,4 @@
-"""Settings and declarations as frozen dataclasses, filled from configuration values that are checked."""
+"""Settings that are checked: frozen dataclasses filled from configurations, their errors, and the words of both."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, dataclass_transform
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError, WrapValidator
     from pydantic_core import ErrorDetails
+
 
 Settings = TypeVar("Settings")
 _LONGEST_VALUE, _LONGEST_REASON, _LONGEST_MESSAGE = 120, 350, 500
@@ -237,3 +238,82 @@ def _is_called(member: Any, name: int | str) -> bool:
     """Tell whether pydantic means a member of a union by a name: its class, or the value of its discriminator."""
     hints = typing.get_type_hints(member).values() if dataclasses.is_dataclass(member) else ()
     return getattr(member, "__name__", "") == name or any(name in typing.get_args(hint) for hint in hints)
+
+
+# Values and rows in messages, which stay short whatever a table holds.
+
+_LONGEST, _COMPARED = 24, 60
+
+
+def quoted(value: str) -> str:
+    """Return a value in quotes, shortened if it is long."""
+    return repr(shortened(value))
+
+
+def shortened(value: str) -> str:
+    """Return a value, shortened if it is long."""
+    return value if len(value) <= _LONGEST else value[: _LONGEST - 3] + "..."
+
+
+def shown(values: Sequence[str], limit: int = 8) -> str:
+    """Return values as a list in quotes.
+
+    >>> shown(["a", "b", "c"], 2)
+    "'a', 'b' and 1 more"
+    """
+    more = len(values) - limit
+    return ", ".join(map(quoted, values[:limit])) + (f" and {more:,} more" if more > 0 else "")
+
+
+def rows_in(count: int) -> str:
+    """Return a number of rows in words."""
+    return "1 row" if count == 1 else f"{count:,} rows"
+
+
+def rows_named(rows: Sequence[int], limit: int = 10) -> str:
+    """Return which rows are meant, by their numbers.
+
+    >>> rows_named([7]), rows_named([1, 2, 3], 2)
+    ('row 7', 'rows 1, 2 and 1 more')
+    """
+    more = len(rows) - limit
+    listed = ", ".join(map(str, rows[:limit])) + (f" and {more:,} more" if more > 0 else "")
+    return f"row {listed}" if len(rows) == 1 else f"rows {listed}"
+
+
+def did_you_mean(name: str, names: Sequence[str]) -> str:
+    """Return a question about the nearest name, or nothing if none is near."""
+    # The time for long names grows with their squares.
+    folded = {one.casefold()[:_COMPARED]: one for one in reversed(names)}
+    close = get_close_matches(name.casefold()[:_COMPARED], folded, n=1)
+    return f" (did you mean {quoted(folded[close[0]])}?)" if close else ""
+
+
+# What can go wrong with data. The exceptions survive pickling between processes.
+
+WAY_OUT = "run trimbench task=fetch with a network, or set TRIMBENCH_CACHE to a folder that holds it"
+
+
+class DataUnavailable(ShortError):  # noqa: N818 - a state that a listing shows, not only an error
+    """The data is in no cache and could not be fetched."""
+
+
+class DeclarationError(ConfigurationError):
+    """A declaration names a file or a column that the data does not have."""
+
+
+class FactsMismatch(ShortError, ValueError):  # noqa: N818 - named after what was found
+    """The loaded data differs from the facts that were declared for it."""
+
+
+class Unreadable(ShortError, ValueError):  # noqa: N818 - never leaves this room
+    """A file does not hold a table of the expected format; another copy may."""
+
+
+def data_unavailable(what: str, url: str, reason: str) -> DataUnavailable:
+    """Return the error for data that is in no cache and could not be downloaded from `url`."""
+    return DataUnavailable(f"{what} is not available from {url}: {reason}; {WAY_OUT}")
+
+
+# What JSON can say.
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"

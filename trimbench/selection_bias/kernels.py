@@ -1,4 +1,4 @@
-"""Compiled sums over counts of ones; imports numba, so it is imported only where it is needed.
+"""Compiled sums over counts of ones, and Markov chains; imports numba, so it is loaded only where it is needed.
 
 The counts I_y of the classes are independent and beta-binomial given alpha and theta. Their probabilities are walked
 through from near the mean outwards, each from the one before, and only as far as they matter.
@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench._compiling import compiled
+from trimbench._numba import compiled, compiled_sums
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -229,3 +229,323 @@ def log_probabilities(ones: Integers, sizes: Integers, alpha: float, theta: Floa
                 value += o * log_quotient(e, o, n * q)
             result[place, node] = value
     return result
+
+
+# Compiled loops of the mixture model's factor.
+
+# A probability below this counts as 0: smaller ones are slow to compute with, and add nothing to any sum.
+_NOTHING = 1e-280
+
+
+@compiled
+def count_probabilities(size: int, alpha: float, theta: Floats) -> Floats:
+    """Return P(s | alpha, theta) of s = 0, ..., size ones among cases of one group, of shape (n_nodes, size + 1).
+
+    By the recurrence of the beta-binomial distribution in both directions from its mean, and then normalised, which
+    needs no logarithm and cannot overflow. `theta` is symmetric about 1/2.
+    """
+    n_nodes = theta.size
+    table = np.zeros((n_nodes, size + 1))
+    for node in range(n_nodes):
+        first, second = alpha * theta[node], alpha * theta[n_nodes - 1 - node]
+        row = table[node]
+        mean = int(size * theta[node])
+        row[mean] = total = 1.0
+        for s in range(mean, size):
+            row[s + 1] = row[s] * ((size - s) * (first + s)) / ((s + 1) * (second + size - s - 1))
+            if row[s + 1] < _NOTHING:
+                row[s + 1] = 0.0
+                break
+            total += row[s + 1]
+        for s in range(mean, 0, -1):
+            row[s - 1] = row[s] * (s * (second + size - s)) / ((size - s + 1) * (first + s - 1))
+            if row[s - 1] < _NOTHING:
+                row[s - 1] = 0.0
+                break
+            total += row[s - 1]
+        row /= total
+    return table
+
+
+@compiled_sums
+def joint_of_sums(alpha: float, theta: Floats, weights: Floats, size1: int, size2: int, joint: Floats) -> None:
+    """Write P(s_1, s_2 | alpha), theta integrated out, for s_1 up to size1 / 2.
+
+    x -> 1 - x maps (s_1, s_2) to (size1 - s_1, size2 - s_2), which is as probable and as strongly correlated: each pair
+    stands for both.
+
+    Parameters
+    ----------
+    joint : ndarray of shape (size1 // 2 + 1, size2 + 1)
+        Is written.
+    """
+    first, second = count_probabilities(size1, alpha, theta), count_probabilities(size2, alpha, theta)
+    joint[:] = 0.0
+    for node in range(theta.size):
+        for s1 in range(joint.shape[0]):
+            weight = weights[node] * first[node, s1] * (1.0 if 2 * s1 == size1 else 2.0)
+            if weight > _NOTHING:
+                for s2 in range(size2 + 1):
+                    joint[s1, s2] += weight * second[node, s2]
+
+
+@compiled
+def hypergeometric(size0: int, size1: int, n_rows: int, log_factorial: Floats) -> Floats:
+    """Return P(H = h | s): of s ones among size0 + size1 cases, h fall on the size1; of shape (n_rows, size1 + 1)."""
+    table = np.zeros((n_rows, size1 + 1))
+    for s in range(n_rows):
+        log_all = log_factorial[size0 + size1] - log_factorial[s] - log_factorial[size0 + size1 - s]
+        for h in range(max(0, s - size0), min(s, size1) + 1):
+            log_ways1 = log_factorial[size1] - log_factorial[h] - log_factorial[size1 - h]
+            log_ways0 = log_factorial[size0] - log_factorial[s - h] - log_factorial[size0 - s + h]
+            table[s, h] = math.exp(log_ways0 + log_ways1 - log_all)
+    return table
+
+
+@compiled
+def strong_and_equal(
+    first0: int, first1: int, n0: int, n1: int, upper: Integers, upper_equal: Integers, log_factorial: Floats
+) -> Floats:
+    """Return P(stronger than the cut-off | s_1, s_2) and P(equal to it | s_1, s_2).
+
+    I_1 = H_1 + H_2 with hypergeometric H_g; for a given s_1 + s_2 the strong values of I_1 are those at both ends.
+
+    Parameters
+    ----------
+    first0, first1 : int
+        Cases of the first group with y = 0 and y = 1.
+    upper, upper_equal : ndarray of int, shape (n0 + n1 + 1,)
+        For each s_1 + s_2 the smallest I_1 with a correlation above the cut-off, and at least as large as it.
+
+    Returns
+    -------
+    ndarray of shape (2, (first0 + first1) // 2 + 1, n0 + n1 - first0 - first1 + 1)
+    """
+    n, most = n0 + n1, n1 - first1
+    n_rows, n_columns = (first0 + first1) // 2 + 1, n - first0 - first1 + 1
+    ones1 = hypergeometric(first0, first1, n_rows, log_factorial)
+    exactly = hypergeometric(n0 - first0, most, n_columns, log_factorial)
+    # below[s_2, t] = P(H_2 < t | s_2) and above[s_2, t] = P(H_2 >= t | s_2)
+    below, above = np.zeros((n_columns, most + 2)), np.zeros((n_columns, most + 2))
+    for s2 in range(n_columns):
+        for h2 in range(most + 1):
+            below[s2, h2 + 1] = below[s2, h2] + exactly[s2, h2]
+            above[s2, most - h2] = above[s2, most - h2 + 1] + exactly[s2, most - h2]
+    shares = np.zeros((2, n_rows, n_columns))
+    for s1 in range(n_rows):
+        low, high = max(0, s1 - first0), min(s1, first1)
+        for s2 in range(n_columns):
+            total = s1 + s2
+            # The lower end mirrors the upper one under x -> 1 - x.
+            top, bottom = upper[total], n1 - upper[n - total]
+            top_equal, bottom_equal = upper_equal[total], n1 - upper_equal[n - total]
+            strong, equal = 0.0, 0.0
+            for h1 in range(low, high + 1):
+                at_top, at_bottom = max(top - h1, 0), bottom - h1 + 1
+                chance = 0.0
+                if at_top <= most:
+                    chance += above[s2, at_top]
+                if at_bottom > 0:
+                    chance += below[s2, min(at_bottom, most + 1)]
+                strong += ones1[s1, h1] * chance
+                if top_equal < top and 0 <= top_equal - h1 <= most:
+                    equal += ones1[s1, h1] * exactly[s2, top_equal - h1]
+                if bottom_equal > bottom and 0 <= bottom_equal - h1 <= most:
+                    equal += ones1[s1, h1] * exactly[s2, bottom_equal - h1]
+            shares[0, s1, s2], shares[1, s1, s2] = strong, equal
+    return shares
+
+
+@compiled_sums
+def totals(joint: Floats, shares: Floats) -> Floats:
+    """Return the sum over (s_1, s_2) of the joint probability times each share, of shape (2, n_alpha)."""
+    n_alpha = joint.shape[0]
+    result = np.zeros((2, n_alpha))
+    for alpha in range(n_alpha):
+        strong, equal = 0.0, 0.0
+        for s1 in range(joint.shape[1]):
+            for s2 in range(joint.shape[2]):
+                strong += joint[alpha, s1, s2] * shares[0, s1, s2]
+                equal += joint[alpha, s1, s2] * shares[1, s1, s2]
+        result[0, alpha], result[1, alpha] = strong, equal
+    return result
+
+
+# Compiled loops of the Markov chains.
+
+# From here on Stirling's series of log Gamma, with five terms, is exact to rounding.
+_FAR = 10.0
+# Ratios of probabilities that are multiplied before their logarithm is taken: their product stays within range.
+_TOGETHER = 8
+
+
+@compiled
+def log_rising(a: float, count: int) -> float:
+    """Return log of a (a + 1) ... (a + count - 1)."""
+    near = 1.0
+    while count > 0 and a < _FAR:
+        near *= a
+        a += 1.0
+        count -= 1
+    if count == 0:
+        return math.log(near)
+    end = a + count
+    main = (end - 0.5) * math.log1p(count / a) + count * (math.log(a) - 1.0)
+    return math.log(near) + main + _stirling_rest(end) - _stirling_rest(a)
+
+
+@compiled
+def _stirling_rest(a: float) -> float:
+    """Return the terms of Stirling's series of log Gamma(a) that vanish as a grows."""
+    inverse = 1.0 / a
+    square = inverse * inverse
+    rest = 1.0 / 1680.0 - square / 1188.0
+    return inverse * (1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0 - square * rest)))
+
+
+@compiled
+def log_numerator(theta: float, concentration: float, ones: Integers, sizes: Integers, column: int) -> float:
+    """Return the log of prod_g U(alpha theta, alpha (1 - theta), I_g, O_g), without its denominators."""
+    first, second = concentration * theta, concentration * (1.0 - theta)
+    total = 0.0
+    for g in range(2):
+        total += log_rising(first, ones[g, column]) + log_rising(second, sizes[g] - ones[g, column])
+    return total
+
+
+@compiled
+def log_columns(theta: Floats, concentration: float, ones: Integers, sizes: Integers, start: int, stop: int) -> float:
+    """Return the sum of log prod_g U(alpha theta, alpha (1 - theta), I_g, O_g) over some columns."""
+    total = 0.0
+    for column in range(start, stop):
+        total += log_numerator(theta[column], concentration, ones, sizes, column)
+    return total - (stop - start) * (log_rising(concentration, sizes[0]) + log_rising(concentration, sizes[1]))
+
+
+@compiled
+def log_prior_odds(x: Integers, ones: Integers, sizes: Integers, if_one: Floats, if_zero: Floats) -> float:
+    """Return log P(x | first group) - log P(x | second group), given the other cases."""
+    total, ratio = 0.0, 1.0
+    for column in range(x.size):
+        concentration = if_one[column] + if_zero[column]
+        if x[column]:
+            ratio *= (if_one[column] + ones[0, column]) / (if_one[column] + ones[1, column])
+        else:
+            ratio *= (if_zero[column] + sizes[0] - ones[0, column]) / (if_zero[column] + sizes[1] - ones[1, column])
+        ratio *= (concentration + sizes[1]) / (concentration + sizes[0])
+        if column % _TOGETHER == _TOGETHER - 1:
+            total += math.log(ratio)
+            ratio = 1.0
+    return total + math.log(ratio)
+
+
+@compiled
+def update_labels(
+    case: int,
+    values: Integers,
+    z: Integers,
+    ones: Integers,
+    sizes: Integers,
+    if_one: Floats,
+    if_zero: Floats,
+    prior: Floats,
+    places: Integers,
+    log_factors: Floats,
+    thresholds: Floats,
+) -> int:
+    """Draw the label of each case given all others, from a case on, in place.
+
+    Parameters
+    ----------
+    if_one, if_zero : ndarray of shape (k + 1,)
+        alpha theta and alpha (1 - theta).
+    prior : ndarray of shape (2,)
+        f1 and f2.
+    places : ndarray of int, shape (n0 + 1, n1 + 1)
+        For the numbers of cases of the first group with y = 0 and y = 1, the place of log A in `log_factors`, -1 where
+        it is not known yet; empty without correction.
+    log_factors : ndarray of shape (n_known,)
+        At the current alpha.
+    thresholds : ndarray of shape (n_cases,)
+        Uniform random numbers.
+
+    Returns
+    -------
+    int
+        The case for which a factor is needed that is not known; the number of cases if all have been updated.
+    """
+    n, width = values.shape
+    while case < n:
+        x, own = values[case], z[case]
+        without = sizes[0] - (own == 0)
+        score = math.log(prior[0] + without) - math.log(prior[1] + n - 1 - without)
+        if places.size:
+            first1 = ones[0, 0] - (own == 0) * x[0]
+            first0 = without - first1
+            joined, left = places[first0 + 1 - x[0], first1 + x[0]], places[first0, first1]
+            if joined < 0 or left < 0:
+                return case
+            score += log_factors[joined] - log_factors[left]
+        for column in range(width):
+            ones[own, column] -= x[column]
+        sizes[own] -= 1
+        score += log_prior_odds(x, ones, sizes, if_one, if_zero)
+        new = 0 if thresholds[case] * (1.0 + math.exp(min(max(-score, -700.0), 700.0))) < 1.0 else 1
+        for column in range(width):
+            ones[new, column] += x[column]
+        sizes[new] += 1
+        z[case] = new
+        case += 1
+    return case
+
+
+@compiled
+def update_theta(
+    theta: Floats, concentrations: Floats, ones: Integers, sizes: Integers, steps: Floats, thresholds: Floats
+) -> int:
+    """Propose steps for each theta, in place, and return how many were accepted.
+
+    Parameters
+    ----------
+    steps, thresholds : ndarray of shape (n_steps, k + 1)
+        What is added to theta, and the random numbers that decide about it.
+    """
+    accepted = 0
+    for column in range(theta.size):
+        density = log_numerator(theta[column], concentrations[column], ones, sizes, column)
+        for step in range(steps.shape[0]):
+            proposal = theta[column] + steps[step, column]
+            if not 0.0 < proposal < 1.0:
+                continue
+            proposed = log_numerator(proposal, concentrations[column], ones, sizes, column)
+            if math.log1p(-thresholds[step, column]) < proposed - density:
+                theta[column], density = proposal, proposed
+                accepted += 1
+    return accepted
+
+
+@compiled
+def draw_alpha(
+    alphas: Floats, log_factors: Floats, theta: Floats, ones: Integers, sizes: Integers, start: int, threshold: float
+) -> int:
+    """Return the place of an alpha that is drawn given all else.
+
+    Parameters
+    ----------
+    log_factors : ndarray of shape (n_alpha,)
+    start : int
+        0 for the response and alpha0, which is alone; 1 for the features and alpha.
+    threshold : float
+        Uniform random number.
+    """
+    stop = theta.size if start else 1
+    weights = np.empty(alphas.size)
+    for place in range(alphas.size):
+        weights[place] = log_factors[place] + log_columns(theta, alphas[place], ones, sizes, start, stop)
+    weights = np.exp(weights - weights.max())
+    left = threshold * weights.sum()
+    for place in range(alphas.size - 1):
+        left -= weights[place]
+        if left < 0.0:
+            return place
+    return alphas.size - 1

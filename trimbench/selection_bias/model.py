@@ -1,194 +1,253 @@
-"""Fitting the naive Bayes classifier with correction for feature selection."""
+"""What the classifiers share that average their predictions over the posterior of alpha."""
 
 from __future__ import annotations
 
+import dataclasses
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logsumexp
 
-from trimbench.selection_bias.adjustment import Factor, Simulation, Ties, WeaknessSums, check_ties, log_adjustment
-from trimbench.selection_bias.class_counts import ClassCounts
-from trimbench.selection_bias.class_factor import log_class_adjustment
-from trimbench.selection_bias.class_marginals import class_marginals
-from trimbench.selection_bias.classifier import SelectionCorrectedModel
-from trimbench.selection_bias.dependence import DependenceSelection, select_dependent
-from trimbench.selection_bias.features import (
-    Binariser,
-    checked_classes,
-    checked_cuts,
-    checked_more_cases,
-    checked_rows,
-    checked_table,
-)
-from trimbench.selection_bias.marginals import Marginals, marginals
-from trimbench.selection_bias.prior import Prior, Rule
-from trimbench.selection_bias.selection import Selection, checked_k, select_features
-
-__all__ = ["SelectionCorrectedModel", "fit_selection_corrected"]
-
-# With more cases, tables of all counts take longer than loading the compiled loops that do without them.
-_MOST_TABLED = 2000
+from trimbench.selection_bias.binary import ClassCounts, Marginals
+from trimbench.selection_bias.features import Binariser
+from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.selection import DependenceSelection, Selection
 
 
-def fit_selection_corrected(
-    X: ArrayLike,
-    y: ArrayLike,
-    k: int,
-    correct: bool = True,
-    ties: Ties = "exact",
-    n_alpha: int = 100,
-    n_theta: int = 20,
-    n_theta_adjust: int = 100,
-    shape: float = 0.5,
-    rate: float = 5.0,
-    theta0: float = 0.0,
-    *,
-    f0: float = 1.0,
-    f1: float = 1.0,
-    rule: Rule = "gauss",
-    selection_rows: ArrayLike | None = None,
-    unlabelled: ArrayLike | None = None,
-    cuts: ArrayLike | None = None,
-    factor: Factor = "auto",
-    n_simulations: int = 100_000,
-    seed: int = 0,
-) -> SelectionCorrectedModel:
-    """Select the k features that correlate most with the response, and fit a classifier that accounts for it.
+@dataclass(frozen=True, eq=False)
+class AveragedClassifier(ABC):
+    """Posterior of alpha, and the predictions that follow from the scores of the classes.
 
-    Parameters
+    Attributes
     ----------
-    X : array of shape (n_cases, n_features)
-        Zeros and ones, or real values: a feature with two values is cut between them, any other at its median. Values
-        may be missing (NaN, masked, None or the missing value of pandas), see Notes.
-    y : array of shape (n_cases,)
-        Classes 0, 1, ..., at least one case of each. With more than two, the correlation is replaced by the correlation
-        ratio eta, whose square is the share of a feature's variance that lies between the classes: it orders features
-        as the F statistic and as Cramer's V do.
-    k : int
-        Number of features to select, from 1 to n_features; n_features keeps all and corrects nothing.
-    correct : bool
-        Whether predictions condition on the weak correlations of the discarded features.
-    ties : {"exact", "less", "less_equal"}
-        What is known about a discarded feature: its correlation is below gamma, or equals it if it does ("exact"), is
-        below it ("less", which the R package predbayescor assumes), or is not above it ("less_equal").
-    n_alpha : int
-        Number of values of alpha.
-    n_theta, n_theta_adjust : int
-        Grids over theta, see `Prior`; n_theta is used by the rule "simpson" only.
-    shape, rate : float
-        alpha ~ Inverse-Gamma(shape, rate).
-    theta0 : float
-        theta_j ~ Uniform(theta0, 1 - theta0).
-    f0, f1 : float
-        P(y = 1) ~ Beta(f1, f0); they must be equal if there are more classes.
-    rule : {"gauss", "simpson"}
-        Integration over theta, see `Prior`.
-    selection_rows : array of int or bool, optional
-        Rows on which features are selected; default: all. The classifier learns from all rows.
-    unlabelled : array of shape (n_more_cases, n_features), optional
-        Cases without response whose values count towards the medians, for example the test cases, as in the slides.
-    cuts : array of shape (n_features,), optional
-        Where to cut each feature, NaN for its median. A feature that looks binary in some rows may be real in others:
-        `trimbench.selection_bias.features.known_cuts` on all data finds the binary features.
-    factor : {"auto", "enumerate", "simulate"}
-        With more than two classes: whether the probability of weakness is a sum over all counts that a feature can have
-        (three classes: thousands of cases; five classes: about 200) or simulated. "auto" enumerates where that takes
-        seconds.
-    n_simulations : int
-        Points for each alpha where it is simulated; `log_adjustment_error` has the standard error.
-    seed : int
-        Of the simulation.
-
-    Returns
-    -------
-    SelectionCorrectedModel
-
-    Raises
-    ------
-    ValueError
-        When an argument is out of range, or a selected feature has no correlation with y at all.
-
-    Notes
-    -----
-    Features with missing values are ranked, and enter the likelihood, by the cases in which they were observed. The
-    condition on a discarded feature is that its correlation over its own observed cases is below gamma, so the factor
-    is the product over the numbers of observed cases of the discarded features. This is exact if whether a value is
-    missing depends on nothing but the class, except that (a) a cut at a median counts as known, as it does in complete
-    data, and (b) where all different numbers of cases would take minutes, features of about the same ones share a
-    factor.
-
-    Examples
-    --------
-    >>> import trimbench as tb
-    >>> X = [[1, 0, 1], [1, 1, 0], [1, 1, 1], [0, 0, 1], [0, 1, 0], [1, 0, 0]]
-    >>> model = tb.fit_selection_corrected(X, [1, 1, 1, 0, 0, 0], k=1)
-    >>> model.selected.tolist(), round(model.gamma, 3)
-    ([0], 0.707)
-    >>> model.expected_error(X) > model.uncorrected().expected_error(X)
-    True
-
-    References
-    ----------
-    Li, Zhang and Neal (2008).
+    prior : Prior
+    class_sizes : ndarray of shape (n_classes,)
+        Training cases in each class.
+    alpha_grid : ndarray of shape (n_alpha,)
+        Values of alpha, increasing; equally probable a priori.
+    log_adjustment : ndarray of shape (n_alpha,)
+        log A_alpha; zeros without correction or without selection.
+    log_adjustment_error : ndarray of shape (n_alpha,)
+        Its error.
+    log_likelihood : ndarray of shape (n_alpha,)
+        Of the selected features.
     """
-    table = checked_table("X", X, allow_missing=True)
-    response, n_classes = checked_classes(y, len(table))
-    check_ties(ties)
-    prior = Prior(shape, rate, theta0, f0, f1, n_alpha, n_theta, n_theta_adjust, rule)
-    prior.pseudo_counts(n_classes)
-    simulation = Simulation(factor, n_simulations, seed)
-    n_selected = checked_k(k, table.shape[1])
-    rows = checked_rows("selection_rows", selection_rows, response)
-    more = None if unlabelled is None else checked_more_cases(unlabelled, table.shape[1], allow_missing=True)
-    binariser = Binariser.fit(table, more, checked_cuts(cuts, table.shape[1]))
-    counts = ClassCounts.of(table, response, n_classes, binariser, rows)
-    if n_classes == 2 and counts.complete and len(response) <= _MOST_TABLED:
-        (n0, n1), (ones0, ones1) = counts.sizes[:, 0].tolist(), counts.ones
-        selection: Selection | DependenceSelection = select_features(ones0, ones1, n0, n1, n_selected)
-    else:
-        selection = select_dependent(counts.ones, counts.sizes, n_selected)
-    if len(rows) < len(response):
-        counts = ClassCounts.of(table, response, n_classes, binariser, np.arange(len(response)))
-    counts = counts.of_features(selection.features)
-    features, pair_of_feature, log_factor, error = _integrals(prior, selection, counts, ties, simulation, correct)
-    return SelectionCorrectedModel(
-        prior=prior,
-        selection=selection,
-        binariser=binariser,
-        class_sizes=np.bincount(response),
-        counts=counts,
-        alpha_grid=prior.alphas(),
-        log_adjustment=log_factor,
-        log_adjustment_error=error,
-        log_likelihood=features.log_likelihood @ np.bincount(pair_of_feature),
-        features=features,
-        pair_of_feature=pair_of_feature,
-    )
+
+    prior: Prior
+    class_sizes: NDArray[np.int64]
+    alpha_grid: NDArray[np.float64]
+    log_adjustment: NDArray[np.float64]
+    log_adjustment_error: NDArray[np.float64]
+    log_likelihood: NDArray[np.float64]
+
+    @abstractmethod
+    def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(y | x), of shape (n_cases, n_classes), up to a number for each case."""
+
+    @property
+    def alpha_posterior(self) -> NDArray[np.float64]:
+        """Posterior probability of each value of `alpha_grid`, of shape (n_alpha,)."""
+        log_posterior = self.log_adjustment + self.log_likelihood
+        posterior: NDArray[np.float64] = np.exp(log_posterior - logsumexp(log_posterior))
+        return posterior
+
+    @property
+    def log_alpha_density(self) -> NDArray[np.float64]:
+        """Log of the posterior density of log(alpha) at `alpha_grid`, up to a constant, of shape (n_alpha,)."""
+        density = self.prior.log_density_of_log_alpha(self.alpha_grid)
+        result: NDArray[np.float64] = self.log_adjustment + self.log_likelihood + density
+        return result
+
+    def uncorrected(self) -> Self:
+        """Return the same classifier, on the same features, without correction."""
+        none = np.zeros_like(self.log_adjustment)
+        return dataclasses.replace(self, log_adjustment=none, log_adjustment_error=none)
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the predictive probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array of shape (n_cases, n_features)
+            All features of the training cases; only the selected ones are used. A missing value (NaN, masked, None or
+            the missing value of pandas) drops out of the product over the features.
+
+        Returns
+        -------
+        ndarray of shape (n_cases, n_classes)
+            P(y | x).
+
+        References
+        ----------
+        Li, Zhang and Neal (2008), "Predictions for test cases (I)" and "(II)".
+        """
+        if len(self.class_sizes) == 2:
+            log_odds = self.log_odds(X)
+            return np.stack([expit(-log_odds), expit(log_odds)], axis=1)
+        found: NDArray[np.float64] = np.exp(self.log_probabilities(X))
+        return found
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Return the most probable class of each case; class 1 where two are equally probable, the first of several."""
+        if len(self.class_sizes) == 2:
+            return (self.log_odds(X) >= 0).astype(np.int64)
+        found: NDArray[np.int64] = self._scores(X).argmax(axis=1)
+        return found
+
+    def expected_error(self, X: ArrayLike) -> float:
+        """Return the error rate that the predictions expect: the mean of 1 - max P(y | x)."""
+        ordered = np.sort(self.predict_proba(X), axis=1)
+        return float(ordered[:, :-1].sum(axis=1).mean())
+
+    def log_odds(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(y = 1 | x) - log P(y = 0 | x) of two classes, of shape (n_cases,)."""
+        if len(self.class_sizes) != 2:
+            raise ValueError(f"log_odds needs two classes, got {len(self.class_sizes)}; use log_probabilities")
+        scores = self._scores(X)
+        found: NDArray[np.float64] = scores[:, 1] - scores[:, 0]
+        return found
+
+    def log_probabilities(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return log P(y | x), of shape (n_cases, n_classes)."""
+        scores = self._scores(X)
+        result: NDArray[np.float64] = scores - logsumexp(scores, axis=1, keepdims=True)
+        return result
 
 
-def _integrals(
-    prior: Prior,
-    selection: Selection | DependenceSelection,
-    counts: ClassCounts,
-    ties: Ties,
-    simulation: Simulation,
-    correct: bool,
-) -> tuple[Marginals, NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the marginals of the distinct counts, which feature has which, and the factor with its error."""
-    none = np.zeros(prior.n_alpha)
-    if isinstance(selection, DependenceSelection):
-        distinct, places = np.unique(np.concatenate([counts.ones, counts.sizes]), axis=1, return_inverse=True)
-        groups = selection.groups if correct else ()
-        factor = log_class_adjustment(prior, groups, selection.cut, ties, simulation)
-        return class_marginals(prior, *np.split(distinct, 2)), places.ravel(), *factor
-    (n0, n1), (kept0, kept1) = counts.sizes[:, 0].tolist(), counts.ones
-    codes, pair_of_feature = np.unique(kept0 * (n1 + 1) + kept1, return_inverse=True)
-    pairs = np.stack(np.divmod(codes, n1 + 1), axis=1)
-    if correct and selection.n_discarded and (selection.n0, selection.n1) == (n0, n1):
-        # Factor and marginals are sums over the same tables.
-        sums = WeaknessSums(prior, n0, n1, selection.cut_ones)
-        features = marginals(prior, pairs, n0, n1, sums.add)
-        log_factor = log_adjustment(prior, selection, ties, sums.result())
-    else:
-        features = marginals(prior, pairs, n0, n1)
-        log_factor = log_adjustment(prior, selection, ties) if correct else none
-    return features, pair_of_feature, log_factor, none
+# The fitted naive Bayes classifier with correction for feature selection.
+
+# Cases whose features are made floating-point at once.
+_BLOCK_ENTRIES = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionCorrectedModel(AveragedClassifier):
+    """A fitted naive Bayes classifier; `fit_selection_corrected` makes it.
+
+    Attributes
+    ----------
+    prior : Prior
+    class_sizes : ndarray of shape (n_classes,)
+        Training cases in each class.
+    alpha_grid : ndarray of shape (n_alpha,)
+        Values of alpha, increasing; equally probable a priori.
+    log_adjustment : ndarray of shape (n_alpha,)
+        log A_alpha; zeros without correction or without selection.
+    log_adjustment_error : ndarray of shape (n_alpha,)
+        Its standard error: 0 where it was not simulated.
+    log_likelihood : ndarray of shape (n_alpha,)
+        sum_j log M_{alpha j} over the selected features.
+    selection : Selection or DependenceSelection
+    binariser : Binariser
+        How real values become zeros and ones; it keeps the medians of the training cases.
+    counts : ClassCounts
+        Ones I_yj of the selected features, and the cases n_yj in which they were observed, of shape (n_classes, k).
+    features : Marginals
+        Of the distinct counts among the selected features.
+    pair_of_feature : ndarray of shape (k,)
+        Column of each selected feature in `features`.
+    """
+
+    selection: Selection | DependenceSelection
+    binariser: Binariser
+    counts: ClassCounts
+    features: Marginals
+    pair_of_feature: NDArray[np.int64]
+
+    @property
+    def selected(self) -> NDArray[np.int64]:
+        """Numbers of the selected features, from the largest absolute correlation (or eta) to the smallest."""
+        return self.selection.features
+
+    @property
+    def n0(self) -> int:
+        """Training cases of class 0."""
+        return int(self.class_sizes[0])
+
+    @property
+    def n1(self) -> int:
+        """Training cases of class 1."""
+        return int(self.class_sizes[1])
+
+    @property
+    def ones0(self) -> NDArray[np.int64]:
+        """Ones of the selected features in class 0, of shape (k,)."""
+        found: NDArray[np.int64] = self.counts.ones[0]
+        return found
+
+    @property
+    def ones1(self) -> NDArray[np.int64]:
+        """Ones of the selected features in class 1, of shape (k,)."""
+        found: NDArray[np.int64] = self.counts.ones[1]
+        return found
+
+    @property
+    def gamma(self) -> float:
+        """Smallest absolute correlation (with several classes, or missing values: eta) of a selected feature."""
+        return self.selection.gamma
+
+    @property
+    def cuts(self) -> NDArray[np.float64] | None:
+        """Cut of each of the p features, at which real values become 0 and 1; None for binary features."""
+        return self.binariser.cuts
+
+    def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
+        values = self.binariser.checked(X, allow_missing=True)
+        binary = self.binariser.transform(values, self.selected, allow_missing=True)
+        tables = self._score_tables()
+        n_classes = len(self.class_sizes)
+        result = np.empty((len(binary), n_classes))
+        step = max(1, _BLOCK_ENTRIES // binary.shape[1])
+        for start in range(0, len(binary), step):
+            rows = slice(start, start + step)
+            scores = binary[rows].astype(np.float64) @ tables.ones + tables.offset
+            if values.dtype.kind == "f":
+                missing = np.isnan(values[rows][:, self.selected])
+                if missing.any():
+                    scores -= missing.astype(np.float64) @ tables.none
+            result[rows] = logsumexp(scores.reshape(len(scores), n_classes, -1), axis=2)
+        return result
+
+    def _score_tables(self) -> _ScoreTables:
+        alphas = self.alpha_grid[:, None]
+        n_distinct = self.features.theta_mean.shape[1]
+        ones, sizes = np.empty((2, len(self.class_sizes), n_distinct), dtype=np.int64)
+        ones[:, self.pair_of_feature], sizes[:, self.pair_of_feature] = self.counts.ones, self.counts.sizes
+        repeats = np.bincount(self.pair_of_feature, minlength=n_distinct)
+        tables, none, offsets = [], [], []
+        base = self.log_adjustment + self.log_likelihood
+        for y, f_y in enumerate(self.prior.pseudo_counts(len(self.class_sizes))):
+            log_one = np.log(ones[y] + alphas * self.features.theta_mean)
+            log_zero = np.log(sizes[y] - ones[y] + alphas * self.features.theta_rest)
+            log_none = log_zero - np.log(alphas + sizes[y])
+            tables.append((log_one - log_zero).T)
+            none.append(log_none.T)
+            offsets.append(base + log_none @ repeats + np.log(self.class_sizes[y] + f_y))
+        offset = np.concatenate(offsets)
+        return _ScoreTables(
+            np.concatenate(tables, axis=1)[self.pair_of_feature],
+            np.concatenate(none, axis=1)[self.pair_of_feature],
+            offset - offset.max(),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _ScoreTables:
+    """Summands of the scores, for each class and within it each alpha.
+
+    Attributes
+    ----------
+    ones : ndarray of shape (k, n_classes * n_alpha)
+        What a one of each selected feature adds to a zero.
+    none : ndarray of the same shape
+        What a zero of each selected feature adds.
+    offset : ndarray of shape (n_classes * n_alpha,)
+        Scores of no ones.
+    """
+
+    ones: NDArray[np.float64]
+    none: NDArray[np.float64]
+    offset: NDArray[np.float64]

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trimbench.trimming.classifier import BayesianClassifier, checked_classifier, checked_threshold, feature_indices
-from trimbench.trimming.engines.certified import DEFAULT_POINTS, CertifiedEngine
+from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
+from trimbench.trimming.engines.bounds import DEFAULT_POINTS, CertifiedEngine
 from trimbench.trimming.engines.choice import EngineName, make_engine
+from trimbench.trimming.model import checked_threshold, feature_indices
 
 
 def expected_agreement(

@@ -11,19 +11,16 @@ import numpy as np
 
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice
-from trimbench.trimming.engines.certified import CertifiedEngine
+from trimbench.trimming.engines.bounds import CertifiedEngine, by_separation, certain_bound
 from trimbench.trimming.engines.choice import Engine, EngineName, exact_engine, make_engine
-from trimbench.trimming.engines.dense import MAX_ENTRIES as DENSE_ENTRIES
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
+from trimbench.trimming.engines.table import MAX_ENTRIES as DENSE_ENTRIES
 from trimbench.trimming.limits import Limits
-from trimbench.trimming.model_input import short
-from trimbench.trimming.result import Trimming, exact_trimming, nothing_needed, nothing_removed
+from trimbench.trimming.model import short
+from trimbench.trimming.result import AGREEMENT_TOLERANCE, Trimming, exact_trimming, nothing_needed, nothing_removed
 from trimbench.trimming.sampled import EXACT_SECONDS, trim_by_sampling
-from trimbench.trimming.search.forward_selection import Selection, select_forward
-from trimbench.trimming.search.loss_bound import by_separation, certain_bound
-from trimbench.trimming.search.naive_bayes import RemovalSearch
-from trimbench.trimming.search.network import InclusionSearch
-from trimbench.trimming.search.result import AGREEMENT_TOLERANCE
+from trimbench.trimming.search.exchange import Selection, select_forward
+from trimbench.trimming.search.proof import InclusionSearch, RemovalSearch
 from trimbench.trimming.thresholds import Cut
 
 # Points of the grid of certified bounds: a quarter of a second without a time limit, a tenth with one; and with less

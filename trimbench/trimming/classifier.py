@@ -1,38 +1,221 @@
-"""Bayesian classifiers: a distribution, a class, its positive states, features, evidence and a threshold."""
+"""Bayesian classifiers of one class or of the most probable class, and their files."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._typing import IntegerArray
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.contraction import joint_distribution
+from trimbench.networks.formats.parsing import read_json, write_json
+from trimbench.networks.inference.joint import joint_distribution
+from trimbench.networks.inference.rows import RowInference, relevant_nodes
+from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.networks.naive_bayes_mixture import NaiveBayesMixture
-from trimbench.networks.value_codes import IntegerArray
-from trimbench.trimming.model_classifier import ModelClassifier
-from trimbench.trimming.model_input import (
+from trimbench.networks.sampling import RowSampler
+from trimbench.networks.values import encode_compactly
+from trimbench.trimming.model import (
     Components,
+    Model,
     as_names,
     as_network,
+    check_possible,
     checked_evidence,
     class_states,
     components_of,
+    conditional_table,
     default_features,
     split_states,
     understood_model,
 )
-from trimbench.trimming.model_input import checked_threshold as checked_threshold
-from trimbench.trimming.model_input import feature_indices as feature_indices
-from trimbench.trimming.thresholds import is_positive
+from trimbench.trimming.model import checked_threshold as checked_threshold
+from trimbench.trimming.model import feature_indices as feature_indices
+from trimbench.trimming.thresholds import TIE_TOLERANCE, is_positive
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], Model]] = {
+    "NaiveBayes": NaiveBayes.from_dict,
+    "NaiveBayesMixture": NaiveBayesMixture.from_dict,
+    "BayesianNetwork": BayesianNetwork.from_dict,
+}
+
+
+def model_to_dict(model: Model, target: str, names: Iterable[str]) -> dict[str, Any]:
+    """Return what gives the joint distribution of the class and some variables as lists, numbers and strings.
+
+    Parameters
+    ----------
+    model : NaiveBayes, NaiveBayesMixture or BayesianNetwork
+    target : str
+        The class.
+    names : iterable of str
+        Features and evidence. Other features of a naive Bayes model or a mixture are left out, and so are nodes of a
+        network that are not ancestors of these variables.
+    """
+    wanted = set(names)
+    part: Model
+    if isinstance(model, BayesianNetwork):
+        nodes = relevant_nodes(model, [target, *wanted])
+        part = BayesianNetwork(
+            {node: model.states(node) for node in nodes},
+            {node: model.parents(node) for node in nodes},
+            {node: model.table(node) for node in nodes},
+        )
+    elif isinstance(model, NaiveBayesMixture):
+        kept = model.components.restricted([name for name in model.feature_names if name in wanted])
+        part = NaiveBayesMixture(kept, model.class_of, class_variable=model.class_variable)
+    else:
+        part = model.restricted([name for name in model.feature_names if name in wanted])
+    return {"kind": type(part).__name__, **part.to_dict()}
+
+
+def model_from_dict(content: Mapping[str, Any]) -> Model:
+    """Return the model that `model_to_dict` described.
+
+    Raises ValueError, KeyError or TypeError if there is no such model.
+    """
+    kind = content["kind"]
+    if kind not in _READERS:
+        raise ValueError(f"kind of model must be one of {', '.join(_READERS)}, got {str(kind)[:80]!r}")
+    return _READERS[kind](content)
+
+
+class SavedClassifier:
+    """What classifiers have in common that can be written to a file and read again."""
+
+    # Name and version of the file format; the arguments that a class has besides the common ones, and where they are.
+    _format: ClassVar[str]
+    _saved: ClassVar[Mapping[str, str]] = {}
+
+    model: Model
+    target: str
+    features: tuple[str, ...]
+    evidence: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the classifier as nested lists, numbers and strings, without what it does not need of its model."""
+        own = {argument: getattr(self, name) for argument, name in self._saved.items()}
+        return {
+            "target": self.target,
+            "features": list(self.features),
+            "evidence": dict(self.evidence),
+            **{argument: list(value) if isinstance(value, tuple) else value for argument, value in own.items()},
+            "model": model_to_dict(self.model, self.target, [*self.features, *self.evidence]),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Return the classifier that `to_dict` described."""
+        own = {argument: content[argument] for argument in ("features", "evidence", *cls._saved)}
+        return cast("Self", cast("Any", cls)(model_from_dict(content["model"]), content["target"], **own))
+
+    def save(self, path: str | Path) -> None:
+        """Write the classifier as JSON, with every digit, and without what it does not need of its model.
+
+        Raises
+        ------
+        OSError
+            When the file cannot be written; an older one is then untouched.
+        """
+        write_json(path, {"format": self._format, **self.to_dict()})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a classifier that `save` wrote; ValueError, with the name of the file, when it does not hold one."""
+        return read_json(path, cls._format, cls.from_dict)
+
+
+# What a classifier takes from its model, whatever it decides: values of features, and probabilities of rows.
+
+
+class ModelClassifier(SavedClassifier):
+    """A classifier with a model, a target, features and evidence."""
+
+    # None where the features depend on each other given the class.
+    _components: Components | None
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.features)
+
+    @cached_property
+    def value_names(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the values of each feature."""
+        if self._components is None:
+            network = as_network(self.model)
+            return tuple(network.states(name) for name in self.features)
+        parts = self._components
+        return tuple(parts.value_names[place] for place in feature_indices(parts.feature_names, self.features))
+
+    @cached_property
+    def cardinalities(self) -> tuple[int, ...]:
+        """Number of values of each feature."""
+        return tuple(len(values) for values in self.value_names)
+
+    @cached_property
+    def _component_tables(self) -> tuple[NDArray[np.float64], ...]:
+        """Pr(value | component) of each feature; none where there are no components."""
+        parts = self._components
+        if parts is None:
+            return ()
+        return tuple(parts.likelihoods[place] for place in feature_indices(parts.feature_names, self.features))
+
+    def encode(self, frame: pd.DataFrame) -> IntegerArray:
+        """Return the value indices of the features of each row, shape (n_rows, n_features).
+
+        Raises
+        ------
+        ValueError
+            When `frame` is no DataFrame, a column is absent, or it holds NaN or an unknown value.
+        """
+        return encode_compactly(frame, dict(zip(self.features, self.value_names, strict=True)))
+
+    @cached_property
+    def rows(self) -> RowInference:
+        """What gives the probabilities of rows."""
+        if self._components is None:
+            check_possible(self.model, self.target, self.evidence)
+            return RowInference.of_network(as_network(self.model), self.target, self.features, self.evidence)
+        return RowInference.of_naive_bayes(self._components.prior, self._component_tables)
+
+    @cached_property
+    def whole_rows(self) -> RowInference:
+        """As `rows`, with the factors that all classes share: it gives log Pr(C, f, e) itself."""
+        if self._components is not None:
+            return self.rows
+        network = as_network(self.model)
+        return RowInference.of_network(network, self.target, self.features, self.evidence, whole=True)
+
+    def draw(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
+        """Return value indices of the features of rows drawn given the evidence, shape (n_rows, n_features).
+
+        Raises
+        ------
+        ContractionTooLarge
+            When the evidence makes too many variables of a network depend on each other; a ValueError.
+        """
+        return self._sampler.draw(n_rows, rng)
+
+    @cached_property
+    def _sampler(self) -> RowSampler:
+        if self._components is None:
+            return RowSampler.of(as_network(self.model), self.features, self.evidence)
+        prior, tables = self._components.prior, self._component_tables
+        parts = NaiveBayes(prior, tables, feature_names=self.features, class_variable=self.target)
+        return RowSampler.of(parts.to_network(), self.features)
+
+
+# Bayesian classifiers: a distribution, a class, its positive states, features, evidence and a threshold.
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -315,3 +498,197 @@ def checked_classifier(classifier: object) -> BayesianClassifier:
     elif hasattr(classifier, "fit"):
         how = "BayesianClassifier(learn_naive_bayes(features, target), positive=...)"
     raise TypeError(f"classifier must be a BayesianClassifier, got {kind}; make one with {how}")
+
+
+# Classifiers of two or more classes that give the most probable one.
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class ArgMaxClassifier(ModelClassifier):
+    """The classifier that gives the class c with the highest Pr(c | f), or Pr(c | f, e) given evidence e.
+
+    Of several most probable classes it gives the first in the order of the model. Probabilities that are equal up to
+    rounding (a relative difference of at most 1e-12) count as equal, and so do those of a row of probability zero.
+
+    Parameters
+    ----------
+    model : NaiveBayes, NaiveBayesMixture or BayesianNetwork
+        A network in which the class is the only parent of every other node is treated as naive Bayes.
+    target : str, optional
+        The class variable. Default: that of the naive Bayes model.
+    features : sequence of str, optional
+        Default: all variables other than the target and the evidence.
+    evidence : mapping from variable to state, optional
+        Observed states: every probability is conditional on them. They are neither target nor features.
+
+    Raises
+    ------
+    ValueError
+        When there are fewer than two classes, a name is unknown or occurs twice, or the evidence is impossible.
+
+    Examples
+    --------
+    >>> import trimbench as tb
+    >>> model = tb.NaiveBayes([0.2, 0.3, 0.5], [[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]], class_names=["a", "b", "c"])
+    >>> classifier = tb.ArgMaxClassifier(model)
+    >>> classifier.class_names, classifier.features
+    (('a', 'b', 'c'), ('x0',))
+    """
+
+    _format: ClassVar[str] = "trimbench.ArgMaxClassifier/1"
+
+    model: Model
+    target: str
+    features: tuple[str, ...]
+    evidence: Mapping[str, str]
+    _components: Components | None = field(repr=False)
+
+    def __init__(
+        self,
+        model: Model,
+        target: str | None = None,
+        *,
+        features: Sequence[str] | None = None,
+        evidence: Mapping[str, str] | None = None,
+    ) -> None:
+        understood, name = understood_model(model, target)
+        classes = class_states(understood, name)
+        if len(classes) < 2:
+            raise ValueError(f"target {name!r} must have at least two classes, got {list(classes)}")
+        observed = checked_evidence(understood, evidence, name)
+        known = tuple(variable for variable in default_features(understood, name) if variable not in observed)
+        chosen = known if features is None else as_names(features)
+        feature_indices(known, chosen)
+        # The class is frozen.
+        vars(self).update(
+            model=understood,
+            target=name,
+            features=chosen,
+            evidence=observed,
+            _components=components_of(understood, observed),
+        )
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes, in the order of the model."""
+        return class_states(self.model, self.target)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_names)
+
+    @property
+    def is_naive_bayes(self) -> bool:
+        """Whether the features are independent given the class."""
+        return self._components is not None and len(self._components.states) == self.n_classes
+
+    @cached_property
+    def _members(self) -> list[list[int]]:
+        """The components of each class."""
+        states = self.class_names if self._components is None else self._components.states
+        return [[i for i, state in enumerate(states) if state == name] for name in self.class_names]
+
+    @cached_property
+    def prior(self) -> NDArray[np.float64]:
+        """Pr(c), given the evidence; shape (n_classes,)."""
+        if self._components is None:
+            return conditional_table(as_network(self.model), [self.target], self.evidence)
+        return np.array([self._components.prior[rows].sum() for rows in self._members])
+
+    @property
+    def likelihoods(self) -> tuple[NDArray[np.float64], ...]:
+        """Pr(value | c) of each feature, shape (n_classes, cardinality); naive Bayes only.
+
+        Raises
+        ------
+        ValueError
+            When the features are not independent given the class.
+        """
+        if not self.is_naive_bayes:
+            raise ValueError(f"the model must be naive Bayes to have likelihoods, got {self.model!r}; use joint")
+        return self._component_tables
+
+    def joint(self, features: Sequence[int]) -> NDArray[np.float64]:
+        """Return Pr(c, f') over all instances of a feature subset, given the evidence.
+
+        Parameters
+        ----------
+        features : sequence of int
+            Positions of the features; the first is outermost.
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_instances)
+
+        Raises
+        ------
+        ValueError
+            When a general network is too large for exact inference.
+        """
+        if self._components is None:
+            names = [self.features[place] for place in features]
+            table = conditional_table(as_network(self.model), [self.target, *names], self.evidence)
+            return np.asarray(table).reshape(self.n_classes, -1)
+        tables = [self._component_tables[place] for place in features]
+        return np.stack([self._components.joint(rows, tables) for rows in self._members])
+
+    def with_features(self, features: Sequence[str]) -> ArgMaxClassifier:
+        """Return the classifier of the same distribution with other features."""
+        return ArgMaxClassifier(self.model, self.target, features=features, evidence=self.evidence)
+
+    def log_joint(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """Return log Pr(c, features) of each row, up to a constant of the row.
+
+        Parameters
+        ----------
+        frame : DataFrame with one column for each feature (others are ignored)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes); ``-inf`` where the probability is zero
+
+        Raises
+        ------
+        ValueError
+            When a column is absent, or it holds NaN or an unknown value.
+        """
+        return self.log_weights(self.encode(frame))
+
+    def log_weights(self, codes: IntegerArray) -> NDArray[np.float64]:
+        """Return what `log_joint` does, for rows of value indices, shape (n_rows, n_features)."""
+        return self.by_class(self.rows.log_joint(codes))
+
+    def by_class(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the logarithms of each class, shape (n_rows, n_classes), from those that `rows` gives."""
+        if self._components is None or self.is_naive_bayes:
+            return logs
+        return np.stack([np.logaddexp.reduce(logs[:, rows], axis=1) for rows in self._members], axis=1)
+
+    def decide(self, codes: IntegerArray) -> NDArray[np.intp]:
+        """Return the position of the class of each row of value indices, shape (n_rows, n_features)."""
+        return most_probable(self.log_weights(codes).T, logarithms=True)
+
+    def predict_proba(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """Return Pr(c | features) of each row, shape (n_rows, n_classes); NaN where a row has probability zero."""
+        logs = self.log_joint(frame)
+        with np.errstate(invalid="ignore"):
+            scaled = np.exp(logs - logs.max(axis=1, keepdims=True))
+            return np.asarray(scaled / scaled.sum(axis=1, keepdims=True))
+
+    def predict(self, frame: pd.DataFrame) -> NDArray[np.str_]:
+        """Return the name of the most probable class of each row; the first of equally probable ones."""
+        return np.array(self.class_names)[self.decide(self.encode(frame))]
+
+
+def most_probable(joint: NDArray[np.float64], *, logarithms: bool = False) -> NDArray[np.intp]:
+    """Return the position of the most probable class of each instance: the first of those equal up to rounding.
+
+    Parameters
+    ----------
+    joint : ndarray of shape (n_classes, n_instances)
+        Pr(c, f), each column up to a factor, or logarithms of it.
+    """
+    top = joint.max(axis=0)
+    tied = joint >= (top - TIE_TOLERANCE if logarithms else top * (1.0 - TIE_TOLERANCE))
+    return np.asarray(tied.argmax(axis=0))

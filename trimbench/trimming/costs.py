@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from trimbench.trimming.classifier import feature_indices
-from trimbench.trimming.model_input import is_number, short
+from trimbench.trimming.model import feature_indices, is_number, short
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.classifier import BayesianClassifier, checked_classifier, checked_threshold
+from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.costs import checked_budget, checked_costs, highest_cost
 from trimbench.trimming.engines.choice import Engine, EngineName, make_engine
-from trimbench.trimming.engines.dense import MAX_ENTRIES, DenseEngine
-from trimbench.trimming.model_input import check_possible, short
-from trimbench.trimming.result import Trimming, exact_trimming
-from trimbench.trimming.search.result import AGREEMENT_TOLERANCE
-from trimbench.trimming.search.subset_batches import subset_batches
+from trimbench.trimming.engines.table import MAX_ENTRIES, DenseEngine, subset_batches
+from trimbench.trimming.model import check_possible, checked_threshold, short
+from trimbench.trimming.result import AGREEMENT_TOLERANCE, Trimming, exact_trimming
 from trimbench.trimming.thresholds import Cut, Instances, best_cut
 from trimbench.trimming.trim import trim
 

@@ -1,4 +1,4 @@
-"""Trimming of classifiers that are too large for exact agreements, with confidence intervals from drawn rows.
+"""Trimming of classifiers that are too large for exact agreements, on drawn rows, with confidence intervals.
 
 A subset is searched for on rows drawn from the classifier's distribution; its threshold is the best one on the same
 rows. On other rows, drawn independently afterwards, the decisions of the original and of the trimmed classifier are
@@ -7,6 +7,7 @@ both exact; how often they agree there gives a confidence interval for the expec
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Sequence
@@ -14,15 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv, ndtri
 
-from trimbench.networks.contraction import ContractionTooLarge
-from trimbench.networks.value_codes import IntegerArray
-from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.confidence import binomial_interval, rows_for_width
-from trimbench.trimming.costs import Choice
-from trimbench.trimming.left_out import upper_bound
-from trimbench.trimming.search.posterior_search import PosteriorSearch
-from trimbench.trimming.search.row_search import RowSearch, search_rows
+from trimbench._typing import IntegerArray
+from trimbench.networks.inference.joint import ContractionTooLarge
+from trimbench.networks.inference.rows import Lookup
+from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier, most_probable
+from trimbench.trimming.costs import Choice, highest_cost, is_affordable
+from trimbench.trimming.search.exchange import PosteriorSearch, RowSearch, search_rows
 from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 
 # A network is sampled if no exact engine is likely to be ready within this time.
@@ -261,3 +261,283 @@ def _with_threshold(
         f"the posterior given {n_required or 'no'} features takes too long, because hidden variables of the network "
         "depend on each other; require features closer to the target, or allow more time"
     )
+
+
+# An upper bound on the agreement of every affordable subset, from what it has to leave out.
+
+# How many features of T may be left out together.
+_MAX_LEFT_OUT = 4
+_MOST_VALUES = 64
+# Fewer rows than this say too little.
+_FEWEST_ROWS_LEFT_OUT = 100
+# Products of two numbers, in tables of hidden variables, that take as long as one entry that is looked up.
+_PRODUCTS = 10
+
+AnyClassifier = BayesianClassifier | ArgMaxClassifier
+
+
+def upper_bound(
+    classifier: AnyClassifier,
+    choice: Choice,
+    ranking_rows: IntegerArray,
+    rows: IntegerArray,
+    confidence: float,
+    max_lookups: int,
+) -> float:
+    """Return an upper bound on the agreement of every affordable subset that holds with the given confidence.
+
+    1 where rows are too expensive, or no set of features makes a difference.
+
+    Parameters
+    ----------
+    ranking_rows : ndarray of int, shape (n_rows, n_features)
+        Decide which features T has.
+    rows : ndarray of int, shape (n_rows, n_features)
+        Other rows, from which the means are computed: the first ones, if all of them are too expensive.
+    max_lookups : int
+        About how many entries of tables may be looked up.
+    """
+    try:
+        return _upper_bound(classifier, choice, ranking_rows, rows, confidence, max_lookups)
+    except ContractionTooLarge:
+        return 1.0
+
+
+def _upper_bound(
+    classifier: AnyClassifier,
+    choice: Choice,
+    ranking_rows: IntegerArray,
+    rows: IntegerArray,
+    confidence: float,
+    max_lookups: int,
+) -> float:
+    relevant = sorted(classifier.rows.relevant)
+    small = [i for i in relevant if classifier.cardinalities[i] <= _MOST_VALUES]
+    once = sum(hidden.operations for hidden in classifier.whole_rows.sums) // _PRODUCTS
+    each_row = once + sum(_effort(classifier, (i,)) for i in small)
+    # Which features are ranked first does not decide whether the bound holds.
+    ranking = _LeftOutRows.of(classifier, ranking_rows[: max(1, int(max_lookups / max(each_row, 1)))])
+    means = {i: float(ranking.potential((i,)).mean()) for i in small}
+    order = sorted(small, key=means.__getitem__)
+    best: tuple[list[int], int, int] | None = None
+    for left_out in range(1, _MAX_LEFT_OUT + 1):
+        chosen = _cover(choice, order, left_out)
+        if chosen is None:
+            break
+        each_row = once + sum(_effort(classifier, left) for left in itertools.combinations(chosen, left_out))
+        n_rows = min(len(rows), max_lookups // each_row)
+        if n_rows < (len(rows) if best else _FEWEST_ROWS_LEFT_OUT):
+            break
+        best = chosen, left_out, n_rows
+    if best is None:
+        return 1.0
+    chosen, left_out, n_rows = best
+    left_outs = list(itertools.combinations(chosen, left_out))
+    each = 1.0 - (1.0 - confidence) / len(left_outs)
+    measured = _LeftOutRows.of(classifier, rows[:n_rows])
+    width = 1.0 - 1.0 / _n_decisions(classifier)
+    return min(1.0, max(mean_upper_bound(measured.potential(left), width, each) for left in left_outs))
+
+
+def _n_decisions(classifier: AnyClassifier) -> int:
+    return classifier.n_classes if isinstance(classifier, ArgMaxClassifier) else 2
+
+
+def _decided(classifier: AnyClassifier, logs: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return the decision on each row and log Pr(row), from log Pr(state, row) of shape (n_rows, n_states)."""
+    if isinstance(classifier, ArgMaxClassifier):
+        of_classes = classifier.by_class(logs)
+        return most_probable(of_classes.T, logarithms=True), np.logaddexp.reduce(of_classes, axis=1)
+    positive, negative = classifier.weights_of(logs)
+    with np.errstate(divide="ignore"):
+        total = logs.max(axis=1) + np.log(positive + negative)
+    return is_positive(positive, negative, classifier.threshold).astype(np.intp), total
+
+
+def _effort(classifier: AnyClassifier, features: Sequence[int]) -> int:
+    """Return how many entries of tables all values of some features need in a row."""
+    inference = classifier.whole_rows
+    touched = sum(not set(features).isdisjoint(lookup.columns) for lookup in inference.lookups)
+    values = math.prod(classifier.cardinalities[i] for i in features)
+    # A few operations on each state of the target come with every combination of values.
+    looked_up = (touched + 3) * (inference.n_states + 1)
+    summed = sum(hidden.operations for hidden in inference.sums if not set(features).isdisjoint(hidden.columns))
+    return values * (looked_up + summed // _PRODUCTS)
+
+
+def _cover(choice: Choice, order: Sequence[int], left_out: int) -> list[int] | None:
+    """Return features, from the front of `order`, of which every affordable subset leaves out at least so many."""
+    chosen: list[int] = []
+    costs: list[float] = []
+    units: set[int] = set()
+    for feature in order:
+        unit = choice.unit_of.get(feature)
+        if unit in units:
+            continue
+        if unit is not None:
+            units.add(unit)
+            costs.append(choice.costs[unit])
+        chosen.append(feature)
+        cheapest = sorted(costs)
+        affordable = sum(is_affordable(cheapest[: n + 1], choice.budget) for n in range(len(cheapest)))
+        if len(chosen) - affordable >= left_out:
+            return chosen
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class _LeftOutRows:
+    """Rows with log Pr(c, f), and what it becomes when values change."""
+
+    classifier: AnyClassifier
+    codes: IntegerArray
+    logs: _Logs
+    # One for each sum over hidden variables, shape (n_rows, n_states).
+    sums: tuple[NDArray[np.float64], ...]
+
+    @classmethod
+    def of(cls, classifier: AnyClassifier, codes: IntegerArray) -> _LeftOutRows:
+        inference = classifier.whole_rows
+        sums = tuple(hidden.logs(codes).T for hidden in inference.sums)
+        return cls(classifier, codes, _Logs.of(inference.lookups, codes), sums)
+
+    def potential(self, left_out: Sequence[int]) -> NDArray[np.float64]:
+        """Return the probability of the likeliest decision of each row without some features, shape (n_rows,)."""
+        classifier, n_rows = self.classifier, len(self.codes)
+        inference = classifier.whole_rows
+        touched = [f for f in inference.lookups if not set(left_out).isdisjoint(f.columns)]
+        sums = [hidden for hidden in inference.sums if not set(left_out).isdisjoint(hidden.columns)]
+        same = (logs for hidden, logs in zip(inference.sums, self.sums, strict=True) if hidden not in sums)
+        rest = self.logs.without(_Logs.of(touched, self.codes))
+        fixed = sum(same, np.zeros(1))
+        changed = self.codes.copy(order="F")
+        chances = np.full((_n_decisions(classifier), n_rows), -np.inf)
+        for assignment in itertools.product(*(range(classifier.cardinalities[i]) for i in left_out)):
+            for place, value in zip(left_out, assignment, strict=True):
+                changed[:, place] = value
+            logs = rest.together(_Logs.of(touched, changed)) + fixed
+            logs = sum((hidden.logs(changed).T for hidden in sums), logs)
+            decided, total = _decided(classifier, logs)
+            at = (decided, np.arange(n_rows))
+            chances[at] = np.logaddexp(chances[at], total)
+        return np.asarray(1.0 / np.exp(chances - chances.max(axis=0)).sum(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Logs:
+    """Sums of logarithms, with the zeros counted apart so that they can be taken back; shape (n_states, n_rows)."""
+
+    finite: NDArray[np.float64]
+    zeros: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, lookups: Sequence[Lookup], codes: IntegerArray) -> _Logs:
+        n_states = max((len(lookup.logs) for lookup in lookups), default=1)
+        finite, zeros = np.zeros((n_states, len(codes))), np.zeros((n_states, len(codes)))
+        for lookup in lookups:
+            impossible = np.isneginf(lookup.logs)
+            if impossible.any():
+                Lookup(lookup.columns, lookup.strides, impossible.astype(np.float64)).add_to(zeros, codes)
+                lookup = Lookup(lookup.columns, lookup.strides, np.where(impossible, 0.0, lookup.logs))
+            lookup.add_to(finite, codes)
+        return cls(finite, zeros)
+
+    def without(self, other: _Logs) -> _Logs:
+        return _Logs(self.finite - other.finite, self.zeros - other.zeros)
+
+    def together(self, other: _Logs) -> NDArray[np.float64]:
+        """Return the sum with another, shape (n_rows, n_states)."""
+        return np.where(self.zeros + other.zeros > 0.5, -np.inf, self.finite + other.finite).T
+
+
+# Confidence intervals from independent samples, valid for every sample size.
+
+
+def binomial_interval(successes: int, n: int, confidence: float) -> tuple[float, float]:
+    """Return the Clopper-Pearson interval of a probability: it holds it with at least the given confidence."""
+    tail = 0.5 * (1.0 - confidence)
+    low = float(betaincinv(successes, n - successes + 1, tail)) if successes > 0 else 0.0
+    high = float(betaincinv(successes + 1, n - successes, 1.0 - tail)) if successes < n else 1.0
+    return low, high
+
+
+def rows_for_width(share: float, width: float, confidence: float) -> int:
+    """Return for how many rows the interval of a probability near `share` is at most about so wide."""
+    spread = float(ndtri(0.5 + 0.5 * confidence))
+    # The interval is widest at one half; a share next to 1 is not known exactly.
+    variance = max(share * (1.0 - share), 0.002)
+    return math.ceil(1.05 * 4.0 * variance * (spread / width) ** 2 + 8.0 * spread / width)
+
+
+def mean_upper_bound(values: NDArray[np.float64], width: float, confidence: float) -> float:
+    """Return an upper bound on the mean of which `values` are independent draws from an interval of the given width.
+
+    The empirical Bernstein bound of Maurer and Pontil (2009), Theorem 4.
+    """
+    n = values.size
+    logarithm = math.log(2.0 / (1.0 - confidence))
+    spread = math.sqrt(2.0 * float(values.var(ddof=1)) * logarithm / n)
+    return float(values.mean()) + spread + 7.0 * width * logarithm / (3.0 * (n - 1))
+
+
+# How often a naive Bayes classifier of several classes can be right at most, whatever features it may afford.
+
+
+def highest_accuracy(classifier: ArgMaxClassifier, choice: Choice) -> float:
+    """Return an upper bound on the probability that a classifier with an allowed subset gives the right class.
+
+    Raises ValueError if the features are not independent given the class.
+    """
+    prior, tables = classifier.prior, classifier.likelihoods
+    errors = []
+    for i, j in itertools.combinations(range(classifier.n_classes), 2):
+        mean = 0.5 * float(prior[i] + prior[j])
+        if prior[i] * prior[j] > 0:
+            overlap = _least_overlap([float(np.sqrt(table[i] * table[j]).sum()) for table in tables], choice)
+            inside = 1.0 - float(prior[i] * prior[j]) * (overlap / mean) ** 2
+            errors.append((mean * (1.0 - math.sqrt(max(0.0, inside))), i, j))
+    error, used = 0.0, set[int]()
+    # Pairs of classes that share none, the largest errors first.
+    for least, i, j in sorted(errors, reverse=True):
+        if not {i, j} & used:
+            error, used = error + least, used | {i, j}
+    return 1.0 - error
+
+
+def _least_overlap(overlaps: Sequence[float], choice: Choice) -> float:
+    """Return a lower bound on the product of the coefficients of an allowed subset."""
+    with np.errstate(divide="ignore"):
+        losses = -np.log(np.minimum(overlaps, 1.0))
+    budget = highest_cost(choice.budget) - math.fsum(choice.costs[unit] for unit in choice.required_units)
+    total, ranked = 0.0, []
+    for unit, members in enumerate(choice.units):
+        loss, cost = float(sum(losses[i] for i in members)), choice.costs[unit]
+        if unit in choice.required_units or cost == 0:
+            total += loss
+        elif loss > 0:
+            ranked.append((loss / cost, loss, cost))
+    for ratio, loss, cost in sorted(ranked, reverse=True):
+        if cost <= budget:
+            total, budget = total + loss, budget - cost
+        elif budget > 0:
+            return math.exp(-total - ratio * budget)
+        else:
+            break
+    return math.exp(-total)
+
+
+def agreement_bound(classifier: ArgMaxClassifier, choice: Choice, rows: IntegerArray, confidence: float) -> float:
+    """Return an upper bound on the agreement of every allowed subset that holds with the given confidence.
+
+    A trimming that agrees with the original more often than the original gives the right class gives it itself.
+
+    Parameters
+    ----------
+    rows : ndarray of int, shape (n_rows, n_features)
+        Drawn from the classifier's distribution.
+    """
+    logs = classifier.log_weights(rows)
+    chances: NDArray[np.float64] = np.exp(logs - logs.max(axis=1, keepdims=True))
+    wrong = 1.0 - 1.0 / chances.sum(axis=1)
+    width = 1.0 - 1.0 / classifier.n_classes
+    return min(1.0, highest_accuracy(classifier, choice) + mean_upper_bound(wrong, width, confidence))

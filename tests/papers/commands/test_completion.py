@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.commands.completion import answer, completions
+from trimbench.papers.commands.arguments import answer, completions
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.validation import ConfigurationError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hydra
 import pytest
 
-from trimbench.papers.commands.composition import Composer
-from trimbench.papers.commands.sweeps import first_point, points_of, sweep_name, swept_keys, value_of
+from trimbench.papers.commands.arguments import Composer
+from trimbench.papers.commands.cli import first_point, points_of, sweep_name, swept_keys, value_of
 from trimbench.papers.configuration import configuration_folder, plain
 from trimbench.papers.validation import ConfigurationError
 

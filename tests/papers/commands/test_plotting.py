@@ -12,10 +12,9 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.reporting.figures.files import write_figures
-from trimbench.papers.reporting.figures.settings import FigureSettings
+from trimbench.papers.reporting.figures.drawing import write_figures
 from trimbench.papers.reporting.runs import make_run
-from trimbench.papers.study.figures import LineFigure
+from trimbench.papers.vocabulary.figures import FigureSettings, LineFigure
 
 from ..command_line import Command
 

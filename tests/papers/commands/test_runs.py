@@ -15,8 +15,9 @@ import pytest
 
 from trimbench.papers.commands import cli, publishing
 from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.execution.provenance import provenance
-from trimbench.papers.reporting import files, html
+from trimbench.papers.execution.store import provenance
+from trimbench.papers.reporting import page as reporting_page
+from trimbench.papers.reporting import runs
 
 from ..command_line import T4, Command, results
 
@@ -113,7 +114,7 @@ def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     (folder / "experiment/trimming/table4.yaml").write_text(kept)
     monkeypatch.setattr(cli, "configuration_folder", lambda: folder)
     state = {**provenance(), "commit": "a" * 40, "dirty": False}
-    for module in (publishing, files, html):
+    for module in (publishing, runs, reporting_page):
         monkeypatch.setattr(module, "provenance", lambda: dict(state))
     return state
 

@@ -10,9 +10,9 @@ from runpy import run_path
 
 import pytest
 
+from trimbench.papers.commands.tasks import measured
 from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.execution.cost import measured
-from trimbench.papers.execution.progress import duration
+from trimbench.papers.execution.run import duration
 from trimbench.papers.trimming import table4
 
 from ..command_line import CURVE, PROJECT, SMALL, T4, T6, Command, results, table_of, write

@@ -11,18 +11,24 @@ import pandas as pd
 import pytest
 
 import trimbench as tb
-from trimbench.papers.conformant.classifier import fitted
-from trimbench.papers.conformant.encoded_rows import encoded_rows
-from trimbench.papers.conformant.evaluation import METHODS, MIXTURE, evaluate, evaluation_cells
-from trimbench.papers.conformant.explanation_figures import evidence_bars, image_grid
 from trimbench.papers.conformant.figure3 import Figure3
-from trimbench.papers.conformant.mixtures import MixtureSettings, conformant_mixture, fit_mixture, mixture_cells
+from trimbench.papers.conformant.figure6 import evidence_bars, image_grid
+from trimbench.papers.conformant.mask_sweep import (
+    METHODS,
+    MIXTURE,
+    MixtureSettings,
+    conformant_mixture,
+    evaluate,
+    evaluation_cells,
+    fit_mixture,
+    mixture_cells,
+)
 from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing
-from trimbench.papers.conformant.protocol import Task, make_task
+from trimbench.papers.conformant.tasks import Task, encoded_rows, fitted, make_task
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.missingness import Missingness
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.outcome import Outcome
+from trimbench.papers.data.masks import Missingness
+from trimbench.papers.vocabulary.cells import Outcome
+from trimbench.papers.vocabulary.inputs import Inputs
 
 from ..command_line import PROJECT, Command, file_of, table_of, write
 

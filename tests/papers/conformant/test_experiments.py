@@ -14,14 +14,14 @@ from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.conformant.em_mice import EmMice, ImputerOptions
 from trimbench.papers.conformant.figure1 import conforming_models
 from trimbench.papers.conformant.figure3 import Figure3
-from trimbench.papers.conformant.mask_means import summarise
+from trimbench.papers.conformant.mask_sweep import summarise
 from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing, crossing
 from trimbench.papers.conformant.solvers import solve_synthetic
-from trimbench.papers.conformant.stored_curves import interpolated, stored_curves
 from trimbench.papers.conformant.table2 import Table2
 from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
-from trimbench.papers.study.numbers import Number
-from trimbench.papers.study.outcome import Outcome
+from trimbench.papers.vocabulary.cells import Outcome
+from trimbench.papers.vocabulary.numbers import Number
+from trimbench.papers.vocabulary.reported import interpolated, stored_curves
 
 from ..command_line import PROJECT, Command, file_of, table_of, write
 

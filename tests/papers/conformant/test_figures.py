@@ -6,9 +6,8 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.conformant.figure3 import Figure3
-from trimbench.papers.conformant.mask_means import curves, summarise
-from trimbench.papers.conformant.missing_features import MissingFeatures
-from trimbench.papers.study.figures import LineFigure
+from trimbench.papers.conformant.mask_sweep import MissingFeatures, curves, summarise
+from trimbench.papers.vocabulary.figures import LineFigure
 
 METHODS = ["NaCL", "mean imputation", "median imputation", "min imputation", "max imputation"]
 COMMON = {"status": "ok", "dataset": "mnist", "title": "MNIST", "encoding": "authors", "part": "masks", "job": "one"}

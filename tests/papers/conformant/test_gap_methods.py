@@ -10,9 +10,13 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 
-from trimbench.papers.conformant.gap_gaussian import JointNormal
-from trimbench.papers.conformant.gap_methods import METHODS, NotApplicableError, Training
-from trimbench.papers.conformant.gap_naive_bayes import fit_naive_bayes
+from trimbench.papers.beyond.incomplete_methods import (
+    METHODS,
+    JointNormal,
+    NotApplicableError,
+    Training,
+    fit_naive_bayes,
+)
 
 BINARY = [(0,), (1,), (2, 3, 4)]
 

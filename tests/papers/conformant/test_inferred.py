@@ -15,28 +15,26 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.conformant.classifier import distinct_rows
-from trimbench.papers.conformant.encoded_rows import encoded_rows, rows_at_hand
 from trimbench.papers.conformant.figure3 import stored_contradiction
-from trimbench.papers.conformant.inferred import Setup, how_well, means_of
-from trimbench.papers.conformant.lbfgs import fit_lbfgs
 from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing
-from trimbench.papers.conformant.printed_tables import (
+from trimbench.papers.conformant.tables_4_and_5 import (
     METHODS,
+    Setup,
+    Tables4And5,
     contradiction,
     extrapolated,
+    how_well,
     label_contradiction,
+    means_of,
     outperformed,
     printed,
 )
-from trimbench.papers.conformant.protocol import make_task
-from trimbench.papers.conformant.stored_curves import stored_curves
-from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
+from trimbench.papers.conformant.tasks import distinct_rows, encoded_rows, fit_lbfgs, make_task, rows_at_hand
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import Explanation
-from trimbench.papers.study.reported import printed_numbers
 from trimbench.papers.validation import ConfigurationError, validated
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.numbers import Explanation
+from trimbench.papers.vocabulary.reported import printed_numbers, stored_curves
 
 from ..command_line import PROJECT
 

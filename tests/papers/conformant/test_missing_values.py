@@ -9,20 +9,17 @@ import pandas as pd
 import pytest
 from sklearn import metrics
 
-from trimbench.conformant.metrics import brier_score, calibration_error, log_loss
-from trimbench.papers.conformant.encoded_rows import feature_codes
-from trimbench.papers.conformant.gap_comparison import compare_with_gaps
-from trimbench.papers.conformant.gap_groups import groups_of
-from trimbench.papers.conformant.missing_features import MissingFeatures
-from trimbench.papers.conformant.missing_values import MissingValues
-from trimbench.papers.conformant.missing_values_claims import claim_lines
-from trimbench.papers.conformant.split_tables import Shape, split_tables
+from trimbench.papers.beyond.incomplete_methods import Shape, compare_with_gaps, split_tables
+from trimbench.papers.beyond.missing_values import MissingValues, claim_lines, groups_of
+from trimbench.papers.conformant.mask_sweep import MissingFeatures
+from trimbench.papers.conformant.tasks import feature_codes
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.missingness import Missingness
+from trimbench.papers.data.masks import Missingness
 from trimbench.papers.execution.job import run_job_function
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import mean_interval
+from trimbench.papers.measures import brier_score, calibration_error, log_loss
 from trimbench.papers.validation import ConfigurationError, validated
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.numbers import mean_interval
 
 from ..command_line import PROJECT
 
@@ -95,7 +92,7 @@ def test_images_shrink_and_both_parts_share_one_mechanism() -> None:
     (cell,) = MissingValues(**{**SETTINGS, "datasets": ["digits"]}, methods=["mixture"], splits=1).cells(
         Inputs(PROJECT, Cache.from_environment(offline=True))
     )
-    from trimbench.papers.conformant.protocol import Task
+    from trimbench.papers.conformant.tasks import Task
 
     task = Task.of(cell.job.parameters["task"])
     size = {"numbers": False, "train_rows": 300, "test_rows": 100}
@@ -150,12 +147,12 @@ def test_a_failed_method_is_a_row_and_without_jobs_all_claims_are_open() -> None
 
 
 def test_a_method_that_raises_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    from trimbench.papers.conformant import gap_methods
+    from trimbench.papers.beyond import incomplete_methods
 
     def broken(*_: object) -> Any:
         raise ValueError("singular")
 
-    monkeypatch.setattr(gap_methods, "fit_naive_bayes", broken)
+    monkeypatch.setattr(incomplete_methods, "fit_naive_bayes", broken)
     experiment = MissingValues(**SETTINGS, methods=["mixture", "naive_bayes"], splits=1, numbers=["iris"], seed=1)
     (cell,) = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
     mixture, bayes = compare_with_gaps(**cell.job.parameters)["methods"]

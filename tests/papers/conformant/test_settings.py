@@ -11,12 +11,12 @@ from trimbench.papers.conformant.em_mice import EmMice
 from trimbench.papers.conformant.figure1 import Figure1
 from trimbench.papers.conformant.figure3 import Figure3
 from trimbench.papers.conformant.figure6 import Figure6
-from trimbench.papers.conformant.missing_features import MissingFeatures
+from trimbench.papers.conformant.mask_sweep import MissingFeatures
 from trimbench.papers.conformant.naive_bayes import NaiveBayesCrossing
-from trimbench.papers.conformant.protocol import Protocol
 from trimbench.papers.conformant.solvers import Solvers
 from trimbench.papers.conformant.table2 import Table2
 from trimbench.papers.conformant.tables_4_and_5 import Tables4And5
+from trimbench.papers.conformant.tasks import Protocol
 from trimbench.papers.validation import ConfigurationError, validated
 
 from ..command_line import Command

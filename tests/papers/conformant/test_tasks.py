@@ -12,14 +12,21 @@ from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
 from trimbench.conformant.conform import SolverName
-from trimbench.papers.conformant.classifier import distinct_rows, fit_task
-from trimbench.papers.conformant.encoded_rows import count_rows, encoded_rows, rows_at_hand
-from trimbench.papers.conformant.protocol import Encoding, Task, make_task
+from trimbench.papers.conformant.tasks import (
+    Encoding,
+    Task,
+    count_rows,
+    distinct_rows,
+    encoded_rows,
+    fit_task,
+    make_task,
+    rows_at_hand,
+)
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.functions import JobFunction
-from trimbench.papers.study.cells import Cell
-from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.execution.code_hash import JobFunction
 from trimbench.papers.validation import ConfigurationError
+from trimbench.papers.vocabulary.cells import Cell
+from trimbench.papers.vocabulary.inputs import Inputs
 
 from ..command_line import PROJECT
 

@@ -15,7 +15,7 @@ def _own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr("trimbench.papers.data.files._PAUSE_SECONDS", 0)
+    monkeypatch.setattr("trimbench.papers.data.downloads._PAUSE_SECONDS", 0)
 
 
 @pytest.fixture

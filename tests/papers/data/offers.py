@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import rdata
 
-from trimbench.papers.data.declaration import DatasetDeclaration, declare_dataset
-from trimbench.papers.data.fingerprint import fingerprint
+from trimbench.papers.data.dataset import fingerprint
+from trimbench.papers.data.declarations import DatasetDeclaration, declare_dataset
 
 from . import toy
 from .loopback import ARFF_PATH, DATASET_ID, FILE_BODY, FILE_PATH, PARQUET_PATH, Loopback

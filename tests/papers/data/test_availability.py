@@ -8,13 +8,10 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.data.availability import is_here, obstacle
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declaration import declare_dataset
-from trimbench.papers.data.errors import DataUnavailable
-from trimbench.papers.data.network_declaration import declare_network
-from trimbench.papers.data.sources import Declaration
-from trimbench.papers.study.planning import fetch
+from trimbench.papers.data.declarations import Declaration, declare_dataset, declare_network, is_here, obstacle
+from trimbench.papers.validation import DataUnavailable
+from trimbench.papers.vocabulary.planning import fetch
 
 PROJECT = Catalogue((configuration_folder(),))
 OPENML = "openml/org/openml/www/datasets/1590"

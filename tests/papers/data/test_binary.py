@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimbench.papers.data.binary import BinaryEncoding, encode_binary
+from trimbench.papers.data.encodings import BinaryEncoding, encode_binary
 
 RNG = np.random.default_rng(0)
 TRAIN = pd.DataFrame(

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimbench.papers.data.columns import is_number_column, label_column, number_column
+from trimbench.papers.data.dataset import is_number_column, label_column, number_column
 
 
 @pytest.mark.parametrize(

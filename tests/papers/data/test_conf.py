@@ -9,17 +9,17 @@ import pytest
 import yaml
 
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.papers.data.availability import is_here
-from trimbench.papers.data.bundled_source import BundledSource
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.csv_source import CsvSource
-from trimbench.papers.data.declaration import DatasetDeclaration, declare_dataset
-from trimbench.papers.data.network_declaration import NetworkDeclaration, declare_network
-from trimbench.papers.data.networks import load_network
-from trimbench.papers.data.openml_source import OpenMLSource
-from trimbench.papers.data.r_source import RSource
-from trimbench.papers.data.simulated_source import SimulatedSource
-from trimbench.papers.data.sources import load_dataset
+from trimbench.papers.data.declarations import (
+    DatasetDeclaration,
+    NetworkDeclaration,
+    declare_dataset,
+    declare_network,
+    is_here,
+    load_dataset,
+    load_network,
+)
+from trimbench.papers.data.sources import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource
 
 from .listing import listing
 from .loopback import Loopback
@@ -178,7 +178,7 @@ def test_network_files_come_from_two_fixed_commits() -> None:
 
 LOADS = {
     "import trimbench.papers.validation, trimbench.papers.configuration": ("pydantic", "numpy", "pandas", "hydra"),
-    "import trimbench.papers.data.sources, trimbench.papers.data.declaration as d\n"
+    "import trimbench.papers.data.declarations, trimbench.papers.data.declarations as d\n"
     "d.declare_dataset('s', {'kind': 'bundled', 'dataset': 'digits'})": (
         *("pandas", "sklearn", "openml", "requests", "scipy", "rdata", "xarray"),
     ),

@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.data.dataset import Facts, build_dataset
-from trimbench.papers.data.errors import FactsMismatch
+from trimbench.papers.validation import FactsMismatch
 
 TABLE = pd.DataFrame({"x": [1, 2, 3], "y": pd.Categorical(["b", "a", "b"], categories=["c", "b", "a"])})
 

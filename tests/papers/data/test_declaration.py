@@ -7,15 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.data.bundled_source import BundledSource
-from trimbench.papers.data.csv_source import CsvSource
 from trimbench.papers.data.dataset import Facts
-from trimbench.papers.data.declaration import declare_dataset
-from trimbench.papers.data.files import CacheOnlyFile, FileDeclaration, UnverifiedFile
-from trimbench.papers.data.network_declaration import declare_network
-from trimbench.papers.data.openml_source import OpenMLSource
-from trimbench.papers.data.r_source import RSource
-from trimbench.papers.data.simulated_source import SimulatedSource
+from trimbench.papers.data.declarations import declare_dataset, declare_network
+from trimbench.papers.data.downloads import CacheOnlyFile, FileDeclaration, UnverifiedFile
+from trimbench.papers.data.sources import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource
 from trimbench.papers.validation import ConfigurationError
 
 FILE = {"path": "a/b.csv", "url": "https://host.invalid/b.csv", "sha256": "ab" * 32}

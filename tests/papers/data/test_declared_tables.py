@@ -11,11 +11,9 @@ import pytest
 
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.dataset import Dataset
-from trimbench.papers.data.declaration import declare_dataset
-from trimbench.papers.data.errors import DeclarationError
-from trimbench.papers.data.sources import load_dataset
-from trimbench.papers.data.tables.settings import MISSING_VALUES
-from trimbench.papers.validation import ConfigurationError
+from trimbench.papers.data.declarations import declare_dataset, load_dataset
+from trimbench.papers.data.table_files import MISSING_VALUES
+from trimbench.papers.validation import ConfigurationError, DeclarationError
 
 TABLE = "id:born:dose:ward:smoker:class\n1:2.1.1970:1,5:3:Yes:ä\n2:4.1.1970:<5:4:no:b\n3:unknown:-9:3:yes:b\n"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.data.encoding import categorize
+from trimbench.papers.data.encodings import categorize
 
 NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20)
 

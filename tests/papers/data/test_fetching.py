@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import requests
 
-from trimbench.papers.data.availability import is_here
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.errors import WAY_OUT, DataUnavailable
-from trimbench.papers.data.files import FileDeclaration, fetch_file
-from trimbench.papers.data.sources import load_dataset
+from trimbench.papers.data.declarations import is_here, load_dataset
+from trimbench.papers.data.downloads import FileDeclaration, fetch_file
+from trimbench.papers.validation import WAY_OUT, DataUnavailable
 
 from .listing import contents, listing
 from .loopback import ARFF_PATH, FILE_PATH, PARQUET_PATH, Loopback

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.data.fingerprint import fingerprint
+from trimbench.papers.data.dataset import fingerprint
 
 LABELS = st.one_of(st.none(), st.text(max_size=3))
 SMALL = st.one_of(st.none(), st.integers(-100, 100))

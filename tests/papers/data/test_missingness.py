@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from trimbench.papers.data.missingness import DEPENDENT, Mechanism, Missingness
+from trimbench.papers.data.masks import DEPENDENT, Mechanism, Missingness
 
 NAMES = tuple(f"x{i}" for i in range(12))
 

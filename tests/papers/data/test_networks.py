@@ -14,12 +14,10 @@ import yaml
 import trimbench as tb
 from tests.networks.network_writers import encode_bif, encode_ergo
 from trimbench.papers.configuration import Catalogue, ConfigurationError
-from trimbench.papers.data.availability import is_here
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.errors import DataUnavailable
-from trimbench.papers.data.network_declaration import declare_network
-from trimbench.papers.data.networks import load_network
-from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.data.declarations import declare_network, is_here, load_network
+from trimbench.papers.validation import DataUnavailable
+from trimbench.papers.vocabulary.inputs import Inputs
 
 from .loopback import Loopback
 

@@ -10,8 +10,8 @@ import pytest
 
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.dataset import Dataset
-from trimbench.papers.data.errors import DataUnavailable
-from trimbench.papers.data.sources import load_dataset
+from trimbench.papers.data.declarations import load_dataset
+from trimbench.papers.validation import DataUnavailable
 
 from .loopback import DATASET_ID, PARQUET_PATH, Loopback
 from .toy import DESCRIPTION_PATH, SHA256, TOY, assert_is_toy
@@ -55,7 +55,7 @@ def test_nothing_is_printed_and_nobody_is_warned(
 def test_silent_server_costs_one_bounded_wait(
     cache: Cache, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trimbench.papers.data.streaming._SILENT_SECONDS", 0.3)
+    monkeypatch.setattr("trimbench.papers.data.downloads._SILENT_SECONDS", 0.3)
     go_on = threading.Event()
     body: Callable[[str], bytes | None] = loopback.body
 
@@ -76,8 +76,8 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declaration import declare_dataset
-from trimbench.papers.data.sources import load_dataset
+from trimbench.papers.data.declarations import declare_dataset
+from trimbench.papers.data.declarations import load_dataset
 writable, server, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 cache = Cache((writable,), writable, openml_server=server)
 toy = declare_dataset("toy", {"kind": "openml", "id": %d, "version": 3, "target": "selector"})

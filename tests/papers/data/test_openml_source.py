@@ -3,11 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.data.availability import is_here
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declaration import declare_dataset
-from trimbench.papers.data.errors import DeclarationError, FactsMismatch
-from trimbench.papers.data.sources import load_dataset
+from trimbench.papers.data.declarations import declare_dataset, is_here, load_dataset
+from trimbench.papers.validation import DeclarationError, FactsMismatch
 
 from .listing import contents
 from .loopback import ARFF_PATH, PARQUET_PATH, Loopback

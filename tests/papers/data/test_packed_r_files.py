@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.data.errors import Unreadable
-from trimbench.papers.data.r_source import _objects
+from trimbench.papers.data.sources import _objects
+from trimbench.papers.validation import Unreadable
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 def test_what_becomes_too_long_or_is_packed_twice_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
 ) -> None:
-    monkeypatch.setattr("trimbench.papers.data.r_source._MAX_UNPACKED", 2**16)
+    monkeypatch.setattr("trimbench.papers.data.sources._MAX_UNPACKED", 2**16)
     path = tmp_path / "file.rda"
     for content in (b"RDX2\n" + bytes(2**25), gzip.compress(b"RDX2\n")):
         path.write_bytes(pack(content))

@@ -14,11 +14,9 @@ import xarray
 from rdata.conversion.to_r import DEFAULT_CLASS_MAP, build_r_object
 from rdata.parser import RObject, RObjectType
 
-from trimbench.papers.data.availability import is_here
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declaration import DatasetDeclaration
-from trimbench.papers.data.errors import DataUnavailable, FactsMismatch
-from trimbench.papers.data.sources import load_dataset
+from trimbench.papers.data.declarations import DatasetDeclaration, is_here, load_dataset
+from trimbench.papers.validation import DataUnavailable, FactsMismatch
 
 from .listing import contents, listing
 from .loopback import Loopback

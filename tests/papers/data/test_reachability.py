@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from trimbench.papers.data.reachability import HostMemory, one_line_reason
+from trimbench.papers.data.cache import HostMemory, one_line_reason
 
 
 def _wrapped(cause: BaseException) -> RuntimeError:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import trimbench as tb
-from trimbench.networks.contraction import joint_distribution
-from trimbench.trimming.circuits.engine import SddEngine, SddMeasure
-from trimbench.trimming.engines.dense import DenseEngine
+from trimbench.networks.inference.joint import joint_distribution
+from trimbench.trimming.engines.circuit import SddEngine, SddMeasure
+from trimbench.trimming.engines.table import DenseEngine
 from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 
 

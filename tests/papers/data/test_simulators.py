@@ -1,6 +1,6 @@
 import numpy as np
 
-from trimbench.papers.data.simulated_source import simulate_naive_bayes
+from trimbench.papers.data.sources import simulate_naive_bayes
 
 
 def test_rows_follow_the_model() -> None:

@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trimbench.papers.data.availability import is_here
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declaration import DatasetDeclaration, declare_dataset
-from trimbench.papers.data.errors import DataUnavailable, DeclarationError, FactsMismatch
-from trimbench.papers.data.sources import load_dataset
+from trimbench.papers.data.declarations import DatasetDeclaration, declare_dataset, is_here, load_dataset
+from trimbench.papers.validation import DataUnavailable, DeclarationError, FactsMismatch
 
 TABLE = "size,colour,ok,label\n1,red,True,1\n2.5,?,False,2\n,blue,True,2\n"
 

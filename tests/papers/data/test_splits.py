@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from trimbench.papers.data.splits import split_rows
+from trimbench.papers.data.masks import split_rows
 
 SIZES = st.integers(2, 200)
 FRACTIONS = st.floats(0.01, 0.99)

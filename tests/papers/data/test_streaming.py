@@ -16,9 +16,9 @@ from unittest.mock import Mock
 import pytest
 import requests
 
-from trimbench.papers.data import streaming
+from trimbench.papers.data import downloads
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.streaming import stream
+from trimbench.papers.data.downloads import stream
 
 # Answers without end: the body of a redirect, the size of a piece, and compressed blocks in which there is nothing.
 _HEADERS = {
@@ -80,7 +80,7 @@ def test_the_declared_size_is_enforced_while_bytes_arrive(server: str, tmp_path:
 def test_a_server_that_is_slow_on_purpose_meets_a_deadline(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "_TOTAL_SECONDS", 0.2)
+    monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 0.2)
     with pytest.raises(TimeoutError, match=r"not done after 0.2 seconds"):
         stream(f"{server}/slow", tmp_path / "file")
 
@@ -89,7 +89,7 @@ def test_a_server_that_is_slow_on_purpose_meets_a_deadline(
 def test_bytes_without_content_meet_the_deadline_too(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(streaming, "_TOTAL_SECONDS", 0.2)
+    monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 0.2)
     outcome: list[BaseException] = []
 
     def download() -> None:
@@ -116,7 +116,7 @@ def test_the_body_of_a_redirect_is_not_read(server: str, tmp_path: Path) -> None
 def test_headers_that_come_slowly_meet_the_deadline_and_are_given_up(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "_TOTAL_SECONDS", 0.3)
+    monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 0.3)
     started = time.monotonic()
     with pytest.raises(TimeoutError, match=r"not done after 0.3 seconds"):
         stream(f"{server}/headers", tmp_path / "file")
@@ -129,7 +129,7 @@ def test_an_answer_that_comes_after_the_deadline_is_closed(monkeypatch: pytest.M
     answer.close.side_effect = closed.set
     monkeypatch.setattr(requests.Session, "get", lambda *_, **__: asked.wait() and answer)
     with pytest.raises(TimeoutError):
-        streaming._ask("http://localhost", time.monotonic())
+        downloads._ask("http://localhost", time.monotonic())
     asked.set()
     assert closed.wait(10)
 

@@ -16,8 +16,9 @@ import pytest
 from pyarrow import feather, parquet
 
 from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.data.errors import DeclarationError
-from trimbench.papers.data.table_reading import ColumnCard, ReadTable, TableSettings, read_table
+from trimbench.papers.data.table_files import ColumnCard, ReadTable, TableSettings
+from trimbench.papers.data.table_reading import read_table
+from trimbench.papers.validation import DeclarationError
 
 ROWS = 60
 CLASSES = ["ill" if row % 3 == 0 else "well" for row in range(ROWS)]

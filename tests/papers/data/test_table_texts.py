@@ -14,12 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimbench.papers.data.csv_source import read_table
+from trimbench.papers.data.column_reading import TextColumn, day_first, days_of, decimal_marks, is_limit, number_of
 from trimbench.papers.data.dataset import Facts, build_dataset
-from trimbench.papers.data.tables.dates import day_first, days_of
-from trimbench.papers.data.tables.findings import equal_columns, repeated_rows, suspicion
-from trimbench.papers.data.tables.numbers import decimal_marks, is_limit, number_of
-from trimbench.papers.data.tables.texts import TextColumn
+from trimbench.papers.data.sources import read_table
+from trimbench.papers.data.table_reading import equal_columns, repeated_rows, suspicion
 
 QUICK = settings(max_examples=60, deadline=None)
 NUMBERS = st.one_of(st.integers(-(10**15), 10**15), st.floats(allow_nan=False, allow_infinity=False))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import trimbench as tb
-from trimbench.networks.contraction import joint_distribution
+from trimbench.networks.inference.joint import joint_distribution
 
 FOLDER = Path(os.environ.get("TRIMBENCH_CACHE") or "no-cache") / "files"
 SET = FOLDER / "uai2008"

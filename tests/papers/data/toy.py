@@ -5,9 +5,8 @@ from pathlib import Path
 import pandas as pd
 
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.dataset import Dataset
-from trimbench.papers.data.declaration import declare_dataset
-from trimbench.papers.data.fingerprint import fingerprint
+from trimbench.papers.data.dataset import Dataset, fingerprint
+from trimbench.papers.data.declarations import declare_dataset
 
 from .loopback import DATASET_ID
 

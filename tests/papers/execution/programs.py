@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.execution import Executor, Job, Record
-from trimbench.papers.execution.executors import TARGETS
+from trimbench.papers.execution.workers import TARGETS
 
 from . import sample_jobs
 
@@ -28,7 +28,7 @@ from importlib import import_module
 from pathlib import Path
 sys.path[:0] = {paths!r}
 from trimbench.papers.execution import Job, JobStore, run_jobs
-from trimbench.papers.execution.executors import executor_of
+from trimbench.papers.execution.workers import executor_of
 if __name__ == "__main__":
     jobs = import_module({module!r})
     sweep = [Job.create(getattr(jobs, {function!r}), {{**{shared!r}, {axis!r}: n}}) for n in range({n})]

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from trimbench.papers.execution import generator_for, job_function
-from trimbench.papers.execution.remembered_arrays import remember
-from trimbench.papers.execution.results import COUNT, NOTHING, SHARE, declare_result, fields, listed
+from trimbench.papers.execution.job import COUNT, NOTHING, SHARE, declare_result, fields, listed
+from trimbench.papers.execution.store import remember
 
-CODE = ("trimbench.papers.execution.seeds",)
+CODE = ("trimbench.papers.execution.job",)
 
 
 class UnpicklableError(Exception):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from trimbench.papers.commands.tasks import GROUP, expected_seconds, function_name, measured, total, wall_seconds
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.execution.cost import GROUP, expected_seconds, function_name, measured, total, wall_seconds
 from trimbench.papers.execution.job import Job
 
 from . import sample_jobs

@@ -9,9 +9,8 @@ import yaml
 
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.execution import ProcessExecutor, SerialExecutor
-from trimbench.papers.execution.executors import TARGETS, executor_of
-from trimbench.papers.execution.ray_cluster import RayExecutor
-from trimbench.papers.execution.slurm_cluster import SlurmExecutor
+from trimbench.papers.execution.remote import RayExecutor, SlurmExecutor
+from trimbench.papers.execution.workers import TARGETS, executor_of
 from trimbench.papers.validation import ConfigurationError
 
 SERIAL, PROCESSES, RAY, SLURM = TARGETS

@@ -125,7 +125,7 @@ def test_workers_use_one_thread_for_linear_algebra(monkeypatch: pytest.MonkeyPat
 
 
 def test_an_idle_pool_that_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.papers.execution.process_pool._TURN_SECONDS", 1.0)
+    monkeypatch.setattr("trimbench.papers.execution.here._TURN_SECONDS", 1.0)
     jobs = squares(40)
     records: list[Record] = []
 
@@ -148,7 +148,7 @@ def fail_to_start(*settings: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_workers_that_never_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimbench.papers.execution.process_pool._prepare", fail_to_start)
+    monkeypatch.setattr("trimbench.papers.execution.here._prepare", fail_to_start)
     with pytest.raises(RuntimeError, match=r"died in 3 pools in a row .* run with executor=serial"):
         ProcessExecutor(workers=1).run(squares(2), lambda record: None)
     assert workers_alive() == []

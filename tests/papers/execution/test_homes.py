@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.execution import Job, JobStore, ProcessExecutor, SerialExecutor
-from trimbench.papers.execution.executors import Executor
-from trimbench.papers.execution.homes import without_homes
 from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.workers import Executor
+from trimbench.papers.files import without_homes
 
 from . import sample_jobs
 
@@ -25,7 +25,7 @@ def anna(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_paths_begin_with_a_tilde_or_in_the_project(anna: Path) -> None:
-    root = Path(without_homes.__code__.co_filename).parents[3]
+    root = Path(without_homes.__code__.co_filename).parents[2]
     for text, shown in {
         f"No such file: '{anna}/data/x.csv'": "No such file: '~/data/x.csv'",
         f"{anna}": "~",

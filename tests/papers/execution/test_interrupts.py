@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trimbench.papers.execution.interrupts import HeldInterrupts
+from trimbench.papers.execution.here import HeldInterrupts
 
 
 def press() -> None:

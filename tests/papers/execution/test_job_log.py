@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.execution import Job, JobStore, ProcessExecutor, Record, SerialExecutor
-from trimbench.papers.execution.executors import Executor
+from trimbench.papers.execution.workers import Executor
 
 from . import sample_jobs
 from .programs import run

@@ -9,12 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.execution import Job, JobStore, ProcessExecutor, Record, SerialExecutor, job_log, watch
-from trimbench.papers.execution.executors import Executor, ExecutorError
-from trimbench.papers.execution.job_log import BoundedText, shorten_file, take
-from trimbench.papers.execution.limits import size_in_bytes
+from trimbench.papers.execution import Job, JobStore, ProcessExecutor, Record, SerialExecutor, workers
+from trimbench.papers.execution.job import size_in_bytes
 from trimbench.papers.execution.run import run_jobs
-from trimbench.papers.execution.watch import can_measure, memory_held
+from trimbench.papers.execution.workers import (
+    BoundedText,
+    Executor,
+    ExecutorError,
+    can_measure,
+    memory_held,
+    shorten_file,
+    take,
+)
 
 from . import sample_jobs
 from .programs import run, squares
@@ -57,7 +63,7 @@ def test_memory_is_that_of_a_process_and_its_children() -> None:
         assert process.stdout is not None
         for _ in range(2):
             process.stdout.readline()
-        tree = watch.process_tree(process.pid)
+        tree = workers.process_tree(process.pid)
         assert len(tree) == 2
         assert 100e6 < memory_held(process.pid) < 160e6
         for pid in tree[::-1]:
@@ -66,7 +72,7 @@ def test_memory_is_that_of_a_process_and_its_children() -> None:
 
 
 def test_where_memory_cannot_be_measured_its_limit_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(watch, "_PROC", tmp_path)
+    monkeypatch.setattr(workers, "_PROC", tmp_path)
     with pytest.raises(ExecutorError, match="memory can be limited on Linux only"):
         ProcessExecutor(workers=1, memory="1GB").run(squares(1), lambda _: None)
     assert memory_held(1) == 0
@@ -100,7 +106,7 @@ def test_a_long_log_keeps_its_ends_and_says_what_was_cut(executor: Executor) -> 
 
 
 def test_a_log_is_cut_again_and_again_while_it_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_log, "LOG_BYTES", 2000)
+    monkeypatch.setattr(workers, "LOG_BYTES", 2000)
     path, memory = tmp_path / "log", BoundedText()
     written = 0
     with path.open("ab", buffering=0) as job:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trimbench.papers.execution.progress import Work, duration
+from trimbench.papers.execution.run import Work, duration
 
 EXPECTED = {"a": 10.0, "b": 20.0, "c": 30.0}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.execution.provenance import _git_state, provenance, usable_cpus
+from trimbench.papers.execution.store import _git_state, provenance, usable_cpus
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

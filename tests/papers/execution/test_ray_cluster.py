@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from trimbench.papers.execution import Job, JobStore, Record, SerialExecutor
-from trimbench.papers.execution.ray_cluster import RayExecutor, ray_folder
+from trimbench.papers.execution.remote import RayExecutor, ray_folder
 
 from . import sample_jobs
 from .programs import ON_RAY, run, start_program, wait_for

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from trimbench.papers.execution.remembered_arrays import remember
+from trimbench.papers.execution.store import remember
 
 
 @pytest.fixture

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.execution import Job, Record, remote
-from trimbench.papers.execution.executors import ExecutorError
-from trimbench.papers.execution.limits import JobLimits
+from trimbench.papers.execution.job import JobLimits
 from trimbench.papers.execution.remote import RemoteExecutor, TaskLost, run_task
-from trimbench.papers.execution.workers import execute
+from trimbench.papers.execution.workers import ExecutorError, execute
 
 from . import sample_jobs
 from .programs import run, squares

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trimbench.papers.execution import Job, Record, SerialExecutor
-from trimbench.papers.execution.slurm_cluster import SlurmExecutor
+from trimbench.papers.execution.remote import SlurmExecutor
 
 from . import sample_jobs
 from .programs import run, squares

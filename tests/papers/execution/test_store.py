@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimbench.papers.execution import Job, JobStore, Record
-from trimbench.papers.execution.temporary import host, temporary_name
+from trimbench.papers.files import host, temporary_name
 
 from . import sample_jobs
 

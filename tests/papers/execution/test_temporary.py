@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.execution import Job, JobStore, ProcessExecutor, run_jobs
-from trimbench.papers.execution.executors import SerialExecutor
-from trimbench.papers.execution.temporary import remove_abandoned, temporary_folder
+from trimbench.papers.execution.workers import SerialExecutor
+from trimbench.papers.files import remove_abandoned, temporary_folder
 
 from . import sample_jobs
 from .programs import run

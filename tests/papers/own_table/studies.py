@@ -10,10 +10,10 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.execution.executors import SerialExecutor
 from trimbench.papers.execution.store import JobStore
-from trimbench.papers.own_table.running import Studied, prepared, run_study
+from trimbench.papers.execution.workers import SerialExecutor
 from trimbench.papers.own_table.settings import StudySettings
+from trimbench.papers.own_table.study import Studied, prepared, run_study
 
 # One budget besides all features, one mask, two methods.
 SMALL: dict[str, Any] = {

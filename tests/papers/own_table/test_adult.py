@@ -15,10 +15,9 @@ from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.missingness import Missingness
-from trimbench.papers.data.splits import split_rows
-from trimbench.papers.execution.seeds import seed_for
-from trimbench.papers.study.inputs import Inputs
+from trimbench.papers.data.masks import Missingness, split_rows
+from trimbench.papers.execution.job import seed_for
+from trimbench.papers.vocabulary.inputs import Inputs
 
 from .studies import studied
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimbench.papers.own_table.frontier import CANDIDATES, by_sequential_selection, informative
+from trimbench.papers.own_table.steps import CANDIDATES, by_sequential_selection, informative
 
 
 def coded(n_features: int) -> tuple[pd.DataFrame, np.ndarray]:

@@ -12,16 +12,13 @@ import pandas as pd
 import pytest
 from sklearn.metrics import log_loss
 
-from trimbench.conformant.metrics import calibration_error
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
-from trimbench.papers.data.table_reading import read_table
-from trimbench.papers.data.tables.findings import DETERMINES
-from trimbench.papers.own_table.conclusion import conclusions, notes
-from trimbench.papers.own_table.frontier import INFORMATION, TRIMMING
-from trimbench.papers.own_table.measures import reliability
-from trimbench.papers.own_table.model_lines import model_lines
-from trimbench.papers.own_table.running import Studied
-from trimbench.trimming.baselines.information_gain import select_by_information_gain
+from trimbench.papers.data.table_reading import DETERMINES, read_table
+from trimbench.papers.measures import calibration_error
+from trimbench.papers.own_table.report import conclusions, model_lines, notes
+from trimbench.papers.own_table.steps import INFORMATION, TRIMMING, reliability
+from trimbench.papers.own_table.study import Studied
+from trimbench.trimming.baselines import select_by_information_gain
 
 from .studies import breast_cancer, iris, studied
 
@@ -38,8 +35,8 @@ def cancer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studied]:
 @pytest.fixture(scope="module")
 def rows() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]:
     """Training and test rows of the study, split here by its rule alone."""
-    from trimbench.papers.data.splits import split_rows
-    from trimbench.papers.execution.seeds import seed_for
+    from trimbench.papers.data.masks import split_rows
+    from trimbench.papers.execution.job import seed_for
 
     table = breast_cancer()
     classes = table.pop("diagnosis")
@@ -153,8 +150,8 @@ def test_the_explanations(cancer: Studied, rows: Rows) -> None:
 
 def test_predictions_with_missing_features(cancer: Studied) -> None:
     """What stays of each row decides: the same masks, hidden here, give the same predictions."""
-    from trimbench.papers.data.missingness import Missingness
-    from trimbench.papers.own_table.stored_table import StoredTable, some_rows
+    from trimbench.papers.data.masks import Missingness
+    from trimbench.papers.own_table.settings import StoredTable, some_rows
 
     table = cancer.plan.table
     data = StoredTable(table.features, table.labels, table.classes)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.own_table.costs import read_costs
+from trimbench.papers.own_table.settings import read_costs
 from trimbench.papers.validation import ConfigurationError
 
 from ..command_line import Command

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import trimbench as tb
-from trimbench.papers.own_table import baseline
+from trimbench.papers.own_table import steps
 from trimbench.papers.own_table.settings import StudySettings, checked_costs
 from trimbench.papers.validation import ConfigurationError
 
@@ -65,8 +65,8 @@ def test_a_step_that_fails_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def fail(*_: object) -> None:
         raise ValueError("no such luck")
 
-    broken: Mapping[str, Any] = {**baseline.CLASSIFIERS, "boosted_trees": ("boosted trees", fail)}
-    monkeypatch.setattr(baseline, "CLASSIFIERS", broken)
+    broken: Mapping[str, Any] = {**steps.CLASSIFIERS, "boosted_trees": ("boosted trees", fail)}
+    monkeypatch.setattr(steps, "CLASSIFIERS", broken)
     found = studied(iris(), "species", tmp_path)
     (failure,) = found.findings.outcome.tables[-1].frame.to_dict("records")
     assert failure["step"] == "baseline"

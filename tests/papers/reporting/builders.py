@@ -10,13 +10,13 @@ import pandas as pd
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.store import Record
 from trimbench.papers.reporting.verdicts import Judgement, compare
-from trimbench.papers.study.figures import Figure, LineFigure
-from trimbench.papers.study.findings import Findings
-from trimbench.papers.study.numbers import Number
-from trimbench.papers.study.outcome import Outcome
-from trimbench.papers.study.reported import Reported, Rule
-from trimbench.papers.study.tables import Table
 from trimbench.papers.trimming import table4
+from trimbench.papers.vocabulary.cells import Outcome
+from trimbench.papers.vocabulary.figures import Figure, LineFigure
+from trimbench.papers.vocabulary.numbers import Number
+from trimbench.papers.vocabulary.planning import Findings
+from trimbench.papers.vocabulary.reported import Reported, Rule
+from trimbench.papers.vocabulary.tables import Table
 
 POINTS = pd.DataFrame({"series": ["s", "s"], "x": [1, 2], "y": [0.1 + 0.2, 1 / 3]})
 MAIN = Table.of("Main table", [{"row": "a", "value": 0.1 + 0.2}, {"row": "b"}], {"row": "", "value": ".3f"})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimbench.papers.reporting.verdicts import Judgement, judge
-from trimbench.papers.study.numbers import Explanation, Interval, Number, Probability
+from trimbench.papers.vocabulary.numbers import Explanation, Interval, Number, Probability
 
 from .builders import reported
 

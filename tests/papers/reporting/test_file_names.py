@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.reporting.file_names import safe_name, settings_name
+from trimbench.papers.files import safe_name, settings_name
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,15 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.execution.store import Record
-from trimbench.papers.execution.temporary import temporary_name
-from trimbench.papers.reporting.figures import files as figure_files
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.files import unattempted, write_findings
-from trimbench.papers.reporting.parts import Entry, part_file, part_of, read_part, write_part
-from trimbench.papers.reporting.summary import write_summary
+from trimbench.papers.files import temporary_name
+from trimbench.papers.reporting.figures import drawing as figure_files
+from trimbench.papers.reporting.overview import write_summary
+from trimbench.papers.reporting.page import Entry, part_file, part_of, read_part, write_part
+from trimbench.papers.reporting.runs import unattempted, write_findings
 from trimbench.papers.reporting.verdicts import compare
-from trimbench.papers.study.reported import Literature
-from trimbench.papers.study.tables import Table
+from trimbench.papers.vocabulary.figures import FigureSettings
+from trimbench.papers.vocabulary.reported import Literature
+from trimbench.papers.vocabulary.tables import Table
 
 from ..command_line import results
 from .builders import POINTS, findings, judged, line_figure, record, reported

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from trimbench.papers.reporting.figures.files import read_points, write_figures
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.whole_files import as_it_was, write_csv
-from trimbench.papers.study.figures import LineFigure
+from trimbench.papers.files import as_it_was, write_csv
+from trimbench.papers.reporting.figures.drawing import read_points, write_figures
+from trimbench.papers.vocabulary.figures import FigureSettings, LineFigure
 
 FORMULAS = ["=1+2", "@SUM(A1)", "+cmd|'/c calc'!A1", "-3+cmd|x", "- 1+cmd|x", "-1\n", "\t=1", "\n=1", "＝1", "'=1"]
 HARMLESS = ["-0.5", "+1e-3", ".5", "-", "a=b", "-inf", "", "'tis"]

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import jinja2
 import pytest
 
-from trimbench.papers.execution import provenance
-from trimbench.papers.reporting import html
-from trimbench.papers.study.tables import Table
+from trimbench.papers.execution import store
+from trimbench.papers.reporting import page
+from trimbench.papers.vocabulary.tables import Table
 
 PAGE = """{% extends "base.html" %}{% from "macros.html" import table %}
 {% block title %}{{ name }}{% endblock %}
@@ -20,19 +20,19 @@ PAGE = """{% extends "base.html" %}{% from "macros.html" import table %}
 @pytest.fixture
 def own_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A template of its own beside those of the package."""
-    html._environment.cache_clear()
-    package = html._environment().loader
+    page._environment.cache_clear()
+    package = page._environment().loader
     assert package is not None
     loader = jinja2.ChoiceLoader([jinja2.DictLoader({"own.html": PAGE}), package])
-    monkeypatch.setattr(html._environment(), "loader", loader)
+    monkeypatch.setattr(page._environment(), "loader", loader)
     yield
-    html._environment.cache_clear()
+    page._environment.cache_clear()
 
 
 @pytest.mark.usefixtures("own_page")
 def test_a_page_fills_the_skeleton_and_its_values_are_escaped() -> None:
     rows = Table.of("T", [{"a_b": "<i>", "n": 0.123456}, {"a_b": "x"}], {"a_b": "", "n": ".2f"})
-    text = html.render("own.html", facts=["run <1>"], name="A & B", part=html.table_part(rows))
+    text = page.render("own.html", facts=["run <1>"], name="A & B", part=page.table_part(rows))
     assert "<title>A &amp; B</title>" in text
     assert "<h1>A &amp; B</h1>" in text
     assert "<li>run &lt;1&gt;</li>" in text
@@ -45,7 +45,7 @@ def test_a_page_fills_the_skeleton_and_its_values_are_escaped() -> None:
 @pytest.mark.usefixtures("own_page")
 def test_a_name_that_is_not_given_is_an_error() -> None:
     with pytest.raises(jinja2.UndefinedError, match="'facts' is undefined"):
-        html.render("own.html", name="", part={"columns": (), "rows": ()})
+        page.render("own.html", name="", part={"columns": (), "rows": ()})
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,16 @@ def test_a_name_that_is_not_given_is_an_error() -> None:
 def test_the_facts_say_where_a_page_comes_from(
     monkeypatch: pytest.MonkeyPatch, commit: str | None, dirty: bool | None, fact: str
 ) -> None:
-    where = {**provenance.provenance(), "commit": commit, "dirty": dirty, "time": "2026-01-02T03:04:05+00:00"}
-    monkeypatch.setattr(html, "provenance", lambda: where)
-    facts = html.facts_of("run a", "profile b")
+    where = {**store.provenance(), "commit": commit, "dirty": dirty, "time": "2026-01-02T03:04:05+00:00"}
+    monkeypatch.setattr(page, "provenance", lambda: where)
+    facts = page.facts_of("run a", "profile b")
     assert facts[:2] == ["run a", "profile b"]
     assert fact in facts
     assert facts[-1] == "2026-01-02"
 
 
 def test_cells_keep_the_value_by_which_they_are_sorted() -> None:
-    part = html.table_part(Table.of("T", [{"x": 1.5}, {"x": math.inf}, {"x": None}], {"x": ".0f"}))
+    part = page.table_part(Table.of("T", [{"x": 1.5}, {"x": math.inf}, {"x": None}], {"x": ".0f"}))
     assert part["columns"] == [("x", True)]
     assert part["rows"] == [
         [{"text": "2", "is_number": True, "value": "1.5"}],
@@ -78,6 +78,6 @@ def test_cells_keep_the_value_by_which_they_are_sorted() -> None:
 
 
 def test_anchors_and_counts() -> None:
-    assert html.anchor("family/a table, k=1") == "family-a-table-k-1"
-    assert html.count(1, "job") == "1 job"
-    assert html.count(1234, "job") == "1,234 jobs"
+    assert page.anchor("family/a table, k=1") == "family-a-table-k-1"
+    assert page.count(1, "job") == "1 job"
+    assert page.count(1234, "job") == "1,234 jobs"

@@ -9,8 +9,8 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.execution.canonical import Json
-from trimbench.papers.reporting.job_list import JobList, as_ranges, job_list, rows_behind
+from trimbench.papers.reporting.page import JobList, as_ranges, job_list, rows_behind
+from trimbench.papers.validation import Json
 
 from .builders import findings, record
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from trimbench.papers.reporting.latex import latex
-from trimbench.papers.study.tables import Table
+from trimbench.papers.reporting.tables import latex
+from trimbench.papers.vocabulary.tables import Table
 
 GREEK = "ΑΒΓΔΕΖΗΘΙΚΛΜ ΝΞΟΠΡΣΤΥΦΧΨΩ αβγδεζηθικλμ νξοπρςστυφχψω"
 SIGNS = "_ % & # → ± – — | < > $ { } ~ ^ \\ α Ω é − × ≤ \" '"

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.files import write_findings
-from trimbench.papers.reporting.page import render_page
-from trimbench.papers.reporting.parts import Entry, part_of, read_part, write_part
+from trimbench.papers.reporting.page import Entry, part_of, read_part, render_page, write_part
+from trimbench.papers.reporting.runs import write_findings
 from trimbench.papers.reporting.verdicts import compare
-from trimbench.papers.study.numbers import Number
-from trimbench.papers.study.reported import Literature, Paper, ReportedExperiment
-from trimbench.papers.study.tables import Table
+from trimbench.papers.vocabulary.figures import FigureSettings
+from trimbench.papers.vocabulary.numbers import Number
+from trimbench.papers.vocabulary.reported import Literature, Paper, ReportedExperiment
+from trimbench.papers.vocabulary.tables import Table
 
 from .builders import findings, record, reported
 

@@ -9,13 +9,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from trimbench.papers.reporting.comparisons.comparison import compare_runs
-from trimbench.papers.reporting.comparisons.files import write_comparison
-from trimbench.papers.reporting.comparisons.runs import read_run
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.sweeps.files import write_sweep
-from trimbench.papers.reporting.sweeps.points import SweepPoint
-from trimbench.papers.study.tables import Table
+from trimbench.papers.reporting.comparison import compare_runs, write_comparison
+from trimbench.papers.reporting.runs import read_run
+from trimbench.papers.reporting.sweeps import SweepPoint, write_sweep
+from trimbench.papers.vocabulary.figures import FigureSettings
+from trimbench.papers.vocabulary.tables import Table
 
 from ..stored_runs import REPORTED, TABLE, run
 from .builders import findings

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.reporting.latex import latex
-from trimbench.papers.reporting.tables import asked, comparison, differences, markdown, printable, side_by_side
+from trimbench.papers.reporting.tables import asked, comparison, differences, latex, markdown, printable, side_by_side
 from trimbench.papers.reporting.verdicts import compare
-from trimbench.papers.study.numbers import Explanation, Number, Probability
-from trimbench.papers.study.tables import Table
+from trimbench.papers.vocabulary.numbers import Explanation, Number, Probability
+from trimbench.papers.vocabulary.tables import Table
 
 from .builders import judged, reported
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from trimbench.papers.reporting.tallies import COLUMNS, causes_in_words, in_words, tally
-from trimbench.papers.reporting.verdicts import Judgement, compare
-from trimbench.papers.study.numbers import Explanation, Number, Probability
+from trimbench.papers.reporting.verdicts import COLUMNS, Judgement, causes_in_words, compare, in_words, tally
+from trimbench.papers.vocabulary.numbers import Explanation, Number, Probability
 
 from .builders import judged, reported
 

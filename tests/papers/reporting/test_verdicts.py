@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trimbench.papers.reporting.verdicts import DIFFERENCES, VERDICTS, VERDICTS_ON, Verdict, compare, judge
-from trimbench.papers.study.numbers import Interval, IntervalKind, Number
-from trimbench.papers.study.reported import SUBJECTS
+from trimbench.papers.vocabulary.numbers import Interval, IntervalKind, Number
+from trimbench.papers.vocabulary.reported import SUBJECTS
 
 from .builders import reported
 

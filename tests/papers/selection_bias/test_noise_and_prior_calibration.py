@@ -9,11 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimbench.papers.selection_bias.calibration_variants import VARIANTS, Sizes, draw_mixture
-from trimbench.papers.selection_bias.noise import Noise, SimulatedSets
-from trimbench.papers.selection_bias.noise_data import simulated_split
-from trimbench.papers.selection_bias.noise_estimates import METHODS, cross_validated, folds_of, wrong_by_k
-from trimbench.papers.selection_bias.prior_calibration import PriorCalibration, VariantSizes
+from trimbench.papers.beyond.noise import (
+    METHODS,
+    Noise,
+    SimulatedSets,
+    cross_validated,
+    folds_of,
+    simulated_split,
+    wrong_by_k,
+)
+from trimbench.papers.beyond.prior_calibration import VARIANTS, PriorCalibration, Sizes, VariantSizes, draw_mixture
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -44,7 +49,7 @@ def test_cases_of_the_mixture_have_both_classes(monkeypatch: pytest.MonkeyPatch)
         seen.append(y)
         return Fitted(np.full((4, 5), np.inf if settings["correct"] else -np.inf), settings["correct"])
 
-    monkeypatch.setattr("trimbench.papers.selection_bias.calibration_variants.fit_mixture_selection_corrected", fit)
+    monkeypatch.setattr("trimbench.papers.beyond.prior_calibration.fit_mixture_selection_corrected", fit)
     draw = draw_mixture(Sizes(**TINY), np.random.default_rng(0))
     assert all(set(y) == {0, 1} for y in seen)
     assert draw.below == {"corrected": 0.0, "uncorrected": 1.0}

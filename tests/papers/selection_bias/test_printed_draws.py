@@ -12,16 +12,14 @@ import pytest
 from scipy import stats
 
 from trimbench.papers.selection_bias.calibration import Calibration
-from trimbench.papers.selection_bias.overall import overall_test
-from trimbench.papers.selection_bias.selection_scatter import SelectionScatter
-from trimbench.papers.selection_bias.unrelated import probability_of_fewer, share_beyond
-from trimbench.papers.study.draws import Draws
-from trimbench.papers.study.numbers import Interval
-from trimbench.papers.study.outcome import Outcome
-from trimbench.papers.study.reported import Reported, Rule, printed_numbers
-from trimbench.papers.study.tables import Table
+from trimbench.papers.selection_bias.selection_scatter import SelectionScatter, probability_of_fewer, share_beyond
+from trimbench.papers.selection_bias.simulated_cases import ModelSettings, simulate
+from trimbench.papers.selection_bias.simulation import overall_test
+from trimbench.papers.vocabulary.cells import Outcome
+from trimbench.papers.vocabulary.numbers import Draws, Interval
+from trimbench.papers.vocabulary.reported import Reported, Rule, printed_numbers
+from trimbench.papers.vocabulary.tables import Table
 from trimbench.selection_bias.selection import class_counts, correlation
-from trimbench.selection_bias.simulation import ModelSettings, simulate
 
 # By the slides' k; for 200 cases they are the printed ones, for 100 they are not.
 CUT_OFFS = {200: (0.355, 0.265, 0.206, 0.133), 100: (0.41, 0.345, 0.271, 0.176)}

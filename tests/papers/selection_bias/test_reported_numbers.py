@@ -12,9 +12,9 @@ from omegaconf import OmegaConf
 
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.planning import make_experiment
-from trimbench.papers.study.reported import Literature, check_numbers
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.planning import make_experiment
+from trimbench.papers.vocabulary.reported import Literature, check_numbers
 
 from ..command_line import PROJECT, Command, table_of
 

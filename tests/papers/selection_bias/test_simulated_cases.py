@@ -13,11 +13,10 @@ import pytest
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.selection_bias.calibration import Calibration
-from trimbench.papers.selection_bias.comparison import gains
-from trimbench.papers.selection_bias.settings import PriorSettings
-from trimbench.papers.selection_bias.simulation import Simulation
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import Interval
+from trimbench.papers.selection_bias.simulated_cases import PriorSettings
+from trimbench.papers.selection_bias.simulation import Simulation, gains
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.numbers import Interval
 
 from ..command_line import Command, file_of, table_of
 

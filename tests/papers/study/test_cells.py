@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from trimbench.papers.execution import Job
-from trimbench.papers.study.cells import Cell, check_axis
-from trimbench.papers.study.inputs import Input
+from trimbench.papers.vocabulary.cells import Cell, check_axis
+from trimbench.papers.vocabulary.inputs import Input
 
 from ..execution.sample_jobs import numpy_result, square
 

@@ -16,9 +16,9 @@ import yaml
 
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.reporting import overview
-from trimbench.papers.reporting.files import write_findings
-from trimbench.papers.study.findings import Findings
-from trimbench.papers.study.reported import Literature
+from trimbench.papers.reporting.runs import write_findings
+from trimbench.papers.vocabulary.planning import Findings
+from trimbench.papers.vocabulary.reported import Literature
 
 from ..command_line import PROJECT, Command
 from ..reporting.figures.measured import assert_readable, picture, preset

@@ -6,11 +6,10 @@ import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.errors import DataUnavailable
 from trimbench.papers.execution.job import located
-from trimbench.papers.study.cells import Cell
-from trimbench.papers.study.inputs import Input, Inputs, dataset_of, network_of
-from trimbench.papers.validation import ConfigurationError
+from trimbench.papers.validation import ConfigurationError, DataUnavailable
+from trimbench.papers.vocabulary.cells import Cell
+from trimbench.papers.vocabulary.inputs import Input, Inputs, dataset_of, network_of
 
 from ..execution.sample_jobs import square
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trimbench.papers.study.names import shown_name
+from trimbench.papers.vocabulary.tables import shown_name
 
 from ..command_line import PROJECT
 

@@ -5,13 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from trimbench.papers.study.numbers import (
-    Interval,
-    Number,
-    confidence_interval,
-    numbers_of,
-    prediction_interval,
-)
+from trimbench.papers.vocabulary.numbers import Interval, Number, confidence_interval, numbers_of, prediction_interval
 
 VALUES = [0.3, 0.1, 0.4, 0.1, 0.5, 0.9]
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from trimbench.papers.study.outcome import successes
+from trimbench.papers.vocabulary.cells import successes
 
 ROWS = pd.DataFrame(
     {

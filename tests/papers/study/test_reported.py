@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
-from trimbench.papers.study.numbers import Number
-from trimbench.papers.study.reported import Literature, Reported, Rule, check_numbers, printed_numbers
 from trimbench.papers.validation import ConfigurationError
+from trimbench.papers.vocabulary.numbers import Number
+from trimbench.papers.vocabulary.reported import Literature, Reported, Rule, check_numbers, printed_numbers
 
 REPORTED = [Reported("a paper", "vote", quantity, "0.5", Rule(kind="exact")) for quantity in ("error", "seconds")]
 ERROR, SECONDS = Number("vote", "error", 0.5), Number("vote", "seconds", 2.0)

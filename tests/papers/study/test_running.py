@@ -14,20 +14,16 @@ import pytest
 from trimbench.papers.commands import cli
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.errors import WAY_OUT
-from trimbench.papers.execution.executors import SerialExecutor
 from trimbench.papers.execution.store import JobStore
-from trimbench.papers.study.cells import Cell
-from trimbench.papers.study.findings import Findings
-from trimbench.papers.study.inputs import Input, Inputs
-from trimbench.papers.study.numbers import Number
-from trimbench.papers.study.outcome import Outcome
-from trimbench.papers.study.planning import Plan, Surroundings, make_experiment
-from trimbench.papers.study.reported import Reported, Rule
-from trimbench.papers.study.running import run_plans
-from trimbench.papers.study.tables import Table
+from trimbench.papers.execution.workers import SerialExecutor
 from trimbench.papers.trimming.table4 import best_threshold
-from trimbench.papers.validation import ConfigurationError, settings
+from trimbench.papers.validation import WAY_OUT, ConfigurationError, settings
+from trimbench.papers.vocabulary.cells import Cell, Outcome
+from trimbench.papers.vocabulary.inputs import Input, Inputs
+from trimbench.papers.vocabulary.numbers import Number
+from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, make_experiment, run_plans
+from trimbench.papers.vocabulary.reported import Reported, Rule
+from trimbench.papers.vocabulary.tables import Table
 
 from ..command_line import SMALL, Command, table_of, write
 
@@ -143,7 +139,7 @@ def test_a_runner_that_is_not_an_experiment(runner: str | None) -> None:
         make_experiment("x", {"runner": runner}, SHARED)
 
 
-@pytest.mark.parametrize("runner", ["this", "this:s", "trimbench.papers.study.tables:Table"])
+@pytest.mark.parametrize("runner", ["this", "this:s", "trimbench.papers.vocabulary.tables:Table"])
 def test_a_runner_that_is_no_experiment_of_the_package_is_not_imported(
     monkeypatch: pytest.MonkeyPatch, runner: str
 ) -> None:

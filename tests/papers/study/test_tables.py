@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from trimbench.papers.study.tables import Table
+from trimbench.papers.vocabulary.tables import Table
 
 
 def test_columns_have_the_order_and_the_formats_that_are_given() -> None:

@@ -7,9 +7,9 @@ import pandas as pd
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.job import run_job_function
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.outcome import Experiment, Outcome
-from trimbench.papers.trimming.problems import Problem
+from trimbench.papers.trimming.classifiers import Problem
+from trimbench.papers.vocabulary.cells import Experiment, Outcome
+from trimbench.papers.vocabulary.inputs import Inputs
 
 from ..command_line import PROJECT
 

@@ -14,10 +14,9 @@ import trimbench as tb
 from tests.networks.ace_encoder import encode_ace
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.trimming.authors_networks import AuthorsNetworks
-from trimbench.papers.trimming.authors_parameters import Recipe, _blocks, _written
+from trimbench.papers.trimming.authors_networks import AuthorsNetworks, Recipe, _blocks, _written
 from trimbench.papers.validation import ConfigurationError, validated
+from trimbench.papers.vocabulary.inputs import Inputs
 
 from ..command_line import PROJECT, Command, table_of, write
 from .experiments import rows_of

@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 
 import trimbench as tb
+from trimbench.papers.beyond.budgets import AccuracyByBudget, AgreementByBudget
 from trimbench.papers.configuration import Catalogue
-from trimbench.papers.trimming.accuracy_by_budget import AccuracyByBudget
-from trimbench.papers.trimming.agreement_by_budget import AgreementByBudget
 
 from ..command_line import Command, file_of, table_of
 from .experiments import rows_of

@@ -15,11 +15,10 @@ import pytest
 import trimbench as tb
 from tests.networks.test_contraction import enumerated
 from tests.trimming import brute_force
-from trimbench.networks.contraction import ContractionTooLarge
+from trimbench.networks.inference.joint import ContractionTooLarge
+from trimbench.papers.beyond.budgets import Scaling, TwoSides
 from trimbench.papers.configuration import Catalogue
-from trimbench.papers.trimming.against_information_gain import binary_roots, draw_class
-from trimbench.papers.trimming.figure7 import Figure7
-from trimbench.papers.trimming.scaling import Scaling, TwoSides
+from trimbench.papers.trimming.figure7 import Figure7, binary_roots, draw_class
 
 from ..command_line import Command, table_of
 from .experiments import TOY, rows_of, values_of
@@ -209,7 +208,7 @@ def test_a_network_that_is_too_large_is_a_row_with_the_reason(
     def refuse(*_: object, **__: object) -> None:
         raise ContractionTooLarge("needs a table of 2**40 entries")
 
-    monkeypatch.setattr("trimbench.papers.trimming.against_information_gain.make_engine", refuse)
+    monkeypatch.setattr("trimbench.papers.trimming.figure7.make_engine", refuse)
     experiment = Figure7(networks=["small"], thresholds=THRESHOLDS, classes=1)
     outcome = experiment.outcome(rows_of(experiment, catalogue))
     assert outcome.tables[3].frame["reason"].tolist() == ["needs a table of 2**40 entries"]

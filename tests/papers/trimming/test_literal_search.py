@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
-from trimbench.papers.trimming.literal_search import trim_literally
+from trimbench.papers.trimming.table6 import trim_literally
 
 Instance = tuple[int, ...]
 Joint = dict[Instance, tuple[Fraction, Fraction]]

@@ -6,13 +6,8 @@ from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 
 import pytest
 
-from trimbench.papers.study.reported import Reported, Rule, printed_numbers
-from trimbench.papers.trimming.printed_shares import (
-    contradiction,
-    is_share,
-    possible_sizes,
-    stated_sizes,
-)
+from trimbench.papers.trimming.figure5 import contradiction, is_share, possible_sizes, stated_sizes
+from trimbench.papers.vocabulary.reported import Reported, Rule, printed_numbers
 
 
 def shown(text: str) -> Reported:

@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from trimbench.papers.study.numbers import mean_interval
-from trimbench.papers.trimming.rows import BudgetedProblem, Rows
-from trimbench.papers.trimming.rows_selection import METHODS
+from trimbench.papers.beyond.rows import METHODS, BudgetedProblem, Rows
 from trimbench.papers.validation import ConfigurationError, validated
+from trimbench.papers.vocabulary.numbers import mean_interval
 
 from .experiments import rows_of
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from trimbench.papers.beyond.budgets import Scaling
 from trimbench.papers.trimming.figure5 import Figure5
 from trimbench.papers.trimming.figure7 import Figure7
 from trimbench.papers.trimming.quiz import Quiz
-from trimbench.papers.trimming.scaling import Scaling
 from trimbench.papers.validation import ConfigurationError, validated
 
 TOY = {"datasets": ["toy"], "problems": {"toy": {"dataset": "example_simulated", "positive": "1"}}, "splits": 1}

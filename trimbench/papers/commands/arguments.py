@@ -1,9 +1,16 @@
-"""Mistakes on the command line, found before Hydra composes the configuration."""
+"""Arguments of the command line: mistakes found early, composed, completed, and what they may run."""
 
 from __future__ import annotations
 
 import argparse
+import copy
+import functools
 import itertools
+import os
+import re
+import shlex
+import sys
+import typing
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,12 +20,10 @@ import hydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override, OverrideType
 from hydra.errors import HydraException
-from omegaconf import DictConfig, ListConfig
+from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
-from trimbench.papers.commands.composition import GROUPS, root_of
-from trimbench.papers.commands.invocation import SHARED_KEYS, TASKS
-from trimbench.papers.commands.trust import check_folder, check_hydra
-from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.commands.invocation import SHARED_KEYS, TASKS, CommonSettings
+from trimbench.papers.configuration import Catalogue, configuration_folder, plain
 from trimbench.papers.validation import ConfigurationError, unknown
 
 _KEYS = (*SHARED_KEYS, "experiment")
@@ -138,3 +143,248 @@ def _check_key(key: str, config: DictConfig) -> None:
         raise unknown(f"{'.'.join(above)}.key", allowed, ".".join(rest))
     hint = "" if "runner" in config else "; add experiment=... for a key of an experiment"
     raise ConfigurationError(f"{unknown('key', [*allowed, 'experiment'], key)}{hint}")
+
+
+# Compose the configurations of many experiments, or of many points of a sweep, without reading every file again.
+
+GROUPS = ("experiment", "executor", "profile", "figure")
+_STUDY = "study"
+_BY_COLUMN = ("types=", "types.")
+
+
+def root_of(arguments: Sequence[str]) -> str:
+    """Return the name of the root of the configuration: a study has keys of its own."""
+    return _STUDY if f"task={_STUDY}" in arguments else "config"
+
+
+def with_columns(arguments: Sequence[str]) -> list[str]:
+    """Let `types` of a study name columns, which no file of the configuration can have."""
+    if root_of(arguments) != _STUDY:
+        return list(arguments)
+    return [f"++{word}" if word.startswith(_BY_COLUMN) else word for word in arguments]
+
+
+def parsed(words: Sequence[str]) -> list[Override]:
+    """Parse settings as they stand on the command line."""
+    return list(OverridesParser.create().parse_overrides(list(words)))
+
+
+class Composer:
+    """Composes configurations while Hydra runs, and remembers what they have in common."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._composed = functools.cache(lambda groups: hydra.compose("config", overrides=list(groups)))
+        self._read = functools.cache(OmegaConf.load)
+
+    def compose(self, words: Sequence[str]) -> dict[str, Any]:
+        """Return the configuration with these settings, resolved."""
+        overrides = parsed(words)
+        if any(one.type is not OverrideType.CHANGE for one in overrides):
+            return plain(hydra.compose("config", overrides=list(words)))
+        groups = {one.key_or_group: one for one in overrides if one.key_or_group in GROUPS}
+        config = self._with_groups(groups)
+        for one in overrides:
+            if one.key_or_group not in GROUPS:
+                OmegaConf.update(config, one.key_or_group, one.value(), merge=True)
+        return plain(config)
+
+    def _with_groups(self, groups: dict[str, Override]) -> DictConfig:
+        """Return a configuration with these choices, which the caller may change."""
+        experiment = groups.get("experiment")
+        others = tuple(str(one.input_line) for key, one in groups.items() if key != "experiment")
+        path = self._merged_last(experiment)
+        if experiment is None or path is None:
+            return copy.deepcopy(self._composed((*others, *([str(experiment.input_line)] if experiment else []))))
+        config = copy.deepcopy(self._composed(others))
+        with open_dict(config):
+            config.merge_with(self._read(path))
+        return config
+
+    def _merged_last(self, experiment: Override | None) -> Path | None:
+        """Return the file of an experiment that Hydra would only merge into the rest: one that includes no others."""
+        if experiment is None:
+            return None
+        path = self._catalogue.path("experiment", str(experiment.value()))
+        text = path.read_text(encoding="utf-8")
+        return path if text.startswith("# @package _global_\n") and "defaults" not in self._read(path) else None
+
+
+# What a folder of configuration from somewhere else may not do.
+
+_OPTION = "--allow-code"
+# The variables that a configuration may read.
+READABLE = ("TRIMBENCH_CACHE", "XDG_CACHE_HOME")
+# Parts of Hydra's own settings that follow from the command line.
+_OF_THE_COMMAND = ("runtime", "overrides", "searchpath")
+# Settings of Hydra that name no code.
+_HARMLESS = ("hydra.job.name", "hydra.verbose")
+_OF_THE_JOB = ("name", "override_dirname", "id", "num", "config_name")
+
+
+def split_allowed_code(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Take ``--allow-code=module`` out of the arguments; return the others and the modules.
+
+    Raises ConfigurationError if no module is named.
+    """
+    rest = [word for word in arguments if word.partition("=")[0] != _OPTION]
+    named = [word.partition("=")[2] for word in arguments if word.partition("=")[0] == _OPTION]
+    for name in named:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise ConfigurationError(f"{_OPTION} must name a module or package, got {name!r}; write {_OPTION}=mine")
+    return rest, tuple(named)
+
+
+def check_hydra(options: Sequence[str], settings: Sequence[str], allowed: Sequence[str]) -> None:
+    """Raise ConfigurationError if the command line lets Hydra take its own settings from elsewhere.
+
+    With these, Hydra calls functions that files or the command line itself name, so that a command from somebody else
+    would run any code. ``--allow-code=hydra`` allows it.
+    """
+    keys = [key.lstrip("+~") for key in settings]
+    # Also as the package of a group, as in executor@hydra.callbacks.c.
+    named = [key for key in keys if "hydra" in re.split("[@:./]", key) and key not in _HARMLESS]
+    if (found := [*options, *named]) and "hydra" not in allowed:
+        raise ConfigurationError(
+            f"{found[0]} may make Hydra run code that files or settings name; add {_OPTION}=hydra if you trust them, "
+            "or use --config-dir"
+        )
+
+
+def limit_environment() -> None:
+    """Let ``${oc.env:...}`` read only the variables that are `READABLE`: others may hold secrets."""
+    OmegaConf.register_new_resolver("oc.env", _variable, replace=True)
+
+
+def _variable(name: str, *default: str | None) -> str | None:
+    if name not in READABLE:
+        raise ConfigurationError(
+            f"a configuration may read the environment variables {' and '.join(READABLE)}, got {name!r}; write the "
+            "value itself, or give it on the command line"
+        )
+    if name not in os.environ and not default:
+        raise ConfigurationError(f"the environment variable {name!r} must be set; the configuration reads it")
+    return os.environ.get(name, *default)
+
+
+def check_folder(folder: str, words: Sequence[str]) -> None:
+    """Raise ConfigurationError if what the settings `words` find in a folder changes settings of Hydra itself.
+
+    With these, Hydra would call any function and set environment variables; on the command line they are allowed.
+    """
+    own = [word for word in words if word.startswith("hydra")]
+    path = Path(folder).absolute()
+    search = [f"hydra.searchpath=['file://{path}']"] if path.is_dir() else []
+    expected, found = _hydra_settings(own), _hydra_settings([*words, *search])
+    for key in sorted(expected.keys() | found.keys()):
+        if expected.get(key) != found.get(key):
+            raise ConfigurationError(
+                f"files in {folder} must not set hydra.{key}: Hydra would run what they name; remove it there, or "
+                "set it on the command line"
+            )
+
+
+def _hydra_settings(words: Sequence[str]) -> dict[str, Any]:
+    with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
+        config = hydra.compose("config", overrides=list(words), return_hydra_config=True)
+    found: dict[str, Any] = OmegaConf.to_container(config.hydra, resolve=False)  # type: ignore[assignment]
+    job = {key: value for key, value in found.pop("job").items() if key not in _OF_THE_JOB}
+    settings = {key: value for key, value in found.items() if key not in _OF_THE_COMMAND}
+    return settings | {f"job.{key}": value for key, value in job.items()}
+
+
+# What the Tab key completes in a shell: keys, and the names that a key takes.
+
+OPTION = ("--shell-completion", "-sc")
+# Bash takes "=" for the end of a word, so what stands before it is not part of a completion there; zsh does not.
+_BASH = """\
+_trimbench() {
+    local line=${COMP_LINE:0:$COMP_POINT} word IFS=$'\\n'
+    word=${line##* }
+    COMPREPLY=($(@program@ --shell-completion "query=$line" 2>/dev/null))
+    [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[*]} == *[=/] ]] && compopt -o nospace 2>/dev/null
+    if [[ -z ${ZSH_VERSION-} && $word == *=* && $COMP_WORDBREAKS == *=* ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${word%%=*}="}")
+    fi
+}
+"""
+_COMPLETE = "_trimbench trimbench reproduce\n"
+_FISH = """\
+function __trimbench_complete
+    @program@ --shell-completion "query="(commandline -cp | string collect) 2>/dev/null
+end
+complete -c trimbench -f -a "(__trimbench_complete)"
+complete -c reproduce -f -a "(__trimbench_complete)"
+"""
+_SCRIPTS = {
+    # Files, where there is nothing else, as after data=.
+    "bash": f"{_BASH}complete -o default -F {_COMPLETE}",
+    # Its own complete knows no compopt.
+    "zsh": "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
+    f"{_BASH}complete -o nospace -F {_COMPLETE}",
+    "fish": _FISH,
+}
+
+
+def answer(words: Sequence[str]) -> str:
+    """Return what the option is asked for: a shell's script (``install=bash``), or the completions of a line.
+
+    Raises ConfigurationError if it is asked for something else.
+    """
+    asked = " ".join(words)
+    if asked.startswith("query="):
+        return "".join(f"{word}\n" for word in completions(asked.removeprefix("query=")))
+    shell = asked.removeprefix("install=")
+    if shell not in _SCRIPTS:
+        raise ConfigurationError(
+            f"{OPTION[0]} must be followed by install=bash, install=zsh or install=fish, got {asked!r}; then write "
+            f'eval "$(trimbench {OPTION[0]} install=bash)"'
+        )
+    program = Path(sys.argv[0]).absolute()
+    command = [sys.executable, "-m", "trimbench"] if program.suffix == ".py" else [str(program)]
+    return _SCRIPTS[shell].replace("@program@", shlex.join(command))
+
+
+def completions(line: str) -> list[str]:
+    """Return the words that the last one of a command line can become."""
+    *before, word = line.split(" ")
+    pairs = itertools.pairwise(before)
+    own = [Path(folder).absolute() for option, folder in pairs if option in ("--config-dir", "-cd")]
+    catalogue = Catalogue((*own, configuration_folder()))
+    key, equals, value = word.partition("=")
+    given = dict(one.split("=", 1) for one in before if "=" in one)
+    if not equals:
+        known = _keys(before, given.get("experiment", ""), catalogue)
+        return sorted(f"{one}=" for one in known if one.startswith(key))
+    # In a list, or in a sweep, the last of several values is completed.
+    last = re.split(r"[\[,]", value)[-1]
+    earlier = value.removesuffix(last)
+    return [f"{key}={earlier}{name}" for name in _names(key, given, catalogue) if name.startswith(last)]
+
+
+def _keys(words: Sequence[str], experiment: str, catalogue: Catalogue) -> set[str]:
+    """Return the keys that a command line may have: a study and each experiment have their own."""
+    keys = {*SHARED_KEYS, "experiment"}
+    if root_of(words) != "config":
+        keys = {*SHARED_KEYS, *catalogue.keys("", root_of(words))}
+    elif experiment in catalogue.names("experiment"):
+        keys |= set(catalogue.keys("experiment", experiment))
+    return keys - {"runner", "smoke_test", "defaults", "hydra"}
+
+
+def _names(key: str, given: Mapping[str, str], catalogue: Catalogue) -> Sequence[str]:
+    if key in GROUPS:
+        return catalogue.names(key)
+    if key in ("run", "runs"):
+        folder = Path(given.get("results", "results"))
+        return sorted(path.parent.name for path in folder.glob("*/run.json"))
+    values = {
+        "task": TASKS,
+        "archive": ("false", "true"),
+        "offline": ("false", "true"),
+        "cache_mode": typing.get_args(typing.get_type_hints(CommonSettings)["cache_mode"]),
+    }
+    if key in values:
+        return values[key]
+    group = key.removesuffix("s")
+    return catalogue.names(group) if group in ("dataset", "network", "protocol") else ()

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from trimbench.papers.commands.figure_choice import FigureChoice
 from trimbench.papers.configuration import Catalogue
-from trimbench.papers.reporting.file_names import is_accepted
-from trimbench.papers.validation import ConfigurationError, settings, validated
+from trimbench.papers.files import is_accepted, safe_name
+from trimbench.papers.validation import ConfigurationError, Json, settings, unknown, validated
+from trimbench.papers.vocabulary.figures import FigureSettings
 
 if TYPE_CHECKING:
     from trimbench.papers.data.cache import Cache
-    from trimbench.papers.execution.canonical import Json
-    from trimbench.papers.execution.executors import Executor
     from trimbench.papers.execution.store import JobStore
-    from trimbench.papers.study.outcome import Experiment
+    from trimbench.papers.execution.workers import Executor
+    from trimbench.papers.vocabulary.cells import Experiment
+
 
 Task = Literal["run", "report", "plot", "publish", "compare", "list", "fetch", "study"]
 TASKS: tuple[Task, ...] = typing.get_args(Task)
@@ -138,7 +138,7 @@ class Invocation:
     def cache(self) -> Cache:
         """Return the data cache of this machine."""
         from trimbench.papers.data.cache import Cache
-        from trimbench.papers.execution.temporary import remove_abandoned
+        from trimbench.papers.files import remove_abandoned
 
         named = os.environ.get("TRIMBENCH_CACHE", "")
         if named and not Path(named).expanduser().exists():
@@ -159,12 +159,50 @@ class Invocation:
 
     def make_executor(self) -> Executor:
         """Return the executor of the configuration."""
-        from trimbench.papers.execution.executors import executor_of
+        from trimbench.papers.execution.workers import executor_of
 
         return executor_of(self.executor)
 
     def make(self, name: str, point: Point | None = None) -> Experiment:
         """Return one of the experiments of a point, by default the first."""
-        from trimbench.papers.study.planning import make_experiment
+        from trimbench.papers.vocabulary.planning import make_experiment
 
         return make_experiment(name, (point or self.points[0]).experiments[name], SHARED_KEYS, self.code)
+
+
+# Which figures a command line asks for.
+
+GROUP = "figure"
+
+
+@dataclass(frozen=True)
+class FigureChoice:
+    """The settings of figures, and a name for them.
+
+    The name is that of the chosen file of the group `figure`, followed by the values that the command line changes, for
+    example ``column,width=4``.
+    """
+
+    settings: FigureSettings
+    name: str
+
+    @classmethod
+    def of(cls, values: Mapping[str, Json], chosen: str, catalogue: Catalogue) -> FigureChoice:
+        """Return the choice in a composed configuration; raise ConfigurationError if a value is not valid."""
+        ours = values.get(GROUP)
+        if not isinstance(ours, Mapping):
+            raise unknown(GROUP, catalogue.names(GROUP), str(ours))
+        settings = validated(FigureSettings, ours, GROUP)
+        preset = catalogue.mapping(GROUP, chosen)
+        changes = [f"{key}={_text(value)}" for key, value in ours.items() if value != preset.get(key)]
+        return cls(settings, safe_name(",".join([chosen, *changes])))
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the command line asks for nothing in particular."""
+        return self.name == "default"
+
+
+def _text(value: Json) -> str:
+    text = "+".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text.lower() if isinstance(value, bool) else text

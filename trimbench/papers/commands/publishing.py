@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from trimbench.papers.commands.invocation import PUBLISHED, SHARED_KEYS, Invocation
-from trimbench.papers.execution.canonical import Json
-from trimbench.papers.execution.provenance import provenance
-from trimbench.papers.execution.temporary import temporary_name
-from trimbench.papers.reporting.parts import Part, part_file, read_part
+from trimbench.papers.execution.store import provenance
+from trimbench.papers.files import temporary_name
+from trimbench.papers.reporting.overview import write_summary
+from trimbench.papers.reporting.page import Part, part_file, read_part
 from trimbench.papers.reporting.runs import check_profile, folder_of, write_profile
-from trimbench.papers.reporting.summary import write_summary
-from trimbench.papers.study.reported import Literature
-from trimbench.papers.validation import ConfigurationError
+from trimbench.papers.validation import ConfigurationError, Json
+from trimbench.papers.vocabulary.reported import Literature
 
 # The published outcome is part of every clone.
 _MOST_MEGABYTES = 15

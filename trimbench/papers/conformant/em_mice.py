@@ -11,20 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import PositiveInt
 
-from trimbench.conformant.imputers import Imputer, ImputerName, fit_imputer
-from trimbench.papers.conformant.classifier import fitted
-from trimbench.papers.conformant.encoded_rows import encoded_rows
-from trimbench.papers.conformant.evaluation import CODE, check_missing, conformant_model, mask_seed, measures
-from trimbench.papers.conformant.protocol import Encoding, Task, make_task
-from trimbench.papers.data.missingness import Missingness
-from trimbench.papers.execution.canonical import Json
-from trimbench.papers.execution.functions import job_function
-from trimbench.papers.study.cells import Cell, check_axis
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import Number, numbers_of
-from trimbench.papers.study.outcome import Outcome, successes
-from trimbench.papers.study.tables import Table
-from trimbench.papers.validation import settings, unknown, validated
+from trimbench.papers.conformant.imputers import Imputer, ImputerName, fit_imputer
+from trimbench.papers.conformant.mask_sweep import CODE, check_missing, conformant_model, mask_seed, measures
+from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, fitted, make_task
+from trimbench.papers.data.masks import Missingness
+from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.validation import Json, settings, unknown, validated
+from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.numbers import Number, numbers_of
+from trimbench.papers.vocabulary.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +58,7 @@ _TRAIN_NOTE = (
 
 @settings
 class ImputerOptions:
-    """Options of the imputers, as in `trimbench.conformant.imputers.fit_imputer`."""
+    """Options of the imputers, as in `trimbench.papers.conformant.imputers.fit_imputer`."""
 
     n_components: PositiveInt
     n_neighbours: PositiveInt

@@ -8,21 +8,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from trimbench.conformant.logistic_equivalence import naive_bayes_of_weights, weights_of_naive_bayes
-from trimbench.papers.execution.canonical import Json
-from trimbench.papers.execution.functions import job_function
-from trimbench.papers.study.cells import Cell
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import numbers_of
-from trimbench.papers.study.outcome import Outcome, successes
-from trimbench.papers.study.tables import Table
-from trimbench.papers.validation import settings
+from trimbench._typing import Matrix, Vector
+from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.validation import Json, settings
+from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.numbers import numbers_of
+from trimbench.papers.vocabulary.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 _MODELS = ("P1", "P2")
 _TITLE = "Classification and probability of each instance"
@@ -88,7 +87,7 @@ def _table(title: str, lines: Sequence[Mapping[str, object]], name: str) -> Tabl
     return Table.of(title, lines, formats, name=name)
 
 
-@job_function(code=("trimbench.conformant.logistic_equivalence", "trimbench.papers.conformant.figure1"))
+@job_function(code=("trimbench.papers.conformant.figure1",))
 def conforming_models(
     prior: float, positive: list[float], negative: list[float], other: list[float]
 ) -> dict[str, Json]:
@@ -119,3 +118,95 @@ def _joint(
     theta, complement = np.array(positive), np.array(negative)
     first = prior * float(np.prod(np.where(x, theta, 1 - theta)))
     return first, (1 - prior) * float(np.prod(np.where(x, complement, 1 - complement)))
+
+
+# Naive Bayes and logistic regression as two forms of one classifier (Lemmas 1 and 2).
+
+
+def weights_of_naive_bayes(prior: float, positive: ArrayLike, negative: ArrayLike) -> tuple[float, Vector]:
+    """Return the bias and the weights of the one logistic regression that a naive Bayes model conforms with.
+
+    Parameters
+    ----------
+    prior : float
+        P(c), strictly between 0 and 1.
+    positive, negative : array of shape (n_features,)
+        P(x_i = 1 | c) and P(x_i = 1 | not c), strictly between 0 and 1.
+
+    Returns
+    -------
+    bias : float
+    weights : ndarray of shape (n_features,)
+
+    Raises
+    ------
+    ValueError
+        When a probability is not strictly between 0 and 1, or the lengths differ.
+
+    Examples
+    --------
+    >>> bias, weights = weights_of_naive_bayes(0.5, [0.8], [0.2])
+    >>> round(bias, 4), weights.round(4).tolist()
+    (-1.3863, [2.7726])
+
+    References
+    ----------
+    Khosravi et al. (2019), Lemma 1.
+    """
+    theta = _probabilities(positive, "positive")
+    other = _probabilities(negative, "negative")
+    if theta.shape != other.shape:
+        raise ValueError(f"positive and negative must have the same length, got {len(theta)} and {len(other)}")
+    (chance,) = _probabilities([prior], "prior")
+    weights: Vector = _logit(theta) - _logit(other)
+    bias = float(_logit(chance) + (np.log1p(-theta) - np.log1p(-other)).sum())
+    return bias, weights
+
+
+def naive_bayes_of_weights(bias: float, weights: ArrayLike, positive: ArrayLike) -> tuple[float, Vector]:
+    """Return the one conforming naive Bayes model with given probabilities in the positive class.
+
+    Parameters
+    ----------
+    bias : float
+    weights : array of shape (n_features,)
+    positive : array of shape (n_features,)
+        P(x_i = 1 | c), strictly between 0 and 1.
+
+    Returns
+    -------
+    prior : float
+        P(c).
+    negative : ndarray of shape (n_features,)
+        P(x_i = 1 | not c).
+
+    Raises
+    ------
+    ValueError
+        When a probability is not strictly between 0 and 1, or the lengths differ.
+
+    References
+    ----------
+    Khosravi et al. (2019), Lemma 2.
+    """
+    from scipy.special import expit, log_expit
+
+    theta, slopes = _probabilities(positive, "positive"), np.asarray(weights, dtype=np.float64)
+    if slopes.shape != theta.shape:
+        raise ValueError(f"weights and positive must have the same length, got {slopes.shape} and {theta.shape}")
+    log_odds = _logit(theta) - slopes
+    negative: Vector = np.asarray(expit(log_odds))
+    prior = float(expit(bias - (np.log1p(-theta) - log_expit(-log_odds)).sum()))
+    return prior, negative
+
+
+def _probabilities(values: ArrayLike, name: str) -> Vector:
+    result = np.asarray(values, dtype=np.float64)
+    if result.ndim != 1 or not ((result > 0) & (result < 1)).all():
+        raise ValueError(f"{name} must be probabilities strictly between 0 and 1, got {values!r}")
+    return result
+
+
+def _logit(theta: Vector | float) -> Matrix:
+    result: Matrix = np.log(theta) - np.log1p(-np.asarray(theta))
+    return result

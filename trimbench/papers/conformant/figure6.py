@@ -1,41 +1,31 @@
-"""Figure 6: sufficient explanations of classifications of MNIST digits, 5 against 3."""
+"""Figure 6: explanations of classifications of MNIST digits, 5 against 3, and their pictures."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import Field, NonNegativeInt
 
+from trimbench._typing import Vector
 from trimbench.conformant.explanations import explain_by_weight
-from trimbench.papers.conformant.encoded_rows import EncodedRows, encoded_rows, rows_at_hand
-from trimbench.papers.conformant.evaluation import CODE, conformant_model
-from trimbench.papers.conformant.explanation_figures import image_grid, only
-from trimbench.papers.conformant.further_explanations import NOTES as FURTHER_NOTES
-from trimbench.papers.conformant.further_explanations import (
-    explain_further,
-    further_bars,
-    further_images,
-    further_table,
-    heading,
-)
-from trimbench.papers.conformant.protocol import Encoding, Task, make_task
-from trimbench.papers.execution.canonical import Json
-from trimbench.papers.execution.functions import job_function
-from trimbench.papers.study.cells import Cell, Label, check_axis
-from trimbench.papers.study.figures import Figure, ImageFigure
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.names import shown_name
-from trimbench.papers.study.numbers import Number, numbers_of
-from trimbench.papers.study.outcome import Outcome, successes
-from trimbench.papers.study.tables import Table
-from trimbench.papers.validation import ConfigurationError, settings
+from trimbench.papers.conformant.mask_sweep import CODE, conformant_model
+from trimbench.papers.conformant.tasks import EncodedRows, Encoding, Task, encoded_rows, make_task, rows_at_hand
+from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.validation import ConfigurationError, Json, settings
+from trimbench.papers.vocabulary.cells import Cell, Label, Outcome, check_axis, successes
+from trimbench.papers.vocabulary.figures import BarFigure, Figure, ImageFigure
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.numbers import Number, numbers_of
+from trimbench.papers.vocabulary.tables import Table, shown_name
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 _Shown = TypedDict(
     "_Shown",
@@ -156,7 +146,7 @@ class Figure6:
             name = "beyond" if job["dataset"] == self.datasets[0] else f"{job['dataset']}_beyond"
             title = shown_name(job["dataset"], job["title"])
             figures.append(further_images(title, job["explained"], int(job["width"]), self.delta, name))
-        return Outcome((*tables, further_table(further, self.delta)), figures, numbers, _NOTES + FURTHER_NOTES)
+        return Outcome((*tables, further_table(further, self.delta)), figures, numbers, _NOTES + NOTES)
 
 
 def _check_rows(found: EncodedRows | None, task: Task, rows: Sequence[int]) -> None:
@@ -219,3 +209,162 @@ def explain_rows(task: Mapping[str, Json], rows: list[int]) -> dict[str, Json]:
         "milliseconds_per_row": 1000 * seconds / len(explained),
         "chosen": chosen,
     }
+
+
+# Explanations beyond the paper: with a stated probability, contrastive, and of rows of tables.
+
+NOTES = (
+    "Beyond the paper: the fewest features that keep the class with the stated probability, if those that are not "
+    "shown are drawn from the conformant model given those that are; the bounds of the probability are certified, and "
+    "no set smaller than the proven least reaches it. And the fewest features whose change gives another class. In "
+    "tables the columns of a categorical feature are one variable.",
+)
+_COLUMNS_FURTHER_EXPLANATIONS = {
+    **dict.fromkeys(["data", "row", "class", "predicted", "features kept", "proven least"], ""),
+    **dict.fromkeys(["probability low", "probability high"], ".4f"),
+    **dict.fromkeys(["features changed", "becomes"], ""),
+}
+
+
+@job_function(code=(*CODE, "trimbench.papers.conformant.figure6"))
+def explain_further(task: Mapping[str, Json], rows: list[int], delta: float) -> dict[str, Json]:
+    """Explain the classification of some test rows of a `Task` with a probability, and by contrast."""
+    own = Task.of(task)
+    found, model = encoded_rows(own), conformant_model(own, groups=True)
+    explained: list[Json] = []
+    for row in rows:
+        values = found.test[row].astype(np.float64)
+        probable, contrast = model.explain(values, delta=delta), model.contrast(values)
+        sufficient = model.explain(values, against=contrast.becomes)
+        explained.append(
+            {
+                "row": row,
+                "class": found.classes[int(found.test_labels[row])],
+                "predicted": found.classes[int(probable.predicted)],
+                "sufficient": list(sufficient.features),
+                "kept": list(probable.features),
+                "least": probable.size_lower_bound,
+                "probability": list(probable.probability),
+                "evidence": probable.evidence.tolist(),
+                "changed": list(contrast.features),
+                "becomes": None if contrast.becomes is None else found.classes[int(contrast.becomes)],
+                "values": found.test[row].tolist(),
+            }
+        )
+    return {"features": list(found.features), "explained": explained}
+
+
+def further_table(done: pd.DataFrame, delta: float) -> Table:
+    """Return the sizes of all explanations of successful jobs."""
+    lines = []
+    for job in done.to_dict("records"):
+        for entry in job["explained"]:
+            sizes = (len(entry["kept"]), entry["least"], *entry["probability"], len(entry["changed"]), entry["becomes"])
+            values = (job["title"], entry["row"], entry["class"], entry["predicted"], *sizes)
+            lines.append(dict(zip(_COLUMNS_FURTHER_EXPLANATIONS, values, strict=True)))
+    title = f"Beyond the paper: explanations that hold with probability {delta:g}, and contrastive ones"
+    return Table.of(title, lines, _COLUMNS_FURTHER_EXPLANATIONS, name="beyond")
+
+
+def further_images(
+    title: str, explained: Sequence[Mapping[str, Any]], width: int, delta: float, name: str
+) -> ImageFigure:
+    """Return images of the pixels of a job's explanations."""
+    images = {}
+    for entry in explained:
+        values = np.asarray(entry["values"], dtype=np.float64)
+        everything = range(len(values))
+        panels = {
+            "all features": everything,
+            "sufficient explanation": entry["sufficient"],
+            f"beyond the paper: keep the class with probability {delta:g}": entry["kept"],
+            "beyond the paper: change it if they change": entry["changed"],
+        }
+        images[heading(entry)] = {column: only(values, kept).reshape(-1, width) for column, kept in panels.items()}
+    return image_grid(
+        f"{title}: the paper's explanations and those beyond it; grey pixels are not chosen", images, name
+    )
+
+
+def heading(entry: Mapping[str, Any]) -> str:
+    """Return what stands beside the images of a row."""
+    taken = "" if entry["class"] == entry["predicted"] else f" taken for {entry['predicted']}"
+    return f"row {entry['row']}: {entry['class']}{taken}"
+
+
+def further_bars(job: Mapping[Any, Any], delta: float) -> list[BarFigure]:
+    """Return a figure for each row of a table: the evidence of its features, those of the explanation in colour."""
+    import pandas as pd
+
+    figures = []
+    for entry in job["explained"]:
+        chosen = np.isin(np.arange(len(entry["evidence"])), entry["kept"])
+        table = pd.DataFrame({"feature": job["features"], "evidence": entry["evidence"], "chosen": chosen})
+        probability = f"in colour, features that keep the class with probability {delta:g} (beyond the paper)"
+        title = f"{job['title']}, {heading(entry)}; {probability}"
+        figures.append(evidence_bars(title, table, name=f"{job['dataset']}_{entry['row']}"))
+    return figures
+
+
+# Figures of explanations: images of chosen pixels, and bars of the evidence of a table's features.
+
+_MOST_BARS = 20
+_CHOSEN, _OTHER = "in the explanation", "not in it"
+
+
+def only(values: ArrayLike, features: Sequence[int]) -> Vector:
+    """Return a row with NaN in place of all but some features."""
+    row = np.asarray(values, dtype=np.float64)
+    kept = np.full(len(row), np.nan)
+    kept[list(features)] = row[list(features)]
+    return kept
+
+
+def image_grid(title: str, images: Mapping[str, Mapping[str, ArrayLike]], name: str = "") -> ImageFigure:
+    """Return a figure of images: a line of the grid for each key of `images`, whose images have names.
+
+    Parameters
+    ----------
+    images : mapping from line to mapping from column to array of shape (height, width)
+        From 0 (black) to 1 (white), NaN for grey: what ``explanation.image(x, (height, width))`` returns.
+    name : str
+        Stem of its file in an experiment.
+    """
+    import pandas as pd
+
+    panels = []
+    for row, columns in images.items():
+        for column, image in columns.items():
+            values = np.asarray(image, dtype=np.float64)
+            y, x = np.indices(values.shape)
+            labels = {"row": row, "column": column}
+            panels.append(pd.DataFrame(labels | {"y": y.ravel(), "x": x.ravel(), "value": values.ravel()}))
+    return ImageFigure(title, pd.concat(panels, ignore_index=True), name)
+
+
+def evidence_bars(title: str, table: pd.DataFrame, most: int = _MOST_BARS, name: str = "") -> BarFigure:
+    """Return a figure of the evidence of features, with those of an explanation in colour.
+
+    Parameters
+    ----------
+    table : DataFrame with the columns feature, evidence and chosen
+        As ``explanation.table(feature_names)`` returns it.
+    most : int
+        How many features to show: all that were chosen, and those with the most evidence.
+    name : str
+        Stem of its file in an experiment.
+    """
+    import pandas as pd
+
+    order = np.lexsort((-table["evidence"].abs(), ~table["chosen"].astype(bool)))
+    order = order[: max(most, int(table["chosen"].sum()))]
+    shown = table.iloc[order].sort_values("evidence", ascending=False, kind="stable")
+    points = pd.DataFrame(
+        {
+            "bar": shown["feature"].astype(str).to_numpy(),
+            "series": np.where(shown["chosen"], _CHOSEN, _OTHER),
+            "y": np.arange(len(shown)),
+            "x": shown["evidence"].to_numpy(),
+        }
+    )
+    return BarFigure(title, "evidence for the class (log-odds, nats)", points, _CHOSEN, name)

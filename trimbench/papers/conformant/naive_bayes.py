@@ -7,21 +7,30 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import PositiveInt
 
-from trimbench.papers.conformant.evaluation import METHODS, MIXTURE, check_missing, evaluation_cells
-from trimbench.papers.conformant.mask_means import curves, summarise, title_of, with_mixture
-from trimbench.papers.conformant.mixture_tables import NOTES as MIXTURE_NOTES
-from trimbench.papers.conformant.mixture_tables import fits_table, leads_table, least_lead
-from trimbench.papers.conformant.mixtures import MixtureSettings, mixture_cells
-from trimbench.papers.conformant.protocol import Encoding, make_task
-from trimbench.papers.conformant.stored_curves import stored_curves
-from trimbench.papers.data.missingness import Missingness
-from trimbench.papers.study.cells import Cell, check_axis
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import Number, numbers_of
-from trimbench.papers.study.outcome import Outcome, successes
-from trimbench.papers.study.reported import printed_numbers
-from trimbench.papers.study.tables import Table
+from trimbench.papers.conformant.mask_sweep import (
+    METHODS,
+    MIXTURE,
+    MixtureSettings,
+    check_missing,
+    curves,
+    evaluation_cells,
+    fits_table,
+    leads_table,
+    least_lead,
+    mixture_cells,
+    summarise,
+    title_of,
+    with_mixture,
+)
+from trimbench.papers.conformant.mask_sweep import NOTES as MIXTURE_NOTES
+from trimbench.papers.conformant.tasks import Encoding, make_task
+from trimbench.papers.data.masks import Missingness
 from trimbench.papers.validation import settings
+from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.numbers import Number, numbers_of
+from trimbench.papers.vocabulary.reported import printed_numbers, stored_curves
+from trimbench.papers.vocabulary.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd

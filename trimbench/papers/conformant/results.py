@@ -5,7 +5,7 @@ No job's code version covers this file: a declaration checks a result and does n
 
 from __future__ import annotations
 
-from trimbench.papers.execution.results import (
+from trimbench.papers.execution.job import (
     COUNT,
     NOTHING,
     NUMBER,
@@ -29,26 +29,26 @@ def _declare(function: str, *alternatives: dict[str, Kind]) -> None:
 
 
 _declare(
-    "encoded_rows:count_rows",
+    "tasks:count_rows",
     {
         **{"n_train": COUNT, "n_test": COUNT, "n_columns": COUNT, "n_features": COUNT, "n_classes": COUNT},
         **{"class_counts": _PLACES, "rows": COUNT, "features": COUNT, "dropped": COUNT},
     },
 )
 _declare(
-    "classifier:fit_task",
+    "tasks:fit_task",
     {
         **{"iterations": COUNT, "fit_seconds": POSITIVE},
         **{"test_accuracy": SHARE, "test_f1_weighted": SHARE, "test_entropy": NUMBER},
     },
 )
-_declare("evaluation:evaluate", {"missing_percent": PERCENT, **{f"*/{name}": _MEASURES[name] for name in _MEASURES}})
+_declare("mask_sweep:evaluate", {"missing_percent": PERCENT, **{f"*/{name}": _MEASURES[name] for name in _MEASURES}})
 _declare(
     "em_mice:evaluate_imputer",
     {**_MEASURES, "missing_percent": PERCENT, "fit_seconds": POSITIVE, "ms_per_row": POSITIVE},
 )
 _declare(
-    "mixtures:fit_mixture",
+    "mask_sweep:fit_mixture",
     {
         **{"components": COUNT, "learned_from": COUNT, "fit_seconds": POSITIVE},
         **{"residual": POSITIVE, "difference": POSITIVE},
@@ -86,7 +86,7 @@ _declare(
     },
 )
 _declare(
-    "further_explanations:explain_further",
+    "figure6:explain_further",
     {
         "features": listed(TEXT),
         "explained": listed(
@@ -94,21 +94,6 @@ _declare(
                 **{"row": COUNT, "class": TEXT, "predicted": TEXT, "sufficient": _PLACES, "kept": _PLACES},
                 **{"least": COUNT, "probability": listed(SHARE), "evidence": listed(NUMBER), "changed": _PLACES},
                 **{"becomes": TEXT | NOTHING, "values": listed(NUMBER)},
-            )
-        ),
-    },
-)
-_METHOD = {"training": TEXT, "method": TEXT, "status": TEXT}
-_declare(
-    "gap_comparison:compare_with_gaps",
-    {
-        **{"n_train": COUNT, "n_test": COUNT, "n_features": COUNT, "missing_percent": PERCENT},
-        "methods": listed(
-            fields(**_METHOD, reason=TEXT)
-            | fields(
-                **_METHOD,
-                **{"log_loss": POSITIVE, "brier": POSITIVE, "accuracy": SHARE, "calibration": SHARE},
-                **{"us_per_row": POSITIVE, "fit_seconds": POSITIVE},
             )
         ),
     },

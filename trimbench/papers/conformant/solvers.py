@@ -14,19 +14,14 @@ import numpy as np
 from pydantic import Field, PositiveInt
 
 from trimbench.conformant.conform import SolverName, conform_to_statistics
-from trimbench.conformant.feature_statistics import FeatureStatistics
-from trimbench.conformant.layout import FeatureLayout
+from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.model import ConformantModel
-from trimbench.papers.conformant.classifier import CODE, fitted
-from trimbench.papers.conformant.encoded_rows import encoded_rows
-from trimbench.papers.conformant.protocol import Encoding, Task, make_task
-from trimbench.papers.execution.canonical import Json
-from trimbench.papers.execution.functions import job_function
-from trimbench.papers.study.cells import Cell, check_axis
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.outcome import Outcome, successes
-from trimbench.papers.study.tables import Table
-from trimbench.papers.validation import settings
+from trimbench.papers.conformant.tasks import CODE, Encoding, Task, encoded_rows, fitted, make_task
+from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.validation import Json, settings
+from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,18 +1,73 @@
-"""Where data is looked for and where downloads go."""
+"""The cache of data, why a download failed, and which hosts are not worth asking again."""
+
+from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import re
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Annotated
+from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
 
-from trimbench.papers.data.reachability import HostMemory
+from trimbench.papers.validation import must_be
+
+_NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH}
+_LONGEST_REASON = 300
+
+
+def _unreachable_cause(error: BaseException) -> BaseException | None:
+    """Return the error behind another one which says that a host cannot be reached, if there is one."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, ConnectionRefusedError | socket.gaierror | TimeoutError):
+            return cause
+        if isinstance(cause, OSError) and cause.errno in _NO_ROUTE:
+            return cause
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
+    return None
+
+
+def one_line_reason(error: BaseException) -> str:
+    """Return why a download failed, in one line of at most 300 characters that is never empty.
+
+    The HTTP libraries wrap "connection refused" four times, and the innermost error says what happened. Of any other
+    error, the outermost message says most.
+    """
+    text = " ".join(str(_unreachable_cause(error) or error).split())
+    if not text:
+        return type(error).__name__
+    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 3] + "..."
+
+
+@dataclass(frozen=True)
+class HostMemory:
+    """Hosts that could not be reached, so that each dead host costs one time-out and not one for each file."""
+
+    _reasons: dict[str, str] = field(default_factory=dict)
+
+    def reason_for(self, url: str) -> str | None:
+        """Return why the host of `url` could not be reached earlier, or None if it is worth asking."""
+        return self._reasons.get(urlsplit(url).netloc)
+
+    def note(self, url: str, error: BaseException) -> None:
+        """Remember the host of `url` if `error` means that it could not be reached."""
+        if _unreachable_cause(error) is not None:
+            self._reasons.setdefault(urlsplit(url).netloc, f"{one_line_reason(error)} (this host is not asked again)")
+
+
+# Where data is looked for and where downloads go.
 
 OPENML_SERVER = "https://www.openml.org/api/v1/xml"
 _VARIABLE = "TRIMBENCH_CACHE"
@@ -39,7 +94,7 @@ class Cache:
     hosts: HostMemory = field(default_factory=HostMemory, compare=False, repr=False)
 
     @classmethod
-    def from_environment(cls, offline: bool = False) -> "Cache":
+    def from_environment(cls, offline: bool = False) -> Cache:
         """Return the cache of ``TRIMBENCH_CACHE`` (first) and the user's own cache folder.
 
         Downloads go to ``TRIMBENCH_CACHE`` if it can be written, otherwise to the user's cache.
@@ -123,3 +178,23 @@ def _is_writable(folder: Path) -> bool:
             return True
     except OSError:
         return False
+
+
+# What the values in declarations of data sets and networks may be.
+
+
+def _is_inside(path: str) -> bool:
+    return bool(path) and not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
+
+
+Text = Annotated[str, must_be("a text that is not empty (put it in quotes)", bool)]
+Natural = Annotated[int, must_be("a whole number of at least 0", lambda number: number >= 0)]
+Positive = Annotated[int, must_be("a whole number of at least 1", lambda number: number >= 1)]
+Probability = Annotated[float, must_be("a number between 0 and 1 (both excluded)", lambda number: 0 < number < 1)]
+Sha256 = Annotated[
+    str, must_be("64 lower-case hexadecimal digits in quotes (a SHA-256)", re.compile(r"[0-9a-f]{64}").fullmatch)
+]
+Url = Annotated[
+    str, must_be("an address that starts with https:// or http://", re.compile(r"https?://.", re.DOTALL).match)
+]
+CachePath = Annotated[str, must_be("a relative path that stays inside the cache (no '..')", _is_inside)]

@@ -1,17 +1,17 @@
-"""A loaded data set, checked against the facts that were declared for it."""
+"""A loaded data set, what its columns are, and the declared facts that it is checked against."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from trimbench.papers.data.columns import is_number_column, label_column, number_column
-from trimbench.papers.data.constraints import Natural, Positive, Sha256
-from trimbench.papers.data.errors import DeclarationError, FactsMismatch
-from trimbench.papers.data.fingerprint import fingerprint
-from trimbench.papers.validation import brief, settings
+import numpy as np
+
+from trimbench.papers.data.cache import Natural, Positive, Sha256
+from trimbench.papers.validation import DeclarationError, FactsMismatch, brief, settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,3 +113,115 @@ def _check_facts(dataset: Dataset, facts: Facts) -> None:
             f"data set {dataset.name!r} is not what was declared ({'; '.join(differing)}); "
             "correct the facts in its YAML, or get the data from its original source"
         )
+
+
+# A SHA-256 of loaded values that every format and pandas version agrees on.
+
+_MISSING = b"\xff" * 8
+
+
+def _framed(text: str) -> bytes:
+    encoded = text.encode("utf-8")
+    return len(encoded).to_bytes(8, "little") + encoded
+
+
+def _number_bytes(column: pd.Series[Any]) -> bytes:
+    values = number_column(column).to_numpy().astype("<f8")  # a copy, because it is changed below
+    values[np.isnan(values)] = np.nan  # one bit pattern out of many
+    values[values == 0] = 0.0  # -0.0 is the same number
+    return values.tobytes()
+
+
+def _label_bytes(column: pd.Series[Any]) -> bytes:
+    labels = label_column(column)
+    # Code -1 (missing) picks the last entry. No label has the length that the marker stands for.
+    table = np.array([*(_framed(label) for label in labels.cat.categories), _MISSING], dtype=object)
+    return b"".join(table[labels.cat.codes.to_numpy()])
+
+
+def fingerprint(features: pd.DataFrame, target: pd.Series[Any]) -> str:
+    """Hash the names, kinds and values of all columns, the target last and always as labels.
+
+    The hash does not depend on the width of a dtype, on the order of categories or unused ones, or on the index. It
+    depends on every value, every name, and the order of rows and columns. Numbers enter as little-endian float64 (with
+    one NaN and one zero), labels as length-prefixed UTF-8.
+    """
+    digest = hashlib.sha256(b"trimbench table 1")
+    digest.update(len(features).to_bytes(8, "little") + features.shape[1].to_bytes(8, "little"))
+    for place, name in enumerate(features.columns):
+        column = features.iloc[:, place]
+        is_number = is_number_column(column)
+        digest.update(_framed(str(name)) + (b"n" if is_number else b"l"))
+        digest.update(_number_bytes(column) if is_number else _label_bytes(column))
+    digest.update(_framed(str(target.name)) + b"t" + _label_bytes(target))
+    return digest.hexdigest()
+
+
+# Two kinds of columns, whatever the source: numbers (float64) and labels (categories of text).
+
+
+def label_text(value: object) -> str:
+    """Return a label as text; whole numbers are written without a decimal point.
+
+    >>> label_text("a"), label_text(True), label_text(2.0), label_text(0.5)
+    ('a', 'True', '2', '0.5')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def is_number_column(column: pd.Series[Any]) -> bool:
+    """Tell numbers from labels by dtype; booleans are labels."""
+    from pandas.api import types
+
+    return bool(types.is_numeric_dtype(column.dtype)) and not types.is_bool_dtype(column.dtype)
+
+
+def number_column(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the column as float64 with NaN where a value is missing; ValueError if a value is not a number."""
+    import pandas as pd
+
+    if column.dtype == object or isinstance(column.dtype, pd.CategoricalDtype):
+        column = pd.Series(pd.to_numeric(column.astype(object)), index=column.index, name=column.name)
+    return pd.Series(column.to_numpy(dtype="float64", na_value=np.nan), index=column.index, name=column.name, copy=True)
+
+
+def label_column(column: pd.Series[Any], order: Sequence[str] | None = None) -> pd.Series[Any]:
+    """Return the column as a category of text with NaN where a value is missing.
+
+    `order` has labels in the order of the source. It is used if it has all labels of the column (a source that turned
+    TRUE and FALSE into booleans gets its own spelling back). Otherwise categories keep their order, and plain text
+    is sorted.
+    """
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        labels = [label_text(value) for value in column.cat.categories]
+        codes = column.cat.codes.to_numpy()
+    else:
+        values = column.astype(object)
+        present = values.notna().to_numpy()
+        texts = np.array([label_text(value) for value in values[present]], dtype=object)
+        labels = sorted(set(texts))
+        index = {label: code for code, label in enumerate(labels)}
+        codes = np.full(len(column), -1, dtype=np.int64)
+        codes[present] = [index[text] for text in texts]
+    if order is not None:
+        labels, codes = _reorder(labels, codes, order)
+    categories = pd.Index(labels, dtype="str" if labels else object)
+    return pd.Series(pd.Categorical.from_codes(codes, categories), index=column.index, name=column.name)
+
+
+def _reorder(labels: list[str], codes: np.ndarray, order: Sequence[str]) -> tuple[list[str], np.ndarray]:
+    spelling = {label.casefold(): label for label in order}
+    if len(spelling) == len(order) and {label.casefold() for label in labels} == {"true", "false"}:
+        labels = [spelling.get(label.casefold(), label) for label in labels]
+    if not set(labels) <= set(order):
+        return labels, codes
+    position = {label: place for place, label in enumerate(order)}
+    # The last entry translates the code -1 of a missing value into itself.
+    translation = np.array([*(position[label] for label in labels), -1], dtype=np.int64)
+    return list(order), translation[codes]

@@ -1,27 +1,520 @@
-"""From the declaration of a data set to its table, and of a network to its files."""
+"""Sources of data sets: CSV, OpenML, R, bundled with a dependency, or simulated."""
 
+from __future__ import annotations
+
+import bz2
+import contextlib
+import functools
+import gzip
+import hashlib
+import io
+import logging
+import lzma
+import os
+import shutil
+import tempfile
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+from xml.etree import ElementTree
 
-from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.dataset import Dataset
-from trimbench.papers.data.declaration import DatasetDeclaration
-from trimbench.papers.data.files import fetch_file
-from trimbench.papers.data.network_declaration import NetworkDeclaration
+import numpy as np
+from numpy.typing import NDArray
 
-Declaration = DatasetDeclaration | NetworkDeclaration
+from trimbench.papers.data.cache import Cache, HostMemory, Natural, Positive, Probability, Text, one_line_reason
+from trimbench.papers.data.dataset import Dataset, Facts, build_dataset
+from trimbench.papers.data.downloads import (
+    CacheOnlyFile,
+    FileDeclaration,
+    UnverifiedFile,
+    check_one_of,
+    download,
+    existing,
+    fetch_file,
+    fetching,
+    find_file,
+)
+from trimbench.papers.data.table_files import (
+    MISSING_VALUES,
+    ColumnType,
+    SourceTable,
+    TableSettings,
+    check_columns,
+    read_file,
+)
+from trimbench.papers.data.table_reading import read_declared
+from trimbench.papers.validation import DeclarationError, FactsMismatch, Unreadable, settings
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-def load_dataset(declaration: DatasetDeclaration, cache: Cache) -> Dataset:
-    """Load a declared data set, downloading it first if necessary, and check its facts.
+@settings
+class Source(ABC):
+    """Where a data set comes from: the keys of its declaration, among them `kind`, and how to load it."""
 
-    Raises DataUnavailable if the data is nowhere on this machine and cannot be downloaded, DeclarationError if it is no
-    table or has no complete column of the declared name, and FactsMismatch if it differs from the facts.
+    facts: Facts = field(default_factory=Facts)
+
+    @abstractmethod
+    def load(self, name: str, cache: Cache) -> Dataset:
+        """Load the data set, downloading it first if necessary, and check its facts; `name` is for messages."""
+
+    def copies(self, cache: Cache) -> list[list[Path]]:
+        """Return, for each file that is needed, where copies of it may be."""
+        return []
+
+
+# Tables in files of one's own, or fetched.
+
+_log = logging.getLogger(__name__)
+_PLAIN = TableSettings()
+
+
+@settings
+class CsvSource(Source):
+    """A table in a text file: one of the user's own (`path`) or one that is fetched.
+
+    The file begins with a header line, unless `columns` names the columns. The other keys are those of `TableSettings`.
+    Columns without an entry in `types` are numbers if all their values are, otherwise labels.
     """
-    return declaration.source.load(declaration.name, cache)
+
+    kind: Literal["csv"] = "csv"
+    target: Text
+    path: Text | None = None
+    file: FileDeclaration | None = None
+    columns: list[Text] = field(default_factory=list)
+    separator: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    drop: list[Text] = field(default_factory=list)
+    features: list[Text] | None = None
+    id: list[Text] | Text | None = None
+    types: dict[Text, ColumnType] = field(default_factory=dict)
+    missing_values: list[str] = field(default_factory=lambda: list(MISSING_VALUES))
+
+    def __post_init__(self) -> None:
+        check_one_of("path", self.path, "file", self.file)
+        _ = self.reading  # a mistake in it is reported with the declaration
+
+    @functools.cached_property
+    def reading(self) -> TableSettings:
+        """How the table is to be read."""
+        return TableSettings(
+            separator=self.separator,
+            encoding=self.encoding,
+            decimal=self.decimal,
+            drop=tuple(self.drop),
+            features=None if self.features is None else tuple(self.features),
+            id=self.id if self.id is None or isinstance(self.id, str) else tuple(self.id),
+            types=self.types,
+            missing_values=tuple(self.missing_values),
+        )
+
+    def load(self, name: str, cache: Cache) -> Dataset:
+        """Read the user's own file, or the declared one."""
+        path = fetch_file(self.file, cache) if self.file else existing(f"data set {name!r}", str(self.path))
+        table = read_table(name, self.target, path, self.columns, self.reading)
+        return build_dataset(name, self.facts, table, self.target)
+
+    def copies(self, cache: Cache) -> list[list[Path]]:
+        """Return where the one file may be."""
+        return [cache.copies(self.file.path)] if self.file else [[Path(str(self.path))]]
 
 
-def network_paths(declaration: NetworkDeclaration, cache: Cache) -> dict[str, Path]:
-    """Return the files of a declared network by their role, fetched where necessary."""
-    if declaration.path is not None:
-        return {"network": declaration.own_file()}
-    return {role: fetch_file(file, cache) for role, file in declaration.files.items()}
+def read_table(
+    name: str, target: str, path: Path, columns: Sequence[str] = (), reading: TableSettings = _PLAIN
+) -> pd.DataFrame:
+    """Read the target and the features of a data set, whose class labels stay as they are written.
+
+    `columns` has the names of the columns where the file has no header line. What had to be repaired is logged.
+    """
+    owner = f"data set {name!r}"
+    frame, repairs = read_file(
+        owner,
+        path,
+        reading.separator,
+        reading.encoding,
+        columns,
+        check=lambda names: check_columns(owner, names, target, reading),
+    )
+    table, notes = read_declared(SourceTable(name, owner, frame), target, reading)
+    for note in [*repairs, *notes]:
+        _log.warning("%s: %s", owner, note)
+    return table
+
+
+# Data sets of OpenML: downloaded from its documented addresses, and read by the `openml` package.
+
+_DESCRIPTION, _FEATURES, _ARFF = "description.xml", "features.xml", "dataset.arff"
+
+
+@settings
+class OpenMLSource(Source):
+    """A data set on OpenML: its number, version and the column to predict."""
+
+    kind: Literal["openml"] = "openml"
+    id: Positive
+    version: Positive
+    target: Text
+
+    def load(self, name: str, cache: Cache) -> Dataset:
+        """Load the data set from the cache, or download it, check it, and only then add it to the cache."""
+        unreadable: list[Path] = []
+        for place in cache.places:
+            folder = cache.openml_folder(place, self.id)
+            data_file = _data_file(folder)
+            if data_file is None:
+                continue
+            try:
+                with _private_copy(folder, data_file) as private:
+                    return self._read(name, private, data_file)
+            except Unreadable as error:
+                _log.warning("skipping %s, which cannot be read: %s", folder, error)
+                unreadable.append(folder)
+        return self._fetch(name, cache, unreadable)
+
+    def copies(self, cache: Cache) -> list[list[Path]]:
+        """Return where the two descriptions and the values, as Parquet or ARFF, may be."""
+        folders = [cache.openml_folder(place, self.id) for place in cache.places]
+        kinds = ((_DESCRIPTION,), (_FEATURES,), (f"dataset_{self.id}.pq", _ARFF))
+        return [[folder / file for folder in folders for file in files] for files in kinds]
+
+    def _fetch(self, name: str, cache: Cache, unreadable: list[Path]) -> Dataset:
+        server = cache.openml_server
+        with fetching(f"data set {name!r} (OpenML {self.id})", f"{server}/data/{self.id}", cache) as work:
+            folder = work / "complete"
+            folder.mkdir()
+            download(f"{server}/data/{self.id}", folder / _DESCRIPTION, cache.hosts)
+            download(f"{server}/data/features/{self.id}", folder / _FEATURES, cache.hosts)
+            data_file = self._fetch_values(folder, cache.hosts)
+            with _private_copy(folder, data_file) as private:
+                dataset = self._read(name, private, data_file)
+            destination = cache.openml_folder(cache.writable, self.id)
+            _store(folder, destination, replace=destination in unreadable)
+            return dataset
+
+    def _fetch_values(self, folder: Path, hosts: HostMemory) -> str:
+        """Download the values, as Parquet if the storage server delivers it, and return the name of the file."""
+        about = _Description.of(folder / _DESCRIPTION)
+        if about.parquet_url:
+            name = f"dataset_{self.id}.pq"
+            try:
+                download(about.parquet_url, folder / name, hosts)
+            except (OSError, ValueError) as error:
+                _log.debug("no Parquet file from %s: %s", about.parquet_url, one_line_reason(error))
+                (folder / name).unlink(missing_ok=True)
+            else:
+                return name
+        path = download(about.url, folder / _ARFF, hosts)
+        with path.open("rb") as values:
+            got = hashlib.file_digest(values, functools.partial(hashlib.md5, usedforsecurity=False)).hexdigest()
+        if about.md5 and got != about.md5:
+            raise Unreadable(f"the download from {about.url} has MD5 {got}, OpenML says {about.md5}")
+        return _ARFF
+
+    def _read(self, name: str, folder: Path, data_file: str) -> Dataset:
+        """Read the files of a data set in a folder that the package may write to."""
+        about = _Description.of(folder / _DESCRIPTION)
+        if about.version != str(self.version):
+            raise FactsMismatch(
+                f"data set {name!r} is not what was declared (version: declared {self.version}, "
+                f"got {about.version}); correct id or version in its YAML"
+            )
+        try:
+            data = _openml().OpenMLDataset(
+                about.name,
+                None,
+                data_format=about.format,
+                dataset_id=self.id,
+                data_file=str(folder / data_file),
+                features_file=str(folder / _FEATURES),
+            )
+            table = data.get_data()[0]
+        except Exception as error:  # the package raises bare Exceptions, so there is nothing narrower to catch
+            says_why = error.__cause__ if type(error) is Exception and error.__cause__ else error
+            raise Unreadable(one_line_reason(says_why)) from error
+        orders = {
+            str(feature.name): [str(value) for value in feature.nominal_values or []]
+            for feature in data.features.values()
+            if feature.data_type == "nominal"
+        }
+        hidden = about.hidden - {self.target}
+        shown = table.loc[:, [column not in hidden for column in table.columns]]
+        return build_dataset(name, self.facts, shown, self.target, orders)
+
+
+@dataclass(frozen=True)
+class _Description:
+    """What is used of OpenML's description of a data set; `hidden` are columns that are not features."""
+
+    name: str
+    version: str
+    format: str
+    url: str
+    parquet_url: str
+    md5: str
+    hidden: set[str]
+
+    @classmethod
+    def of(cls, path: Path) -> _Description:
+        try:
+            root = ElementTree.parse(path).getroot()
+        except ElementTree.ParseError as error:
+            raise Unreadable(f"{path.name} is not XML ({error})") from error
+
+        def texts(key: str) -> list[str]:
+            return [(element.text or "").strip() for element in root.iterfind(f"{{*}}{key}")]
+
+        def text(key: str) -> str:
+            return next(iter(texts(key)), "")
+
+        # Each entry is a name, or several with commas between them.
+        entries = [*texts("row_id_attribute"), *texts("ignore_attribute")]
+        return cls(
+            name=text("name"),
+            version=text("version"),
+            format=text("format"),
+            url=text("url"),
+            parquet_url=text("parquet_url"),
+            md5=text("md5_checksum"),
+            hidden={*entries, *(part.strip() for entry in entries for part in entry.split(","))},
+        )
+
+
+def _data_file(folder: Path) -> str | None:
+    """Return the name of the file with the values, or None if the folder is not complete."""
+    if not all((folder / name).is_file() for name in (_DESCRIPTION, _FEATURES)):
+        return None
+    return next((name for name in (f"dataset_{folder.name}.pq", _ARFF) if (folder / name).is_file()), None)
+
+
+@contextlib.contextmanager
+def _private_copy(folder: Path, data_file: str) -> Iterator[Path]:
+    """Yield a temporary folder with the same files: the package writes pickles beside the files that it reads."""
+    with tempfile.TemporaryDirectory(prefix="trimbench-openml-") as private:
+        try:
+            for name in (_DESCRIPTION, _FEATURES):
+                shutil.copyfile(folder / name, Path(private) / name)
+            (Path(private) / data_file).symlink_to((folder / data_file).resolve())
+        except OSError as error:
+            raise Unreadable(one_line_reason(error)) from error
+        yield Path(private)
+
+
+def _store(staged: Path, destination: Path, replace: bool) -> None:
+    """Move a data set's folder to where it belongs, all at once.
+
+    With `replace` it takes the place of a copy that could not be read. Otherwise a complete copy that is already there
+    comes from another process that finished first, and stays.
+    """
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    if replace or (destination.is_dir() and _data_file(destination) is None):
+        with contextlib.suppress(FileNotFoundError):
+            destination.rename(staged.parent / "replaced")
+    try:
+        staged.rename(destination)
+    except OSError:
+        if _data_file(destination) is None:
+            raise
+
+
+def _openml() -> ModuleType:
+    """Import the package, which creates folders in the user's home: where that cannot be written, in temporary ones."""
+    try:
+        import openml
+    except OSError:
+        with tempfile.TemporaryDirectory() as folder, _environment(XDG_CONFIG_HOME=folder, OPENML_CACHE_DIR=folder):
+            import openml
+    module: ModuleType = openml
+    return module
+
+
+@contextlib.contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+# Data files of R, trusted only by the fingerprint of the values that are read from them.
+
+# The ways in which R packs a file, by its first bytes, and how long it may be when it is unpacked.
+_PACKED: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+_MAX_UNPACKED = 2**26
+
+
+@settings
+class RSource(Source):
+    """A data file of R with a matrix and class labels; no hash is known, so its values' fingerprint vouches for it.
+
+    The class labels, called `labels` in the file, become the column `target`; the other columns are called `prefix` and
+    a number from 1. `table` is the same table as text, used where a cache folder holds it.
+    """
+
+    kind: Literal["r"] = "r"
+    target: Text
+    prefix: Text
+    labels: Text
+    file: UnverifiedFile
+    table: CacheOnlyFile | None = None
+
+    def __post_init__(self) -> None:
+        if self.facts.sha256 is None:
+            raise ValueError(
+                "key facts.sha256 is missing; add it (no hash of the R file is declared, so only the fingerprint of "
+                "its values vouches for it)"
+            )
+
+    def load(self, name: str, cache: Cache) -> Dataset:
+        """Read the table or the R file from the cache, or download the R file and keep it if its values are right."""
+        table = find_file(self.table, cache) if self.table is not None else None
+        if table is not None:
+            return build_dataset(name, self.facts, read_table(name, self.target, table), self.target)
+        for path in cache.copies(self.file.path):
+            if not path.is_file():
+                continue
+            try:
+                return self._read(name, path)
+            except (Unreadable, FactsMismatch, OSError) as error:
+                _log.warning("skipping %s: %s", path, error)
+        with fetching(f"data set {name!r}", self.file.url, cache) as folder:
+            partial = download(self.file.url, folder / "partial", cache.hosts, self.file.size)
+            try:
+                dataset = self._read(name, partial)
+            except FactsMismatch as error:
+                raise FactsMismatch(f"{error}; the download from {self.file.url} was not kept") from error
+            cache.keep(partial, self.file.path)
+            return dataset
+
+    def copies(self, cache: Cache) -> list[list[Path]]:
+        """Return where the R file or the table may be: one of the two is enough."""
+        return [[*cache.copies(self.file.path), *(cache.copies(self.table.path) if self.table else [])]]
+
+    def _read(self, name: str, path: Path) -> Dataset:
+        try:
+            return build_dataset(name, self.facts, self._table(_objects(path)), self.target)
+        except DeclarationError as error:  # here the file is at fault, not the declaration
+            raise Unreadable(str(error)) from error
+
+    def _table(self, objects: dict[str, Any]) -> pd.DataFrame:
+        """Convert a matrix and labels, or a data frame with a column of labels, to the declared columns."""
+        import pandas as pd
+
+        members = _members(objects, self.labels)
+        labels = np.asarray(members.pop(self.labels)).ravel()
+        matrix = next((value for value in members.values() if np.ndim(value) == 2), None)
+        columns = [np.asarray(value) for value in (members.values() if matrix is None else np.asarray(matrix).T)]
+        if not columns or any(column.shape != labels.shape for column in columns):
+            raise Unreadable(f"the file has {len(labels)} labels and no features with as many rows")
+        try:
+            numbers = np.column_stack(columns).astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise Unreadable(f"the features in the file are not all numbers ({one_line_reason(error)})") from error
+        names = [f"{self.prefix}{number}" for number in range(1, len(columns) + 1)]
+        return pd.DataFrame(numbers, columns=names).assign(**{self.target: labels})
+
+
+def _objects(path: Path) -> dict[str, Any]:
+    """Return the objects in an R file by name."""
+    import rdata
+
+    try:
+        with warnings.catch_warnings():
+            # It warns of unknown classes, whose values it reads all the same, and of what it then cannot read.
+            warnings.simplefilter("ignore")
+            # Files of older versions of R do not say how their texts are encoded.
+            return dict(rdata.read_rda(io.BytesIO(_unpacked(path)), default_encoding="utf-8"))
+    except Exception as error:  # the parser fails in many ways on damaged files
+        raise Unreadable(f"the file is no intact data file of R ({one_line_reason(error)})") from error
+
+
+def _unpacked(path: Path) -> bytes:
+    """Return what is in an R file; raise ValueError if it is too long, or packed twice, which could go on forever."""
+    for unpack in [unpack for magic, unpack in _PACKED.items() if path.read_bytes().startswith(magic)]:
+        with unpack(path) as stream:
+            content: bytes = stream.read(_MAX_UNPACKED + 1)
+        if len(content) > _MAX_UNPACKED or content.startswith(tuple(_PACKED)):
+            raise ValueError(f"unpacked, it must have at most {_MAX_UNPACKED} bytes and not be packed again")
+        return content
+    return path.read_bytes()
+
+
+def _members(objects: dict[str, Any], labels: str) -> dict[str, Any]:
+    """Return the parts of the list or data frame that has the labels, or all objects if they are one of them."""
+    import pandas as pd
+
+    for candidate in (objects, *objects.values()):
+        if isinstance(candidate, Mapping | pd.DataFrame) and labels in candidate:
+            return {str(name): candidate[name] for name in candidate}
+    raise Unreadable(f"the file has no {labels!r} in a list or data frame; it has {', '.join(objects) or 'nothing'}")
+
+
+# Data sets that come with scikit-learn.
+
+
+@settings
+class BundledSource(Source):
+    """A data set that comes with scikit-learn."""
+
+    kind: Literal["bundled"] = "bundled"
+    dataset: Literal["breast_cancer", "digits", "iris", "wine"]
+
+    def load(self, name: str, cache: Cache) -> Dataset:
+        """Load the data set from the installed package."""
+        import pandas as pd
+        from sklearn import datasets
+
+        bunch = getattr(datasets, f"load_{self.dataset}")(as_frame=True)
+        classes = pd.Index([str(label) for label in bunch.target_names])
+        target = pd.Categorical.from_codes(bunch.target.to_numpy(dtype=int), classes)
+        return build_dataset(name, self.facts, bunch.data.assign(target=target), "target")
+
+
+# Tables drawn from models with known parameters.
+
+
+@settings
+class SimulatedSource(Source):
+    """Binary features drawn from a random naive Bayes model; `prior` is P(class = "1")."""
+
+    kind: Literal["simulated"] = "simulated"
+    model: Literal["naive_bayes"]
+    rows: Positive
+    features: Positive
+    seed: Natural
+    prior: Probability
+
+    def load(self, name: str, cache: Cache) -> Dataset:
+        """Draw the rows."""
+        import pandas as pd
+
+        features, classes, _ = simulate_naive_bayes(self.rows, self.features, self.seed, self.prior)
+        table = pd.DataFrame(features, columns=[f"x{number}" for number in range(1, self.features + 1)])
+        return build_dataset(name, self.facts, table.assign(**{"class": classes}), "class")
+
+
+def simulate_naive_bayes(
+    rows: int, features: int, seed: int, prior: float
+) -> tuple[NDArray[np.int8], NDArray[np.int8], NDArray[np.float64]]:
+    """Draw rows from a random naive Bayes model over binary features; the seed determines the model and the rows.
+
+    Returns features (n_rows, n_features), classes (n_rows,) and P(x_i = 1 | c) (n_features, 2), each uniform on
+    [0.1, 0.9).
+    """
+    # Only uniform doubles are drawn: of all streams of a Generator this is the one least likely to change.
+    rng = np.random.default_rng(seed)
+    likelihoods = 0.1 + 0.8 * rng.random((features, 2))
+    classes = (rng.random(rows) < prior).astype(np.int8)
+    drawn = rng.random((rows, features)) < likelihoods[:, classes].T
+    return drawn.astype(np.int8), classes, likelihoods

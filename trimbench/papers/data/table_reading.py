@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.papers.data.errors import DeclarationError
-from trimbench.papers.data.fingerprint import fingerprint
-from trimbench.papers.data.tables.cards import card_of, card_of_source
-from trimbench.papers.data.tables.columns import ReadColumn
-from trimbench.papers.data.tables.findings import equal_columns, reason_to_leave_out, repeated_rows, suspicion
-from trimbench.papers.data.tables.frames import SourceTable, check_columns, open_source
-from trimbench.papers.data.tables.reading import read_columns
-from trimbench.papers.data.tables.settings import ColumnCard, ReadTable, TableSettings
-from trimbench.papers.data.tables.target import Classes, read_classes
-from trimbench.papers.data.tables.wording import quoted
+from trimbench.papers.data.column_reading import (
+    MAX_CATEGORIES,
+    ReadColumn,
+    TextColumn,
+    alike,
+    plain_numbers,
+    read_columns,
+    text_of,
+    type_of,
+    words_for_missing,
+)
+from trimbench.papers.data.dataset import fingerprint, is_number_column
+from trimbench.papers.data.table_files import (
+    ColumnCard,
+    ReadTable,
+    SourceTable,
+    TableSettings,
+    check_columns,
+    open_source,
+)
+from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, rows_in, rows_named, shown
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 __all__ = ["ColumnCard", "ReadTable", "TableSettings", "read_table"]
 
@@ -165,3 +178,319 @@ def _cards(
 
 def _notes(cards: Iterable[ColumnCard]) -> list[str]:
     return [f"column {quoted(card.name)}: {note}" for card in cards for note in card.notes]
+
+
+# The column of classes.
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The classes of the rows that have one.
+
+    Attributes
+    ----------
+    rows, labels : int arrays of shape (n_rows,)
+        The places of the rows with a class in the source, and of their classes in `names`.
+    n_missing : int
+        Number of other rows.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    rows: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    n_missing: int
+    positive: str | None
+    repairs: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def column(self) -> pd.Series[Any]:
+        """Return the classes as a category of text."""
+        import pandas as pd
+
+        return pd.Series(pd.Categorical.from_codes(self.labels, pd.Index(self.names, dtype="str")), name=self.name)
+
+    def card(self) -> ColumnCard:
+        """Return how the target was read."""
+        counts = np.bincount(self.labels, minlength=len(self.names))
+        listed = ", ".join(f"{quoted(name)} {n:,}" for name, n in zip(self.names, counts.tolist(), strict=True))
+        return ColumnCard(self.name, "target", len(self.names), self.n_missing, listed, self.notes)
+
+
+def read_classes(table: SourceTable, target: str, settings: TableSettings) -> Classes:
+    """Read the target; raise `DeclarationError` if there are not several classes, or no such positive one."""
+    column = TextColumn.of(target, table.frame[target], settings.missing_values, str.strip)
+    _check_classes(table, column)
+    numbers = plain_numbers(column.texts, ".")
+    keys = column.texts if numbers is None else list(zip(numbers, column.texts, strict=True))
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    names = tuple(column.texts[place] for place in order)
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    rows = np.flatnonzero(column.codes >= 0)
+    labels = places[column.codes[rows]]
+    gaps = np.flatnonzero(column.codes < 0) + 1
+    repairs: tuple[str, ...] = ()
+    if len(gaps):
+        verb = "has" if len(gaps) == 1 else "have"
+        what = f"{rows_in(len(gaps))} without a class in {quoted(target)} ({rows_named(gaps.tolist())})"
+        repairs = (f"{what} {'was' if verb == 'has' else 'were'} left out",)
+    return Classes(
+        name=target,
+        names=names,
+        rows=rows,
+        labels=labels,
+        n_missing=len(gaps),
+        positive=_positive(table, names, labels, settings.positive),
+        repairs=repairs,
+        notes=tuple(_notes_target(column)),
+    )
+
+
+def _check_classes(table: SourceTable, column: TextColumn) -> None:
+    what = f"{table.owner}: the target {quoted(column.name)} must have from 2 to {MAX_CATEGORIES} classes"
+    if not len(column.codes):
+        raise DeclarationError(f"{table.owner}: there must be rows to learn from, got a table without any; add rows")
+    if not column.texts:
+        raise DeclarationError(f"{what}, got missing values only; name another column")
+    if len(column.texts) == 1:
+        gaps = "".join(f"; {note}, which missing_values=[...] changes" for note in column.missing_notes())
+        every = "every row with a class" if gaps else "every row"
+        raise DeclarationError(f"{what}, got {quoted(column.texts[0])} in {every}{gaps}; name another column")
+    if len(column.texts) > MAX_CATEGORIES:
+        raise DeclarationError(
+            f"{what}, got {len(column.texts):,} different values such as {shown(column.texts, 3)}; name another "
+            "column, or cut it into classes first"
+        )
+
+
+def _positive(table: SourceTable, names: tuple[str, ...], labels: NDArray[np.int64], wanted: str | None) -> str | None:
+    if wanted is None:
+        return names[int(np.argmin(np.bincount(labels)))] if len(names) == 2 else None
+    if wanted not in names:
+        raise DeclarationError(
+            f"{table.owner}: positive must be a class of the target, got {quoted(wanted)}"
+            f"{did_you_mean(wanted, names)}; the classes are {shown(names)}"
+        )
+    return wanted
+
+
+def _notes_target(column: TextColumn) -> list[str]:
+    rare = [text for text, count in zip(column.texts, column.counts.tolist(), strict=True) if count < 2]
+    notes = [*column.missing_notes()]
+    if rare:
+        notes.append(f"only 1 row each of {shown(rare)}: too few to learn from and to test")
+    return notes + words_for_missing(column) + alike(column)
+
+
+# What looks wrong in a table: identifiers, constants, columns that know the target, rows and columns twice.
+
+_NAME_OF_ID = re.compile(r"(?:^|[^a-zA-Z])(?:id|nr|no|num|number|index|key)$|(?:ID|Id|Nr)$|^Unnamed: \d+$")
+_FEWEST_FOR_ID, _ROWS_PER_VALUE, _ROWS_PER_BIN, _MOST_BINS = 20, 5, 20, 100
+DETERMINES = "it determines the target; drop it if it is known only afterwards"
+# A column knows the target if it leaves this share of the errors that the most frequent class makes.
+_ERRORS_LEFT = 0.01
+
+
+def reason_to_leave_out(column: pd.Series[Any], asked_for: bool) -> str | None:
+    """Return why a column cannot serve as a feature, if so: it never changes, or numbers the rows and is not wanted."""
+    known = column.dropna()
+    if known.empty:
+        return "it has no values in the rows with a class, so it is left out"
+    if len(known) == len(column) and _is_constant(known):
+        return f"it has the same value in every row, {quoted(str(known.iloc[0]))}, so it is left out"
+    if not asked_for and _numbers_rows(column):
+        span = int(column.max() - column.min())
+        if span == len(column) - 1 or _NAME_OF_ID.search(str(column.name)):
+            return "it numbers the rows, so it is left out; to keep it, write types: number"
+    return None
+
+
+def suspicion(column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[np.int64]) -> list[str]:
+    """Return what looks wrong about a feature; `codes` number its different values."""
+    notes = []
+    if _is_constant(column.dropna()):
+        notes.append("it has a single value beside missing ones")
+    if _numbers_rows(column):
+        notes.append("every row has another whole number; if they name the rows, name the column in id")
+    errors = _errors(column, codes, labels)
+    most = len(labels) - int(np.bincount(labels).max())
+    if errors == 0:
+        notes.append(DETERMINES)
+    elif errors <= _ERRORS_LEFT * most:
+        share = 1 - errors / len(labels)
+        notes.append(f"it alone tells the target in {share:.2%} of the rows; drop it if it is known only afterwards")
+    return notes
+
+
+def repeated_rows(codes: Sequence[NDArray[np.int64]]) -> str | None:
+    """Return that rows occur more than once, if so, given the codes of all columns and of the target."""
+    import pandas as pd
+
+    twice = np.flatnonzero(pd.DataFrame(dict(enumerate(codes))).duplicated()) + 1
+    if not len(twice):
+        return None
+    verb = "repeats" if len(twice) == 1 else "repeat"
+    return f"{rows_in(len(twice))} {verb} an earlier one in all features and the class; they were kept"
+
+
+def equal_columns(columns: Sequence[pd.Series[Any]], codes: Mapping[str, NDArray[np.int64]]) -> dict[str, str]:
+    """Return the columns that say the same as an earlier one: equal numbers, or labels that only have other names."""
+    first: dict[tuple[bool, bytes], str] = {}
+    found = {}
+    for column in columns:
+        name = str(column.name)
+        is_number = is_number_column(column)
+        values = column.to_numpy(dtype=np.float64) if is_number else codes[name]
+        earlier = first.setdefault((is_number, values.tobytes()), name)
+        if earlier != name:
+            found[name] = earlier
+    return found
+
+
+def _is_constant(known: pd.Series[Any]) -> bool:
+    return bool((known == known.iloc[0]).all())
+
+
+def _numbers_rows(column: pd.Series[Any]) -> bool:
+    """Tell whether every row has another whole number."""
+    if len(column) < _FEWEST_FOR_ID or not is_number_column(column) or not column.is_unique:
+        return False
+    values = column.to_numpy(dtype=np.float64)
+    return bool(np.isfinite(values).all() and (values == np.round(values)).all())
+
+
+def _errors(column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[np.int64]) -> int:
+    """Return how many rows get the wrong class from the most frequent class of each value, or bin of values."""
+    n_values = int(codes.max()) + 1
+    if n_values * _ROWS_PER_VALUE <= len(codes):
+        return _errors_by_value(codes, labels)
+    if not is_number_column(column):
+        return len(labels)
+    order = np.argsort(column.to_numpy(dtype=np.float64), kind="stable")
+    if _is_sorted_by_class(column.to_numpy(dtype=np.float64)[order], labels[order]):
+        return 0
+    n_bins = min(_MOST_BINS, len(order) // _ROWS_PER_BIN)
+    if n_bins < 2:
+        return len(labels)
+    bins = np.empty(len(order), dtype=np.int64)
+    bins[order] = np.arange(len(order)) * n_bins // len(order)
+    return max(1, _errors_by_value(bins, labels))
+
+
+def _errors_by_value(codes: NDArray[np.int64], labels: NDArray[np.int64]) -> int:
+    n_classes = int(labels.max()) + 1
+    shifted = codes - codes.min()  # a missing value, -1, is a value too
+    table = np.bincount(shifted * n_classes + labels, minlength=(int(shifted.max()) + 1) * n_classes)
+    return len(labels) - int(table.reshape(-1, n_classes).max(axis=1).sum())
+
+
+def _is_sorted_by_class(values: NDArray[np.float64], labels: NDArray[np.int64]) -> bool:
+    """Tell whether each class has an interval of the sorted values to itself; missing values, at the end, are one."""
+    changes = np.flatnonzero(np.diff(labels)) + 1
+    same = np.isnan(values[changes]) & np.isnan(values[changes - 1]) | (values[changes] == values[changes - 1])
+    return len(changes) < len(np.unique(labels)) and not same.any()
+
+
+# What is said about each column.
+
+_EXAMPLES = 3
+
+
+def card_of(column: ReadColumn) -> ColumnCard:
+    """Return the card of a feature."""
+    values = column.data
+    if values is None:
+        raise ValueError(f"column {column.name!r} is left out; its card is that of the source")
+    distinct, missing = int(values.nunique()), int(values.isna().sum())
+    if column.read_as in ("number", "date"):
+        lowest, middle, highest = (float(getattr(values, name)()) for name in ("min", "median", "max"))
+        text = text_of if column.read_as == "date" else "{:.6g}".format
+        return ColumnCard(
+            column.name,
+            column.read_as,
+            distinct,
+            missing,
+            f"{text(lowest)} to {text(highest)}, median {text(middle)}",
+            column.notes,
+        )
+    return ColumnCard(
+        column.name, column.read_as, distinct, missing, _most_frequent(values.value_counts()), column.notes
+    )
+
+
+def card_of_source(column: pd.Series[Any], settings: TableSettings, notes: tuple[str, ...] | None) -> ColumnCard:
+    """Return the card of a column that is no feature; `notes` say why, None if settings do."""
+    name = str(column.name)
+    texts = TextColumn.of(name, column, settings.missing_values, str.strip)
+    is_id = name in settings.ids
+    if notes is None:
+        notes = _repeated(texts) if is_id else ()
+        if not is_id and name not in settings.drop:
+            notes = ("it is not among the named features",)
+    counts = texts.counts
+    top = sorted(range(len(counts)), key=lambda place: -counts[place])[:_EXAMPLES]
+    listed = ", ".join(f"{quoted(texts.texts[place])} {counts[place]:,}" for place in top)
+    return ColumnCard(name, "id" if is_id else "left out", len(counts), len(column) - texts.n_present, listed, notes)
+
+
+def _repeated(texts: TextColumn) -> tuple[str, ...]:
+    twice = np.flatnonzero(texts.counts > 1)
+    if not len(twice):
+        return ()
+    rows = texts.rows_of(twice.tolist())
+    return (f"it does not name rows uniquely: {rows_in(len(rows))} share a value with another ({rows_named(rows)})",)
+
+
+def _most_frequent(counts: pd.Series[int]) -> str:
+    listed = [f"{quoted(str(value))} {count:,}" for value, count in counts.head(_EXAMPLES).items()]
+    more = len(counts) - _EXAMPLES
+    return ", ".join(listed) + (f" and {more:,} more" if more > 0 else "")
+
+
+# The columns of a table whose declaration says what they are: nothing is guessed beyond numbers and labels.
+
+_TRUTH = {spelling: word for word in ("True", "False") for spelling in (word, word.upper(), word.lower())}
+
+
+def read_declared(table: SourceTable, target: str, settings: TableSettings) -> tuple[pd.DataFrame, list[str]]:
+    """Return the features and the target of a table, and notes on what had to be repaired.
+
+    Columns in `settings.types` are read as it says. Others are numbers if all their values are, otherwise labels, and
+    the target always has labels. Raises `DeclarationError` if a column cannot be read as its type.
+    """
+    import pandas as pd
+
+    outside = {target, *settings.drop, *settings.ids}
+    features = (
+        settings.features
+        if settings.features is not None
+        else [name for name in table.frame.columns if name not in outside]
+    )
+    declared = [name for name in features if name in settings.types]
+    typed = {column.name: column for column in read_columns(table, declared, settings)}
+    found: dict[str, pd.Series[Any]] = {}
+    # The target keeps its place: messages list the columns as the file has them.
+    for name in (one for one in table.frame.columns if one == target or one in features):
+        if name not in typed:
+            found[name] = _plain(table.frame[name], settings, name == target)
+        elif (data := typed[name].data) is not None:
+            found[name] = data
+        else:
+            found[name] = pd.Series(np.nan, index=table.frame.index, name=name)
+    notes = [f"column {quoted(column.name)}: {note}" for column in typed.values() for note in column.notes]
+    return pd.DataFrame(found), notes
+
+
+def _plain(column: pd.Series[Any], settings: TableSettings, is_target: bool) -> pd.Series[Any]:
+    if type_of(column) is not None or is_number_column(column):
+        return column
+    texts = TextColumn.of(str(column.name), column, settings.missing_values, str)
+    numbers = None if is_target else plain_numbers(texts.texts, settings.decimal or ".")
+    if numbers is not None:
+        import pandas as pd
+
+        return pd.Series(texts.numbers(numbers), name=column.name)
+    if not is_target and set(texts.texts) <= _TRUTH.keys():
+        texts = texts.merged({text: _TRUTH[text] for text in texts.texts})
+    return texts.labels()

@@ -1,12 +1,11 @@
 """Jobs, the store of their records, and the executors that run them."""
 
-from trimbench.papers.execution.executors import Executor, SerialExecutor
-from trimbench.papers.execution.functions import code_version, job_function
-from trimbench.papers.execution.job import Job, run_job_function
-from trimbench.papers.execution.process_pool import ProcessExecutor
+from trimbench.papers.execution.code_hash import code_version, job_function
+from trimbench.papers.execution.here import ProcessExecutor
+from trimbench.papers.execution.job import Job, generator_for, run_job_function, seed_for
 from trimbench.papers.execution.run import CACHE_MODES, run_jobs
-from trimbench.papers.execution.seeds import generator_for, seed_for
 from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.execution.workers import Executor, SerialExecutor
 
 __all__ = [
     "CACHE_MODES",

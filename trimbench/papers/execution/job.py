@@ -1,18 +1,26 @@
-"""A job: one call of one function, named by everything that decides its result."""
+"""A job: one call of one function, named by everything that decides its result; its seeds, limits and results."""
+
+from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
+import importlib.util
 import inspect
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trimbench.papers.execution.canonical import Json, canonical_json, canonical_text, to_plain
-from trimbench.papers.execution.functions import JobFunction, check_function_name, code_version, name_of, resolve
-from trimbench.papers.execution.limits import RESULT_BYTES, in_megabytes
-from trimbench.papers.execution.results import check_result
+from trimbench.papers.execution.code_hash import JobFunction, check_function_name, code_version, name_of, resolve
+from trimbench.papers.validation import Json
+
+if TYPE_CHECKING:
+    import numpy as np
+
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -68,7 +76,7 @@ class Job:
         parameters: Mapping[str, object],
         data: Mapping[str, str] | None = None,
         places: Mapping[str, str] | None = None,
-    ) -> "Job":
+    ) -> Job:
         """Make a job, with the present code version, of a job function (or its name) and keyword arguments.
 
         `data` has the SHA-256 of every data set that the function reads, by name. It enters the key only; the function
@@ -100,7 +108,7 @@ class Job:
         return {"function": self.function, "parameters": self.parameters, "data": dict(self.data), "code": self.code}
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> "Job":
+    def from_dict(cls, fields: Mapping[str, Any]) -> Job:
         """Rebuild a job from `to_dict`, whatever the code is now."""
         parameters_json = canonical_json(fields["parameters"], "parameters")
         return cls(fields["function"], parameters_json, tuple(sorted(fields["data"].items())), fields["code"])
@@ -166,3 +174,234 @@ def _check_signature(function: str, parameters: Mapping[str, object]) -> None:
 @functools.cache
 def _signature(function: JobFunction) -> inspect.Signature:
     return inspect.signature(function)
+
+
+# Seeds from named axes, so that what must share randomness shares it and the rest differs.
+
+Axis = str | int | float | bool | None
+
+
+def seed_for(**axes: Axis) -> int:
+    """Return a seed in [0, 2**63) that depends on the named axes and on nothing else, on every machine.
+
+    The order of the axes does not matter; the types do: ``1``, ``1.0`` and ``True`` are three values. Raises TypeError
+    if there is no axis or one has another type, and ValueError if an axis is NaN or infinite.
+
+    >>> seed_for(dataset="vote", repetition=3) == seed_for(repetition=3, dataset="vote")
+    True
+    """
+    if not axes:
+        raise TypeError("seed_for needs at least one named axis, got none; name what the randomness is for")
+    for name, value in axes.items():
+        if isinstance(value, list | tuple | dict):
+            raise TypeError(
+                f"axis {name!r} must be str, int, float, bool or None, got {value!r}; use one axis per value"
+            )
+    digest = hashlib.sha256(canonical_json(axes, "axes").encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def generator_for(**axes: Axis) -> np.random.Generator:
+    """Return a new random generator for the named axes, at the start of its stream."""
+    import numpy as np
+
+    # PCG64 is named here because NumPy may change what ``default_rng`` means.
+    return np.random.Generator(np.random.PCG64(seed_for(**axes)))
+
+
+# What the results of job functions must look like: names, types and ranges.
+
+# What a row of a table says of its job; no result may say it instead.
+ROW_COLUMNS = frozenset({"status", "error", "seconds", "job"})
+# The module of a package that declares what the jobs of its other modules return.
+_MODULE = "results"
+_declared: dict[str, tuple[Mapping[str, Kind], ...]] = {}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a value of a result must be, in words and as a test."""
+
+    words: str
+    holds: Callable[[object], bool]
+
+    def __or__(self, other: Kind) -> Kind:
+        return Kind(f"{self.words} or {other.words}", lambda value: self.holds(value) or other.holds(value))
+
+
+def number(low: float = -math.inf, high: float = math.inf) -> Kind:
+    """Return the kind of a number in a range."""
+    inside = "" if math.isinf(low) and math.isinf(high) else f" in {low:g}..{high:g}"
+    return Kind(f"a number{inside}", lambda value: type(value) in (int, float) and low <= value <= high)  # type: ignore[operator]
+
+
+def listed(kind: Kind) -> Kind:
+    """Return the kind of a list with values of one kind."""
+    return Kind(f"a list, each {kind.words}", lambda value: isinstance(value, list) and all(map(kind.holds, value)))
+
+
+def fields(**kinds: Kind) -> Kind:
+    """Return the kind of a mapping with exactly these names, each with a value of its kind.
+
+    A name with ``*`` stands for all names of that pattern that are not declared themselves.
+    """
+    words = ", ".join(f"{name}: {kind.words}" for name, kind in kinds.items())
+    return Kind(f"a mapping of {words}", lambda value: isinstance(value, Mapping) and not _faults(value, kinds))
+
+
+NUMBER = number()
+# Sums of probabilities exceed one by rounding.
+SHARE = number(0, 1 + 1e-9)
+PERCENT = number(0, 100 + 1e-9)
+POSITIVE = number(0)
+COUNT = Kind("a whole number, 0 or more", lambda value: type(value) is int and value >= 0)
+TEXT = Kind("a text", lambda value: isinstance(value, str))
+FLAG = Kind("true or false", lambda value: isinstance(value, bool))
+NOTHING = Kind("null", lambda value: value is None)
+
+
+def declare_result(function: JobFunction | str, *alternatives: Mapping[str, Kind], **kinds: Kind) -> None:
+    """Declare the names and kinds of the values that a job function (or one of this name) returns.
+
+    This stands below the function's definition, or in the module ``results`` of its package, which no code version
+    covers: what a result looks like does not decide it. A function that returns one of several mappings declares each.
+    A name with ``*`` stands for all names of that pattern that are not declared themselves.
+    """
+    every = (*alternatives, *((kinds,) if kinds else ()))
+    for one in every:
+        if taken := ROW_COLUMNS & one.keys():
+            raise ValueError(f"a result must not be called {sorted(taken)}, which every row has; rename it")
+    name = function if isinstance(function, str) else name_of(function)
+    check_function_name(name)
+    _declared[name] = every
+
+
+def declared_results(function: str) -> tuple[Mapping[str, Kind], ...]:
+    """Return what a job function, ``"package.module:name"``, declares; nothing if it does not."""
+    if function not in _declared:
+        _load_declarations(function.partition(":")[0].rpartition(".")[0])
+    return _declared.get(function, ())
+
+
+@functools.cache
+def _load_declarations(package: str) -> None:
+    if package and importlib.util.find_spec(f"{package}.{_MODULE}"):
+        importlib.import_module(f"{package}.{_MODULE}")
+
+
+def check_result(function: str, result: Mapping[str, object]) -> None:
+    """Raise ValueError unless a result is what its function, ``"package.module:name"``, declares."""
+    if taken := ROW_COLUMNS & result.keys():
+        raise ValueError(f"the result of {function!r} must not set {sorted(taken)}, which every row has; rename it")
+    faults = [_faults(result, kinds) for kinds in declared_results(function)]
+    if faults and all(faults):
+        raise ValueError(f"the result of {function!r} is not what it declares: {min(faults, key=len)[:300]}")
+
+
+def _faults(result: Mapping[str, object], kinds: Mapping[str, Kind]) -> str:
+    """Say what differs from a declaration; empty if nothing does."""
+    found = {name: _kind(name, kinds) for name in result}
+    missing = sorted(name for name in kinds.keys() - result.keys() if "*" not in name)
+    unknown = sorted(name for name, kind in found.items() if kind is None)
+    if missing or unknown:
+        return f"missing are {missing}, unknown {unknown}"
+    wrong = {name: kind.words for name, kind in found.items() if kind is not None and not kind.holds(result[name])}
+    return "; ".join(f"{name} must be {words}, got {result[name]!r:.60}" for name, words in wrong.items())
+
+
+def _kind(name: str, kinds: Mapping[str, Kind]) -> Kind | None:
+    """Return the kind of the value of this name, if it is declared."""
+    return kinds.get(name) or next((kind for key, kind in kinds.items() if "*" in key and fnmatchcase(name, key)), None)
+
+
+# Plain values and their one canonical text.
+
+# What JSON says as it is. Most values are of these types, and a job may have thousands of them: they get no name that
+# only an error would show.
+_AS_IS = frozenset({bool, int, str, type(None)})
+_ALLOWED = (
+    "allowed are None, bool, int, finite float, str, and lists or str-keyed mappings of these; "
+    "pass a name, a hash or a list of numbers instead"
+)
+
+
+def to_plain(value: object, name: str) -> Any:
+    """Copy a value as JSON reads it back: tuples become lists and NumPy scalars become Python numbers.
+
+    Raises TypeError if JSON has no such type (a data frame, a path, a set), and ValueError if a number is NaN or
+    infinite. Errors call the value `name`, for example ``"parameters['threshold']"``.
+    """
+    if type(value) in _AS_IS:
+        return value
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        return to_plain(value.item(), name)  # a NumPy scalar, recognised without importing NumPy
+    # int(), float() and str() strip subclasses (enum members, numpy.float64), whose own text may differ.
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be a finite number, got {value!r}; use None for an undefined one")
+        return float(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Mapping):
+        return {
+            _plain_key(key, name): item if type(item) in _AS_IS else to_plain(item, f"{name}[{key!r}]")
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        if _AS_IS.issuperset(map(type, value)):
+            return list(value)
+        return [to_plain(item, f"{name}[{position}]") for position, item in enumerate(value)]
+    raise TypeError(f"{name} cannot be written as JSON: {_ALLOWED}, got {_shorten(value)}")
+
+
+def canonical_json(value: object, name: str) -> str:
+    """Write a value in its one canonical form, or raise as `to_plain`; ``1``, ``1.0`` and ``True`` are three values."""
+    return canonical_text(to_plain(value, name))
+
+
+def canonical_text(plain: object) -> str:
+    """Write a value of which `to_plain` is a copy, such as one that JSON was read from, in its canonical form."""
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _plain_key(key: object, name: str) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"keys of {name} must be str, got {key!r}; write it as text")
+    return str.__str__(key)
+
+
+def _shorten(value: object) -> str:
+    text = " ".join(repr(value).split())
+    shortened = text if len(text) <= 80 else f"{text[:77]}..."
+    return f"{shortened} ({type(value).__module__}.{type(value).__qualname__})"
+
+
+# What a job may use: seconds, memory, and room for what it writes and returns.
+
+# The first and last half of a longer log are kept; a longer result is an error.
+LOG_BYTES, RESULT_BYTES = 10_000_000, 64_000_000
+_UNITS = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
+_SIZE = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_UNITS)})", re.ASCII)
+
+
+class JobLimits(NamedTuple):
+    """The seconds and the bytes of memory that one job may take; None sets no limit."""
+
+    seconds: float | None = None
+    memory: int | None = None
+
+
+def size_in_bytes(text: str) -> int:
+    """Return the bytes of a size such as ``"4GB"`` (a power of ten) or ``"4GiB"`` (of two); ValueError for another."""
+    found = _SIZE.fullmatch(text)
+    size = int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    if size < 1:
+        raise ValueError(f"memory must be a size such as 4GB, 500MB or 2GiB, or None, got {text!r}; None sets no limit")
+    return size
+
+
+def in_megabytes(size: float) -> str:
+    """Return a number of bytes in words."""
+    return f"{size / 1e6:,.0f} MB"

@@ -1,22 +1,30 @@
-"""Jobs on other machines, in tasks: a cluster runs the tasks, and each task runs its jobs in a worker process."""
+"""Jobs on other machines, by Ray or Slurm: a cluster runs tasks, each of which runs its jobs in a worker process."""
+
+from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
+import math
 import os
+import shutil
+import socket
+import sys
+import tempfile
+import time
+import zlib
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from trimbench.papers.execution.executors import ExecutorError, OnRecord, WorkerSettings
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.job_log import take
-from trimbench.papers.execution.limits import JobLimits
-from trimbench.papers.execution.process_pool import Workers
-from trimbench.papers.execution.store import Record
-from trimbench.papers.execution.workers import describe, failure
+from trimbench.papers.execution.here import Workers
+from trimbench.papers.execution.job import Job, JobLimits
+from trimbench.papers.execution.store import RUN_VARIABLE, Record, usable_cpus
+from trimbench.papers.execution.workers import ExecutorError, OnRecord, WorkerSettings, describe, failure, take
+from trimbench.papers.files import host, is_alive, remove_stale, temporary_folder, temporary_name
 from trimbench.papers.validation import settings
 
 # After this many tasks that could not run, without one that could, no other will.
@@ -170,3 +178,283 @@ def _stop_kept() -> None:
     while _kept:
         with contextlib.suppress(OSError):
             _kept.popitem()[1].close()
+
+
+# Jobs on a Ray cluster: this machine's processors, or many machines.
+
+_IDLE_SECONDS = 0.5
+_REACH_SECONDS = 10.0
+_END_SECONDS = 10.0
+# Enough to make a cluster grow, if it can.
+_MAX_TASKS = 500
+# Variables that a worker on another machine needs as well.
+_PASSED_ON = ("TRIMBENCH_CACHE", "XDG_CACHE_HOME", RUN_VARIABLE)
+# The name of a Unix socket has at most 107 bytes (103 on macOS), and Ray's are up to 66 below this folder.
+_LONGEST_FOLDER = 36
+
+
+@settings
+class RayExecutor(RemoteExecutor):
+    """Runs each job as a task of a Ray cluster, with one processor.
+
+    `address` is that of a running cluster, ``"host:port"`` or ``"auto"``; by default a cluster of this machine is
+    started. The connection, or the cluster of this machine, serves all runs of the program and ends with it.
+    """
+
+    address: str | None = None
+
+    @contextmanager
+    def connected(self) -> Iterator[RayCluster]:
+        """Provide the cluster for one run."""
+        ray = self._connected_ray()
+        with temporary_folder() as logs:
+            yield RayCluster(ray, self, logs)
+
+    def _connected_ray(self) -> Any:
+        """Return the module of Ray, connected to a cluster."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        import ray
+
+        if ray.is_initialized():
+            return ray
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if self.address is None:
+            options |= {"num_cpus": self.workers, "include_dashboard": False, "_temp_dir": ray_folder()}
+        try:
+            _check_reachable(self.address)
+            context: Any = ray.init(address=self.address or "local", **options)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ExecutorError(
+                f"address must be that of a running Ray cluster, got {self.address!r}: {error}; start one with "
+                "`ray start --head`, or leave address out to use this machine"
+            ) from error
+        if self.address is None:
+            atexit.register(_end_cluster, ray, Path(context.address_info["session_dir"]))
+        return ray
+
+
+class RayCluster:
+    """Tasks of Ray, which itself repeats those that it loses."""
+
+    jobs_per_task = 1
+    attempts = 1
+
+    def __init__(self, ray: Any, options: RayExecutor, logs: Path) -> None:
+        self._ray, self._limits, self.logs = ray, options.limits, logs
+        self.room = options.workers or _MAX_TASKS
+        self._environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        self._run_task = ray.remote(num_cpus=1, max_retries=options.retries)(_run_ray_task)
+
+    def submit(self, chunks: Sequence[Sequence[Job]]) -> list[Task]:
+        """Submit one task for each list of jobs."""
+        return [self._run_task.remote(chunk, self._limits, self.logs, self._environment) for chunk in chunks]
+
+    def wait(self, tasks: Collection[Task]) -> list[Task]:
+        """Wait until a task ends, but not for long; return all that have ended by then."""
+        done, rest = self._ray.wait(list(tasks), num_returns=1, timeout=_IDLE_SECONDS)
+        also: list[Task] = self._ray.wait(rest, num_returns=len(rest), timeout=0)[0] if done and rest else []
+        return [*done, *also]
+
+    def result(self, task: Task) -> list[Record]:
+        """Return the records of a task."""
+        try:
+            records: list[Record] = self._ray.get(task)
+        except self._ray.exceptions.RayTaskError:
+            raise
+        except self._ray.exceptions.RayError as error:
+            raise TaskLost(str(error).strip().partition("\n")[0]) from error
+        return records
+
+    def cancel(self, tasks: Collection[Task]) -> None:
+        """End tasks, together with the processes that run them."""
+        for task in tasks:
+            with contextlib.suppress(Exception):
+                self._ray.cancel(task, force=True)
+        if tasks:
+            self._ray.wait(list(tasks), num_returns=len(tasks), timeout=_END_SECONDS)
+
+
+def _run_ray_task(jobs: Sequence[Job], limits: JobLimits, logs: Path, environment: Mapping[str, str]) -> list[Record]:
+    """Run a task in a process of Ray."""
+    # A spawned process first runs the file of its parent's __main__, which here would take seconds to import Ray.
+    vars(sys.modules["__main__"]).pop("__file__", None)
+    return run_task(jobs, limits, logs, environment)
+
+
+def _check_reachable(address: str | None) -> None:
+    """Raise an OSError if nobody listens at ``host:port``: Ray itself would try for minutes."""
+    host, _, port = (address or "").rpartition(":")
+    if host and port.isdigit() and "/" not in host:
+        with socket.create_connection((host, int(port)), timeout=_REACH_SECONDS):
+            pass
+
+
+def _end_cluster(ray: Any, session: Path) -> None:
+    """End the cluster that this program started, and remove its files, which Ray never does."""
+    ray.shutdown()
+    _remove_session(session)
+
+
+def ray_folder() -> str | None:
+    """Return the folder for the files of a new cluster of this machine, after removing those of killed programs.
+
+    None leaves the choice to Ray, because the name of the folder for temporary files is too long.
+    """
+    # The machine is in the name because process numbers say nothing about another one.
+    room = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()) / f"tb-ray-{zlib.crc32(host().encode()):08x}"
+    for session in room.glob("session_*_*"):
+        pid = session.name.rpartition("_")[2]
+        if pid.isdigit() and not is_alive(int(pid)):
+            _remove_session(session)
+    return str(room) if len(os.fsencode(room)) <= _LONGEST_FOLDER else None
+
+
+def _remove_session(session: Path) -> None:
+    """Remove the files of a cluster that has ended, and the folder around them once it is empty."""
+    shutil.rmtree(session, ignore_errors=True)
+    latest = session.parent / "session_latest"
+    # What cannot be removed belongs to somebody else, or is in use.
+    with contextlib.suppress(OSError):
+        if latest.is_symlink() and not latest.exists():
+            latest.unlink()
+        session.parent.rmdir()
+
+
+# Jobs on a Slurm cluster, through submitit.
+
+# Slurm is polled rarely, because its controller serves all users.
+_LOOK_SECONDS = {"local": 0.1, "slurm": 10.0}
+
+
+@settings
+class SlurmExecutor(RemoteExecutor):
+    """Runs the jobs as tasks of a Slurm job array; the folder of results must be shared with the machines.
+
+    Scripts, results and logs of the tasks are in `folder` during the run; only the logs of lost tasks stay. A task gets
+    `minutes` of wall time and `memory_gb` GiB. The cluster ``"local"`` runs the tasks as processes of this machine.
+    """
+
+    folder: str = "slurm"
+    jobs_per_task: int = 10
+    minutes: int = 60
+    memory_gb: float = 4.0
+    partition: str | None = None
+    cluster: Literal["slurm", "local"] = "slurm"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_least(jobs_per_task=1, minutes=1)
+        if not self.folder:
+            raise ValueError("folder must be the name of a folder, got ''")
+        if not 0 < self.memory_gb < math.inf:
+            raise ValueError(f"memory_gb must be a positive number of GiB, got {self.memory_gb!r}")
+        if (self.limits.memory or 0) > self.memory_gb * 2**30:
+            raise ValueError(
+                f"memory must be at most the {self.memory_gb:g} GiB of a task, got {self.memory!r}; raise memory_gb"
+            )
+
+    @contextmanager
+    def connected(self) -> Iterator[SubmititCluster]:
+        """Provide the cluster for one run, with a folder for the files of its tasks, which is removed at the end."""
+        above = Path(self.folder).absolute()
+        remove_stale(above.glob("tasks.*.tmp"))
+        place = above / temporary_name("tasks")
+        cluster = SubmititCluster(self, place)
+        try:
+            cluster.logs.mkdir(parents=True)
+        except OSError as error:
+            raise cluster.refusal(error) from error
+        try:
+            yield cluster
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+            with contextlib.suppress(OSError):  # it holds logs, or tasks of another program
+                above.rmdir()
+
+
+class SubmititCluster:
+    """Tasks of Slurm, or of this machine, with their files in a folder."""
+
+    def __init__(self, options: SlurmExecutor, place: Path) -> None:
+        self._options, self._place = options, place
+        self._is_local = options.cluster == "local"
+        self.logs = place / "logs"
+        self.jobs_per_task = options.jobs_per_task
+        self.attempts = options.retries + 1
+        # Slurm has a queue of its own; on this machine tasks run as soon as they are submitted.
+        self.room = options.workers or usable_cpus() if self._is_local else 10**9
+
+    def submit(self, chunks: Sequence[Sequence[Job]]) -> list[Task]:
+        """Submit the lists of jobs as one job array."""
+        import submitit
+
+        options, n = self._options, len(chunks)
+        parallel = {} if self._is_local else {"slurm_array_parallelism": options.workers or n}
+        try:
+            executor = submitit.AutoExecutor(folder=self._place, cluster=options.cluster)
+            executor.update_parameters(
+                name="trimbench",
+                timeout_min=options.minutes,
+                mem_gb=options.memory_gb,
+                cpus_per_task=1,
+                tasks_per_node=1,
+                **({"slurm_partition": options.partition} if options.partition else {}),
+                **parallel,
+            )
+            return list(executor.map_array(run_task, chunks, [options.limits] * n, [self.logs] * n))
+        except (RuntimeError, OSError, submitit.core.utils.FailedJobError) as error:
+            raise self.refusal(error) from error
+
+    def wait(self, tasks: Collection[Task]) -> list[Task]:
+        """Return the tasks that have ended; wait a moment if there is none."""
+        done = [task for task in tasks if task.done()]
+        if not done:
+            os.utime(self._place)  # tells programs on other machines that it is in use
+            time.sleep(_LOOK_SECONDS[self._options.cluster])
+        return done
+
+    def result(self, task: Task) -> list[Record]:
+        """Return the records of a task; the logs of one that has none stay in the folder above."""
+        records = None
+        try:
+            records = self._records(task)
+        finally:
+            if records is None:
+                for path in (task.paths.stdout, task.paths.stderr):
+                    with contextlib.suppress(OSError):  # Slurm may not have written one
+                        path.replace(self._place.parent / path.name)
+        return records
+
+    def _records(self, task: Task) -> list[Record]:
+        import submitit
+
+        if self._is_local and not task.paths.result_pickle.exists():
+            # submitit would wait in case the file system is slow.
+            raise TaskLost(_last_line(task.stderr() or task.state))
+        try:
+            return list(task.result())
+        except submitit.core.utils.FailedJobError as error:
+            trace = str(error).rpartition("\n-----")[0]  # a hint of submitit follows
+            raise RuntimeError(_last_line(trace or str(error))) from error
+        except submitit.core.utils.UncompletedJobError as error:
+            raise TaskLost(_last_line(str(error))) from error
+
+    def cancel(self, tasks: Collection[Task]) -> None:
+        """End tasks; wait until those of this machine have ended and write nothing more."""
+        for task in tasks:
+            with contextlib.suppress(Exception):
+                task.cancel()
+        limit = time.monotonic() + _END_SECONDS
+        while self._is_local and time.monotonic() < limit and not all(task.done() for task in tasks):
+            time.sleep(_LOOK_SECONDS["local"])
+
+    def refusal(self, error: Exception) -> ExecutorError:
+        """Return the error for tasks that cannot be submitted."""
+        return ExecutorError(
+            f"the tasks could not be given to {self._options.cluster!r}: {error}; run where sbatch is, or use "
+            "executor=processes"
+        )
+
+
+def _last_line(text: str) -> str:
+    return text.strip().rpartition("\n")[2]

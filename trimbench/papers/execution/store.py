@@ -1,25 +1,38 @@
-"""Records of finished jobs, one JSON file each."""
+"""Records of finished jobs, one JSON file each, with their provenance; arrays that several jobs share."""
+
+from __future__ import annotations
 
 import contextlib
+import copy
+import functools
 import hashlib
+import io
 import json
 import logging
 import math
 import os
+import platform
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from trimbench.papers.execution.canonical import Json, to_plain
-from trimbench.papers.execution.job import Job
-from trimbench.papers.execution.results import check_result
-from trimbench.papers.execution.temporary import remove_stale, temporary_name
+from trimbench.papers.execution.job import Job, canonical_json, check_result, to_plain
+from trimbench.papers.files import remove_stale, temporary_name
+from trimbench.papers.validation import Json
+
+if TYPE_CHECKING:
+    import numpy as np
+
 
 _STORED_STATUSES = ("ok", "failed", "timeout", "memory", "crashed")
 _STATUSES = (*_STORED_STATUSES, "missing")
@@ -88,7 +101,7 @@ class Record:
         return f'{{"sha256":"{hashlib.sha256(text.encode()).hexdigest()}",{text}'
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> "Record":
+    def from_json(cls, text: str | bytes) -> Record:
         """Read a record that `to_json` wrote; raise ValueError if anything in it was changed."""
         content = (text.encode() if isinstance(text, str) else text).removesuffix(b"\n")
         try:
@@ -284,3 +297,229 @@ class JobStore:
             f"cannot write to the folder of results {str(self.folder)!r}: {reason}; "
             "make it writable, free space, or choose another folder (stored results are intact)",
         )
+
+
+# Arrays that several jobs need and that take long to compute, kept in the user's cache folder.
+
+Arrays = dict[str, "np.ndarray[Any, Any]"]
+# Names the run whose arrays alone are read; workers inherit it.
+RUN_VARIABLE = "TRIMBENCH_ONLY_ARRAYS_OF"
+# After the arrays, a file has the name of the run that wrote it and the hash of all before.
+_RUN_BYTES, _HASH_BYTES = 16, 32
+
+
+def read_earlier_arrays(read: bool) -> None:
+    """Say whether this process, and those that it starts, take arrays that were kept before; at first they do.
+
+    Otherwise each is computed again, once for all processes.
+    """
+    if read:
+        os.environ.pop(RUN_VARIABLE, None)
+    else:
+        os.environ.setdefault(RUN_VARIABLE, secrets.token_hex(_RUN_BYTES // 2))
+
+
+def remember(kind: str, key: Mapping[str, Json], compute: Callable[[], Arrays]) -> Arrays:
+    """Return the arrays that were computed before under the same key, or compute and keep them.
+
+    Where nothing can be written, the arrays are computed and not kept. Of several processes that ask at the same time,
+    one computes. A file that was changed is noticed by its hash: a warning names it, and the arrays are computed again.
+
+    Parameters
+    ----------
+    kind : str
+        What the arrays are: part of the key and of the file's name.
+    key : mapping
+        Everything that decides the arrays, including the version of the code. A job that remembers a pure function of
+        its key stays a pure function of its parameters. What is in a file must be there by its hash: of an absolute
+        ``path``, the name alone counts.
+    """
+    named = {"kind": kind, "key": _without_folders(key), "hashed": True}
+    digest = hashlib.sha256(canonical_json(named, "key").encode()).hexdigest()
+    path = _folder() / f"{kind}-{digest[:32]}.npz"
+    found = _read(path)
+    if found is not None:
+        return found
+    with _alone(path.with_suffix(".lock")) as can_write:
+        found = _read(path)  # another process may have been faster
+        if found is not None:
+            return found
+        arrays = compute()
+        if can_write:
+            _write(path, arrays)
+        return arrays
+
+
+def _without_folders(value: Any, name: str = "") -> Any:
+    """Return a key with the names of files in place of the absolute paths that are called ``path``."""
+    if isinstance(value, Mapping):
+        return {one: _without_folders(item, one) for one, item in value.items()}
+    is_place = name == "path" and isinstance(value, str) and Path(value).is_absolute()
+    return Path(value).name if is_place else value
+
+
+def _folder() -> Path:
+    from platformdirs import user_cache_path
+
+    return user_cache_path("trimbench", appauthor=False) / "derived"
+
+
+def _read(path: Path) -> Arrays | None:
+    import numpy as np
+
+    try:
+        content = path.read_bytes()
+        body, run, found = _parts(content)
+        if hashlib.sha256(body + run).digest() != found:
+            raise ValueError("its content does not have the hash that it states")
+        if os.environ.get(RUN_VARIABLE, run.decode()) != run.decode():
+            return None
+        with np.load(io.BytesIO(body), allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except Exception as error:  # noqa: BLE001  (zipfile and NumPy raise errors of many kinds for damaged files)
+        _log.warning("%s is not used and computed again: %.200s", path, error)
+        return None
+
+
+def _parts(content: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return the arrays, the run and the hash in a file."""
+    end = len(content) - _HASH_BYTES
+    return content[: end - _RUN_BYTES], content[end - _RUN_BYTES : end], content[end:]
+
+
+def _write(path: Path, arrays: Arrays) -> None:
+    import numpy as np
+
+    temporary = path.with_name(temporary_name(path.stem))
+    remove_stale(path.parent.glob("*.tmp"))
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)  # type: ignore[arg-type]
+    stream.write(os.environ.get(RUN_VARIABLE, "-" * _RUN_BYTES).encode())
+    stream.write(hashlib.sha256(stream.getbuffer()).digest())
+    # A full disk costs time, not the result.
+    with contextlib.suppress(OSError):
+        try:
+            temporary.write_bytes(stream.getbuffer())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[bool]:
+    """Wait until no other process holds the lock; tell whether the folder can be written."""
+    from filelock import FileLock
+
+    held = FileLock(lock)
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        held.acquire()
+    except OSError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        held.release()
+
+
+# Where and with what a result was computed.
+
+_PACKAGES = (
+    "cvxpy",
+    "gpkit",
+    "hydra-core",
+    "numpy",
+    "omegaconf",
+    "openml",
+    "pandas",
+    "pebble",
+    "pysdd",
+    "scikit-learn",
+    "scipy",
+    "threadpoolctl",
+)
+_GIT_SECONDS = 5.0
+
+
+def provenance() -> dict[str, Json]:
+    """Describe the program and the machine, once per process: versions, commit, platform, processors, time in UTC.
+
+    ``commit`` and ``dirty`` describe the source tree and are None without git; the caller may change the copy.
+    """
+    return copy.deepcopy(_collect())
+
+
+def usable_cpus() -> int:
+    """Count the processors that this process may use: a container or batch system may allow fewer than there are."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return max(1, len(affinity(0)) if affinity is not None else os.cpu_count() or 1)
+
+
+@functools.cache
+def _collect() -> dict[str, Json]:
+    commit, dirty = _git_state(_root())
+    return {
+        "trimbench": own_version(),
+        "python": platform.python_version(),
+        "packages": {name: found for name in _PACKAGES if (found := _version(name)) is not None},
+        "commit": commit,
+        "dirty": dirty,
+        "platform": platform.platform(),
+        "cpus": usable_cpus(),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _root() -> Path:
+    return Path(__file__).resolve().parents[3]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def own_version() -> str | None:
+    """Return the version of this package; None where it is unknown."""
+    installed = _version("trimbench")
+    if installed is not None:
+        return installed
+    try:  # run from a source tree without installation
+        project = tomllib.loads((_root() / "pyproject.toml").read_text(encoding="utf-8"))
+        return str(project["project"]["version"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _git_state(root: Path) -> tuple[str | None, bool | None]:
+    """Return the commit and whether files differ from it; (None, None) when `root` is not the top of a git tree."""
+    # Looking for .git first keeps an installation inside somebody else's repository from reporting that one.
+    if not (root / ".git").exists():
+        return None, None
+    command = ["git", "--no-optional-locks", "-C", str(root), "status", "--porcelain=v2", "--branch"]
+    # What a run writes into the repository does not change the code that wrote it.
+    command += ["--", ".", ":(exclude)results"]
+    # Inside a git hook these variables point at another repository.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        answer = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_GIT_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None, None
+    lines = answer.stdout.splitlines()
+    commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid ")), None)
+    # Before the first commit git says "(initial)".
+    return (None if commit == "(initial)" else commit), any(not line.startswith("#") for line in lines)

@@ -1,25 +1,140 @@
-"""What happens around one job, in a worker process or in the calling one."""
+"""What all executors share: one job with its log and its memory, jobs in this process, the choice by configuration."""
+
+from __future__ import annotations
 
 import contextlib
+import io
+import math
 import multiprocessing
 import os
+import re
+import signal
+import sys
 import tempfile
 import threading
 import time
 import traceback
 import warnings
-from collections.abc import MutableSequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableSequence, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
-from trimbench.papers.execution.functions import code_version, resolve
-from trimbench.papers.execution.homes import without_homes
-from trimbench.papers.execution.job import Job, run_job_function
-from trimbench.papers.execution.job_log import BoundedText, take, written_to
-from trimbench.papers.execution.provenance import provenance
-from trimbench.papers.execution.store import Record
-from trimbench.papers.execution.watch import memory_held
+from trimbench.papers.execution.code_hash import code_version, resolve
+from trimbench.papers.execution.job import LOG_BYTES, Job, JobLimits, run_job_function, size_in_bytes
+from trimbench.papers.execution.store import Record, provenance, usable_cpus
+from trimbench.papers.files import without_homes
+from trimbench.papers.validation import Json, settings, unknown, validated
+
+OnRecord = Callable[[Record], None]
+
+_ROOM = "trimbench.papers.execution"
+# The only classes that a configuration can name: a file from elsewhere must not make the program call anything else.
+TARGETS = (
+    f"{_ROOM}.workers.SerialExecutor",
+    f"{_ROOM}.here.ProcessExecutor",
+    f"{_ROOM}.remote.RayExecutor",
+    f"{_ROOM}.remote.SlurmExecutor",
+)
+
+
+class ExecutorError(RuntimeError):
+    """The executor itself cannot run jobs here: there is no cluster, or workers die before they take a job."""
+
+
+class Executor(Protocol):
+    """Runs jobs and hands over one record for each."""
+
+    def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
+        """Run all jobs and call `on_record` in this thread with each record as soon as there is one.
+
+        Whatever a job does, nothing is raised here, except ExecutorError when no job can run. An exception from
+        `on_record` ends the run, and so does Ctrl-C: the workers are killed, and the records of finished jobs have
+        already been handed over.
+        """
+        ...
+
+
+@settings
+class WorkerSettings:
+    """The options that all executors have.
+
+    `workers` jobs run at the same time, by default one for each processor. One job may run `timeout` seconds and hold
+    so much `memory`, for example ``"4GB"``, in its worker and the processes that this one starts; by default both have
+    no limit.
+    """
+
+    workers: int | None = None
+    timeout: float | None = None
+    memory: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"workers must be a positive int or None, got {self.workers!r}; None takes all processors")
+        if self.timeout is not None and not 0 < self.timeout < math.inf:
+            raise ValueError(f"timeout must be positive seconds or None, got {self.timeout!r}; None sets no limit")
+        _ = self.limits
+
+    @property
+    def limits(self) -> JobLimits:
+        """What one job may take."""
+        return JobLimits(self.timeout, None if self.memory is None else size_in_bytes(self.memory))
+
+
+@settings
+class SerialExecutor(WorkerSettings):
+    """Runs the jobs one after another in this process: for debugging, and for jobs of a millisecond.
+
+    It can neither limit the time and memory of a job nor survive one that kills the process. It has the options of the
+    other executors only to refuse them.
+    """
+
+    def __post_init__(self) -> None:
+        if self.workers not in (None, 1):
+            raise ValueError(
+                f"workers must be None or 1 for the serial executor, got {self.workers!r}; use executor=processes"
+            )
+        for name, value in (("timeout", self.timeout), ("memory", self.memory)):
+            if value is not None:
+                raise ValueError(
+                    f"{name} must be None for the serial executor, which cannot stop a job, got {value!r}; "
+                    "use executor=processes"
+                )
+
+    def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
+        """Run all jobs in the given order, as `Executor.run`, each with one thread as in a worker."""
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1):
+            for job in jobs:
+                on_record(execute(job))
+
+
+def n_workers(executor: Executor) -> int:
+    """Return how many jobs an executor runs at the same time, as far as its settings say."""
+    if isinstance(executor, SerialExecutor) or not isinstance(executor, WorkerSettings):
+        return 1
+    return executor.workers or usable_cpus()
+
+
+def executor_of(values: Mapping[str, Json]) -> Executor:
+    """Make the executor that a configuration describes: ``_target_``, one of `TARGETS`, and options of that class.
+
+    Raises ConfigurationError if the target is not allowed, or an option is unknown or not valid.
+    """
+    from hydra.utils import get_class
+
+    options = dict(values)
+    target = str(options.pop("_target_", None))
+    if target not in TARGETS:
+        raise unknown("executor: _target_", TARGETS, target)
+    executor: Executor = validated(get_class(target), options, "executor")
+    return executor
+
+
+# What happens around one job, in a worker process or in the calling one.
 
 _TRACEBACK_FRAMES = 5
 _TRACEBACK_CHARACTERS = 4000
@@ -120,3 +235,227 @@ def _end_with_parent() -> None:
         for child in multiprocessing.active_children():
             child.terminate()
         os._exit(1)
+
+
+# What a job writes, kept in a file as it is written, so that it outlives a worker that is killed.
+
+_OUT, _ERR = 1, 2
+_CUT = "\n[... {} bytes are cut here: of a log, the first and last {} MB are kept ...]\n"
+_CUT_BEFORE = re.compile(rb"\n\[\.\.\. (\d+) bytes are cut here: [^\]]*\]\n")
+
+
+@contextmanager
+def written_to(path: Path) -> Iterator[None]:
+    """Send what this process and its children write to standard output and error into a file, without a buffer.
+
+    The file descriptors are redirected, not only the streams of Python, so that C code, child processes and log
+    handlers that hold an earlier stream are caught too.
+    """
+    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+    streams = sys.stdout, sys.stderr
+    _flush()
+    before = os.dup(_OUT), os.dup(_ERR)
+    try:
+        os.dup2(target, _OUT)
+        os.dup2(target, _ERR)
+        sys.stdout, sys.stderr = _unbuffered(_OUT), _unbuffered(_ERR)
+        yield
+    finally:
+        _flush()
+        sys.stdout, sys.stderr = streams
+        for old, descriptor in zip(before, (_OUT, _ERR), strict=True):
+            os.dup2(old, descriptor)
+            os.close(old)
+        os.close(target)
+
+
+def take(path: Path) -> str:
+    """Return what was written to a file, without the middle if it is long, and remove it; empty if there is none."""
+    try:
+        shorten_file(path, LOG_BYTES)
+        text = path.read_text(encoding="utf-8", errors="backslashreplace")
+        path.unlink()
+    except FileNotFoundError:
+        return ""
+    return text
+
+
+def shorten_file(path: Path, longest: int) -> None:
+    """Cut the middle out of a file that is longer than so many bytes, even while a job appends to it."""
+    half = LOG_BYTES // 2
+    with path.open("r+b", buffering=0) as stream:
+        size = stream.seek(0, os.SEEK_END)
+        if size <= max(longest, 2 * half):
+            return
+        stream.seek(half)
+        before = _CUT_BEFORE.match(stream.read(200))
+        stream.seek(size - half)
+        tail = stream.read()[-half:]
+        n_cut = os.fstat(stream.fileno()).st_size - half - len(tail)
+        if before:
+            n_cut += int(before[1]) - len(before[0])
+        stream.truncate(half)
+    with path.open("ab", buffering=0) as end:
+        end.write(_CUT.format(n_cut, half // 10**6).encode() + tail)
+
+
+class BoundedText(io.StringIO):
+    """A text in memory that loses its middle when it grows too long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._n_cut = 0
+        self._head = ""
+
+    def write(self, text: str) -> int:
+        """Add a text."""
+        super().write(text)
+        if self.tell() > 2 * LOG_BYTES:
+            self._shorten()
+        return len(text)
+
+    def shortened(self) -> str:
+        """Return what is kept, with a line that says how much is not."""
+        if len(self._head) + self.tell() > LOG_BYTES:
+            self._shorten()
+        cut = _CUT.format(self._n_cut, LOG_BYTES // 2 // 10**6) if self._n_cut else ""
+        return f"{self._head}{cut}{self.getvalue()}"
+
+    def _shorten(self) -> None:
+        half, text = LOG_BYTES // 2, self.getvalue()
+        if not self._head:
+            self._head, text = text[:half], text[half:]
+        self._n_cut += max(0, len(text) - half)
+        self.seek(0)
+        self.truncate()
+        super().write(text[-half:])
+
+
+def _unbuffered(descriptor: int) -> io.TextIOWrapper:
+    # A log handler that a job makes holds on to this stream: it must not close what later jobs write to.
+    raw = io.FileIO(descriptor, "w", closefd=False)
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError, OSError):  # None, closed, or connected to nothing
+            stream.flush()
+
+
+# A watch on running jobs: those that hold too much memory are ended, and logs that grow too long are cut.
+
+_PROC = Path("/proc")
+# A process can fill some 100 MB between two looks. Without a limit of memory, only the logs are looked at.
+_LOOK_SECONDS, _LOG_SECONDS = 0.05, 0.5
+_KIBI = 1024
+
+
+class Running(NamedTuple):
+    """What a worker writes into shared memory when it takes a job.
+
+    `started` is on the monotonic clock, `left` has the bytes that earlier jobs have left in the worker, and `pid` is
+    its process number, 0 until the others are there.
+    """
+
+    started: float
+    left: float
+    pid: int
+
+
+def can_measure() -> bool:
+    """Tell whether the memory of a process can be measured here, as on Linux."""
+    return (_PROC / "self/status").is_file()
+
+
+def memory_held(pid: int) -> int:
+    """Return the bytes that a process and those that it started hold, in memory or swapped out; 0 if it has ended.
+
+    Files that are only mapped count too, as far as they are in memory. Pages that several of them share count once.
+    """
+    tree = process_tree(pid)
+    shared = len(tree) > 1
+    return sum(_held_by(one, shared) for one in tree) * _KIBI
+
+
+def process_tree(pid: int) -> list[int]:
+    """Return a process and all that it started, as far as the system tells; those above come first."""
+    tree = [pid]
+    for one in tree:  # which grows meanwhile
+        for thread in _threads(one):
+            with contextlib.suppress(OSError):  # ended meanwhile
+                tree += map(int, (thread / "children").read_text().split())
+    return tree
+
+
+def _threads(pid: int) -> list[Path]:
+    try:
+        return list((_PROC / str(pid) / "task").iterdir())
+    except OSError:  # ended
+        return []
+
+
+class Watch:
+    """A thread that looks at the workers of this process.
+
+    `running` returns what the workers say of their jobs, `logs` the files of the jobs that may be running. `over` has
+    the job that each worker was ended for, by its process number, with the bytes that were held.
+    """
+
+    def __init__(
+        self,
+        limit: int | None,
+        running: Callable[[], Sequence[Running]],
+        logs: Callable[[], Collection[Path]],
+    ) -> None:
+        self.over: dict[int, tuple[Running, int]] = {}
+        self._limit, self._running, self._logs = limit, running, logs
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="watch-jobs", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._end.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        n_looks, looks_for_logs = 0, 1 if self._limit is None else round(_LOG_SECONDS / _LOOK_SECONDS)
+        while not self._end.wait(_LOG_SECONDS if self._limit is None else _LOOK_SECONDS):
+            if self._limit is not None:
+                self._end_large(self._limit)
+            if n_looks % looks_for_logs == 0:
+                for log in self._logs():
+                    with contextlib.suppress(OSError):  # the job has ended
+                        shorten_file(log, 2 * LOG_BYTES)
+            n_looks += 1
+
+    def _end_large(self, limit: int) -> None:
+        # Of the jobs that a worker took, the last is running, or has just ended.
+        for job in {one.pid: one for one in sorted(self._running()) if one.pid and one.pid not in self.over}.values():
+            held = memory_held(job.pid) if _is_child(job.pid) else 0
+            if held > limit:
+                self.over[job.pid] = job, held
+                for pid in process_tree(job.pid):
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, signal.SIGKILL)
+
+
+def _is_child(pid: int) -> bool:
+    """Tell whether a process is one that this one started: the number of one that has ended may be another's."""
+    return _kibibytes(_PROC / str(pid) / "status", ("PPid:",)) == [os.getpid()]
+
+
+def _held_by(pid: int, shared: bool) -> int:
+    """Return the kibibytes that one process holds, with its part of the pages that are `shared`, if they are."""
+    parts = _kibibytes(_PROC / str(pid) / "smaps_rollup", ("Pss:", "SwapPss:")) if shared else []
+    return sum(parts or _kibibytes(_PROC / str(pid) / "status", ("VmRSS:", "VmSwap:")))
+
+
+def _kibibytes(path: Path, names: Collection[str]) -> list[int]:
+    """Return the numbers after some names in a file of the system; none if the process has ended."""
+    try:
+        lines = [line.split() for line in path.read_text(errors="replace").splitlines()]
+    except OSError:
+        return []
+    return [int(words[1]) for words in lines if words and words[0] in names]

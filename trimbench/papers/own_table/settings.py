@@ -1,19 +1,28 @@
-"""The keys of a study: the table, how it is read, costs, and what is tried."""
+"""The settings of a study: the table, how it is read, costs, what is tried; the table as it is stored."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
-from typing import Annotated, Literal
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-from trimbench.papers.conformant.gap_methods import METHODS
-from trimbench.papers.data.missingness import DEPENDENT, Mechanism, Missingness
-from trimbench.papers.data.table_reading import TableSettings
-from trimbench.papers.data.tables.wording import did_you_mean, quoted, shown
-from trimbench.papers.study.cells import check_axis
-from trimbench.papers.validation import ConfigurationError, settings, unknown
+from trimbench.papers.beyond.incomplete_methods import METHODS
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.masks import DEPENDENT, Mechanism, Missingness, split_rows
+from trimbench.papers.data.table_files import ReadTable, TableSettings, read_file
+from trimbench.papers.execution.job import seed_for
+from trimbench.papers.validation import ConfigurationError, did_you_mean, quoted, settings, shown, unknown
+from trimbench.papers.vocabulary.cells import check_axis
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 ColumnType = Literal["category", "number", "boolean", "date"]
 # Numbers of features, and shares of the sum of all costs, where no budgets are given.
@@ -135,3 +144,122 @@ def checked_costs(
             "write 0 for one that is free, or leave the column out with drop=[...]"
         )
     return {name: float(given[name]) for name in features}
+
+
+# The file of the costs of features.
+
+
+def read_costs(path: Path) -> dict[str, float]:
+    """Read a table with the columns ``feature`` and ``cost``, one line for each feature.
+
+    Raises ConfigurationError, or DeclarationError for what is no table, each in a line.
+    """
+    if not path.is_file():
+        raise ConfigurationError(
+            f"costs must be a file with the columns feature and cost, got {str(path)!r}; correct the path"
+        )
+    table, _ = read_file("costs", path)
+    if list(table.columns[:2]) != ["feature", "cost"]:
+        found = shown([str(name) for name in table.columns], 5)
+        raise ConfigurationError(f"costs must have the columns feature and cost, got {found} in {path}; rename them")
+    costs: dict[str, float] = {}
+    for name, text in zip(table["feature"].astype(str), table["cost"].astype(str), strict=True):
+        if name in costs:
+            raise ConfigurationError(f"costs must have each feature once, got {quoted(name)} again in {path}")
+        try:
+            costs[name] = float(text.replace(",", "."))
+        except ValueError:
+            raise ConfigurationError(f"costs must be numbers, got {quoted(text)} for {name} in {path}") from None
+    return costs
+
+
+# The table of a study as its jobs find it: in the user's cache, by the hash of its content.
+
+_FOLDER = "tables"
+_REST = "other"
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredTable:
+    """Features and classes of all rows, without the names of files."""
+
+    features: pd.DataFrame
+    labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features."""
+        return [str(name) for name in self.features.columns]
+
+    def split(self, test_share: float, seed: int, split: int = 0) -> tuple[Rows, Rows]:
+        """Return training and test rows, each class with its share in both."""
+        return split_rows(
+            len(self.labels), test_share, seed_for(purpose="own table", split=split, seed=seed), self.labels
+        )
+
+    def training_rows(self, test_share: float, seed: int, most: int) -> Rows:
+        """Return the training rows, or as many of them as allowed, at random, each class with its share."""
+        return some_rows(self.split(test_share, seed)[0], self.labels, most, seed)
+
+    def answers(self, positive: str | None) -> NDArray[np.str_]:
+        """Return the class of each row as text: of one class against the rest if there are more than two."""
+        found = np.array(self.classes, dtype=str)[self.labels]
+        if positive is None or len(self.classes) == 2:
+            return found
+        return np.where(found == positive, positive, rest_name(self.classes))
+
+
+def rest_name(classes: tuple[str, ...]) -> str:
+    """Return what the other classes together are called."""
+    name = _REST
+    while name in classes:
+        name += "_"
+    return name
+
+
+def some_rows(rows: Rows, labels: NDArray[np.int64], most: int, seed: int) -> Rows:
+    """Return at most so many of some rows, at random, each class with its share."""
+    if len(rows) <= most:
+        return rows
+    chosen = split_rows(len(rows), most / len(rows), seed_for(purpose="fewer rows", seed=seed), labels[rows])[1]
+    return rows[chosen]
+
+
+def keep_table(table: ReadTable, cache: Cache) -> None:
+    """Write a table to the user's cache unless it is there."""
+    import pandas as pd
+
+    path = _path(table.sha256)
+    if any(copy.is_file() for copy in cache.copies(path)):
+        return
+    classes = pd.Categorical.from_codes(table.labels, categories=pd.Index(table.classes, dtype=str))
+    frame = table.features.reset_index(drop=True).set_axis([f"x{i}" for i in range(table.features.shape[1])], axis=1)
+    frame["class"] = classes
+    names = [str(name) for name in table.features.columns]
+    # The names of columns, which may be anything, as those of categories of a column of their own.
+    frame["names"] = pd.Categorical.from_codes([0] * len(frame), categories=pd.Index(names, dtype=str))
+    with cache.workspace() as folder:
+        frame.to_feather(folder / "table")
+        cache.keep(folder / "table", path)
+
+
+@lru_cache(maxsize=2)
+def stored_table(sha256: str) -> StoredTable:
+    """Return the table of a study, by the hash of its content."""
+    import pandas as pd
+
+    copies = Cache.from_environment(offline=True).copies(_path(sha256))
+    found = next((copy for copy in copies if copy.is_file()), None)
+    if found is None:
+        raise FileNotFoundError(f"the table {sha256[:12]} is no longer in the cache; start the study again")
+    frame = pd.read_feather(found)
+    names = list(frame["names"].cat.categories)
+    features = frame.drop(columns=["class", "names"]).set_axis(names, axis=1)
+    classes = frame["class"].cat
+    return StoredTable(features, np.asarray(classes.codes, dtype=np.int64), tuple(classes.categories))
+
+
+def _path(sha256: str) -> str:
+    return f"{_FOLDER}/{sha256}.feather"

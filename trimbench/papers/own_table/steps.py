@@ -1,101 +1,543 @@
-"""What the jobs of each step of a study found, and which model follows from it."""
+"""The jobs of a study: trimming, gaps, selection, explained rows, and the encoded rows that they take."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+import functools
+import json
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from trimbench.papers.conformant.gap_groups import Group, groups_of
-from trimbench.papers.data.table_reading import ReadTable
-from trimbench.papers.own_table.frontier import TRIMMING
-from trimbench.papers.own_table.settings import StudySettings
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import pandas as pd
+from trimbench.conformant.layout import FeatureLayout
+from trimbench.conformant.logistic_regression import fit_logistic_regression
+from trimbench.estimators.columns import ColumnEncoder
+from trimbench.estimators.conformant import NaiveConformantClassifier
+from trimbench.estimators.selection_corrected import SelectionCorrectedNB
+from trimbench.estimators.trimmed import TrimmedClassifier
+from trimbench.networks.discretize import IdentifierColumnWarning
+from trimbench.papers.beyond.incomplete_methods import (
+    FAILED,
+    METHODS,
+    METHODS_CODE,
+    NOT_APPLICABLE,
+    OK,
+    NotApplicableError,
+    Training,
+)
+from trimbench.papers.data.masks import Missingness
+from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.execution.job import seed_for
+from trimbench.papers.measures import brier_score, calibration_error, log_loss
+from trimbench.papers.own_table.settings import StoredTable, some_rows, stored_table
+from trimbench.papers.validation import Json, validated
+from trimbench.trimming.result import wilson_interval
 
-Row = dict[str, Any]
+ENCODED_CODE = ("trimbench.estimators.columns", __name__)
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
-    """What the jobs of each step found, and why some have failed.
+class Encoded:
+    """Training and test rows as numbers; NaN where a value is missing.
 
-    `positive` is the class that trimming set against the rest, None where it took all classes as they are.
+    `columns` has those of each feature in `names`, `outputs` the names of all columns.
     """
 
-    table: ReadTable
-    costs: Mapping[str, float]
-    settings: StudySettings
-    positive: str | None
-    frontier: list[Row]
-    baseline: list[Row]
-    gaps: list[Group]
-    confidence: list[Row]
-    explanations: list[Row]
-    failures: list[Row]
-
-    @classmethod
-    def of(
-        cls,
-        rows: pd.DataFrame,
-        table: ReadTable,
-        costs: Mapping[str, float],
-        settings: StudySettings,
-        positive: str | None,
-    ) -> Steps:
-        """Sort the rows of the jobs into steps."""
-        done = rows[rows["status"] == "ok"]
-
-        def step(name: str) -> list[Row]:
-            return [_plain(row) for row in done[done["step"] == name].to_dict("records")]
-
-        gaps = done[done["step"] == "gaps"].dropna(axis=1, how="all").assign(dataset=table.name, title=table.name)
-        return cls(
-            table,
-            costs,
-            settings,
-            positive,
-            step("frontier"),
-            step("baseline"),
-            groups_of(gaps) if len(gaps) else [],
-            _each_once(step("confidence")),
-            [one for row in step("explanations") for one in row["explained"]],
-            [_plain(row) for row in rows[rows["status"] != "ok"].to_dict("records")],
-        )
-
-    @cached_property
-    def trimmings(self) -> list[Row]:
-        """The trimming of each budget, with the budget."""
-        return [{**self.selected(row, TRIMMING), "budget": row["budget"]} for row in self.frontier]
-
-    @staticmethod
-    def selected(row: Row, method: str) -> Row:
-        """Return what a method selected within the budget of a row."""
-        found: Row = next(one for one in row["methods"] if one["method"] == method)
-        return found
-
-    @cached_property
-    def chosen(self) -> Row | None:
-        """The trimming of the given budget, or the cheapest within one standard error of the best accuracy."""
-        if not self.trimmings:
-            return None
-        wanted = self.settings.budget
-        if wanted is not None:
-            affordable = [one for one in self.trimmings if one["budget"] <= wanted]
-            return affordable[-1] if affordable else None
-        best = max(one["accuracy"] for one in self.trimmings)
-        error = math.sqrt(best * (1 - best) / self.frontier[0]["n_test"])
-        return next(one for one in self.trimmings if one["accuracy"] >= best - error)
+    train: NDArray[np.float64]
+    test: NDArray[np.float64]
+    columns: list[list[int]]
+    names: list[str]
+    outputs: list[str]
+    layout: FeatureLayout
 
 
-def _each_once(confidence: Sequence[Row]) -> list[Row]:
-    """Return one row for each number of selected columns: there may be fewer than were asked for."""
-    return list({(len(row["selected"]), bool(row["correct"])): row for row in confidence}.values())
+def encoded(train: pd.DataFrame, test: pd.DataFrame) -> Encoded:
+    """Encode rows as `NaiveConformantClassifier` does; columns without any training value are left out."""
+    known = [name for name in train.columns if train[name].notna().any()]
+    with warnings.catch_warnings():
+        # What the card says of such columns is enough.
+        warnings.simplefilter("ignore", IdentifierColumnWarning)
+        encoder = ColumnEncoder.fit(train[known], set(), "gaussian", np.ones(len(train)))
+    widths = [len(column.outputs) for column in encoder.columns]
+    ends = np.cumsum(widths)
+    columns = [list(range(end - width, end)) for end, width in zip(ends.tolist(), widths, strict=True)]
+    return Encoded(
+        encoder.encode(train[known]),
+        encoder.encode(test[known]),
+        columns,
+        [str(name) for name in known],
+        encoder.outputs,
+        encoder.layout,
+    )
 
 
-def _plain(row: Mapping[Any, Any]) -> Row:
-    """Return a row without the columns of other steps, which are NaN in it."""
-    return {str(key): value for key, value in row.items() if isinstance(value, list) or value == value}
+# The job of one budget: trimming, and selections by the class beside it, tested on rows that none has seen.
+
+CODE = (
+    "trimbench.estimators",
+    "trimbench.networks",
+    "trimbench.trimming",
+    "trimbench.papers.measures",
+    "trimbench.papers.data.masks",
+    "trimbench.papers.own_table.steps",
+    "trimbench.papers.own_table.settings",
+)
+# What SequentialFeatureSelector chooses from and fits, which would take minutes with more.
+CANDIDATES, SEQUENTIAL_ROWS, FOLDS = 12, 2000, 3
+TRIMMING, INFORMATION, SEQUENTIAL = "trimming", "information gain", "SequentialFeatureSelector"
+
+
+@job_function(code=(*CODE, __name__))
+def select_within(
+    table: str,
+    positive: str | None,
+    budget: float,
+    costs: Mapping[str, float],
+    test_share: float,
+    rows: int,
+    time_limit: float,
+    seed: int,
+) -> dict[str, Json]:
+    """Select features within a budget by each method, and test the classifiers."""
+    data = stored_table(table)
+    train = data.training_rows(test_share, seed, rows)
+    _, test = data.split(test_share, seed)
+    answers = data.answers(positive)
+    features, wanted = data.features.iloc[train], answers[train]
+    start = time.perf_counter()
+    price = None if set(costs.values()) == {1.0} else dict(costs)
+    trimmed = fitted(features, wanted, budget=budget, costs=price, time_limit=time_limit)
+    seconds = time.perf_counter() - start
+    full = fitted(features, wanted, budget=len(data.names), rows_weight=0)
+    tested = _Tested(data.features.iloc[test], answers[test], full, costs)
+    found = [{**_about(trimmed), **tested.result(TRIMMING, trimmed, seconds), "model": _saved(trimmed)}]
+    coded = full.discretizer_.transform(features)
+    for name, select in (
+        (INFORMATION, functools.partial(by_information_gain, coded, wanted, budget, costs)),
+        (SEQUENTIAL, functools.partial(by_sequential_selection, coded, wanted, len(trimmed.features_), seed)),
+    ):
+        try:
+            start = time.perf_counter()
+            chosen = select()
+            seconds = time.perf_counter() - start
+            found.append(tested.result(name, keeping(features, wanted, chosen, data), seconds))
+        except (ValueError, ArithmeticError, RuntimeError) as error:  # one method must not cost the others
+            found.append({"method": name, "failure": f"{type(error).__name__}: {error}".splitlines()[0][:200]})
+    return {"n_train": len(train), "n_test": len(test), "n_features": len(data.names), "methods": found}
+
+
+def fitted(features: pd.DataFrame, wanted: NDArray[Any], **settings: Any) -> Any:
+    """Return a fitted `TrimmedClassifier`; what the card says of names of rows needs no further warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifierColumnWarning)
+        return TrimmedClassifier(**settings).fit(features, wanted)
+
+
+def keeping(features: pd.DataFrame, wanted: NDArray[Any], chosen: Sequence[str], data: StoredTable) -> Any:
+    """Return the classifier that keeps exactly some features, with the threshold that suits them best."""
+    others = [name for name in data.names if name not in chosen]
+    return fitted(features, wanted, budget=len(data.names), required=chosen, forbidden=others, rows_weight=0)
+
+
+def by_information_gain(
+    coded: pd.DataFrame, wanted: NDArray[Any], budget: float, costs: Mapping[str, float]
+) -> list[str]:
+    """Return the most informative affordable features, one after the other."""
+    left, chosen = budget * (1 + 1e-12), list[str]()
+    for name in informative(coded, wanted):
+        if costs[name] <= left:
+            left -= costs[name]
+            chosen.append(name)
+    return chosen
+
+
+def informative(coded: pd.DataFrame, wanted: NDArray[Any]) -> list[str]:
+    """Return the columns that are not constant by falling mutual information with the class."""
+    from sklearn.metrics import mutual_info_score
+
+    gains = {
+        str(name): mutual_info_score(wanted, coded[name].cat.codes)
+        for name in coded.columns
+        if len(coded[name].unique()) > 1
+    }
+    return sorted(gains, key=lambda name: -gains[name])
+
+
+def by_sequential_selection(coded: pd.DataFrame, wanted: NDArray[Any], n_features: int, seed: int) -> list[str]:
+    """Return as many features as given by scikit-learn's forward selection for `CategoricalNB`."""
+    from sklearn.feature_selection import SequentialFeatureSelector
+    from sklearn.model_selection import StratifiedKFold
+    from sklearn.naive_bayes import CategoricalNB
+
+    everything = informative(coded, wanted)
+    if n_features >= len(everything):
+        return everything
+    names = everything[:CANDIDATES]
+    if n_features > len(names):
+        raise ValueError(f"it compares the {len(names)} most informative features and cannot take {n_features}")
+    if n_features == len(names):
+        return names
+    rng = np.random.default_rng(seed_for(purpose="sequential", seed=seed))
+    rows = np.sort(rng.permutation(len(coded))[:SEQUENTIAL_ROWS])
+    codes = np.stack([coded[name].cat.codes.to_numpy()[rows] + 1 for name in names], axis=1)
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed % 2**32)
+    model = CategoricalNB(min_categories=int(codes.max()) + 1)
+    selector = SequentialFeatureSelector(model, n_features_to_select=n_features, cv=folds)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than folds
+        selector.fit(codes, wanted[rows])
+    return [names[place] for place in np.flatnonzero(selector.get_support())]
+
+
+class _Tested:
+    """Test rows, and what the classifier with all features says of them."""
+
+    def __init__(self, features: pd.DataFrame, wanted: NDArray[Any], full: Any, costs: Mapping[str, float]) -> None:
+        self._features, self._wanted, self._costs = features, wanted, costs
+        self._by_all = full.predict(features)
+
+    def result(self, method: str, model: Any, seconds: float) -> dict[str, Json]:
+        answers = model.predict(self._features)
+        truth = np.searchsorted(model.classes_, self._wanted)
+        of_probabilities = measured(truth, model.predict_proba(self._features))
+        return {
+            "method": method,
+            "features": list(model.features_),
+            "cost": float(sum(self._costs[name] for name in model.features_)),
+            **shares_of(answers == self._by_all, "agreement"),
+            **shares_of(answers == self._wanted, "accuracy"),
+            # Of decisions at the threshold; confidence and calibration are those of the probabilities.
+            **{name: of_probabilities[name] for name in ("log_loss", "calibration", "confidence")},
+            "method_seconds": seconds,
+        }
+
+
+def _about(model: Any) -> dict[str, Json]:
+    """Return what the search says of a trimming; the blended agreement is cross-fitted on training rows."""
+    found = model.trimming_
+    low, high = found.agreement_interval
+    about: dict[str, Json] = {
+        "model_agreement": found.agreement,
+        "model_agreement_low": low,
+        "model_agreement_high": high,
+        "is_optimal": bool(found.optimal),
+        "was_stopped": bool(found.may_go_on),
+    }
+    rows = found.rows_agreement
+    if rows is None or not np.isfinite(rows.value):
+        return about
+    weight = rows.weight
+    return about | {
+        "rows_weight": weight,
+        "rows_agreement": rows.value,
+        "rows_agreement_low": rows.interval[0],
+        "rows_agreement_high": rows.interval[1],
+        "blended_agreement": weight * rows.value + (1 - weight) * found.agreement,
+        "blended_agreement_low": weight * rows.interval[0] + (1 - weight) * low,
+        "blended_agreement_high": weight * rows.interval[1] + (1 - weight) * high,
+    }
+
+
+def _saved(model: Any) -> Json:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        model.save(path)
+        found: Json = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+# The job of the classifiers with all features: how accurate they are, and how honest.
+
+_Probabilities = NDArray[np.float64]
+
+
+def _naive_bayes(train: pd.DataFrame, answers: NDArray[np.int64], test: pd.DataFrame) -> _Probabilities:
+    model = fitted(train, answers, budget=train.shape[1], rows_weight=0)
+    found: _Probabilities = model.predict_proba(test)
+    return found
+
+
+def _logistic_regression(train: pd.DataFrame, answers: NDArray[np.int64], test: pd.DataFrame) -> _Probabilities:
+    own = encoded(train, test)
+    means = np.nanmean(own.train, axis=0)
+    filled = [np.where(np.isnan(part), means, part) for part in (own.train, own.test)]
+    found: _Probabilities = fit_logistic_regression(filled[0], answers).predict_proba(filled[1])
+    return found
+
+
+def _boosted_trees(train: pd.DataFrame, answers: NDArray[np.int64], test: pd.DataFrame) -> _Probabilities:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    own = encoded(train, test)
+    found: _Probabilities = (
+        HistGradientBoostingClassifier(random_state=0).fit(own.train, answers).predict_proba(own.test)
+    )
+    return found
+
+
+CLASSIFIERS: Mapping[str, tuple[str, Callable[..., Any]]] = {
+    "naive_bayes": ("naive Bayes", _naive_bayes),
+    "logistic_regression": ("logistic regression", _logistic_regression),
+    "boosted_trees": ("boosted trees", _boosted_trees),
+}
+
+
+@job_function(code=(*CODE, *ENCODED_CODE, "trimbench.conformant", __name__))
+def judge_classifier(table: str, classifier: str, test_share: float, rows: int, seed: int) -> dict[str, Json]:
+    """Learn a classifier of all features and all classes, and test it."""
+    data = stored_table(table)
+    train = data.training_rows(test_share, seed, rows)
+    _, test = data.split(test_share, seed)
+    start = time.perf_counter()
+    found = CLASSIFIERS[classifier][1](data.features.iloc[train], data.labels[train], data.features.iloc[test])
+    truth = data.labels[test]
+    most_frequent = int(np.bincount(data.labels[train]).argmax())
+    return {
+        "n_train": len(train),
+        "n_test": len(test),
+        **measured(truth, found),
+        "most_frequent": float((truth == most_frequent).mean()),
+        "method_seconds": time.perf_counter() - start,
+        "reliability": list(reliability(truth, found)),
+    }
+
+
+# The job of selected features: the stated confidence with and without the correction for their selection.
+
+_CODE = (
+    *ENCODED_CODE,
+    "trimbench.estimators.selection_corrected",
+    "trimbench.selection_bias",
+    "trimbench.papers.measures",
+    "trimbench.papers.data.masks",
+    "trimbench.papers.own_table.steps",
+    "trimbench.papers.own_table.settings",
+)
+
+
+@job_function(code=(*_CODE, __name__))
+def judge_confidence(table: str, k: int, correct: bool, test_share: float, rows: int, seed: int) -> dict[str, Json]:
+    """Select k encoded columns by correlation, learn from them, and compare the expected error with the actual one."""
+    data = stored_table(table)
+    train = data.training_rows(test_share, seed, rows)
+    _, test = data.split(test_share, seed)
+    own = encoded(data.features.iloc[train], data.features.iloc[test])
+    n_selected = min(k, own.train.shape[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # fewer columns are selected where the others say nothing
+        model = SelectionCorrectedNB(k=n_selected, correct=correct, seed=seed).fit(own.train, data.labels[train])
+    found = model.predict_proba(own.test)
+    truth = np.searchsorted(model.classes_, data.labels[test])
+    return {
+        "n_columns": own.train.shape[1],
+        "selected": [own.outputs[place] for place in np.asarray(model.selected_).tolist()],
+        "expected_error": float(model.expected_error(own.test)),
+        "actual_error": float((found.argmax(axis=1) != truth).mean()),
+        **measured(truth, found),
+    }
+
+
+# The job of the explanations: which features keep the class of a row.
+
+_CODE_EXPLAINED_ROWS = (
+    "trimbench.conformant",
+    "trimbench.estimators",
+    "trimbench.papers.data.masks",
+    "trimbench.papers.own_table.settings",
+)
+
+
+@job_function(code=(*_CODE_EXPLAINED_ROWS, __name__))
+def explain_rows(table: str, n_rows: int, test_share: float, rows: int, seed: int) -> dict[str, Json]:
+    """Explain some test rows of each class that is predicted: the surest, the least sure, and others between them."""
+    data = stored_table(table)
+    train = data.training_rows(test_share, seed, rows)
+    _, test = data.split(test_share, seed)
+    known = [name for name in data.names if data.features[name].iloc[train].notna().any()]
+    classes = np.array(data.classes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifierColumnWarning)
+        model = NaiveConformantClassifier().fit(data.features[known].iloc[train], classes[data.labels[train]])
+    features = data.features[known].iloc[test]
+    found = model.predict_proba(features)
+    explained: list[Json] = []
+    for place, label in enumerate(model.classes_):
+        own = np.flatnonzero(found.argmax(axis=1) == place)
+        own = own[np.argsort(-found[own, place], kind="stable")]
+        chosen = own[np.unique(np.linspace(0, len(own) - 1, n_rows).round().astype(int))] if len(own) else own
+        for row in chosen.tolist():
+            rival = model.classes_[np.argsort(found[row])[-2]]
+            one = model.explain(features.iloc[row], against=rival)
+            explained.append(
+                {
+                    "row": int(test[row]),
+                    "class": str(classes[data.labels[test[row]]]),
+                    "predicted": str(label),
+                    "against": str(rival),
+                    "probability": float(found[row, place]),
+                    "features": [f"{known[i]} = {_shown(features.iloc[row, i])}" for i in one.features],
+                    "opposing": [f"{known[i]} = {_shown(features.iloc[row, i])}" for i in one.opposing],
+                    "n_support": len(one.support),
+                }
+            )
+    return {"explained": explained}
+
+
+def _shown(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+# The job of missing features: every method on one random split with one set of masks.
+
+_COPIES = 4  # of training rows, each with a mask of its own, for models that are trained with masks
+_CODE_GAPS = (
+    *METHODS_CODE,
+    *ENCODED_CODE,
+    "trimbench.papers.data.masks",
+    "trimbench.papers.own_table.steps",
+    "trimbench.papers.own_table.settings",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class MixedTraining(Training):
+    """Training rows with columns of several kinds."""
+
+    mixed: FeatureLayout
+
+    @functools.cached_property
+    def layout(self) -> FeatureLayout:
+        """The features as conformant models see them."""
+        return self.mixed
+
+
+@job_function(code=(*_CODE_GAPS, __name__))
+def predict_with_gaps(
+    table: str,
+    missingness: Mapping[str, Json],
+    missing: float,
+    methods: Sequence[str],
+    test_share: float,
+    rows: int,
+    split: int,
+    seed: int,
+) -> dict[str, Json]:
+    """Hide features of the rows of a random split, and measure the predictions that methods make for its test rows."""
+    data = stored_table(table)
+    train, test = (some_rows(part, data.labels, rows, seed) for part in data.split(test_share, seed, split))
+    own = encoded(data.features.iloc[train], data.features.iloc[test])
+    how = validated(Missingness, missingness, "missingness")
+    mask_seed = [seed, split, round(1e6 * missing)]
+    masked, gaps = _hidden(own, data.features.iloc[[*train, *test]], how, missing, np.random.default_rng(mask_seed))
+    training = MixedTraining(
+        own.train,
+        data.labels[train],
+        masked,
+        np.tile(data.labels[train], _COPIES),
+        len(data.classes),
+        own.columns,
+        True,
+        1.0,
+        1.0,
+        split,
+        own.layout,
+    )
+    first = [columns[0] for columns in own.columns]
+    return {
+        "n_train": len(train),
+        "n_test": len(test),
+        "missing_percent": 100.0 * float(np.isnan(gaps[:, first]).mean()),
+        "methods": [
+            {"training": "complete", "method": name, **_tested(name, training, gaps, data.labels[test])}
+            for name in methods
+        ],
+    }
+
+
+def _hidden(
+    own: Encoded, raw: pd.DataFrame, how: Missingness, fraction: float, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return copies of the training rows, and the test rows, with NaN for hidden features besides what is missing."""
+    n_train = len(own.train)
+    order = [*np.tile(np.arange(n_train), _COPIES), *range(n_train, len(raw))]
+    rows = np.vstack([np.tile(own.train, (_COPIES, 1)), own.test])
+    values = np.stack([_heights(raw[name]) for name in own.names], axis=1)[order]
+    mask = how.draw(len(rows), own.names, fraction, rng, values)
+    owners = np.repeat(np.arange(len(own.columns)), [len(columns) for columns in own.columns])
+    rows[mask[:, owners]] = np.nan
+    return rows[: -len(own.test)], rows[-len(own.test) :]
+
+
+def _heights(column: pd.Series) -> NDArray[np.float64]:
+    """Return numbers by which values are high or low: codes of categories; the median where one is missing."""
+    is_category = isinstance(column.dtype, pd.CategoricalDtype)
+    numbers = column.cat.codes.where(column.notna()) if is_category else column
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.where(np.isnan(values), np.nanmedian(values), values)
+
+
+def _tested(name: str, training: Training, gaps: NDArray[np.float64], truth: NDArray[np.int64]) -> dict[str, Json]:
+    start = time.perf_counter()
+    try:
+        predict = METHODS[name].fit(training)
+        learned = time.perf_counter()
+        probabilities = predict(gaps)
+    except NotApplicableError as why:
+        return {"status": NOT_APPLICABLE, "reason": str(why)}
+    except (ValueError, ArithmeticError, RuntimeError) as error:  # one method must not cost the others
+        return {"status": FAILED, "reason": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+    seconds = time.perf_counter() - learned
+    return {
+        "status": OK,
+        **measured(truth, probabilities),
+        "us_per_row": 1e6 * seconds / len(gaps),
+        "fit_seconds": learned - start,
+    }
+
+
+# How good predictions are, and how far their confidence can be trusted.
+
+_FEWEST, _MOST_GROUPS = 25, 10
+
+
+def shares_of(right: NDArray[np.bool_], name: str) -> dict[str, Json]:
+    """Return the share of true values with Wilson's 95 % interval, as ``name``, ``name_low`` and ``name_high``."""
+    low, high = wilson_interval(float(right.sum()), len(right))
+    return {name: float(right.mean()), f"{name}_low": low, f"{name}_high": high}
+
+
+def measured(truth: NDArray[np.int64], probabilities: NDArray[np.float64]) -> dict[str, Json]:
+    """Return accuracy with its interval, log loss, Brier score and calibration error of the predicted class."""
+    found = probabilities.argmax(axis=1)
+    return {
+        **shares_of(found == truth, "accuracy"),
+        "log_loss": log_loss(truth, probabilities),
+        "brier": brier_score(truth, probabilities),
+        "calibration": calibration_error(truth, probabilities),
+        "confidence": float(probabilities.max(axis=1).mean()),
+    }
+
+
+def reliability(truth: NDArray[np.int64], probabilities: NDArray[np.float64]) -> list[dict[str, Json]]:
+    """Return mean confidence and share of right predictions, with an interval, in up to ten groups of similar size.
+
+    Groups are rows of similar confidence, at least 25 each where there are as many: shares of fewer say little.
+    """
+    confidence = probabilities.max(axis=1)
+    right = probabilities.argmax(axis=1) == truth
+    n_groups = min(max(len(truth) // _FEWEST, 1), _MOST_GROUPS)
+    return [
+        {
+            "confidence": float(confidence[rows].mean()),
+            "rows": len(rows),
+            **shares_of(right[rows], "right"),
+        }
+        for rows in np.array_split(np.argsort(confidence, kind="stable"), n_groups)
+    ]

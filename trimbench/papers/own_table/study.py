@@ -1,64 +1,339 @@
-"""A study of one's own table from Python."""
+"""A study of one's own table, from Python and from the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trimbench._extras import check_installed
+from trimbench.estimators.trimmed import TrimmedClassifier
+from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.table_files import ReadTable
+from trimbench.papers.data.table_reading import read_table
+from trimbench.papers.execution.code_hash import JobFunction
+from trimbench.papers.execution.here import ProcessExecutor
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.execution.workers import Executor, SerialExecutor
+from trimbench.papers.files import write_text
+from trimbench.papers.own_table.report import (
+    Steps,
+    card_of,
+    conclusions,
+    figures_of,
+    model_lines,
+    notes,
+    render_study,
+    tables_of,
+)
+from trimbench.papers.own_table.settings import StudySettings, checked_costs, keep_table
+from trimbench.papers.own_table.steps import (
+    CLASSIFIERS,
+    explain_rows,
+    judge_classifier,
+    judge_confidence,
+    predict_with_gaps,
+    select_within,
+)
+from trimbench.papers.reporting.runs import make_run, write_findings
+from trimbench.papers.reporting.tables import markdown
+from trimbench.papers.validation import ConfigurationError, Json, validated
+from trimbench.papers.vocabulary.cells import Cell, Label, Outcome
+from trimbench.papers.vocabulary.figures import FigureSettings
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, run_plans
 
 if TYPE_CHECKING:
-    from trimbench.papers.own_table.found import Study
+    import pandas as pd
+    from matplotlib.figure import Figure
 
-_NEEDED = ("filelock", "hydra", "jinja2", "matplotlib", "pebble", "platformdirs", "pyarrow", "pydantic", "tabulate")
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Study:
+    """What a study of a table found. Printed, its conclusions.
+
+    Attributes
+    ----------
+    conclusions : tuple of str
+        The answers in sentences, each with its numbers.
+    notes : tuple of str
+        What was repaired, left out or shortened.
+    tables : dict of str to DataFrame
+        ``"frontier"``, ``"card"``, ``"baseline"``, ``"missing"``, ``"confidence"``, ``"explanations"``, and
+        ``"failures"`` if a step has no result.
+    points : dict of str to DataFrame
+        What the figures show, by name.
+    features : tuple of str
+        Those to keep.
+    model : TrimmedClassifier or None
+        The model to keep, which predicts new rows of the same columns.
+    code : str
+        The lines of Python that learn it again, from the table as it was read.
+    files : tuple of Path
+        What was written; the page is the last. Empty without `folder`.
+    """
+
+    conclusions: tuple[str, ...]
+    notes: tuple[str, ...]
+    tables: dict[str, pd.DataFrame]
+    points: dict[str, pd.DataFrame]
+    features: tuple[str, ...]
+    model: Any
+    code: str
+    files: tuple[Path, ...]
+    _studied: Studied
+
+    def __repr__(self) -> str:
+        """Name the features to keep and the tables."""
+        return f"Study(features={self.features}, tables={tuple(self.tables)})"
+
+    def __str__(self) -> str:
+        """Return the conclusions, one to a line."""
+        return "\n".join(self.conclusions)
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """The figures, drawn: a notebook shows them."""
+        from trimbench.papers.reporting.figures.drawing import drawn, style
+        from trimbench.papers.vocabulary.figures import FigureSettings
+
+        settings = FigureSettings()
+        with style(settings):
+            return {
+                figure.name: drawn(figure, settings)
+                for figure in self._studied.findings.outcome.figures
+                if not figure.points.empty
+            }
 
 
-def study(
+# A study as an experiment: its jobs, and what they found.
+
+
+@dataclass(frozen=True, eq=False)
+class OwnTable:
+    """The study of a table that was read.
+
+    `costs` has that of each feature. `positive` is the class of interest if it was named: with more than two classes,
+    trimming then decides between it and all others.
+    """
+
+    table: ReadTable
+    costs: Mapping[str, float]
+    settings: StudySettings
+
+    @property
+    def positive(self) -> str | None:
+        """The class that trimming sets against the rest; None where it takes all classes as they are."""
+        named = self.settings.positive is not None and len(self.table.classes) > 2
+        return self.table.positive if named else None
+
+    def cells(self, inputs: Inputs) -> list[Cell]:
+        """Return the jobs of all steps; nothing in them depends on where the table comes from."""
+        return [*self._gaps(), *self._frontier(), *self._baseline(), *self._confidence(), *self._explanations()]
+
+    def outcome(self, rows: pd.DataFrame) -> Outcome:
+        """Return tables, figures and conclusions."""
+        found = Steps.of(rows, self.table, self.costs, self.settings, self.positive)
+        return Outcome(tables_of(found), figures_of(found), (), [*conclusions(found), *notes(found)])
+
+    def _frontier(self) -> Iterator[Cell]:
+        given: dict[str, Any] = {
+            "positive": self.positive,
+            "costs": dict(self.costs),
+            "time_limit": self.settings.time_limit,
+        }
+        for budget in self.settings.levels(self.costs):
+            yield self._cell("frontier", select_within, {"budget": budget}, **given, rows=self.settings.rows)
+
+    def _baseline(self) -> Iterator[Cell]:
+        for name in CLASSIFIERS:
+            yield self._cell("baseline", judge_classifier, {"classifier": name}, rows=self.settings.rows)
+
+    def _gaps(self) -> Iterator[Cell]:
+        own = self.settings
+        for mechanism in own.mechanisms:
+            for share in own.shares:
+                for split in range(own.splits):
+                    yield self._cell(
+                        "gaps",
+                        predict_with_gaps,
+                        {"missing": share, "split": split},
+                        {"mechanism": mechanism},
+                        missingness={"mechanism": mechanism},
+                        methods=own.methods,
+                        rows=own.gap_rows,
+                    )
+
+    def _confidence(self) -> Iterator[Cell]:
+        for k in self.settings.selected:
+            for correct in (True, False):
+                place = {"k": k, "correct": correct}
+                yield self._cell("confidence", judge_confidence, place, rows=self.settings.rows)
+
+    def _explanations(self) -> Iterator[Cell]:
+        if self.settings.explained:
+            more: dict[str, Any] = {"n_rows": self.settings.explained, "rows": self.settings.rows}
+            yield self._cell("explanations", explain_rows, {}, **more)
+
+    def _cell(
+        self,
+        step: str,
+        function: JobFunction,
+        place: Mapping[str, Label],
+        labels: Mapping[str, Label] | None = None,
+        **parameters: object,
+    ) -> Cell:
+        """Return the cell of a step; its `place` is in the labels and among the parameters."""
+        shared = {"table": self.table.sha256, "test_share": self.settings.test_share, "seed": self.settings.seed}
+        job = Job.create(function, {**shared, **place, **parameters}, {"table": self.table.sha256})
+        return Cell({"step": step, **place, **(labels or {})}, job)
+
+
+# What `trimbench.study` does once its packages are there.
+
+_MAIN = "frontier"
+_JOBS = "studies"
+
+
+def study_table(
     table: Any,
     target: str,
-    *,
-    costs: Mapping[str, float] | None = None,
-    budget: float | None = None,
-    folder: str | Path | None = None,
-    n_jobs: int = 1,
-    **settings: Any,
+    costs: Mapping[str, float] | None,
+    budget: float | None,
+    folder: str | Path | None,
+    n_jobs: int,
+    settings: Mapping[str, Any],
 ) -> Study:
-    """Say of a table which features to keep, what missing values cost, and whether to believe the confidence.
+    """Study a table and return what was found."""
+    values = {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
+    own = validated(StudySettings, {**values, "budget": budget}, "study")
+    workers = validated(ProcessExecutor, {"workers": n_jobs}, "study: n_jobs")
+    executor: Executor = SerialExecutor() if n_jobs == 1 else workers
+    plan = prepared(table, target, costs, own)
+    cache = Cache.from_environment(offline=True)
+    place = None if folder is None else Path(folder).expanduser()
+    studied = run_study(
+        plan,
+        str(Path(table).absolute()) if isinstance(table, str | Path) else "table.csv",
+        target,
+        catalogue=Catalogue((configuration_folder(),)),
+        cache=cache,
+        store=JobStore(cache.writable / _JOBS if place is None else place.parent / "jobs"),
+        executor=executor,
+        say=sys.stdout.write,
+    )
+    files = [] if place is None else write_study(studied, place, FigureSettings())
+    outcome = studied.findings.outcome
+    return Study(
+        tuple(conclusions(studied.steps)),
+        tuple(notes(studied.steps)),
+        {one.name or _MAIN: one.frame for one in outcome.tables},
+        {one.name: one.points for one in outcome.figures},
+        tuple(studied.steps.chosen["features"]) if studied.steps.chosen else (),
+        _model(studied.steps),
+        studied.lines,
+        tuple(files),
+        studied,
+    )
 
-    The command ``trimbench task=study`` does the same. Needs the extra ``papers``.
 
-    Parameters
-    ----------
-    table : DataFrame or path
-        Rows with features and their class, in a frame of pandas, polars or pyarrow, or a file (CSV, Parquet, Arrow).
-    target : str
-        The column of the classes.
-    costs : mapping from column to cost, optional
-        0 or more, for each feature. Default: 1.
-    budget : float, optional
-        What the features to keep may cost; by default the cheapest set within one standard error of the best accuracy.
-    folder : path, optional
-        Where the page and its files are written. Jobs are kept there, too, else in the user's cache; what is known of
-        a table is not computed again.
-    n_jobs : int
-        Processes that work at the same time. With several, a script needs ``if __name__ == "__main__":``.
-    **settings
-        The other keys of the command: how the table is read (``drop``, ``id``, ``types``, ``positive``, ...) and what
-        is tried (``budgets``, ``shares``, ``mechanisms``, ``splits``, ``rows``, ``seed``, ...).
+def _model(found: Steps) -> Any:
+    """Return the model to keep, as its file gives it."""
+    if found.chosen is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        path.write_text(json.dumps(found.chosen["model"]), encoding="utf-8")
+        return TrimmedClassifier.load(path)
 
-    Returns
-    -------
-    Study
 
-    Raises
-    ------
-    ValueError
-        In one line, if the table cannot be read or a setting is not allowed.
-    MissingExtraError
-        Without the extra ``papers``.
-    """
-    check_installed(*_NEEDED, extra="papers", what="trimbench.study")
-    from trimbench.papers.own_table.from_python import study_table
+# Run a study: read the table, show how it was read, run the jobs, and write what they found.
 
-    return study_table(table, target, costs, budget, folder, n_jobs, settings)
+# The files of a study begin so; its folder has those of no other experiment.
+STEM = "study"
+Say = Callable[[str], object]
+
+
+@dataclass(frozen=True, eq=False)
+class Studied:
+    """A study that has ended."""
+
+    plan: OwnTable
+    findings: Findings
+    steps: Steps
+    lines: str
+    seconds: float
+
+
+def prepared(
+    source: str | Path | pd.DataFrame, target: str, costs: Mapping[str, float] | None, settings: StudySettings
+) -> OwnTable:
+    """Read a table and its costs; nothing runs yet. Raises ConfigurationError, which says in a line what is wrong."""
+    table = read_table(source, target, settings.reading)
+    counts = [int((table.labels == place).sum()) for place in range(len(table.classes))]
+    if min(counts) < 2:
+        rare = table.classes[counts.index(min(counts))]
+        raise ConfigurationError(
+            f"target must have each class in at least two rows, got {rare!r} in {min(counts)}; leave such rows out"
+        )
+    names = [str(name) for name in table.features.columns]
+    left_out = {one.name for one in table.card if one.read_as in ("left out", "id")}
+    return OwnTable(table, checked_costs(costs, names, left_out), settings)
+
+
+def run_study(
+    plan: OwnTable,
+    source: str,
+    target: str,
+    *,
+    catalogue: Catalogue,
+    cache: Cache,
+    store: JobStore,
+    executor: Executor,
+    cache_mode: str = "default",
+    say: Say,
+) -> Studied:
+    """Run the jobs of a study that are not stored; `source` is what the lines that rebuild the model read."""
+    start = time.perf_counter()
+    card = card_of(plan.table)
+    repairs = "\n".join(f"- {line}" for line in plan.table.repairs)
+    say(f"# {plan.table.name}: {len(plan.table.labels):,} rows\n\n{card.title}\n\n{markdown(card)}\n\n{repairs}\n")
+    keep_table(plan.table, cache)
+    where = Surroundings(Inputs(catalogue, cache), store, executor, cache_mode)
+    configuration: dict[str, Json] = {"target": target, "costs": dict(plan.costs), **_plain(plan.settings)}
+    made = Plan.of(STEM, configuration, plan, [], where)
+    found: list[Findings] = []
+
+    def conclude(one: Plan, records: Mapping[str, Record]) -> None:
+        found.append(one.findings(records))
+
+    run_plans([made], where, conclude, label=plan.table.name)
+    (findings,) = found
+    steps = Steps.of(findings.rows, plan.table, plan.costs, plan.settings, plan.positive)
+    lines = model_lines(steps, source, target) if steps.chosen else ""
+    return Studied(plan, findings, steps, lines, time.perf_counter() - start)
+
+
+def write_study(studied: Studied, folder: Path, figure: FigureSettings) -> list[Path]:
+    """Write all files of a study into the folder of its run, and return them; the page is the last."""
+    make_run(folder, STEM)
+    written = write_findings(studied.findings, [], folder, figure)
+    if studied.steps.chosen:
+        model = json.dumps(studied.steps.chosen["model"], indent=1) + "\n"
+        written += [
+            write_text(model, folder / "model.json"),
+            write_text(studied.lines, folder / "model.py"),
+        ]
+    page = render_study(studied.steps, studied.findings, studied.lines, studied.seconds, folder)
+    return [*written, write_text(page, folder / "index.html")]
+
+
+def _plain(settings: StudySettings) -> dict[str, Any]:
+    return dataclasses.asdict(settings)

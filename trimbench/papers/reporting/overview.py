@@ -1,4 +1,4 @@
-"""What a command prints about its experiments, and the summary at its end."""
+"""The page of a run over all its experiments, and the summary at the end of a command."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trimbench.papers.configuration import Catalogue
-from trimbench.papers.data.errors import WAY_OUT
-from trimbench.papers.execution.homes import without_homes
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.files import nothing_stored, unattempted, write_findings
-from trimbench.papers.reporting.parts import Entry, Part, part_file, part_of, write_part
-from trimbench.papers.reporting.runs import make_run, profile_of, runs_in
-from trimbench.papers.reporting.summary import write_summary
+from trimbench.papers.files import remove_stale, without_homes, write_csv, write_text
+from trimbench.papers.reporting.page import Entry, Part, counted, part_file, part_of, render_page, write_part
+from trimbench.papers.reporting.runs import make_run, nothing_stored, profile_of, runs_in, unattempted, write_findings
 from trimbench.papers.reporting.tables import markdown, side_by_side
-from trimbench.papers.reporting.tallies import NOT_ATTEMPTED, in_words
-from trimbench.papers.reporting.verdicts import Judgement, compare
-from trimbench.papers.study.findings import NO_DATA, Findings
-from trimbench.papers.study.reported import Literature, NumbersError
+from trimbench.papers.reporting.verdicts import COLUMNS, NOT_ATTEMPTED, Judgement, compare, in_words, tally
+from trimbench.papers.validation import WAY_OUT
+from trimbench.papers.vocabulary.figures import FigureSettings
+from trimbench.papers.vocabulary.planning import NO_DATA, Findings
+from trimbench.papers.vocabulary.reported import Literature, NumbersError
+from trimbench.papers.vocabulary.tables import Table
 
 FAILED = "failed"
 _COMPLETE = "complete"
@@ -158,3 +156,40 @@ def _say_files(paths: Sequence[Path]) -> None:
 def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+# The files of a whole run: the counts of verdicts by experiment, and the page.
+
+
+def _counts(parts: Sequence[Part], literature: Literature) -> Table:
+    """Return the counts of verdicts and causes, one row for each experiment, in the papers' order."""
+    by_name = {part["name"]: part for part in parts}
+    ordered = [by_name[name] for name in literature.in_order(by_name)]
+    lines = [
+        {
+            "experiment": part["name"],
+            "table": literature.table(part["name"]) or "beyond the papers",
+            "status": ": ".join(filter(None, [part["status"], part["error"]])),
+            **tally([counted(number) for number in part["numbers"]]),
+        }
+        for part in ordered
+    ]
+    return Table.of("Reported and reproduced", lines, ["experiment", "table", "status", *COLUMNS])
+
+
+def write_summary(
+    parts: Sequence[Part], literature: Literature, folder: Path, *, run: str, profile: str, suffix: str = ""
+) -> tuple[Table, list[Path]]:
+    """Write the overview of several experiments as ``summary.csv`` and ``summary.md``, and the page ``index.html``.
+
+    A `suffix` of these names says which settings were changed. Returns the counts and the paths.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_stale(folder.glob("writing.*.tmp"))
+    table = _counts(parts, literature)
+    page = render_page(parts, literature, run=run, profile=profile)
+    return table, [
+        write_csv(table.frame, folder / f"summary{suffix}.csv"),
+        write_text(f"# {table.title}\n\n{markdown(table)}\n", folder / f"summary{suffix}.md"),
+        write_text(page, folder / f"index{suffix}.html"),
+    ]

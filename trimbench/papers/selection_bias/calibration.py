@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.papers.selection_bias.overall import NOTE, OverallTest, overall_table, overall_test
-from trimbench.papers.selection_bias.settings import (
+from trimbench.papers.selection_bias.simulated_cases import (
     CORRECTIONS,
     SimulatedCases,
     check_at_least,
@@ -18,15 +17,20 @@ from trimbench.papers.selection_bias.settings import (
     show_sizes,
     size_labels,
 )
-from trimbench.papers.selection_bias.simulation import select_and_predict
-from trimbench.papers.study.cells import Cell
-from trimbench.papers.study.figures import LineFigure
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import Number, prediction_interval
-from trimbench.papers.study.outcome import Outcome, successes
-from trimbench.papers.study.reported import Reported, printed_numbers
-from trimbench.papers.study.tables import Table
+from trimbench.papers.selection_bias.simulation import (
+    NOTE,
+    OverallTest,
+    overall_table,
+    overall_test,
+    select_and_predict,
+)
 from trimbench.papers.validation import settings
+from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
+from trimbench.papers.vocabulary.figures import LineFigure
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.numbers import Number, prediction_interval
+from trimbench.papers.vocabulary.reported import Reported, printed_numbers
+from trimbench.papers.vocabulary.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd

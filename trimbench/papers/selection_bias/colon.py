@@ -9,24 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimbench.papers.data.declaration import DatasetDeclaration
-from trimbench.papers.execution.canonical import Json
-from trimbench.papers.execution.functions import job_function
-from trimbench.papers.execution.seeds import seed_for
-from trimbench.papers.selection_bias.comparison import LOSSES, Loss, gains
-from trimbench.papers.selection_bias.settings import CORRECTIONS, PriorSettings, check_at_least
-from trimbench.papers.study.cells import Cell, check_axis
-from trimbench.papers.study.figures import LineFigure
-from trimbench.papers.study.inputs import Input, Inputs, dataset_of
-from trimbench.papers.study.names import shown_name
-from trimbench.papers.study.numbers import Number, numbers_of
-from trimbench.papers.study.outcome import Outcome, successes
-from trimbench.papers.study.tables import Table
-from trimbench.papers.validation import ConfigurationError, settings, unknown
-from trimbench.selection_bias.adjustment import Ties
-from trimbench.selection_bias.cross_validation import cross_validate_selection
+from trimbench.papers.data.declarations import DatasetDeclaration
+from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.execution.job import seed_for
+from trimbench.papers.measures import prediction_quality
+from trimbench.papers.selection_bias.simulated_cases import CORRECTIONS, PriorSettings, check_at_least
+from trimbench.papers.selection_bias.simulation import LOSSES, Loss, gains
+from trimbench.papers.validation import ConfigurationError, Json, settings, unknown
+from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
+from trimbench.papers.vocabulary.figures import LineFigure
+from trimbench.papers.vocabulary.inputs import Input, Inputs, dataset_of
+from trimbench.papers.vocabulary.numbers import Number, numbers_of
+from trimbench.papers.vocabulary.tables import Table, shown_name
+from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.features import Binariser
-from trimbench.selection_bias.metrics import prediction_quality
+from trimbench.selection_bias.fit import cross_validate_selection
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,7 +192,7 @@ def _against_diagonal(
     )
 
 
-@job_function(code=("trimbench.papers.data", "trimbench.papers.study.inputs", "trimbench.selection_bias"))
+@job_function(code=("trimbench.papers.data", "trimbench.papers.vocabulary.inputs", "trimbench.selection_bias"))
 def leave_one_out_on_subsets(
     dataset: Mapping[str, Json],
     positive: str,

@@ -11,21 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimbench.papers.execution.canonical import Json
-from trimbench.papers.execution.functions import job_function
-from trimbench.papers.execution.seeds import seed_for
-from trimbench.papers.selection_bias.comparison import comparison_figures, comparison_tables
-from trimbench.papers.selection_bias.settings import CORRECTIONS, check_at_least, check_ks
-from trimbench.papers.study.cells import Cell
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.outcome import Outcome, successes
-from trimbench.papers.study.tables import Table
-from trimbench.papers.validation import settings
-from trimbench.selection_bias.adjustment import Ties
-from trimbench.selection_bias.metrics import prediction_quality
-from trimbench.selection_bias.mixture import fit_mixture_selection_corrected, mixture_priors
-from trimbench.selection_bias.mixture_convergence import LEAST_SAMPLE_SIZE, R_HAT_LIMIT
-from trimbench.selection_bias.simulation import MixtureSettings, simulate_mixture
+from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.execution.job import seed_for
+from trimbench.papers.measures import prediction_quality
+from trimbench.papers.selection_bias.simulated_cases import (
+    CORRECTIONS,
+    MixtureSettings,
+    check_at_least,
+    check_ks,
+    simulate_mixture,
+)
+from trimbench.papers.selection_bias.simulation import comparison_figures, comparison_tables
+from trimbench.papers.validation import Json, settings
+from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.tables import Table
+from trimbench.selection_bias.factors import Ties
+from trimbench.selection_bias.mixture import (
+    LEAST_SAMPLE_SIZE,
+    R_HAT_LIMIT,
+    fit_mixture_selection_corrected,
+    mixture_priors,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

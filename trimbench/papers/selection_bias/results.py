@@ -5,17 +5,7 @@ No job's code version covers this file: a declaration checks a result and does n
 
 from __future__ import annotations
 
-from trimbench.papers.execution.results import (
-    COUNT,
-    FLAG,
-    NOTHING,
-    NUMBER,
-    POSITIVE,
-    SHARE,
-    Kind,
-    declare_result,
-    listed,
-)
+from trimbench.papers.execution.job import COUNT, FLAG, NOTHING, NUMBER, POSITIVE, SHARE, Kind, declare_result, listed
 
 _HERE = __package__
 _QUALITY = {
@@ -55,21 +45,7 @@ _declare(
     "alpha_posterior:posterior_of_alpha",
     {"log_alpha": listed(NUMBER), **_both({"log_density": listed(NUMBER), "mean_log_alpha": NUMBER})},
 )
-_declare(
-    "calibration_variants:calibrate",
-    {
-        "converged": COUNT,
-        **{"*_expected_error": listed(SHARE), "*_actual_error": listed(SHARE), "*_rank": listed(SHARE)},
-    },
-)
 _declare("correlation_table:correlation_table", {"correlation": listed(listed(NUMBER))})
-_declare(
-    "noise_estimates:compare_estimates",
-    {
-        **{"p_value": SHARE, "permutation_seconds": POSITIVE},
-        **{"*_expected": SHARE, "*_actual": SHARE, "*_seconds": POSITIVE},
-    },
-)
 _declare("runtime:prediction_seconds", _both({"seconds": listed(POSITIVE)}))
 _MEANS = {"gammas": listed(SHARE), "mean_sample": listed(SHARE), "mean_true": listed(NUMBER)}
 _declare(

@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimbench.papers.execution.canonical import Json
-from trimbench.papers.execution.functions import job_function
-from trimbench.papers.selection_bias.settings import CORRECTIONS, SimulatedCases, check_at_least, check_ks
-from trimbench.papers.study.cells import Cell
-from trimbench.papers.study.figures import LineFigure
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import Number, numbers_of
-from trimbench.papers.study.outcome import Outcome, successes
-from trimbench.papers.study.tables import Table
-from trimbench.papers.validation import settings
-from trimbench.selection_bias.adjustment import Ties
-from trimbench.selection_bias.model import fit_selection_corrected
+from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.selection_bias.simulated_cases import (
+    CORRECTIONS,
+    ModelSettings,
+    SimulatedCases,
+    check_at_least,
+    check_ks,
+    simulate,
+)
+from trimbench.papers.validation import Json, settings
+from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
+from trimbench.papers.vocabulary.figures import LineFigure
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.numbers import Number, numbers_of
+from trimbench.papers.vocabulary.tables import Table
+from trimbench.selection_bias.factors import Ties
+from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.prior import check_positive
-from trimbench.selection_bias.simulation import ModelSettings, simulate
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""True against sample correlation of every feature, and the cut-offs."""
+"""True against sample correlation of every feature, the cut-offs, and features that are unrelated."""
 
 from __future__ import annotations
 
@@ -7,32 +7,33 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, betaln, gammaln
 
-from trimbench.papers.execution.canonical import Json
-from trimbench.papers.execution.functions import job_function
-from trimbench.papers.selection_bias.overall import NOTE, OverallTest, overall_table, overall_test
-from trimbench.papers.selection_bias.settings import (
+from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.selection_bias.simulated_cases import (
     INFERRED_SIZES,
     STATED_SIZES,
+    ModelSettings,
     Replicated,
     file_stem,
     show_sizes,
+    simulate,
     size_labels,
 )
-from trimbench.papers.selection_bias.unrelated import probability_of_fewer, share_beyond
-from trimbench.papers.study.cells import Cell
-from trimbench.papers.study.figures import LineFigure
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import Explanation, Interval, Number, prediction_interval
-from trimbench.papers.study.outcome import Outcome, successes
-from trimbench.papers.study.reported import Reported, printed_numbers
-from trimbench.papers.study.tables import Table
-from trimbench.papers.validation import settings
+from trimbench.papers.selection_bias.simulation import NOTE, OverallTest, overall_table, overall_test
+from trimbench.papers.validation import Json, settings
+from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
+from trimbench.papers.vocabulary.figures import LineFigure
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.numbers import Explanation, Interval, Number, prediction_interval
+from trimbench.papers.vocabulary.reported import Reported, printed_numbers
+from trimbench.papers.vocabulary.tables import Table
 from trimbench.selection_bias.selection import class_counts, correlation, select_features
-from trimbench.selection_bias.simulation import ModelSettings, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 _COLUMNS = ("n0", "n1", "k", "replicates", "cut-off", "low", "high", "mean sample", "mean true")
 _UNRELATED_COLUMNS = {
@@ -232,4 +233,46 @@ def true_and_sample_correlations(
     }
     if with_points:
         result |= {"true": np.round(true, 6).tolist(), "sample": np.round(sample, 6).tolist()}
+    return result
+
+
+# How strongly features correlate with a response that they have nothing to do with.
+
+
+def share_beyond(bound: float, n0: int, n1: int, theta0: float = 0.0) -> float:
+    r"""Return the probability that a feature unrelated to the response has a sample correlation beyond a bound.
+
+    Parameters
+    ----------
+    bound : float
+        Of the absolute correlation.
+    n0, n1 : int
+        Cases in each class.
+    theta0 : float
+        The feature's probability of a one is uniform from `theta0` to 1 - `theta0`, the same in both classes.
+
+    Notes
+    -----
+    It is the sum, over the numbers of ones (I_0, I_1) with \|cor\| > bound, of C(n_0, I_0) C(n_1, I_1) times the mean
+    of theta^s (1 - theta)^(n - s) with s = I_0 + I_1, an incomplete beta function.
+    """
+    ones0, ones1 = np.arange(n0 + 1)[:, None], np.arange(n1 + 1)
+    ones, n = ones0 + ones1, n0 + n1
+    log_mean = betaln(ones + 1, n - ones + 1)
+    inside = betainc(ones + 1, n - ones + 1, 1 - theta0) - betainc(ones + 1, n - ones + 1, theta0)
+    probability = np.exp(_log_choose(n0, ones0) + _log_choose(n1, ones1) + log_mean) * inside / (1 - 2 * theta0)
+    # The correlation squared is difference^2 / spread; that of a constant is 0.
+    difference, spread = (n0 * ones1 - n1 * ones0).astype(float), float(n0 * n1) * ones * (n - ones)
+    return float(probability[difference**2 > bound**2 * spread].sum())
+
+
+def probability_of_fewer(k: int, n_features: int, share: float) -> float:
+    """Return the probability that fewer than k of independent features are where each is with probability `share`."""
+    from scipy.stats import binom
+
+    return float(binom.cdf(k - 1, n_features, share))
+
+
+def _log_choose(n: int, r: NDArray[np.int64]) -> NDArray[np.float64]:
+    result: NDArray[np.float64] = gammaln(n + 1) - gammaln(r + 1) - gammaln(n - r + 1)
     return result

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
 from trimbench.networks.learning import learn_naive_bayes
-from trimbench.papers.data.encoding import categorize
-from trimbench.papers.data.splits import split_rows
-from trimbench.papers.execution.canonical import Json
-from trimbench.papers.execution.seeds import seed_for
-from trimbench.papers.study.inputs import Inputs, network_of
-from trimbench.papers.trimming.checks import check_shares
-from trimbench.papers.validation import settings
-from trimbench.trimming.classifier import BayesianClassifier, checked_threshold
+from trimbench.papers.data.encodings import categorize
+from trimbench.papers.data.masks import split_rows
+from trimbench.papers.execution.job import seed_for
+from trimbench.papers.validation import Json, settings
+from trimbench.papers.vocabulary.cells import check_axis
+from trimbench.papers.vocabulary.inputs import Inputs, network_of
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.model import checked_threshold
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 # "medians": numbers are cut at their median in the training rows, and a missing value is a value of its own. "means":
 # numbers are cut at their mean over all rows, and a fair coin fills missing cells.
@@ -30,7 +31,7 @@ CODE = (
     "trimbench.papers.data",
     "trimbench.networks",
     "trimbench.trimming",
-    "trimbench.papers.study.inputs",
+    "trimbench.papers.vocabulary.inputs",
     "trimbench.papers.trimming.classifiers",
 )
 
@@ -147,3 +148,50 @@ class Split:
             "test_accuracy": float((part == truth).mean()),
             "full_test_accuracy": float((full == truth).mean()),
         }
+
+
+# Classification problems that an experiment names: a data set and which of its classes is meant.
+
+_ENTRIES = "dataset: ..., positive: ..."
+
+
+@settings
+class Problem:
+    """A declared data set and its positive class."""
+
+    dataset: str
+    positive: str
+
+
+def check_problems(key: str, names: Sequence[str], problems: Mapping[str, object], entries: str = _ENTRIES) -> None:
+    """Raise ValueError if a name in the setting `key` is not among the problems; each of them has these entries."""
+    for name in names:
+        if name not in problems:
+            raise ValueError(
+                f"{key} must be among the names in problems, {list(problems)}, got {name!r}; define it with "
+                f"+problems.{name}={{{entries}}}"
+            )
+
+
+# Checks of settings that several experiments share.
+
+
+def check_counts(**counts: int | None) -> None:
+    """Raise ValueError if a count is below 1; None stands for no limit."""
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise ValueError(f"{name} must be 1 or more, got {count}")
+
+
+def check_shares(**shares: float) -> None:
+    """Raise ValueError unless all shares are strictly between 0 and 1."""
+    for name, share in shares.items():
+        if not 0 < share < 1:
+            raise ValueError(f"{name} must be strictly between 0 and 1, got {share}")
+
+
+def check_thresholds(thresholds: Sequence[float]) -> None:
+    """Raise ValueError unless there is a threshold, each is a probability, and none appears twice."""
+    check_axis("thresholds", thresholds)
+    for threshold in thresholds:
+        checked_threshold(threshold)

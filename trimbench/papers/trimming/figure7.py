@@ -1,26 +1,412 @@
-"""Figure 7: trimming of general networks against feature selection by information gain."""
+"""Figure 7: trimmings of general networks, against selections by information gain."""
 
 from __future__ import annotations
 
+import functools
 import math
-from dataclasses import field
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from trimbench.papers.execution.seeds import seed_for
-from trimbench.papers.study.cells import Cell, check_axis
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import Number, numbers_of
-from trimbench.papers.study.outcome import Outcome
-from trimbench.papers.study.tables import Table
-from trimbench.papers.trimming.against_information_gain import trim_drawn_class, trim_tree_augmented
-from trimbench.papers.trimming.checks import check_counts, check_thresholds
-from trimbench.papers.trimming.figure7_report import AT_LEAST, STRICTLY, SUBSTITUTE, Variant, compared
-from trimbench.papers.trimming.problems import Problem, check_problems
-from trimbench.papers.validation import settings
-from trimbench.trimming.engines.choice import EngineName
+from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.inference.joint import ContractionTooLarge
+from trimbench.networks.learning import learn_tree_augmented
+from trimbench.papers.data.encodings import categorize
+from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.execution.job import seed_for
+from trimbench.papers.trimming.classifiers import Problem, check_counts, check_problems, check_thresholds
+from trimbench.papers.validation import Json, settings
+from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
+from trimbench.papers.vocabulary.figures import LineFigure
+from trimbench.papers.vocabulary.inputs import Inputs, dataset_of, network_of
+from trimbench.papers.vocabulary.numbers import Number, numbers_of
+from trimbench.papers.vocabulary.tables import Table, shown_name
+from trimbench.trimming.baselines import select_by_information_gain
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.engines.choice import Engine, EngineName, TableLimits, make_engine
+from trimbench.trimming.engines.sdd import CircuitError
+from trimbench.trimming.model import feature_indices
+from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_CODE = (
+    "trimbench.papers.data",
+    "trimbench.networks",
+    "trimbench.trimming",
+    "trimbench.papers.vocabulary.inputs",
+    __name__,
+)
+
+
+class Selection(NamedTuple):
+    """A selection of features to compare with: its name in tables, and the function that selects within a budget."""
+
+    title: str
+    select: Callable[..., Sequence[str]]
+
+
+# By the prefix of its results; `select` takes the classifier, the budget and the engine.
+SELECTIONS = {
+    "gain": Selection("information gain", select_by_information_gain),
+    "joint_gain": Selection("joint information gain", functools.partial(select_by_information_gain, joint=True)),
+}
+
+
+@job_function(code=_CODE)
+def trim_drawn_class(
+    network: Mapping[str, Json],
+    draw: int,
+    seed: int,
+    thresholds: list[float],
+    budget_divisor: int,
+    engine: EngineName,
+    limits: TableLimits,
+) -> dict[str, Json]:
+    """Trim a network input whose features are its leaves and whose class is drawn from its binary roots.
+
+    A network that is declared with its class keeps it. Draws count from 0; the seed shuffles the roots. If the input
+    has evidence, every probability is conditional on it, and only leaves and roots that were not observed are taken.
+    """
+    loaded = network_of(network)
+    model = loaded.model if isinstance(loaded.model, BayesianNetwork) else loaded.model.to_network()
+    roots = [node for node in binary_roots(model) if node not in loaded.evidence]
+    free = [node for node in loaded.features if node not in loaded.evidence]
+    if loaded.evidence and loaded.target is None and draw >= len(roots):
+        reason = f"only {len(roots)} of the binary roots are not observed"
+        return {"target": "", "n_features": len(free), "budget": len(free) // budget_divisor, "refused": reason}
+    target = loaded.target or draw_class(roots, str(network["name"]), draw, seed)
+    classifier = BayesianClassifier(
+        model,
+        target,
+        positive=loaded.positive or model.states(target)[-1],
+        features=[node for node in free if node != target],
+        evidence=loaded.evidence,
+    )
+    return _against_information_gain(classifier, thresholds, budget_divisor, engine, limits)
+
+
+@job_function(code=_CODE)
+def trim_tree_augmented(
+    dataset: Mapping[str, Json],
+    positive: str,
+    smoothing: float,
+    thresholds: list[float],
+    budget_divisor: int,
+    engine: EngineName,
+) -> dict[str, Json]:
+    """Learn a tree-augmented naive Bayes classifier on all rows of a data set, and trim it.
+
+    Numbers are cut at their median; missing values are left out of the counts.
+    """
+    loaded = dataset_of(dataset)
+    (rows,) = categorize(loaded.features, gaps="keep")
+    model = learn_tree_augmented(rows, loaded.target, smoothing=smoothing, missing="ignore")
+    features = [str(label) for label in rows.columns]
+    classifier = BayesianClassifier(model, str(loaded.target.name), positive=positive, features=features)
+    return _against_information_gain(classifier, thresholds, budget_divisor, engine)
+
+
+def binary_roots(network: BayesianNetwork) -> list[str]:
+    """Return the binary roots that have children."""
+    return [
+        node
+        for node in network.nodes
+        if not network.parents(node) and network.children(node) and network.cardinality(node) == 2
+    ]
+
+
+def draw_class(roots: Sequence[str], name: str, draw: int, seed: int) -> str:
+    """Draw one of the binary roots of a network, without repetition; ValueError if there are too few."""
+    import numpy as np
+
+    if draw >= len(roots):
+        raise ValueError(f"classes must be at most {len(roots)} for {name!r} (its binary roots), got draw {draw + 1}")
+    return roots[int(np.random.default_rng(seed).permutation(len(roots))[draw])]
+
+
+def _against_information_gain(
+    classifier: BayesianClassifier,
+    thresholds: Sequence[float],
+    budget_divisor: int,
+    name: EngineName,
+    limits: TableLimits | None = None,
+) -> dict[str, Json]:
+    """Return the trimming at each threshold, and how far selections by information gain agree there.
+
+    For a network that exact methods cannot handle, the reason takes their place.
+    """
+    budget = classifier.n_features // budget_divisor
+    facts: dict[str, Json] = {"target": classifier.target, "n_features": classifier.n_features, "budget": budget}
+    start = time.perf_counter()
+    try:
+        engine = make_engine(classifier, name, limits=limits)
+        # An engine may put off making its table until a value is asked for.
+        engine.agreement((), 0.5)
+    except (ContractionTooLarge, CircuitError) as error:
+        return facts | {"refused": str(error)}
+    built = time.perf_counter() - start
+    selections = {name: by.select(classifier, budget, engine=engine) for name, by in SELECTIONS.items()}
+    points = [
+        _point(classifier, budget, float(level), engine.with_threshold(level), selections) for level in thresholds
+    ]
+    return facts | {
+        "engine": type(engine).__name__,
+        "engine_seconds": built,
+        "method_seconds": sum(cast(float, point["seconds"]) for point in points),
+        **{f"{name}_features": list(features) for name, features in selections.items()},
+        "points": points,
+    }
+
+
+def _point(
+    classifier: BayesianClassifier,
+    budget: int,
+    threshold: float,
+    engine: Engine,
+    selections: Mapping[str, Sequence[str]],
+) -> dict[str, Json]:
+    start = time.perf_counter()
+    trimming = trim(classifier.with_threshold(threshold), budget, engine=engine)
+    point: dict[str, Json] = {
+        "threshold": threshold,
+        "features": list(trimming.features),
+        "agreement": trimming.agreement,
+        "new_threshold": trimming.threshold,
+        "optimal": trimming.optimal,
+        "n_evaluations": trimming.n_evaluations,
+        "no_feature": engine.best_cut(()).agreement,
+        "seconds": time.perf_counter() - start,
+    }
+    for method, features in selections.items():
+        places = sorted(feature_indices(classifier.features, features))
+        point[f"{method}_same_threshold"] = engine.agreement(places, threshold)
+        point[f"{method}_best_threshold"] = engine.best_cut(places).agreement
+    return point
+
+
+# Tables and figures of trimmings against information gain, on networks as they are and given evidence.
+
+# Agreements that differ by less are equal: both are exact up to rounding.
+_EQUAL = 1e-9
+AT_LEAST = "at least as often as information gain"
+STRICTLY = "strictly more often"
+SUBSTITUTE = "substitute_"
+_LABELS = ("network", "class", "class variable")
+# Columns of the results, and how the table and the figures call them.
+_METHODS = {
+    "agreement": "trimming",
+    "gain_same_threshold": "information gain, same T",
+    **{f"{name}_best_threshold": f"{selection.title}, best T'" for name, selection in SELECTIONS.items()},
+    "no_feature": "no feature",
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What distinguishes the results on networks as they are from those given evidence.
+
+    Attributes
+    ----------
+    given : str
+        What titles say of the variant.
+    suffix : str
+        What the names of its tables and figures end in.
+    """
+
+    given: str = ""
+    suffix: str = ""
+
+    def name(self, name: str) -> str:
+        """Return the name of a table or figure of this variant."""
+        return "_".join(part for part in (name, self.suffix) if part)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The tables and figures of one variant.
+
+    Attributes
+    ----------
+    means, thresholds, claim, refused : Table
+        Agreement over all thresholds and at each, in how many settings the claim of section 6.3 holds, and what could
+        not be computed.
+    figures : list of LineFigure
+    solved : DataFrame
+        The rows behind them.
+    """
+
+    means: Table
+    thresholds: Table
+    claim: Table
+    refused: Table
+    figures: list[LineFigure]
+    solved: pd.DataFrame
+
+    @property
+    def tables(self) -> list[Table]:
+        """All tables."""
+        return [self.means, self.thresholds, self.claim, self.refused]
+
+
+def compared(rows: pd.DataFrame, variant: Variant, engine: str) -> Comparison:
+    """Return the tables and figures of the rows of one variant; the engine is the one that was asked for."""
+    import pandas as pd
+
+    # Without any refused network, no result has such an entry.
+    done = successes(rows.assign(refused=rows.get("refused")))
+    solved, refused = done[done["refused"].isna()], done[done["refused"].notna()]
+    results = solved.to_dict("records")
+    points = pd.DataFrame([_labels(row) | point for row in results for point in row["points"]])
+    means = [_summary(row) for row in results]
+    lines = [_line(row, point) for row in results for point in row["points"]]
+    reasons = [_refusal(row, engine) for row in refused.to_dict("records")]
+    figures = []
+    if results:
+        figures = [_figure(str(name), group, variant) for name, group in points.groupby("network", sort=False)]
+        if not variant.given:  # so many networks have evidence that their curves would be a tangle
+            figures.append(_without_features(points))
+    return Comparison(
+        Table.of(f"Figure 7{variant.given}: {_SUMMARY_TITLE}", means, _SUMMARY_FORMATS, name=variant.suffix),
+        Table.of(_LINES_TITLE + variant.given, lines, _LINE_FORMATS, name=variant.name("thresholds"), listed=False),
+        Table.of(_CLAIM_TITLE + variant.given, _claim(points), _CLAIM_COLUMNS, name=variant.name("claim")),
+        Table.of(_REFUSED_TITLE + variant.given, reasons, _REFUSED_COLUMNS, name=variant.name("refused")),
+        figures,
+        solved,
+    )
+
+
+def _refusal(row: Mapping[Any, Any], engine: str) -> dict[str, object]:
+    # The rest of the message is advice for users of the library.
+    reason = row["refused"].split("; use ")[0]
+    return _labels(row) | {"features": int(row["n_features"]), "engine": engine, "reason": reason}
+
+
+def _claim(points: pd.DataFrame) -> list[dict[str, object]]:
+    """Count the settings in which the claim of section 6.3 holds."""
+    if points.empty:
+        return []
+    lead = points["agreement"] - points[["gain_same_threshold", "gain_best_threshold"]].max(axis=1)
+    lead_at_same = points["agreement"] - points["gain_same_threshold"]
+    looks = points["no_feature"] < 1.0 - _EQUAL
+    return [
+        {
+            "settings": title,
+            "number": int(chosen.sum()),
+            AT_LEAST: int((lead[chosen] >= -_EQUAL).sum()),
+            STRICTLY: int((lead[chosen] > _EQUAL).sum()),
+            "than at the same T": int((lead_at_same[chosen] > _EQUAL).sum()),
+        }
+        for title, chosen in (("all", looks | ~looks), ("those in which the original looks at its features", looks))
+    ]
+
+
+def _labels(row: Mapping[Any, Any]) -> dict[str, object]:
+    return {"network": row["network"], "class": row["class"], "class variable": row["target"]}
+
+
+def _summary(row: Mapping[Any, Any]) -> dict[str, object]:
+    points = row["points"]
+    leads = [_lead(point) for point in points]
+    return {
+        **_labels(row),
+        "features": int(row["n_features"]),
+        "budget": int(row["budget"]),
+        "engine": _ENGINES[row["engine"]],
+        **{title: sum(point[column] for point in points) / len(points) for column, title in _METHODS.items()},
+        "smallest lead": min(leads),
+        "largest lead": max(leads),
+        "strictly better at": f"{sum(lead > _EQUAL for lead in leads)} of {len(leads)}",
+        "proven": f"{sum(point['optimal'] for point in points)} of {len(points)}",
+        "evaluations": sum(point["n_evaluations"] for point in points) / len(points),
+        "seconds": row["engine_seconds"] + row["method_seconds"],
+    }
+
+
+def _line(row: Mapping[Any, Any], point: Mapping[str, Any]) -> dict[str, object]:
+    return {
+        **_labels(row),
+        "T": point["threshold"],
+        **{title: point[column] for column, title in _METHODS.items()},
+        "lead": _lead(point),
+        "T'": point["new_threshold"],
+        "kept": " ".join(point["features"]),
+    }
+
+
+def _lead(point: Mapping[str, Any]) -> float:
+    lead = float(point["agreement"] - point["gain_best_threshold"])
+    return lead if abs(lead) > _EQUAL else 0.0
+
+
+def _figure(network: str, points: pd.DataFrame, variant: Variant) -> LineFigure:
+    """Return the curves of one network, averaged over its classes."""
+    import pandas as pd
+
+    lines = [
+        {"series": title, "x": threshold, "y": values.mean()}
+        for column, title in _METHODS.items()
+        # A classifier without features is so far below at some thresholds that the others would look alike: it has a
+        # figure of its own.
+        if column != "no_feature"
+        for threshold, values in points.groupby("threshold")[column]
+    ]
+    n_classes = points["class"].nunique()
+    over = f", mean over {n_classes} classes" if n_classes > 1 else ""
+    return LineFigure(
+        f"{_shown(network)}{variant.given}: trimming and information gain{over}",
+        "threshold T of the original",
+        "agreement (ECA)",
+        pd.DataFrame(lines),
+        name=variant.name(network),
+    )
+
+
+def _without_features(points: pd.DataFrame) -> LineFigure:
+    """Return the curves of the classifiers without features, averaged over the classes of each network."""
+    means = points.groupby(["network", "threshold"], sort=False)["no_feature"].mean().reset_index()
+    means["network"] = means["network"].map(_shown)
+    return LineFigure(
+        "Agreement without any feature, mean over the classes",
+        "threshold T of the original",
+        "agreement (ECA)",
+        means.rename(columns={"network": "series", "threshold": "x", "no_feature": "y"}),
+        name="no_feature",
+    )
+
+
+def _shown(network: str) -> str:
+    """Return the name of a network in titles; the substitutes are named after their data."""
+    name = network.removeprefix(SUBSTITUTE)
+    return f"{shown_name(name)} (substitute)" if name != network else shown_name(name)
+
+
+_ENGINES = {"DenseEngine": "dense", "SddEngine": "sdd", "LogOddsEngine": "log_odds"}
+_SUMMARY_FORMATS = {
+    **dict.fromkeys((*_LABELS, "features", "budget", "engine"), ""),
+    **dict.fromkeys((*_METHODS.values(), "smallest lead", "largest lead"), ".4f"),
+    **dict.fromkeys(("strictly better at", "proven"), ""),
+    "evaluations": ".0f",
+    "seconds": ".2f",
+}
+_LINES_TITLE = "Agreement with the original at each threshold"
+_LINE_FORMATS = {
+    **dict.fromkeys(_LABELS, ""),
+    "T": ".2f",
+    **dict.fromkeys((*_METHODS.values(), "lead", "T'"), ".4f"),
+    "kept": "",
+}
+_CLAIM_TITLE = "Settings (network, class and threshold) in which the trimming agrees more often"
+_CLAIM_COLUMNS = ("settings", "number", AT_LEAST, STRICTLY, "than at the same T")
+_REFUSED_TITLE = "Networks and classes that could not be computed within the limits"
+_REFUSED_COLUMNS = (*_LABELS, "features", "engine", "reason")
+_SUMMARY_TITLE = "agreement with the original, mean over the thresholds"
+
+
+# Figure 7: trimming of general networks against feature selection by information gain.
 
 # The values of the label that tells the variants apart.
 _NONE, _EVIDENCE = "none", "of the competition"

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from trimbench.papers.execution.seeds import seed_for
-from trimbench.papers.study.cells import Cell
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import numbers_of
-from trimbench.papers.study.outcome import Outcome, successes
-from trimbench.papers.study.tables import Table
-from trimbench.papers.trimming.checks import check_shares
-from trimbench.papers.trimming.quiz_consistency import PARAMETERS, nearest_quiz, smallest_deviation
-from trimbench.papers.validation import settings
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.execution.job import seed_for
+from trimbench.papers.trimming.classifiers import check_shares
+from trimbench.papers.validation import Json, settings
+from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.numbers import numbers_of
+from trimbench.papers.vocabulary.tables import Table
+from trimbench.trimming.agreement import expected_agreement
+from trimbench.trimming.classifier import BayesianClassifier
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 _QUANTITIES = {
     "pass": "probability of passing",
@@ -145,3 +152,148 @@ def _nearest_note(nearest: Mapping[Any, Any]) -> str:
         f"({nearest['wrong_outcomes']:.0f} on the wrong side) is off by {100 * nearest['deviation']:.1f} points: "
         f"Pr(correct | class) of {parameters}."
     )
+
+
+# Whether the printed numbers of the quiz of section 2 fit together, and which parameters come nearest.
+
+PARAMETERS = ("q1_given_knowing", "q1_given_not", "q2_given_knowing", "q2_given_not", "q3_given_not")
+_CODE = ("trimbench.networks", "trimbench.trimming", __name__)
+# Outcomes (Q1, Q2, Q3) that pass, as section 2.1 lists them; 1 is a correct answer.
+_PASSING = frozenset({(1, 1, 1), (1, 1, 0), (1, 0, 1)})
+_PAIRS = tuple(itertools.product((1, 0), repeat=2))
+_Answers = tuple[int, int, int]
+
+
+@job_function(code=_CODE)
+def smallest_deviation(
+    knowing: float, hard: float, posteriors: list[list[float]], agreements: dict[str, float], n_grid: int
+) -> dict[str, Json]:
+    """Bound from below how far the printed agreements are from those of any quiz.
+
+    The parameters are settings of `Quiz`; `n_grid` values of Pr(Q3 = + | C = -) span what the posteriors allow.
+    """
+    low, high = _guess_range(knowing, hard, posteriors)
+    patterns = [frozenset(cells) for size in range(5) for cells in itertools.combinations(_PAIRS, size)]
+    deviations = [
+        _relaxed_deviation(knowing, hard, float(guess), agreements, first, second)
+        for guess in np.linspace(low, high, n_grid)
+        for first in patterns
+        for second in patterns
+    ]
+    return {"guess_low": low, "guess_high": high, "deviation": min(deviations), "n_programs": len(deviations)}
+
+
+@job_function(code=_CODE)
+def nearest_quiz(
+    knowing: float, hard: float, thresholds: dict[str, float], agreements: dict[str, float], seed: int
+) -> dict[str, Json]:
+    """Find the quiz that passes the stated outcomes and whose agreements deviate least from the printed ones.
+
+    The parameters are settings of `Quiz`.
+    """
+    from scipy.optimize import Bounds, differential_evolution
+
+    def deviation(parameters: NDArray[np.float64]) -> float:
+        found = _numbers(_quiz(knowing, hard, parameters, thresholds["pass"]), thresholds)
+        # One unit for each outcome on the wrong side of the threshold, so that those are corrected first.
+        return float(found["wrong"]) + max(abs(found[name] - value) for name, value in agreements.items())
+
+    bounds = Bounds(np.full(5, 0.01), np.full(5, 0.99))
+    result = differential_evolution(deviation, bounds, seed=seed, maxiter=80, popsize=12, tol=1e-8, polish=False)
+    found = _numbers(_quiz(knowing, hard, result.x, thresholds["pass"]), thresholds)
+    return {
+        "deviation": float(max(abs(found[name] - value) for name, value in agreements.items())),
+        "wrong_outcomes": int(found["wrong"]),
+        **{name: found[name] for name in agreements},
+        **{name: float(value) for name, value in zip(PARAMETERS, result.x, strict=True)},
+    }
+
+
+def _guess_range(knowing: float, hard: float, posteriors: list[list[float]]) -> tuple[float, float]:
+    """Return the range of Pr(Q3 = + | C = -) that gives both posteriors, by Bayes' rule."""
+    (correct_low, correct_high), (wrong_low, wrong_high) = posteriors
+    odds = knowing / (1 - knowing)
+    correct = sorted(odds * hard * (1 / p - 1) for p in (correct_low, correct_high))
+    wrong = sorted(1 - odds * (1 - hard) * (1 / p - 1) for p in (wrong_low, wrong_high))
+    low, high = max(correct[0], wrong[0]), min(correct[1], wrong[1])
+    if low > high:
+        raise ValueError(f"posteriors must leave a value for Pr(Q3 = + | C = -), got {posteriors}")
+    return low, high
+
+
+def _relaxed_deviation(
+    knowing: float,
+    hard: float,
+    guess: float,
+    agreements: dict[str, float],
+    first: frozenset[tuple[int, ...]],
+    second: frozenset[tuple[int, ...]],
+) -> float:
+    """Return the smallest largest deviation over all joint distributions of (Q1, Q2) given the class.
+
+    `first` and `second` are the answers to (Q1, Q3) and (Q2, Q3) that the two trimmed classifiers pass.
+    """
+    from scipy.optimize import linprog
+
+    statements: list[tuple[str, Callable[[_Answers], bool]]] = [
+        ("pass", lambda q: q in _PASSING),
+        ("q3", lambda q: (q in _PASSING) == (q[2] == 1)),
+        ("q1q3", lambda q: (q in _PASSING) == ((q[0], q[2]) in first)),
+        ("q2q3", lambda q: (q in _PASSING) == ((q[1], q[2]) in second)),
+    ]
+    rows, limits = [], []
+    for name, holds in statements:
+        row = _probability_row(knowing, hard, guess, holds)
+        for sign in (1.0, -1.0):
+            rows.append(np.append(sign * row, -1.0))
+            limits.append(sign * agreements[name])
+    sums = np.zeros((2, 9))
+    sums[0, :4] = sums[1, 4:8] = 1.0
+    result = linprog(
+        np.append(np.zeros(8), 1.0),
+        A_ub=np.array(rows),
+        b_ub=np.array(limits),
+        A_eq=sums,
+        b_eq=np.ones(2),
+        bounds=[(0, 1)] * 8 + [(0, None)],
+        method="highs",
+    )
+    if result.fun is None:
+        raise RuntimeError(f"the linear program must have a solution, got: {result.message}")
+    return float(result.fun)
+
+
+def _probability_row(
+    knowing: float, hard: float, guess: float, holds: Callable[[_Answers], bool]
+) -> NDArray[np.float64]:
+    """Return the coefficients of Pr(statement) in Pr(Q1, Q2 | +) and Pr(Q1, Q2 | -), shape (8,)."""
+    row = np.zeros(8)
+    for place, (q1, q2) in enumerate(_PAIRS):
+        for q3 in (1, 0):
+            if holds((q1, q2, q3)):
+                row[place] += knowing * (hard if q3 else 1 - hard)
+                row[4 + place] += (1 - knowing) * (guess if q3 else 1 - guess)
+    return row
+
+
+def _quiz(knowing: float, hard: float, parameters: NDArray[np.float64], threshold: float) -> BayesianClassifier:
+    q1, q1_not, q2, q2_not, q3_not = parameters.tolist()
+    tables = [[[1 - a, a], [1 - b, b]] for a, b in ((q1, q1_not), (q2, q2_not), (hard, q3_not))]
+    model = NaiveBayes(
+        [knowing, 1 - knowing], tables, feature_names=["Q1", "Q2", "Q3"], class_names=["+", "-"], class_variable="C"
+    )
+    return BayesianClassifier(model, positive="+", threshold=threshold)
+
+
+def _numbers(quiz: BayesianClassifier, thresholds: dict[str, float]) -> dict[str, float]:
+    """Return the four printed quantities of a quiz, and the number of outcomes on the wrong side."""
+    positive, negative = quiz.joint(range(3))
+    passes = positive * (1 - quiz.threshold) >= negative * quiz.threshold
+    stated = [answers in _PASSING for answers in itertools.product((0, 1), repeat=3)]
+    return {
+        "wrong": float((passes != stated).sum()),
+        "pass": float(sum((positive + negative)[passes].tolist())),
+        "q3": expected_agreement(quiz, ["Q3"], thresholds["q3"]),
+        "q1q3": expected_agreement(quiz, ["Q1", "Q3"], thresholds["q1q3"]),
+        "q2q3": expected_agreement(quiz, ["Q2", "Q3"], thresholds["q2q3"]),
+    }

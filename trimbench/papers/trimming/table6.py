@@ -1,34 +1,244 @@
-"""Table 6: run time and evaluations of trimming and of FS-SDD."""
+"""Table 6: trimmings of the UCI networks against FS-SDD, with the literal search of Algorithm 1."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from trimbench.papers.execution.canonical import Json
-from trimbench.papers.execution.functions import JobFunction, job_function
-from trimbench.papers.study.cells import Cell, check_axis
-from trimbench.papers.study.inputs import Inputs
-from trimbench.papers.study.numbers import Explanation, Number, numbers_of
-from trimbench.papers.study.outcome import Outcome, successes
-from trimbench.papers.study.reported import printed_numbers
-from trimbench.papers.study.tables import Table
-from trimbench.papers.trimming import strictly_better
-from trimbench.papers.trimming.checks import check_counts, check_thresholds
-from trimbench.papers.trimming.classifiers import CODE, network_classifier
-from trimbench.papers.trimming.literal_search import trim_by_algorithm_1
-from trimbench.papers.validation import settings
+from trimbench.papers.execution.code_hash import JobFunction, job_function
+from trimbench.papers.trimming.classifiers import CODE, check_counts, check_thresholds, network_classifier
+from trimbench.papers.validation import Json, settings
+from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.numbers import Explanation, Number, numbers_of
+from trimbench.papers.vocabulary.reported import printed_numbers
+from trimbench.papers.vocabulary.tables import Table
 from trimbench.trimming.agreement import maximum_achievable_agreement
-from trimbench.trimming.baselines.same_decision import select_by_same_decision
-from trimbench.trimming.classifier import checked_threshold
-from trimbench.trimming.engines.choice import EngineName
+from trimbench.trimming.baselines import select_by_same_decision
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.engines.choice import EngineName, SignedMeasure, make_engine
+from trimbench.trimming.model import checked_threshold
+from trimbench.trimming.result import AGREEMENT_TOLERANCE
 from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# Agreements that differ by less are equal: both are exact up to rounding.
+_STRICTLY = 1e-9
+# Three ways to judge FS-SDD's features, with the entry of a job's result that each compares.
+READINGS = {
+    "threshold kept": "agreement",
+    "best threshold, smallest tie": "agreement_at_best_threshold",
+    "best threshold, most favourable tie": "agreement_of_best_tie",
+}
+# The reading of the claim's wording, and the one that favours FS-SDD most.
+KEPT, FAVOURABLE = "threshold kept", "best threshold, most favourable tie"
+_EVERY = "all"
+
+
+def strictly_better(done: pd.DataFrame) -> pd.DataFrame:
+    """Return whether the trimming is strictly better, for each network, threshold and reading of the claim.
+
+    `done` has the rows of successful jobs of both methods; an instance counts if both succeeded.
+    """
+    import pandas as pd
+
+    columns = ["network", "threshold", "reading", "better"]
+    if done.empty or not {"eca_trim", "fs_sdd"} <= set(done["method"]):
+        return pd.DataFrame(columns=columns)
+    selected = done[done["method"] == "fs_sdd"].drop(columns=["method"])
+    trimmed = done.loc[done["method"] == "eca_trim", ["network", "threshold", "agreement"]]
+    both = selected.merge(trimmed.rename(columns={"agreement": "trimmed"}), on=["network", "threshold"])
+    return pd.concat(
+        [
+            both.assign(reading=reading, better=both["trimmed"] - both[entry] > _STRICTLY)[columns]
+            for reading, entry in READINGS.items()
+        ],
+        ignore_index=True,
+    )
+
+
+def share(found: pd.DataFrame, reading: str) -> float | None:
+    """Return the percentage of strictly better instances by one reading; None without any instance."""
+    better = found.loc[found["reading"] == reading, "better"]
+    return 100.0 * float(better.mean()) if len(better) else None
+
+
+def explanation(found: pd.DataFrame) -> Explanation | None:
+    """Return the share if FS-SDD's features get their best threshold, and of equal subsets the best is taken."""
+    percent = share(found, FAVOURABLE)
+    n_instances = int((found["reading"] == FAVOURABLE).sum())
+    setup = f"FS-SDD's features at their best threshold, most favourable tie, all {n_instances} instances"
+    return None if percent is None else Explanation(setup, percent)
+
+
+def counts(found: pd.DataFrame, networks: Sequence[str], timed_out: Collection[str]) -> Table:
+    """Return the strictly better instances by network and reading, with the networks that timed out and without."""
+    sets = {_EVERY: [name for name in networks if name in set(found["network"])]}
+    rest = [name for name in sets[_EVERY] if name not in timed_out]
+    if len(rest) < len(sets[_EVERY]):
+        sets[f"without {', '.join(sorted(set(sets[_EVERY]) - set(rest)))}"] = rest
+    lines: list[Mapping[str, object]] = []
+    for which, chosen in sets.items():
+        for reading in READINGS if chosen else ():
+            own = found[(found["reading"] == reading) & found["network"].isin(chosen)]
+            by_network = {name: int(own.loc[own["network"] == name, "better"].sum()) for name in chosen}
+            total, better = len(own), int(own["better"].sum())
+            line = {"networks": which, "FS-SDD's features": reading}
+            lines.append(line | by_network | {"better": better, "of": total, "percent": 100 * better / total})
+    columns = dict.fromkeys(("networks", "FS-SDD's features"), "") | dict.fromkeys(sets[_EVERY], ".0f")
+    columns |= {"better": "", "of": "", "percent": ".1f"}
+    return Table.of(_TITLE, lines, columns, name="strictly_better")
+
+
+_TITLE = "Thresholds at which the trimming agrees strictly more often than FS-SDD's features, by network"
+
+
+# Algorithm 1 of the trimming paper as it is printed, to count its evaluations.
+
+
+@dataclass(frozen=True)
+class LiteralTrimming:
+    """The optimum, and what it took.
+
+    Attributes
+    ----------
+    features : tuple of int
+    agreement : float
+        Maximum achievable agreement of the features.
+    n_evaluations : int
+        Evaluations of MAA and MPA. Neither is computed again where it is known from the parent node: MAA(I) after an
+        exclusion, MPA(F minus E) after an inclusion.
+    n_evaluations_repeated : int
+        Evaluations if both were computed again.
+    """
+
+    features: tuple[int, ...]
+    agreement: float
+    n_evaluations: int
+    n_evaluations_repeated: int
+
+
+def trim_literally(
+    classifier: BayesianClassifier,
+    budget: int,
+    order: Sequence[int],
+    *,
+    prune_ties: bool = True,
+    engine: EngineName = "dense",
+) -> LiteralTrimming:
+    """Search by inclusion and exclusion, depth first, at unit costs.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+        A naive Bayes classifier: MAA and MPA are the same then (Proposition 3), as the paper computes them.
+    budget : int
+    order : sequence of int
+        All features, in the order in which the search decides them.
+    prune_ties : bool
+        Whether a bound equal to the best agreement so far ends a branch, as in line 6 of the algorithm.
+    engine : {"auto", "dense", "log_odds", "sdd"}
+
+    Raises
+    ------
+    ValueError
+        When the classifier is not naive Bayes, or `order` does not have each feature once.
+    """
+    if not classifier.is_naive_bayes:
+        raise ValueError("classifier must be naive Bayes, so that MAA and MPA are the same, got a general network")
+    if sorted(order) != list(range(classifier.n_features)):
+        raise ValueError(f"order must have each of the features 0..{classifier.n_features - 1} once, got {list(order)}")
+    search = _Search(tuple(order), prune_ties)
+    root = make_engine(classifier, engine).root
+    search.visit(root, (), 0, budget, achieved=None, bound=None)
+    return LiteralTrimming(search.best, search.agreement, search.n_evaluations, search.n_repeated)
+
+
+@job_function(code=(*CODE, __name__))
+def trim_by_algorithm_1(
+    network: Mapping[str, Json], threshold: float, budget_divisor: int, engine: EngineName
+) -> dict[str, Json]:
+    """Trim the classifier of a network input as the paper prints it, features in reverse order of the file."""
+    classifier = network_classifier(network, threshold)
+    budget = classifier.n_features // budget_divisor
+    order = range(classifier.n_features)[::-1]
+    start = time.perf_counter()
+    found = trim_literally(classifier, budget, order, engine=engine)
+    seconds = time.perf_counter() - start
+    all_ties = trim_literally(classifier, budget, order, prune_ties=False, engine=engine)
+    return {
+        "n_features": classifier.n_features,
+        "budget": budget,
+        "features": [classifier.features[i] for i in sorted(found.features)],
+        "agreement": found.agreement,
+        "n_evaluations": found.n_evaluations,
+        "n_evaluations_repeated": found.n_evaluations_repeated,
+        "n_evaluations_ties_searched": all_ties.n_evaluations,
+        "method_seconds": seconds,
+    }
+
+
+@dataclass
+class _Search:
+    order: tuple[int, ...]
+    prune_ties: bool
+    best: tuple[int, ...] = ()
+    agreement: float = -math.inf
+    n_evaluations: int = 0
+    n_repeated: int = 0
+
+    def visit(
+        self,
+        remaining: SignedMeasure,
+        included: tuple[int, ...],
+        decided: int,
+        budget: int,
+        *,
+        achieved: float | None,
+        bound: float | None,
+    ) -> None:
+        """Go on from a node; `remaining` is the measure of all features but the excluded ones, F minus E.
+
+        `decided` features of the order are included or excluded. MAA of the included ones (`achieved`) and MPA of the
+        remaining ones (`bound`) are None where the parent does not have them.
+        """
+        # Line 1 holds at every node: features are included only within the budget (line 4, unit costs).
+        achieved = self._value(achieved, lambda: _restricted(remaining, included))
+        if achieved > self.agreement + AGREEMENT_TOLERANCE:
+            self.best, self.agreement = included, achieved
+        if decided == len(self.order) or budget < 1:
+            return
+        bound = self._value(bound, lambda: remaining)
+        lead = bound - self.agreement
+        if lead <= AGREEMENT_TOLERANCE if self.prune_ties else lead < -AGREEMENT_TOLERANCE:
+            return
+        feature = self.order[decided]
+        self.visit(remaining, (*included, feature), decided + 1, budget - 1, achieved=None, bound=bound)
+        self.visit(remaining.without(feature), included, decided + 1, budget, achieved=achieved, bound=None)
+
+    def _value(self, known: float | None, measure: Callable[[], SignedMeasure]) -> float:
+        self.n_repeated += 1
+        if known is not None:
+            return known
+        self.n_evaluations += 1
+        return measure().potential_agreement()
+
+
+def _restricted(measure: SignedMeasure, features: Sequence[int]) -> SignedMeasure:
+    """Return the measure of some of its features."""
+    for feature in measure.features:
+        if feature not in features:
+            measure = measure.without(feature)
+    return measure
+
+
+# Table 6: run time and evaluations of trimming and of FS-SDD.
 
 _Found = TypeVar("_Found")
 
@@ -97,9 +307,9 @@ class Table6:
             if one.row in largest and one.quantity == _TRIM_EVALUATIONS
         ]
         counted = self._evaluations(main, done)
-        better = strictly_better.strictly_better(done)
+        better = strictly_better(done)
         timed_out = [row for (row, _), one in printed_numbers("trimming/table6").items() if math.isinf(one.value)]
-        tables = (main, counted, strictly_better.counts(better, self.networks, timed_out))
+        tables = (main, counted, counts(better, self.networks, timed_out))
         numbers = [self._explained(one, done) for one in numbers]
         # Neither is the share, without all instances.
         numbers += _shares(better, done) if len(done) == len(rows) else []
@@ -164,7 +374,7 @@ _LITERAL_MEANS = {
 }
 _TRIM_EVALUATIONS = "eca_trim_evaluations"
 # The claim is held against the reading of its wording, and against the one that favours FS-SDD most.
-_REPORTED_READINGS = {"all": strictly_better.FAVOURABLE, "all, threshold kept": strictly_better.KEPT}
+_REPORTED_READINGS = {"all": FAVOURABLE, "all, threshold kept": KEPT}
 _EVALUATIONS_TITLE = "Evaluations of the criterion: printed, by our search, and by Algorithm 1"
 _NOTES = (
     "Parameters in the networks' files are rounded; each distribution is normalised when it is read.",
@@ -184,9 +394,9 @@ def _shares(better: pd.DataFrame, done: pd.DataFrame) -> list[Number]:
     """Return the shares of strictly better trimmings, with an explanation for that of the threshold kept."""
     numbers = []
     for row, reading in _REPORTED_READINGS.items():
-        found = numbers_of(row, {"strictly_better_percent": strictly_better.share(better, reading)}, done)
-        if reading == strictly_better.KEPT:
-            found = [replace(one, explanation=strictly_better.explanation(better)) for one in found]
+        found = numbers_of(row, {"strictly_better_percent": share(better, reading)}, done)
+        if reading == KEPT:
+            found = [replace(one, explanation=explanation(better)) for one in found]
         numbers += found
     return numbers
 

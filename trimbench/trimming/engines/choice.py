@@ -8,15 +8,16 @@ from typing import Literal, Protocol, Self, TypedDict, get_args
 
 import numpy as np
 
-from trimbench._compiling import is_worth_loading
 from trimbench._extras import check_installed, is_installed
+from trimbench._numba import is_worth_loading
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.contraction import ContractionTooLarge
-from trimbench.trimming.circuits.compiler import CircuitError
-from trimbench.trimming.circuits.engine import SddEngine
+from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.engines import dense, log_odds
-from trimbench.trimming.engines.measure import SignedMeasure
+from trimbench.trimming.engines import log_odds
+from trimbench.trimming.engines import table as engines_table
+from trimbench.trimming.engines.circuit import SddEngine
+from trimbench.trimming.engines.sdd import CircuitError
+from trimbench.trimming.limits import Limits
 from trimbench.trimming.thresholds import Cut, Instances
 
 EngineName = Literal["auto", "dense", "log_odds", "sdd"]
@@ -24,7 +25,7 @@ EngineName = Literal["auto", "dense", "log_odds", "sdd"]
 # Up to this size a search on the table is faster than one on log-odds, both compiled or both in NumPy (measured).
 _DENSE_IS_FASTER, _DENSE_IS_FASTER_IN_NUMPY = 2**18, 2**21
 # The kernels of the engines for log-odds and for tables; whoever has loaded one has loaded those that go with it.
-_SUMS_KERNEL, _TABLE_KERNEL = "removals.agreements_without", "axis_norms.axis_norms"
+_SUMS_KERNEL, _TABLE_KERNEL = "agreements_without", "axis_norms"
 # A network with this many nodes, and this share of probabilities that are 0 or 1, has a small circuit and large tables.
 _MANY_NODES, _MOSTLY_DETERMINISTIC = 100, 0.75
 # Instances of more features make a diagram too large even so.
@@ -112,7 +113,7 @@ def make_engine(
     if name == "dense" or (name == "auto" and small):
         if limits is not None:
             classifier.prepare_table(**limits)
-        return dense.DenseEngine.build(classifier, compiled=is_worth_loading(time_limit, _TABLE_KERNEL))
+        return engines_table.DenseEngine.build(classifier, compiled=is_worth_loading(time_limit, _TABLE_KERNEL))
     return log_odds.LogOddsEngine(classifier, compiled)
 
 
@@ -128,13 +129,13 @@ def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | Non
             return SddEngine.of(classifier, timeout=0.5 * seconds)
         except CircuitError:
             pass  # the table may still be possible
-    if math.prod(classifier.cardinalities) > min(dense.MAX_ENTRIES, seconds * _ENTRIES_PER_SECOND):
+    if math.prod(classifier.cardinalities) > min(engines_table.MAX_ENTRIES, seconds * _ENTRIES_PER_SECOND):
         return None
     try:
         classifier.prepare_table(max_operations=int(seconds * _OPERATIONS_PER_SECOND))
     except ContractionTooLarge:
         return None
-    return dense.DenseEngine.build(classifier, compiled=is_worth_loading(seconds, _TABLE_KERNEL))
+    return engines_table.DenseEngine.build(classifier, compiled=is_worth_loading(seconds, _TABLE_KERNEL))
 
 
 def _for_network(classifier: BayesianClassifier, limits: TableLimits | None) -> Engine:
@@ -148,12 +149,12 @@ def _for_network(classifier: BayesianClassifier, limits: TableLimits | None) -> 
     try:
         if limits is not None:
             classifier.prepare_table(**limits)
-        return dense.DenseEngine.build(classifier, compiled=True)
+        return engines_table.DenseEngine.build(classifier, compiled=True)
     except ValueError as error:
         if has_small_circuit:
             what = f"engine='auto' for this network with {classifier.n_features} features, too many for a table,"
             check_installed("pysdd", extra="sdd", what=what)
-        if math.prod(classifier.cardinalities) <= dense.MAX_ENTRIES:
+        if math.prod(classifier.cardinalities) <= engines_table.MAX_ENTRIES:
             raise
         raise ContractionTooLarge(
             f"no engine is exact for this network with {classifier.n_features} features, too many for a table, whose "
@@ -166,8 +167,34 @@ def _has_small_circuit(classifier: BayesianClassifier) -> bool:
     network = classifier.model
     if not isinstance(network, BayesianNetwork) or classifier.n_features > _MOST_CIRCUIT_FEATURES:
         return False
-    if len(network.nodes) < _MANY_NODES and math.prod(classifier.cardinalities) <= dense.MAX_ENTRIES:
+    if len(network.nodes) < _MANY_NODES and math.prod(classifier.cardinalities) <= engines_table.MAX_ENTRIES:
         return False
     tables = [network.table(node) for node in network.nodes]
     certain = sum(int(np.isin(table, (0.0, 1.0)).sum()) for table in tables)
     return certain >= _MOSTLY_DETERMINISTIC * sum(table.size for table in tables)
+
+
+# The signed measure d(f') of a feature subset, as searches see it.
+
+
+class SignedMeasure(Protocol):
+    """What a search needs from a feature subset."""
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        """Which features are left."""
+
+    def without(self, *features: int) -> Self:
+        """Return the measure with some features removed."""
+
+    def potential_agreement(self) -> float:
+        """Return the maximum potential agreement."""
+
+    def potential_agreements_without(
+        self, groups: Sequence[tuple[int, ...]], limits: Limits, level: float | None = None
+    ) -> list[float]:
+        """Return the maximum potential agreement after removing each group of features.
+
+        Returns fewer values, those of the first groups, when the time is over; but one in any case. With a `level`, a
+        value may be an upper bound, if that is certain to be on the same side of it (at most the level, or above).
+        """

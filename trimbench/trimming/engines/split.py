@@ -14,18 +14,20 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._typing import FloatArray
+from trimbench.trimming import kernels
 from trimbench.trimming.classifier import BayesianClassifier
-from trimbench.trimming.engines.dense import separation
-from trimbench.trimming.engines.halves import Feature, Half, padded, sums_of
-from trimbench.trimming.engines.weight_sums import FloatArray
-from trimbench.trimming.kernels import removals
-from trimbench.trimming.kernels.sorted_sums import Sums
+from trimbench.trimming.engines.table import separation
+from trimbench.trimming.kernels import Padded, Sums, cells_of, grid_losses
 from trimbench.trimming.limits import Limits, in_threads
 from trimbench.trimming.thresholds import TIE_TOLERANCE
 
@@ -185,7 +187,7 @@ class SplitSums:
             out,
         )
         work = 2 * len(rows) * half.size
-        return _Call(functools.partial(removals.agreements_without_tabulated, *arguments), out, work)
+        return _Call(functools.partial(kernels.agreements_without_tabulated, *arguments), out, work)
 
     def _call_without(self, node: _Node, kept: frozenset[int], feature: int | None) -> _Call:
         """Prepare the evaluation of a subset without one of the tabulated features."""
@@ -214,7 +216,7 @@ class SplitSums:
         work = len(places) * half.size * len(state.left_out)
         if not node.keeps:
             norms = (state.left_out, reached, layout.features, self._prior, gone, places, out)
-            return _Call(functools.partial(removals.norms_without, *norms), out, work)
+            return _Call(functools.partial(kernels.norms_without, *norms), out, work)
         arguments = (
             *state.table,
             state.left_out,
@@ -227,7 +229,7 @@ class SplitSums:
             places,
             out,
         )
-        return _Call(functools.partial(removals.agreements_without, *arguments), out, work)
+        return _Call(functools.partial(kernels.agreements_without, *arguments), out, work)
 
 
 @dataclass(eq=False)
@@ -272,3 +274,304 @@ def _run(calls: Sequence[_Call], part: slice) -> None:
 def _dealt(items: Sequence[int | None], n_parts: int) -> list[list[int | None]]:
     """Deal items to some parts, none of them empty."""
     return [list(items[start::n_parts]) for start in range(min(n_parts, len(items)))]
+
+
+# One split of the features of a naive Bayes classifier: a part that is tabulated, and one that is enumerated.
+
+# Tables of a split that are kept for the next subsets.
+_CACHE_BYTES = 2**29
+_STACK_BYTES = 2**26
+# Layouts of the enumerated instances, so that mostly this many neighbours (a power of 2) have all features removed or
+# kept alike: reading them one after the other is several times faster.
+_RUN, _MAX_LAYOUTS = 16, 4
+# Of so few instances, making another layout takes longer than it saves.
+_FEW_INSTANCES = 2**11
+
+_Table = tuple[FloatArray, FloatArray, NDArray[np.int64], NDArray[np.int64], float]
+# Weights, tails, bounds, buckets, scales, probabilities of what is left out, and what is reached, of several tables.
+Stack = tuple[FloatArray, FloatArray, NDArray[np.int64], NDArray[np.int64], FloatArray, FloatArray, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """Weights of a feature's possible values, and their probabilities under both classes."""
+
+    weights: FloatArray
+    positive: FloatArray
+    negative: FloatArray
+
+    @classmethod
+    def of(cls, table: FloatArray) -> Feature:
+        """Return the values of a likelihood table that some class allows."""
+        possible = table.sum(axis=0) > 0
+        positive, negative = table[0][possible], table[1][possible]
+        with np.errstate(divide="ignore"):
+            return cls(np.log(positive) - np.log(negative), positive, negative)
+
+
+class State:
+    """A table over some features of a half, and how likely it lifts each enumerated instance over the threshold.
+
+    Attributes
+    ----------
+    table : tuple
+        Weights, tails, bounds of the finite weights, buckets and their scale, as the kernels take them.
+    left_out : ndarray of shape (n_left_out, 2)
+        P(instance | class) of the features of the half that are not in the table.
+    """
+
+    def __init__(self, table: _Table, left_out: FloatArray, reached: FloatArray) -> None:
+        self.table = table
+        self.left_out = left_out
+        self._reached = [reached]
+        self.nbytes = reached.nbytes + 6 * table[0].nbytes
+
+    def reached(self, layouts: Sequence[Layout], place: int) -> FloatArray:
+        """Return the probabilities in one of the layouts, shape (2, n_left_out, n_enumerated)."""
+        while len(self._reached) <= place:
+            layout = layouts[len(self._reached)]
+            shape = (2, len(self.left_out), *layouts[0].features[3])
+            axes = [layouts[0].place[feature] for feature in layout.order]
+            moved = self._reached[0].reshape(shape).transpose(0, 1, *(2 + axis for axis in axes))
+            self._reached.append(np.ascontiguousarray(moved).reshape(2, len(self.left_out), -1))
+            self.nbytes += moved.nbytes
+        return self._reached[place]
+
+
+class Layout:
+    """An order of the enumerated features, the last one varying fastest."""
+
+    def __init__(self, features: Sequence[Feature], order: Sequence[int]) -> None:
+        self.order = tuple(order)
+        self.place = {feature: place for place, feature in enumerate(order)}
+        self.features = padded(features, order)
+        self._sizes = [features[i].weights.size for i in order]
+
+    def gone(self, removed: frozenset[int]) -> NDArray[np.bool_]:
+        """Return which of the features are removed."""
+        return np.array([i in removed for i in self.order], dtype=np.bool_)
+
+    def run(self, removed: frozenset[int]) -> int:
+        """Return how many instances the innermost features have that are kept."""
+        n_instances = 1
+        for feature, size in zip(reversed(self.order), reversed(self._sizes), strict=True):
+            if feature in removed:
+                break
+            n_instances *= size
+        return n_instances
+
+
+def padded(features: Sequence[Feature], order: Sequence[int]) -> Padded:
+    """Return weights and probabilities of features as rows of one length, and their numbers of values."""
+    cardinalities = np.array([features[i].weights.size for i in order], dtype=np.int64)
+    shape = (len(order), max(cardinalities, default=1))
+    rows = (np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    for place, i in enumerate(order):
+        one = features[i]
+        for row, values in zip(rows, (one.weights, one.positive, one.negative), strict=True):
+            row[place, : values.size] = values
+    return (*rows, cardinalities)
+
+
+class Half:
+    """One way to split the features: those that may be tabulated, and those that are enumerated."""
+
+    def __init__(self, features: Sequence[Feature], tabulated: Sequence[int], needed: float) -> None:
+        self.tabulated = frozenset(tabulated)
+        self.enumerated = frozenset(range(len(features))) - self.tabulated
+        self._table_order = tuple(tabulated)
+        self._features = features
+        self._padded = padded(features, range(len(features)))
+        self._sizes = [feature.weights.size for feature in features]
+        self._needed = needed
+        self.layouts = [Layout(features, sorted(self.enumerated))]
+        weight = np.zeros(1)
+        for i in self.layouts[0].order:
+            with np.errstate(invalid="ignore"):
+                weight = np.add.outer(weight, features[i].weights).ravel()
+        self._weight = weight
+        # Number of enumerated instances.
+        self.size = weight.size
+        self._states: OrderedDict[frozenset[int], State] = OrderedDict()
+        self._stacks: dict[int, Stack] = {}
+        self.row = {feature: place for place, feature in enumerate(tabulated)}
+        self.table_features = padded(features, tabulated)
+
+    @cached_property
+    def n_entries(self) -> int:
+        """Number of entries of a table that leaves out nothing."""
+        return math.prod(int(size) for size in self.table_features[3])
+
+    def work(self, left_out: frozenset[int]) -> int:
+        """Return how many instances are enumerated where some tabulated features are left out of the table."""
+        n_instances = self.size
+        for i in left_out:
+            n_instances *= self._sizes[i]
+        return n_instances
+
+    def state(self, left_out: frozenset[int]) -> State:
+        """Return the table without some features; those used last are kept."""
+        found = self._states.get(left_out)
+        if found is None:
+            found = self._states[left_out] = self._make(left_out)
+            n_bytes = sum(state.nbytes for state in self._states.values())
+            while len(self._states) > 1 and n_bytes > _CACHE_BYTES:
+                n_bytes -= self._states.popitem(last=False)[1].nbytes
+        else:
+            self._states.move_to_end(left_out)
+        return found
+
+    @cached_property
+    def can_stack(self) -> bool:
+        """Whether the tables without one feature each take little enough memory to be kept in one piece."""
+        width = self.table_features[0].shape[1]
+        return bool(16 * len(self.row) * (width * self.size + 4 * self.n_entries) <= _STACK_BYTES)
+
+    def stack(self, layout: int) -> Stack:
+        """Return the tables without one feature each, in one of the layouts."""
+        if layout not in self._stacks:
+            states = [self.state(frozenset([feature])) for feature in self.row]
+            self._stacks[layout] = _stacked(states, [state.reached(self.layouts, layout) for state in states])
+        return self._stacks[layout]
+
+    def layout(self, removed: frozenset[int]) -> int:
+        """Return the position of the layout whose innermost features are kept, making one if none has enough."""
+        if self.size <= _FEW_INSTANCES:
+            return 0
+        runs = [layout.run(removed) for layout in self.layouts]
+        best = max(range(len(runs)), key=lambda place: runs[place])
+        kept = [i for i in self.layouts[0].order if i not in removed]
+        if runs[best] >= _RUN or len(self.layouts) >= _MAX_LAYOUTS or len(kept) < _RUN.bit_length():
+            return best
+        # A different choice each time, so that few layouts suit many subsets.
+        inner = (kept * 2)[len(self.layouts) :][: _RUN.bit_length() - 1]
+        self.layouts.append(Layout(self._features, [*(i for i in self.layouts[0].order if i not in inner), *inner]))
+        return len(self.layouts) - 1
+
+    def _make(self, left_out: frozenset[int]) -> State:
+        held = np.array([i for i in self._table_order if i not in left_out], dtype=np.int64)
+        missing = np.array(sorted(left_out), dtype=np.int64)
+        made = kernels.state_of(self._padded, held, missing, self._needed, self._weight)
+        weight, tails, bounds, buckets, scale, chances, reached = made
+        return State((weight, tails, bounds, buckets, scale), chances, reached)
+
+
+def _stacked(states: Sequence[State], reached: Sequence[FloatArray]) -> Stack:
+    """Return the tables of some states as arrays, padded along all axes but the first."""
+    weights, tails, bounds, buckets, scales = zip(*(state.table for state in states), strict=True)
+    left_out = [state.left_out for state in states]
+    return (
+        _piled(weights),
+        _piled(tails),
+        np.stack(bounds),
+        _piled(buckets),
+        np.array(scales),
+        _piled(left_out),
+        _piled([part.transpose(1, 0, 2) for part in reached]).transpose(0, 2, 1, 3).copy(),
+    )
+
+
+def _piled(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays that differ in the length of their first axis as one, zeros at the end of the shorter ones."""
+    length = max(len(part) for part in parts)
+    out = np.zeros((len(parts), length, *parts[0].shape[1:]), dtype=parts[0].dtype)
+    for place, part in enumerate(parts):
+        out[place, : len(part)] = part
+    return out
+
+
+def sums_of(features: Padded, group: Iterable[int], start: Sums | None = None) -> Sums:
+    """Return the sorted sums of a group of features, added to those of `start`, and their probabilities."""
+    sums = (np.zeros(1), np.ones(1), np.ones(1)) if start is None else start
+    return kernels.add_features(features, np.array([*group], dtype=np.int64), sums)
+
+
+# Bounds on agreements of naive Bayes trimmings that take a fraction of the time of the agreements themselves.
+
+# Cells for each feature: where those of a coarse grid leave it open whether a value is high enough, finer ones decide.
+_CELLS = (25, 100, 400)
+# Exact values of subsets of fewer instances than this are as cheap.
+_MANY_INSTANCES = 2**23
+# Rounding of sums of probabilities, and of sums of weights beyond the tolerance for ties.
+_ROUNDING, _SUM_ROUNDING = 1e-10, 1e-9
+# Beyond, everything is doubtful, and `exp` still finite.
+_MOST_LOG_RATIO = 700.0
+# Steps that are tried.
+_STEPS = np.geomspace(0.8, 1.25, 25)
+
+
+class GridBounds:
+    """Bounds on the maximum potential agreements of feature subsets of a naive Bayes classifier.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+        Without zeros, and with a threshold strictly between 0 and 1.
+    n_cells : int
+        About the size of the grid: more cells, narrower bounds.
+    """
+
+    def __init__(self, classifier: BayesianClassifier, n_cells: int) -> None:
+        weights = [np.log(table[0]) - np.log(table[1]) for table in classifier.tables]
+        n_features, n_values = len(weights), max(weight.size for weight in weights)
+        # Rows that are too short are filled up with their first entry.
+        padded = np.repeat([weight[:1] for weight in weights], n_values, axis=1)
+        chances = np.zeros((n_features, 2, n_values))
+        for i, weight in enumerate(weights):
+            padded[i, : weight.size] = weight
+            chances[i, :, : weight.size] = classifier.tables[i]
+        above = padded - padded.min(axis=1, keepdims=True)
+        # With some steps, weights are rounded by less than with others.
+        steps = (float(above.max(axis=1).sum()) / n_cells or 1.0) * _STEPS
+        left = above - np.rint(above / steps[:, None, None]) * steps[:, None, None]
+        spreads = 0.5 * np.ptp(left, axis=2).sum(axis=1)
+        best = int(np.argmin(spreads / np.sqrt(steps)))
+        step, self._spread = float(steps[best]), float(spreads[best])
+        shifts = np.rint(above / step).astype(np.int64)
+        cardinalities = np.array([weight.size for weight in weights], dtype=np.int64)
+        self._steps = (shifts, chances, cardinalities, shifts.max(axis=1))
+        self._prior = prior = classifier.prior
+        start = float((padded - shifts * step).max(axis=1).sum()) - self._spread
+        threshold = classifier.threshold
+        needed = math.log(threshold) - math.log1p(-threshold) - (math.log(prior[0]) - math.log(prior[1]))
+        self._place_threshold((needed - start) / step, (self._spread + TIE_TOLERANCE + _SUM_ROUNDING) / step)
+
+    def _place_threshold(self, place: float, reach: float) -> None:
+        """Find from how many steps on instances are positive, and how likely those are for which that may be wrong."""
+        n_cells = int(self._steps[3].sum()) + 1
+        # An original that is always, or never, positive is not far from one that hardly ever differs.
+        self._needed = min(max(1, math.ceil(place)), n_cells)
+        everything = np.arange(len(self._steps[2]))
+        probabilities = self._prior @ cells_of(self._steps, everything, n_cells)
+        cells = np.arange(n_cells)
+        first, last = min(place - reach, self._needed), max(place + reach, self._needed - 1)
+        self._moved = float(probabilities[(cells >= first) & (cells <= last)].sum())
+
+    def bounds(
+        self, kept: Collection[int], removed: Collection[int], candidates: Sequence[int]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper bounds on the values of a subset after removing each candidate.
+
+        Parameters
+        ----------
+        kept, removed : collections of int
+            Together all features.
+        candidates : sequence of int
+            Among the kept features.
+        """
+        out = np.empty((2, len(candidates)))
+        fixed = sorted(set(kept).difference(candidates))
+        staying, gone, tried = (np.array(group, dtype=np.int64) for group in (fixed, sorted(removed), candidates))
+        ratio = math.exp(min(2.0 * self._spread, _MOST_LOG_RATIO))
+        grid_losses(self._steps, staying, gone, tried, self._needed, self._prior, ratio, out)
+        margin = self._moved + _ROUNDING
+        gained = math.tanh(0.5 * self._spread) * out[1]
+        return 1.0 - out[0] - margin, np.minimum(1.0, 1.0 - out[0] + gained + margin)
+
+
+def grids_of(classifier: BayesianClassifier) -> list[GridBounds]:
+    """Return grids for a classifier, the coarsest first; none of a small one, and where a value rules out a class."""
+    is_small = math.prod(classifier.cardinalities) < _MANY_INSTANCES
+    if is_small or any((table == 0).any() for table in classifier.tables):
+        return []
+    return [GridBounds(classifier, n_cells * classifier.n_features) for n_cells in _CELLS]

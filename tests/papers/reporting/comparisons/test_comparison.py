@@ -9,9 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from trimbench.papers.reporting.comparisons.comparison import Comparison, compare_runs
-from trimbench.papers.reporting.comparisons.files import in_words, summarised, write_comparison
-from trimbench.papers.reporting.comparisons.runs import is_run, read_run
+from trimbench.papers.reporting.comparison import Comparison, compare_runs, in_words, summarised, write_comparison
+from trimbench.papers.reporting.runs import is_run, read_run
 from trimbench.papers.validation import ConfigurationError
 
 from ...command_line import write

@@ -13,10 +13,8 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.reporting.figures.drawing import draw, drawn
-from trimbench.papers.reporting.figures.line_axes import _coincide, draw_axes
-from trimbench.papers.reporting.figures.series import series_of
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.study.figures import Figure, ImageFigure, LineFigure
+from trimbench.papers.reporting.figures.lines import _coincide, draw_axes, series_of
+from trimbench.papers.vocabulary.figures import Figure, FigureSettings, ImageFigure, LineFigure
 
 from ..builders import line_figure
 from .measured import assert_readable, picture, texts_of

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from trimbench.papers.reporting.figures.labels import spread
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.study.figures import LineFigure
+from trimbench.papers.reporting.figures.lines import spread
+from trimbench.papers.vocabulary.figures import FigureSettings, LineFigure
 
 from ..builders import line_figure
 from .measured import assert_readable, picture

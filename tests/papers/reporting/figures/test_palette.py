@@ -8,22 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.conformant import em_mice, evaluation
-from trimbench.papers.reporting.figures.palette import N_SLOTS, slots
-from trimbench.papers.selection_bias.settings import CORRECTIONS
-from trimbench.papers.trimming import accuracy_by_budget, figure7_report, many_features, split_averages, table6
+from trimbench.papers.beyond import budgets
+from trimbench.papers.conformant import em_mice, mask_sweep
+from trimbench.papers.reporting.figures.text import N_SLOTS, slots
+from trimbench.papers.selection_bias.simulated_cases import CORRECTIONS
+from trimbench.papers.trimming import figure5, figure7, table6
 
 # The methods that a figure, or the lines of a sweep, compares with each other, and where they are declared.
 IMPUTATION = ("NaCL", "mean", "median", "min", "max")
 IMPUTERS = (*IMPUTATION, "EM, mixture", "EM as the authors ran it", "MICE", "nearest neighbours")
 GAINS = ("information gain, same T", "information gain, best T'", "joint information gain, best T'")
 COMPARED: list[tuple[tuple[str, ...], Collection[str]]] = [
-    ((*IMPUTATION, "naive Bayes", "NaCL, categorical"), evaluation.METHODS.values()),
+    ((*IMPUTATION, "naive Bayes", "NaCL, categorical"), mask_sweep.METHODS.values()),
     (IMPUTERS, [method.title for method in em_mice.METHODS.values()]),
-    (("highest ECA", "highest accuracy", "information gain"), split_averages.PICKS.values()),
-    (("trimming", *GAINS, "no feature"), figure7_report._METHODS.values()),
-    (("information gain", "greedy accuracy"), [baseline.title for baseline in many_features.BASELINES.values()]),
-    (("expected agreement (ECA)", "agreement on test rows", "accuracy on test rows"), accuracy_by_budget._CURVES),
+    (("highest ECA", "highest accuracy", "information gain"), figure5.PICKS.values()),
+    (("trimming", *GAINS, "no feature"), figure7._METHODS.values()),
+    (("information gain", "greedy accuracy"), [baseline.title for baseline in budgets.BASELINES.values()]),
+    (("expected agreement (ECA)", "agreement on test rows", "accuracy on test rows"), budgets._CURVES),
     (("eca_trim", "fs_sdd"), table6._METHODS),
     (("corrected", "uncorrected"), CORRECTIONS),
 ]

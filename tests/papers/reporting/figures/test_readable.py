@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 from matplotlib.image import imread
 
-from trimbench.papers.reporting.figures.drawing import draw
-from trimbench.papers.reporting.figures.files import StoredFigure
-from trimbench.papers.study.figures import BarFigure, Figure, ImageFigure, LineFigure
+from trimbench.papers.reporting.figures.drawing import StoredFigure, draw
+from trimbench.papers.vocabulary.figures import BarFigure, Figure, ImageFigure, LineFigure
 
 from ... import pages
 from .measured import assert_readable, picture, preset

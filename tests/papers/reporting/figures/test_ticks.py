@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimbench.papers.reporting.figures.settings import FigureSettings
-from trimbench.papers.reporting.figures.ticks import plain
+from trimbench.papers.reporting.figures.text import plain
+from trimbench.papers.vocabulary.figures import FigureSettings
 
 from ..builders import line_figure
 from .measured import assert_readable, picture

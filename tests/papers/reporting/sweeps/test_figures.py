@@ -8,12 +8,18 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from trimbench.papers.execution.canonical import Json
-from trimbench.papers.reporting.sweeps.columns import Measured, measured_columns
-from trimbench.papers.reporting.sweeps.figures import MOST_FIGURES, MOST_LINES, number_of, sweep_figures
-from trimbench.papers.reporting.sweeps.points import SweepPoint
-from trimbench.papers.study.figures import LineFigure
-from trimbench.papers.study.tables import Table
+from trimbench.papers.reporting.sweeps import (
+    MOST_FIGURES,
+    MOST_LINES,
+    Measured,
+    SweepPoint,
+    measured_columns,
+    number_of,
+    sweep_figures,
+)
+from trimbench.papers.validation import Json
+from trimbench.papers.vocabulary.figures import LineFigure
+from trimbench.papers.vocabulary.tables import Table
 
 from ..builders import findings, line_figure
 

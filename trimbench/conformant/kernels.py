@@ -1,0 +1,113 @@
+"""Compiled sums for mixtures: of the rows of a table that masks select, and of the scores of components.
+
+Importing this module imports numba; import it where it is used.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench._numba import compiled
+
+Floats = NDArray[np.float64]
+
+# The sums of all subsets of six features, four times, for 40 columns: 80 KiB, which stay near the processor.
+_FEATURES, _GROUPS, _WIDTH = 6, 4, 40
+_BYTES = _FEATURES * _GROUPS // 8
+# A share below exp(-40) of a sum of a few hundred is less than its rounding error.
+_NEGLIGIBLE = -40.0
+
+
+@compiled
+def _sum_subsets(table: Floats, feature: int, first: int, width: int, sums: Floats) -> None:
+    """Fill sums[g, s] with the sum of the rows that the bits of s select among the six from ``feature + 6 g``."""
+    added = np.zeros(_WIDTH)
+    for group in range(_GROUPS):
+        sums[group, 0] = 0.0
+        for bit in range(_FEATURES):
+            row, size = feature + _FEATURES * (group + 1) - 1 - bit, 1 << bit
+            if row < len(table):
+                added[:width] = table[row, first : first + width]
+            for selected in range(size):
+                without, with_it = sums[group, selected], sums[group, size + selected]
+                for i in range(_WIDTH):
+                    with_it[i] = without[i] + added[i]
+
+
+@compiled
+def selected_sums(packed: NDArray[np.uint8], table: Floats) -> Floats:
+    """Return the sums of the rows of a table that each mask selects: the product of a matrix of bits and a table.
+
+    Twice as fast as a product of float64 where there are a thousand masks or more, and as exact.
+
+    Parameters
+    ----------
+    packed : ndarray of shape (n_masks, n_bytes)
+        See `packed_masks`.
+    table : ndarray of shape (n_features, n_columns)
+
+    Returns
+    -------
+    ndarray of shape (n_parts, n_masks, 40)
+        Forty columns in each part; those after the last column of the table are 0.
+    """
+    n_masks, n_columns = len(packed), table.shape[1]
+    total = np.zeros(((n_columns + _WIDTH - 1) // _WIDTH, n_masks, _WIDTH))
+    sums = np.empty((_GROUPS, 1 << _FEATURES, _WIDTH))
+    for part in range(len(total)):
+        first = part * _WIDTH
+        for at in range(0, packed.shape[1], _BYTES):
+            _sum_subsets(table, 8 * at, first, min(_WIDTH, n_columns - first), sums)
+            for r in range(n_masks):
+                a, b, c = packed[r, at], packed[r, at + 1], packed[r, at + 2]
+                one, two = sums[0, a >> 2], sums[1, (a & 3) << 4 | b >> 4]
+                three, four = sums[2, (b & 15) << 2 | c >> 6], sums[3, c & 63]
+                row = total[part, r]
+                for i in range(_WIDTH):
+                    row[i] += (one[i] + two[i]) + (three[i] + four[i])
+    return total
+
+
+def packed_masks(masks: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Return masks, of shape (n_masks, n_features), as bits, with as many bytes as `selected_sums` needs."""
+    n_bytes = -(-masks.shape[1] // 8)
+    packed = np.zeros((len(masks), n_bytes + -n_bytes % _BYTES), dtype=np.uint8)
+    packed[:, :n_bytes] = np.packbits(masks, axis=1)
+    return packed
+
+
+@compiled
+def mixed_scores(scores: Floats, levels: Floats, n_classes: int) -> Floats:
+    """Return the log-sum-exp over the components of scores and levels, shape (n_rows, n_classes).
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_parts, n_rows, 40)
+        As `selected_sums` gives them: class by class for the first component, then the next.
+    levels : ndarray of shape (n_rows, n_components)
+    """
+    n_rows, n_components = levels.shape
+    mixed, joint, total = np.empty((n_rows, n_classes)), np.empty((n_components, n_classes)), np.empty(n_classes)
+    for r in range(n_rows):
+        top = mixed[r]
+        top[:] = -np.inf
+        part, place = 0, 0
+        for z in range(n_components):
+            for k in range(n_classes):
+                joint[z, k] = scores[part, r, place] + levels[r, z]
+                top[k] = max(top[k], joint[z, k])
+                place += 1
+                if place == _WIDTH:
+                    part, place = part + 1, 0
+        total[:] = 0.0
+        for z in range(n_components):
+            for k in range(n_classes):
+                behind = joint[z, k] - top[k]
+                if behind > _NEGLIGIBLE:
+                    total[k] += math.exp(behind)
+        for k in range(n_classes):
+            top[k] += math.log(total[k])
+    return mixed

@@ -1,0 +1,421 @@
+"""Columns of raw tables: checked, named and encoded; the names or positions that users give."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
+
+from trimbench.conformant.layout import FeatureLayout
+from trimbench.networks.discretize import IdentifierColumnWarning
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def plain_table(X: Any) -> Any:
+    """Return a sparse matrix as an array, and a data frame of another library (polars, pyarrow) as one of pandas.
+
+    Missing values become NaN or None. Anything else is returned as it is. ValueError for a lazy frame.
+    """
+    import pandas as pd
+
+    if hasattr(X, "toarray"):
+        return X.toarray()
+    if isinstance(X, pd.DataFrame):
+        return X
+    if hasattr(X, "get_column") and hasattr(X, "columns"):  # polars
+        return pd.DataFrame({str(name): X.get_column(name).to_numpy() for name in X.columns})
+    if hasattr(X, "collect") and hasattr(X, "collect_schema"):
+        raise ValueError(f"X must be a data frame with rows, got a {type(X).__name__}; use X.collect()")
+    return X.to_pandas() if hasattr(X, "to_pandas") else X
+
+
+def checked_rows(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_validation") -> pd.DataFrame:
+    """Return the table as a data frame with a name for each column, checked as scikit-learn does.
+
+    The columns of an array are called ``x0, x1, ...``. A data frame keeps the types of its columns.
+    """
+    import pandas as pd
+
+    if is_frame(X):
+        labels = [str(label) for label in X.columns]
+        twice = next((label for label in labels if labels.count(label) > 1), None)
+        if twice is not None:
+            raise ValueError(f"X must have a different name for each column, got {twice[:80]!r} twice; rename one")
+        validate_data(estimator, X, y, reset=reset, skip_check_array=True)
+        if X.shape[1] == 0 or len(X) == 0:
+            raise ValueError(
+                f"X must have at least one row and one column: found {len(X)} sample(s) and {X.shape[1]} feature(s)"
+            )
+        return X.set_axis(labels, axis=1)
+    checked = validate_data(estimator, unmasked(X), y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+    table = checked if isinstance(y, str) and y == "no_validation" else checked[0]
+    return pd.DataFrame(table, columns=[f"x{place}" for place in range(table.shape[1])])
+
+
+def unmasked(X: Any) -> Any:
+    """Return a masked array with NaN in place of masked numbers, and None of anything else; the rest as it is."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    of_numbers = X.dtype.kind in "biuf"
+    values = np.array(X.data, dtype=np.float64 if of_numbers else object)
+    values[np.ma.getmaskarray(X)] = np.nan if of_numbers else None
+    return values
+
+
+def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """Return the table and the labels of training rows."""
+    check_no_missing_label(y)
+    frame = checked_rows(estimator, X, reset=True, y=y)
+    labels = column_or_1d(y, warn=True)
+    check_array(labels, ensure_2d=False, dtype=None)
+    check_consistent_length(frame, labels)
+    check_classification_targets(labels)
+    return frame, labels
+
+
+def check_no_missing_label(y: Any) -> None:
+    """Raise a ValueError if a label is missing; of numbers that are not masked, scikit-learn says it."""
+    import pandas as pd
+
+    hidden = np.ma.is_masked(y)
+    labels = np.asarray(unmasked(y) if hidden else y)
+    is_checked = labels.ndim == 1 and (hidden or labels.dtype.kind in "OTmM")
+    if is_checked and (n_missing := int(np.sum(pd.isna(labels)))):
+        raise ValueError(
+            f"y must have a label for every row, got none (NaN, None or NA) in {n_missing} of {len(labels)} rows; drop "
+            "those rows, or give them a label of their own"
+        )
+
+
+def is_frame(X: Any) -> TypeGuard[pd.DataFrame]:
+    """Return whether X is a data frame of pandas."""
+    import pandas as pd
+
+    return isinstance(X, pd.DataFrame)
+
+
+def plain_columns(X: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose columns of nullable text, pandas' or Arrow's, hold Python strings.
+
+    Some versions of pandas and scikit-learn take them for numbers.
+    """
+    plain: pd.DataFrame = X.apply(lambda column: column.astype(object) if _is_nullable_text(column.dtype) else column)
+    return plain
+
+
+def column_names(given: Any, names: Sequence[str], what: str) -> list[str]:
+    """Return columns that are given by name or position as names.
+
+    Raises ValueError, with the argument named as `what`, if there is no such column.
+    """
+    if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+        raise ValueError(f"{what} must be a sequence of names or positions of columns, got {str(given)[:80]!r}")
+    return [column_name(label, names, what) for label in given]
+
+
+def column_name(label: Any, names: Sequence[str], what: str) -> str:
+    """Return the name of a column that is given by name or position."""
+    if isinstance(label, int | np.integer) and not isinstance(label, bool):
+        if 0 <= label < len(names):
+            return names[int(label)]
+        raise ValueError(f"{what} must have positions from 0 to {len(names) - 1}, got {int(label)}")
+    if str(label) not in names:
+        shown = list(names[:8])
+        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+        raise ValueError(f"{what} must name columns among {shown}{more}, got {str(label)[:80]!r}")
+    return str(label)
+
+
+def cost_by_name(costs: Any, names: Sequence[str], groups: Mapping[str, Any] | None) -> Any:
+    """Return costs with the names of columns, or of groups, as keys; a sequence is left as it is."""
+    if hasattr(costs, "to_dict") and costs.ndim == 1:  # a Series, by name
+        costs = costs.to_dict()
+    if not isinstance(costs, Mapping):
+        return costs
+    return {
+        label if groups and label in groups else column_name(label, names, "costs"): cost
+        for label, cost in costs.items()
+    }
+
+
+def groups_by_name(groups: Any, names: Sequence[str]) -> dict[str, list[str]] | None:
+    """Return groups with their columns by name."""
+    if groups is None:
+        return None
+    if not isinstance(groups, Mapping):
+        raise ValueError(
+            f"groups must be a mapping from the name of a group to its columns, got {type(groups).__name__}; for "
+            "example groups={'blood': ['urea', 'iron']}"
+        )
+    return {str(name): column_names(members, names, f"groups[{name!r}]") for name, members in groups.items()}
+
+
+def _is_nullable_text(dtype: object) -> bool:
+    import pandas as pd
+
+    if isinstance(dtype, pd.ArrowDtype):
+        return not pd.api.types.is_any_real_numeric_dtype(dtype)
+    return isinstance(dtype, pd.StringDtype) and dtype.na_value is pd.NA
+
+
+# Columns of raw tables as features of a conformant model: binary, one-hot or real.
+
+Numeric = Literal["gaussian", "cut"]
+_MARGIN = 0.05
+# Text with more values than these is no category.
+_FEW_VALUES, _LARGEST_SHARE = 10, 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryColumn:
+    """A column of zeros and ones, as it is."""
+
+    name: str
+
+    def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
+        """Return the column, shape (n_rows, 1); NaN where a value is missing."""
+        numbers = as_floats(values, self.name)
+        wrong = (numbers != 0) & (numbers != 1) & ~np.isnan(numbers)
+        if wrong.any():
+            raise ValueError(
+                f"column {self.name!r} must be 0 or 1, as in the training rows, or NaN where it is missing, got "
+                f"{float(numbers[wrong][0])!r}"
+            )
+        return numbers[:, None]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return (self.name,)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledColumn:
+    """A numeric column in units of its deviation, so that the penalty does not depend on its scale."""
+
+    name: str
+    mean: float
+    scale: float
+
+    def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
+        """Return the column, shape (n_rows, 1)."""
+        return ((as_floats(values, self.name) - self.mean) / self.scale)[:, None]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return (self.name,)
+
+
+@dataclass(frozen=True, eq=False)
+class CutColumn:
+    """A numeric column that is 1 above a cut."""
+
+    name: str
+    cut: float
+
+    def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
+        """Return zeros and ones, shape (n_rows, 1)."""
+        numbers = as_floats(values, self.name)
+        return np.where(np.isnan(numbers), np.nan, numbers > self.cut)[:, None]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return (f"{self.name} > {self.cut:.6g}",)
+
+
+@dataclass(frozen=True, eq=False)
+class CategoricalColumn:
+    """A column of categories: text, codes, or anything else that can be compared."""
+
+    name: str
+    categories: NDArray[Any]
+
+    def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
+        """Return one column for each category; a category that no training row has counts as missing."""
+        import pandas as pd
+
+        index = pd.Index(self.categories.astype(object), dtype=object)
+        place = index.get_indexer(pd.Index(values.astype(object), dtype=object))
+        encoded = np.where(place[:, None] >= 0, np.arange(len(index)) == place[:, None], np.nan)
+        return np.asarray(encoded, dtype=np.float64)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return tuple(f"{self.name}_{category}" for category in self.categories)
+
+
+@dataclass(frozen=True, eq=False)
+class IdentifierColumn:
+    """A column of text that names rows: always 0, so that it is left out."""
+
+    name: str
+
+    def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
+        """Return zeros, shape (n_rows, 1)."""
+        return np.zeros((len(values), 1))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return (self.name,)
+
+
+Column = IdentifierColumn | BinaryColumn | ScaledColumn | CutColumn | CategoricalColumn
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnEncoder:
+    """How the columns of a table become columns of a logistic regression."""
+
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def fit(cls, frame: pd.DataFrame, named: set[str], numeric: Numeric, weights: NDArray[np.float64]) -> ColumnEncoder:
+        """Learn the kind of each column; those of `named` hold categories, as those of text do.
+
+        Each column must have a value. Raises ValueError if one mixes text and numbers, or has values of another kind.
+        """
+        return cls(tuple(_learned(frame[name], name in named, numeric, weights) for name in frame.columns))
+
+    def encode(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """Return the encoded columns, shape (n_rows, n_encoded); NaN where a value is missing.
+
+        Raises ValueError if a column of numbers has another value.
+        """
+        return np.hstack([column.encode(frame[column.name]) for column in self.columns])
+
+    @property
+    def layout(self) -> FeatureLayout:
+        """The encoded columns of each feature."""
+        categorical: list[tuple[int, ...]] = []
+        real: list[int] = []
+        width = 0
+        for column in self.columns:
+            end = width + len(column.outputs)
+            if isinstance(column, CategoricalColumn):
+                categorical.append(tuple(range(width, end)))
+            elif isinstance(column, ScaledColumn):
+                real.append(width)
+            width = end
+        return FeatureLayout(width, tuple(categorical), tuple(real))
+
+    @property
+    def zeros_and_ones(self) -> NDArray[np.intp]:
+        """The encoded columns that are columns of zeros and ones as they were given."""
+        own = [isinstance(column, BinaryColumn) for column in self.columns for _ in column.outputs]
+        return np.flatnonzero(own)
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the encoded columns."""
+        return [name for column in self.columns for name in column.outputs]
+
+
+def categorical_names(given: Any, names: Sequence[str]) -> set[str]:
+    """Return the columns that `categorical_features` names by name, position or mask; none for "from_dtype"."""
+    if given is None or (isinstance(given, str) and given == "from_dtype"):
+        return set()
+    try:
+        is_flat = not isinstance(given, str) and np.ndim(given) == 1
+    except ValueError:  # a ragged list
+        is_flat = False
+    if not is_flat:
+        one_hot = "for columns that are one-hot, give the one before the encoding, or use trimbench.conform"
+        raise ValueError(
+            "categorical_features must be 'from_dtype', a mask, or a list of names or positions of columns, got "
+            f"{repr(given)[:80]}; {f'write [{given!r}] for one column' if np.isscalar(given) else one_hot}"
+        )
+    listed = list(given)
+    if listed and all(isinstance(entry, bool | np.bool_) for entry in listed):
+        if len(listed) != len(names):
+            raise ValueError(
+                f"categorical_features must have one truth value for each of the {len(names)} columns, if it is a "
+                f"mask, got {len(listed)}"
+            )
+        return {name for name, chosen in zip(names, listed, strict=True) if chosen}
+    return set(column_names(listed, names, "categorical_features"))
+
+
+def as_floats(values: pd.Series[Any], name: str) -> NDArray[np.float64]:
+    """Return a column of numbers; NaN where a value is missing.
+
+    Raises ValueError if a value is not a number, or infinite.
+    """
+    import pandas as pd
+
+    is_plain = isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf"
+    try:
+        numbers = values if is_plain else np.where(pd.isna(values), np.nan, values.to_numpy(dtype=object))
+        numbers = np.asarray(numbers, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"column {name!r} must hold numbers, and NaN where one is missing, got {error}") from error
+    if np.isinf(numbers).any():
+        raise ValueError(f"column {name!r} must be finite, got infinity; mark a missing value with NaN")
+    return numbers
+
+
+def _learned(values: pd.Series[Any], is_named: bool, numeric: Numeric, weights: NDArray[np.float64]) -> Column:
+    import pandas as pd
+
+    name = str(values.name)
+    known = values[values.notna()]
+    if is_named:
+        return CategoricalColumn(name, _sorted_values(known))
+    if isinstance(values.dtype, pd.CategoricalDtype) or _is_text(known, name):
+        categories = _sorted_values(known)
+        if len(categories) > max(_FEW_VALUES, _LARGEST_SHARE * len(known)):
+            warnings.warn(
+                f"column {name!r} is left out: its {len(categories)} different values in {len(known)} rows are names "
+                "of rows, not categories; drop it, or name it in categorical_features",
+                IdentifierColumnWarning,
+                stacklevel=7,
+            )
+            return IdentifierColumn(name)
+        return CategoricalColumn(name, categories)
+    kind = values.dtype
+    if pd.api.types.is_datetime64_any_dtype(kind) or isinstance(kind, pd.PeriodDtype) or kind.kind == "m":
+        raise ValueError(f"column {name!r} must hold numbers, text or categories, got {kind}; make a number of it")
+    numbers = as_floats(values, name)
+    seen = ~np.isnan(numbers)
+    if np.isin(numbers[seen], (0.0, 1.0)).all():
+        return BinaryColumn(name)
+    mean = float(np.average(numbers[seen], weights=weights[seen]))
+    deviation = float(np.sqrt(np.average((numbers[seen] - mean) ** 2, weights=weights[seen])))
+    if numeric == "cut":
+        return CutColumn(name, mean + _MARGIN * deviation)
+    return ScaledColumn(name, mean, deviation if deviation > 0 else 1.0)
+
+
+def _is_text(known: pd.Series[Any], name: str) -> bool:
+    """Return whether a column without missing values holds text; ValueError if only some of it is."""
+    import pandas as pd
+
+    if not (known.dtype == object or pd.api.types.is_string_dtype(known.dtype)):
+        return False
+    text = [isinstance(value, str) for value in known]
+    if any(text) and not all(text):
+        other = known[~np.array(text)].iloc[0]
+        raise ValueError(
+            f"column {name!r} must hold either text or numbers, got both, such as {str(other)[:40]!r}; convert one, or "
+            "name the column in categorical_features"
+        )
+    return all(text)
+
+
+def _sorted_values(known: pd.Series[Any]) -> NDArray[Any]:
+    distinct = known.astype(object).unique()
+    try:
+        return np.sort(distinct)
+    except TypeError:  # of several kinds
+        return np.array(sorted(distinct, key=lambda value: (type(value).__name__, str(value))), dtype=object)

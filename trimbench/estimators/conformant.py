@@ -1,0 +1,584 @@
+"""Naive conformant classifiers of raw tables as a scikit-learn classifier, and explanations of their rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from trimbench.conformant.conform import (
+    IncompleteRows,
+    SolverName,
+    check_probabilities,
+    check_solver,
+    conform,
+    conform_to_statistics,
+    fit_incomplete,
+    linear_scores,
+    set_linear_scores,
+)
+from trimbench.conformant.explanations import By, ContrastiveExplanation, Explanation
+from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
+from trimbench.conformant.logistic_regression import fit_logistic_regression, row_weights
+from trimbench.conformant.mixture import ConformantMixture
+from trimbench.conformant.model import ConformantModel
+from trimbench.conformant.probabilistic import ProbabilisticExplanation
+from trimbench.estimators.columns import (
+    ColumnEncoder,
+    Numeric,
+    categorical_names,
+    checked_rows,
+    checked_training_rows,
+    plain_table,
+    unmasked,
+)
+from trimbench.estimators.fitted_pipeline import GivenClassifier, check_left_out
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class RowExplanations:
+    """Explanations for an estimator with a conformant model of encoded columns.
+
+    Features are columns of the rows; of a given `estimator`, the columns that it uses.
+    """
+
+    model_: ConformantModel | ConformantMixture
+    n_features_in_: int
+    _encoding: ColumnEncoder | GivenClassifier
+    _names: list[str]
+
+    @overload
+    def explain(self, x: ArrayLike, against: Any = None, delta: None = None) -> Explanation: ...
+
+    @overload
+    def explain(
+        self, x: ArrayLike, against: Any = None, *, delta: float, max_sets: int = 1
+    ) -> ProbabilisticExplanation: ...
+
+    def explain(
+        self, x: ArrayLike, against: Any = None, delta: float | None = None, max_sets: int = 1
+    ) -> Explanation | ProbabilisticExplanation:
+        """Return the smallest set of features that explains the classification of one row.
+
+        Features are columns of `X`; of a given `estimator`, the columns that it uses. `ConformantModel.explain` says
+        what is kept without and with `delta`.
+
+        Parameters
+        ----------
+        x : array of shape (n_columns,), or Series or dict with the names of the columns
+        against : label, optional
+            The one of `classes_` to compare the prediction with. If there are more than two, it is required without
+            `delta`.
+        delta : float, optional
+            Probability with which the class is kept, above 0 and up to 1. Required with several components.
+        max_sets : int
+            With `delta`: how many smallest sets to list.
+
+        Returns
+        -------
+        Explanation or ProbabilisticExplanation
+            Its classes are labels of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            When `x` is not a row, has a value that its column cannot have, `against` is not another class, or a
+            parameter is not allowed, or missing.
+        """
+        row = self._encoded_row(x)
+        if delta is None:
+            return self.model_.explain(row, against).named(self._feature_names())
+        return self.model_.explain(row, against, delta=delta, max_sets=max_sets).named(self._feature_names())
+
+    def contrast(
+        self, x: ArrayLike, against: Any = None, *, by: By = "change", max_sets: int = 1
+    ) -> ContrastiveExplanation:
+        """Return the fewest features whose change, or whose loss, would give one row another class.
+
+        Features are columns of `X`; of a given `estimator`, the columns that it uses.
+
+        Parameters
+        ----------
+        x : array of shape (n_columns,), or Series or dict with the names of the columns
+        against : label, optional
+            The one of `classes_` that is to have the higher score; any other by default.
+        by : {"change", "loss"}
+            As in `ConformantModel.contrast`.
+        max_sets : int
+            How many smallest sets to list.
+
+        Returns
+        -------
+        ContrastiveExplanation
+            Its classes are labels of `classes_`; its `row` has the columns of `get_feature_names_out`.
+
+        Raises
+        ------
+        ValueError
+            When `x` is not a row, has a value that its column cannot have, `against` is not another class, or a
+            parameter is not allowed.
+        """
+        found = self.model_.contrast(self._encoded_row(x), against, by=by, max_sets=max_sets)
+        return found.named(self._feature_names())
+
+    def _feature_names(self) -> list[str]:
+        """Return the raw column of each feature of the model."""
+        if not isinstance(self._encoding, GivenClassifier):
+            return self._names
+        sources = [int(self._encoding.sources[columns[0]]) for columns in self.model_.layout.features]
+        return [self._names[source] if source >= 0 else "constant" for source in sources]
+
+    def _encoded_row(self, x: Any) -> Any:
+        import pandas as pd
+
+        check_is_fitted(self)
+        if isinstance(x, Mapping):
+            x = _in_order(pd.Series(dict(x), dtype=object), self._names)
+        elif isinstance(x, pd.Series) and hasattr(self, "feature_names_in_"):
+            x = _in_order(x, self._names)
+        values = np.asarray(unmasked(x), dtype=object)
+        if values.shape != (self.n_features_in_,):
+            advice = "; use x.iloc[0] of a data frame, x[0] of an array" if values.ndim == 2 else ""
+            raise ValueError(f"x must be one row of {self.n_features_in_} values, got shape {values.shape}{advice}")
+        row: pd.DataFrame = pd.DataFrame([list(values)], columns=self._names)
+        return self._encoding.encode(row)[0]
+
+
+def _in_order(row: pd.Series[Any], names: list[str]) -> pd.Series[Any]:
+    """Return a row with the values in the order of the columns, if it has names; ValueError if these are others."""
+    import pandas as pd
+
+    if isinstance(row.index, pd.RangeIndex):
+        return row
+    labels = [str(label) for label in row.index]
+    if sorted(labels) != sorted(names):
+        strange = sorted(set(names) ^ set(labels)) or labels
+        raise ValueError(f"x must have the columns of the fit, got other ones, or not all: {strange[:8]}")
+    return row.set_axis(labels).reindex(names)
+
+
+# Logistic regression that predicts where features are missing, as a scikit-learn classifier.
+
+_NUMERIC = ("gaussian", "cut")
+# So small that weights of rows give the same digits as repeated rows.
+_GRADIENT_TOLERANCE = 1e-9
+
+
+class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Logistic regression with expected predictions for rows with missing features.
+
+    A row without missing features is classified by the logistic regression itself; a missing value (NaN) is averaged
+    out under the naive Bayes model, or the mixture of such models, that conforms with it and fits the features best.
+    Training rows may have missing values, too: the regression then makes the classes most likely given what is
+    observed.
+
+    Parameters
+    ----------
+    inverse_penalty : float
+        C of the logistic regression.
+    smoothing : float
+        Pseudo-count of the naive Bayes model.
+    solver : {"newton", "gpkit", "cvxpy"}
+    categorical_features : "from_dtype", mask, or sequence of names or positions
+        Columns whose numbers are codes of categories, besides those of text and of categories, which always are: one
+        variable each. Other columns are binary where the training rows have zeros and ones (or truth values) only, and
+        numeric otherwise. The default, ``"from_dtype"``, names no other columns.
+    numeric : {"gaussian", "cut"}
+        How numeric columns are modelled: Gaussian in each class, or 1 above the mean plus 0.05 standard deviations and
+        0 below, as in the paper.
+    max_iter : int
+        Most steps of Newton's method for the logistic regression.
+    n_components : int or "auto"
+        Number of components of the model, see `trimbench.conform`.
+    class_weight : dict, "balanced" or None
+        Weights of the classes in the logistic regression, as in scikit-learn. The model of the features does not depend
+        on them.
+    estimator : fitted classifier, optional
+        A fitted `LogisticRegression`, `BernoulliNB` or `CategoricalNB`, or a fitted pipeline that ends in one, to agree
+        with; `fit` then learns the model of the features alone. Each step before the last must make each of its columns
+        from a single column of the rows, or several that are one-hot, as scalers, encoders, imputers and a
+        `ColumnTransformer` of them do. A column of zeros and ones stays binary if it is scaled.
+        Wrap it in `sklearn.frozen.FrozenEstimator` where it is cloned, as in cross-validation.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        If fitted on a data frame.
+    logistic_regression_ : LogisticRegression
+        On the encoded columns, see `get_feature_names_out`; the last step of `estimator` if it is given.
+    model_ : ConformantModel or ConformantMixture
+        Its conformant naive Bayes model; ``model_.residual`` is the certificate of the optimum.
+
+    References
+    ----------
+    Khosravi, Liang, Choi and Van den Broeck (2019).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"age": rng.integers(20, 80, 200), "smoker": rng.choice(["no", "yes"], 200)})
+    >>> y = X["age"] + 20 * (X["smoker"] == "yes") > 60
+    >>> classifier = NaiveConformantClassifier().fit(X, y)
+    >>> classifier.predict(pd.DataFrame({"age": [30, np.nan], "smoker": [None, "yes"]})).tolist()
+    [False, True]
+    """
+
+    def __init__(
+        self,
+        inverse_penalty: float = 1.0,
+        smoothing: float = 1.0,
+        solver: SolverName = "newton",
+        categorical_features: Any = "from_dtype",
+        numeric: Numeric = "gaussian",
+        max_iter: int = 1000,
+        n_components: int | Literal["auto"] = 1,
+        class_weight: Any = None,
+        estimator: Any = None,
+    ) -> None:
+        self.inverse_penalty = inverse_penalty
+        self.smoothing = smoothing
+        self.solver = solver
+        self.categorical_features = categorical_features
+        self.numeric = numeric
+        self.max_iter = max_iter
+        self.n_components = n_components
+        self.class_weight = class_weight
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> NaiveConformantClassifier:
+        """Fit the logistic regression and its conformant model.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+            Numbers, truth values, text or categories, in a data frame of pandas or polars or an array of objects; NaN,
+            None or NA where a value is missing. A sparse matrix becomes dense.
+        y : array of shape (n_rows,)
+        sample_weight : array of shape (n_rows,), optional
+            How often each row counts. With missing values or several components they must be whole numbers.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            When a value is infinite, a column has none, there is only one class, or a parameter is not allowed.
+
+        Warns
+        -----
+        MissingAsZerosWarning
+            When some rows have no 1 in columns that look one-hot.
+        IdentifierColumnWarning
+            When a column of text has more values than half of the rows; it is left out.
+        """
+        self._check_parameters()
+        frame, labels = checked_training_rows(self, plain_table(X), y)
+        check_classification_targets(labels)
+        weights = row_weights(sample_weight, len(frame))
+        if not weights.all():
+            frame, labels, weights = frame[weights > 0], labels[weights > 0], weights[weights > 0]
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must have at least two classes, got one class: {self.classes_.tolist()}")
+        return self._fit_model(frame, codes, weights)
+
+    @classmethod
+    def from_fitted(cls, estimator: Any, X: Any, **settings: Any) -> NaiveConformantClassifier:
+        """Return the conformant classifier of a fitted estimator, with a model of the features of some rows.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+            As the parameter `estimator`.
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+            Rows as the estimator takes them, which may have missing values. Labels are not needed.
+        **settings
+            Other parameters of this class.
+
+        Raises
+        ------
+        ValueError
+            As `fit`.
+        """
+        classifier = cls(estimator=estimator, **settings)
+        classifier._check_parameters()
+        frame = checked_rows(classifier, plain_table(X), reset=True)
+        classifier.classes_ = np.array([])
+        return classifier._fit_model(frame, np.zeros(len(frame), dtype=np.intp), np.ones(len(frame)))
+
+    def _fit_model(
+        self, frame: pd.DataFrame, codes: NDArray[np.intp], weights: NDArray[np.float64]
+    ) -> NaiveConformantClassifier:
+        self._learn_columns(frame, weights)
+        encoded = self._encoding.encode(frame)
+        groups = one_hot_groups(encoded, self._encoding.zeros_and_ones)
+        warn_of_zeros(encoded, groups, self.get_feature_names_out().tolist(), stacklevel=3)
+        self._one_hot_groups = [group for group in groups if not (encoded[:, group] == 0).all(axis=1).any()]
+        has_gaps = bool(np.isnan(encoded).any())
+        if (has_gaps or self.n_components != 1) and (weights != 1).any():
+            encoded, codes, weights = repeated(encoded, codes, weights)
+        if self.estimator is None:
+            self._fit_regression(encoded, codes, weights, has_gaps)
+        if self.estimator is not None or not has_gaps:
+            given = self._encoding.weights if isinstance(self._encoding, GivenClassifier) else self.logistic_regression_
+            layout, options = self._encoding.layout, (self.solver, self.smoothing, self.n_components)
+            self.model_ = conformant_model(given, encoded, layout, weights, *options)
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.numeric not in _NUMERIC:
+            raise ValueError(f"numeric must be one of {', '.join(_NUMERIC)}, got {self.numeric!r}")
+        if not isinstance(self.inverse_penalty, int | float | np.number) or not self.inverse_penalty > 0:
+            raise ValueError(f"inverse_penalty must be a positive number, got {self.inverse_penalty!r}")
+        check_solver(self.solver)
+        if self.estimator is not None:
+            check_left_out(self)
+
+    def _learn_columns(self, frame: pd.DataFrame, weights: NDArray[np.float64]) -> None:
+        """Determine the kind of each column, or what the given estimator makes of it."""
+        names = [str(name) for name in frame.columns]
+        self._names = names
+        empty = [name for name in names if frame[name].isna().all()]
+        if empty:
+            raise ValueError(f"X must have a value in each column, got none in column {empty[0]!r}; leave it out")
+        self._encoding: ColumnEncoder | GivenClassifier
+        if self.estimator is None:
+            named = categorical_names(self.categorical_features, names)
+            self._encoding = ColumnEncoder.fit(frame, named, self.numeric, weights)
+            return
+        self._encoding = GivenClassifier.of(self.estimator, frame)
+        self.logistic_regression_ = self._encoding.classifier
+        self.classes_ = self._encoding.classes_with(self.classes_)
+        self.n_iter_ = getattr(self.logistic_regression_, "n_iter_", np.array([1]))
+
+    def _fit_regression(
+        self, encoded: NDArray[np.float64], codes: NDArray[np.intp], weights: NDArray[np.float64], has_gaps: bool
+    ) -> None:
+        of_classes = class_weights(self.class_weight, self.classes_, codes, weights)[codes]
+        start = np.where(np.isnan(encoded), np.nanmean(encoded, axis=0), encoded) if has_gaps else encoded
+        self.logistic_regression_ = fit_logistic_regression(
+            start,
+            self.classes_[codes],
+            self.inverse_penalty,
+            sample_weight=weights * of_classes,
+            tolerance=_GRADIENT_TOLERANCE,
+            max_iterations=self.max_iter,
+        )
+        self.n_iter_ = self.logistic_regression_.n_iter_
+        if not has_gaps:
+            return
+        if self.solver != "newton":
+            raise ValueError(f"solver must be 'newton' for rows with missing values, got {self.solver!r}")
+        rows = IncompleteRows(encoded, codes, self._encoding.layout, self.inverse_penalty, self.smoothing, of_classes)
+        self.model_ = fit_incomplete(self.logistic_regression_, rows, self.n_components)
+        set_linear_scores(self.logistic_regression_, self.model_.weights, self.model_.biases)
+        del self.logistic_regression_.gradient_norm_  # which was of the rows with means in the gaps
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the expected probability of each class; NaN marks a missing feature.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
+            As the training rows; a category that they do not have counts as missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+
+        Raises
+        ------
+        ValueError
+            When a value is infinite, or one that its column cannot have.
+
+        Warns
+        -----
+        MissingAsZerosWarning
+            When a row has no 1 in columns of which every training row has one.
+        """
+        probabilities: NDArray[np.float64] = self._fitted_model().predict_proba(self._encoded(X))
+        return probabilities
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithm of `predict_proba`, accurate for tiny probabilities."""
+        logarithms: NDArray[np.float64] = self._fitted_model().predict_log_proba(self._encoded(X))
+        return logarithms
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return log-odds of the second of two classes, shape (n_rows,), else the logarithm of `predict_proba`."""
+        logarithms = self.predict_log_proba(X)
+        return logarithms[:, 1] - logarithms[:, 0] if len(self.classes_) == 2 else logarithms
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row; the first of equally probable ones."""
+        return self._fitted_model().predict(self._encoded(X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the encoded columns, the columns of `model_`; `input_features` is ignored."""
+        check_is_fitted(self, "_encoding")
+        encoding = self._encoding
+        if isinstance(encoding, ColumnEncoder):
+            return np.array(encoding.outputs, dtype=object)
+        return encoding.output_names(self._names)
+
+    def _fitted_model(self) -> ConformantModel | ConformantMixture:
+        check_is_fitted(self, "model_")
+        return self.model_
+
+    def _encoded(self, X: Any) -> NDArray[np.float64]:
+        encoded = self._encoding.encode(checked_rows(self, plain_table(X)))
+        warn_of_zeros(encoded, self._one_hot_groups, self.get_feature_names_out().tolist(), stacklevel=3)
+        return encoded
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+# One-hot columns in which an encoder before the estimator turned missing values into zeros.
+
+# More rows of zeros than this are rather the first category, which encoders may leave out (drop="first").
+_MOST_ZEROS = 0.2
+_FEWEST_ROWS = 20
+_ADVICE = (
+    "if an encoder made zeros of missing values, as pandas.get_dummies does, give the raw column to this classifier, "
+    "which takes text and categories, or put NaN into all columns of the group"
+)
+
+
+class MissingAsZerosWarning(UserWarning):
+    """Rows have no 1 in columns that look one-hot: missing values may have become zeros."""
+
+
+def one_hot_groups(rows: NDArray[np.float64], binary: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Return the groups of adjacent binary columns that have one 1 in at least 80 % of the rows, and never two.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_columns)
+        NaN where a value is missing.
+    binary : ndarray of int
+        Columns of zeros and ones, in order.
+    """
+    groups: list[NDArray[np.intp]] = []
+    if len(rows) < _FEWEST_ROWS:
+        return groups
+    run: list[int] = []
+    taken = np.zeros(len(rows), dtype=bool)
+
+    def close() -> None:
+        if len(run) > 1 and taken.mean() >= 1 - _MOST_ZEROS:
+            groups.append(np.array(run, dtype=np.intp))
+
+    for column in binary.tolist():
+        ones = rows[:, column] == 1
+        if run and (column != run[-1] + 1 or (taken & ones).any()):
+            close()
+            run, taken = [], np.zeros(len(rows), dtype=bool)
+        run.append(column)
+        taken = taken | ones
+    close()
+    return groups
+
+
+def warn_of_zeros(
+    rows: NDArray[np.float64], groups: Sequence[NDArray[np.intp]], names: Sequence[str], stacklevel: int
+) -> None:
+    """Issue a MissingAsZerosWarning for the first group in which rows have zeros only."""
+    for columns in groups:
+        n_zero = int((rows[:, columns] == 0).all(axis=1).sum())
+        if n_zero:
+            shown = [names[column] for column in columns[:4]] + ["..."] * (len(columns) > 4)
+            warnings.warn(
+                f"{n_zero} of {len(rows)} rows have 0 in all of the columns {', '.join(shown)}, of which the others "
+                f"have exactly one 1; {_ADVICE}",
+                MissingAsZerosWarning,
+                stacklevel=stacklevel + 1,
+            )
+            return
+
+
+# Rows and classes that count more or less often.
+
+
+def class_weights(
+    given: Any, classes: NDArray[Any], codes: NDArray[np.intp], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the weight of each class: ones for None, the inverse of its share of the weighted rows for "balanced".
+
+    Raises ValueError if `given` is neither of these nor a dictionary.
+    """
+    if given is None:
+        return np.ones(len(classes))
+    if isinstance(given, str) and given == "balanced":
+        return np.asarray(weights.sum() / (len(classes) * np.bincount(codes, weights)))
+    found: NDArray[np.float64] = compute_class_weight(given, classes=classes, y=classes[codes])
+    return found
+
+
+def repeated(
+    encoded: NDArray[np.float64], codes: NDArray[np.intp], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
+    """Return each row as often as its weight says, with weights of 1."""
+    times = weights.astype(np.intp)
+    if (times != weights).any():
+        raise ValueError(
+            "sample_weight must be whole numbers where rows have missing values or n_components is not 1, got "
+            f"{float(weights[times != weights][0])!r}; multiply and round them, or leave incomplete rows out"
+        )
+    places = np.repeat(np.arange(len(codes)), times)
+    return encoded[places], codes[places], np.ones(len(places))
+
+
+def conformant_model(
+    classifier: Any,
+    encoded: NDArray[np.float64],
+    layout: FeatureLayout,
+    weights: NDArray[np.float64],
+    solver: SolverName,
+    smoothing: float,
+    n_components: int | Literal["auto"],
+) -> ConformantModel | ConformantMixture:
+    """Return the model that conforms with a classifier and fits rows best; weights other than 1 need complete rows."""
+    if (weights != 1).any():
+        statistics = _weighted_statistics(encoded, layout, weights)
+        scores = linear_scores(classifier)
+        check_probabilities(classifier, encoded, *scores[:2])
+        return conform_to_statistics(*scores, layout, statistics, solver, smoothing)
+    return conform(
+        classifier,
+        encoded,
+        solver,
+        smoothing,
+        categorical=layout.categorical,
+        real=layout.real,
+        n_components=n_components,
+    )
+
+
+def _weighted_statistics(
+    encoded: NDArray[np.float64], layout: FeatureLayout, weights: NDArray[np.float64]
+) -> FeatureStatistics:
+    """Return the statistics of complete, weighted rows."""
+    means = np.average(encoded, axis=0, weights=weights)
+    variances = np.average((encoded - means) ** 2, axis=0, weights=weights)
+    return FeatureStatistics(float(weights.sum()), means, variances)

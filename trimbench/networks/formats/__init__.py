@@ -1,0 +1,1 @@
+"""Files of networks, and networks of other libraries."""

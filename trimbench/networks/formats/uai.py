@@ -1,0 +1,108 @@
+"""Readers for networks written as bare numbers: the Ergo format and the UAI competition format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.networks.formats.parsing import (
+    MAX_UNPACKED,
+    MAX_VARIABLES,
+    NetworkParts,
+    Words,
+    normalised_tables,
+    read_text,
+    without_comments,
+)
+
+# The networks of the UAI 2008 evaluation have six digits; their distributions are off by up to 7e-6.
+TOLERANCE = 1e-4
+LARGEST = 10**9
+
+
+def read_ergo(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
+    """Read a network in Ergo format.
+
+    The file holds the number of variables, their cardinalities, the parents of each variable (how many, then their
+    indices), the table of each variable (how many entries, then the entries: the last variable, which is the node
+    itself, varies fastest), and if they are known the names of the variables and then of their states.
+
+    Raises ValueError if the file cannot be read; the message names the file, the line and the word.
+    """
+    words = Words(path, without_comments(read_text(path, max_unpacked)))
+    count = words.whole("the number of variables", lowest=1, highest=MAX_VARIABLES)
+    sizes = words.wholes("a cardinality", count, lowest=1, highest=LARGEST)
+    parents = [
+        words.wholes(
+            f"a parent of variable {i}",
+            words.whole(f"the number of parents of variable {i}", highest=count - 1),
+            highest=count - 1,
+        )
+        for i in range(count)
+    ]
+    places, tables = [], []
+    for i in range(count):
+        places.append(words.place)
+        tables.append(words.table(f"table {i}", [*(sizes[j] for j in parents[i]), sizes[i]]))
+    names = words.names([f"the name of variable {i}" for i in range(count)]) if words.left else None
+    states = [
+        words.names([f"the name of state {k} of variable {i}" for k in range(size)])
+        for i, size in enumerate(sizes if words.left else [])
+    ]
+    words.end()
+    return _parts(path, sizes, parents, tables, names, states or None, lambda i: words.line(places[i]))
+
+
+def read_uai(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
+    """Read a network in the format of the UAI competitions.
+
+    The file holds the word BAYES, the number of variables, their cardinalities, the number of tables, the variables of
+    each table (how many, then their indices, the node itself last), and the tables (how many entries, then the entries,
+    the last variable fastest). It has no names.
+
+    Raises ValueError if the file cannot be read; the message names the file, the line and the word.
+    """
+    words = Words(path, read_text(path, max_unpacked))
+    if words.word("BAYES").upper() != "BAYES":
+        words.fail("a network must begin with BAYES (a Markov network has no conditional tables)")
+    count = words.whole("the number of variables", lowest=1, highest=MAX_VARIABLES)
+    sizes = words.wholes("a cardinality", count, lowest=1, highest=LARGEST)
+    words.whole("the number of tables (one for each variable)", lowest=count, highest=count)
+    scopes: dict[int, list[int]] = {}
+    for i in range(count):
+        length = words.whole(f"the number of variables of table {i}", lowest=1, highest=count)
+        *above, node = words.wholes(f"a variable of table {i}", length, highest=count - 1)
+        if node in scopes:
+            words.fail("the last variable of a table must have no other table")
+        scopes[node] = above
+    tables: dict[int, NDArray[np.float64]] = {}
+    places: dict[int, int] = {}
+    for node, above in scopes.items():
+        places[node] = words.place
+        tables[node] = words.table(f"the table of variable {node}", [*(sizes[j] for j in above), sizes[node]])
+    words.end()
+    parents = [scopes[node] for node in range(count)]
+    in_order = [tables[node] for node in range(count)]
+    return _parts(path, sizes, parents, in_order, None, None, lambda i: words.line(places[i]))
+
+
+def _parts(
+    path: Path,
+    sizes: list[int],
+    parents: list[list[int]],
+    tables: list[NDArray[np.float64]],
+    names: list[str] | None,
+    states: list[list[str]] | None,
+    line: Callable[[int], int],
+) -> NetworkParts:
+    """Return the network with the names that were given, or "x0", "x1", ... and states "0", "1", ..."""
+    nodes = names or [f"x{i}" for i in range(len(sizes))]
+    named = dict(zip(nodes, tables, strict=True))
+    return NetworkParts(
+        dict(zip(nodes, states or [[str(k) for k in range(size)] for size in sizes], strict=True)),
+        {node: [nodes[j] for j in above] for node, above in zip(nodes, parents, strict=True)},
+        normalised_tables(path, named, lambda node: line(nodes.index(node)), tolerance=TOLERANCE),
+    )

@@ -1,0 +1,1 @@
+"""Exact inference in Bayesian networks."""

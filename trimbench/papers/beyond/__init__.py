@@ -1,0 +1,1 @@
+"""Experiments that no paper printed: more data, more methods, and where the methods end."""

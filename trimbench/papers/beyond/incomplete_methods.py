@@ -1,0 +1,643 @@
+"""Methods that learn from and predict for tables with gaps, and their comparison on one data set."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trimbench._typing import Matrix, Vector
+from trimbench.conformant.conform import IncompleteRows, conform, fit_incomplete, linear_scores
+from trimbench.conformant.distribution import logsumexp
+from trimbench.conformant.layout import FeatureLayout
+from trimbench.conformant.logistic_regression import fit_logistic_regression
+from trimbench.papers.conformant.imputers import Imputer, ImputerName, fit_imputer
+from trimbench.papers.conformant.tasks import ROWS_CODE, Task, encoded_rows, feature_codes
+from trimbench.papers.data.masks import Missingness, split_rows
+from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.measures import accuracy, brier_score, calibration_error, log_loss
+from trimbench.papers.validation import Json, settings, validated
+from trimbench.papers.vocabulary.inputs import dataset_of
+
+_LEAST_VARIANCE = 1e-3  # of that of the whole column
+
+
+def fit_naive_bayes(
+    rows: Matrix,
+    labels: NDArray[np.int64],
+    n_classes: int,
+    columns: Sequence[Sequence[int]],
+    numbers: bool,
+    smoothing: float,
+) -> Callable[[Matrix], Matrix]:
+    """Learn naive Bayes and return its class probabilities as a function of rows; NaN marks what is missing.
+
+    Columns of zeros and ones are binary features, or categories where a feature has several; `numbers` are Gaussian
+    with a mean and variance in each class. `smoothing` is the pseudo-count of each value and class.
+    """
+    scores = _gaussian(rows, labels, n_classes) if numbers else _discrete(rows, labels, n_classes, columns, smoothing)
+    counts = np.bincount(labels, minlength=n_classes) + smoothing
+    prior = np.log(counts / counts.sum())
+
+    def predict(gaps: Matrix) -> Matrix:
+        found = scores(gaps) + prior
+        return np.asarray(np.exp(found - logsumexp(found)[:, None]))
+
+    return predict
+
+
+def _discrete(
+    rows: Matrix, labels: NDArray[np.int64], n_classes: int, columns: Sequence[Sequence[int]], smoothing: float
+) -> Callable[[Matrix], Matrix]:
+    pseudo = max(smoothing, 1e-10)
+    of_class = np.eye(n_classes)[labels]
+    observed = (~np.isnan(rows)).T.astype(np.float64) @ of_class
+    ones = np.nan_to_num(rows).T @ of_class
+    n_values = np.concatenate([np.full(len(own), max(len(own), 2)) for own in columns])[:, None]
+    is_binary = np.concatenate([np.full(len(own), len(own) == 1) for own in columns])[:, None]
+    log_one = np.log((ones + pseudo) / (observed + n_values * pseudo))
+    # A category is told by its 1 alone.
+    log_zero = np.where(is_binary, np.log((observed - ones + pseudo) / (observed + n_values * pseudo)), 0.0)
+    return lambda gaps: np.nan_to_num(gaps) @ (log_one - log_zero) + (~np.isnan(gaps)).astype(np.float64) @ log_zero
+
+
+def _gaussian(rows: Matrix, labels: NDArray[np.int64], n_classes: int) -> Callable[[Matrix], Matrix]:
+    seen = ~np.isnan(rows)
+    of_class = np.eye(n_classes)[labels]
+    counts = np.maximum(seen.T.astype(np.float64) @ of_class, 1.0)
+    means = np.nan_to_num(rows).T @ of_class / counts
+    squares = np.nan_to_num(rows**2).T @ of_class / counts
+    variances = np.maximum(squares - means**2, 0.0) + _LEAST_VARIANCE * np.nanvar(rows, axis=0)[:, None]
+
+    def scores(gaps: Matrix) -> Matrix:
+        known, values = (~np.isnan(gaps)).astype(np.float64), np.nan_to_num(gaps)
+        quadratic = values**2 @ (1 / variances) - 2 * values @ (means / variances)
+        return np.asarray(-0.5 * (quadratic + known @ (means**2 / variances + np.log(variances))))
+
+    return scores
+
+
+# The expected prediction of a logistic regression if the features were jointly normal.
+
+_SHRINKAGE = 0.02  # of the covariances towards none, which also keeps them positive definite
+_N_DRAWS = 64
+_SEED = 0
+
+
+@dataclass(frozen=True, eq=False)
+class JointNormal:
+    """A multivariate normal distribution of the columns.
+
+    Attributes
+    ----------
+    means : ndarray of shape (n_columns,)
+    covariance : ndarray of shape (n_columns, n_columns)
+    """
+
+    means: Vector
+    covariance: Matrix
+
+    @classmethod
+    def of(cls, rows: Matrix) -> JointNormal:
+        """Return the moments of rows; where values are missing, of the pairs that are observed."""
+        seen = (~np.isnan(rows)).astype(np.float64)
+        counts = np.maximum(seen.sum(axis=0), 1.0)
+        means = np.nan_to_num(rows).sum(axis=0) / counts
+        centred = np.nan_to_num(rows - means)
+        covariance = centred.T @ centred / np.maximum(seen.T @ seen, 1.0)
+        # Covariances of different pairs of rows need not be those of any distribution.
+        values, vectors = np.linalg.eigh(covariance)
+        covariance = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        diagonal = np.diag(np.diag(covariance) + 1e-9)
+        return cls(means, (1 - _SHRINKAGE) * covariance + _SHRINKAGE * diagonal)
+
+    def fill(self, gaps: ArrayLike) -> Matrix:
+        """Return rows with the conditional expectations of missing values."""
+        table = np.asarray(gaps, dtype=np.float64)
+        filled = table.copy()
+        for rows, missing, gain, _ in self._patterns(table):
+            filled[np.ix_(rows, missing)] = self.means[missing] + (table[rows] - self.means)[:, ~missing] @ gain
+        return filled
+
+    def expected_probabilities(self, classifier: Any, gaps: Matrix) -> Matrix:
+        """Return the mean of the classifier's probabilities over the conditional distribution of missing values.
+
+        The scores of the classes are jointly normal given what is observed; the mean is over a fixed set of draws and
+        their opposites.
+        """
+        weights, biases, _ = linear_scores(classifier)
+        drawn = np.random.default_rng(_SEED).standard_normal((_N_DRAWS, len(biases)))
+        drawn = np.concatenate([drawn, -drawn])
+        scores = self.fill(gaps) @ weights + biases
+        found = np.exp(scores - logsumexp(scores)[:, None])
+        for rows, missing, _, conditional in self._patterns(gaps):
+            values, vectors = np.linalg.eigh(weights[missing].T @ conditional @ weights[missing])
+            noise = drawn @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+            drawn_scores = scores[rows][:, None] + noise
+            drawn_scores -= drawn_scores.max(axis=2, keepdims=True)
+            shares = np.exp(drawn_scores)
+            found[rows] = (shares / shares.sum(axis=2, keepdims=True)).mean(axis=1)
+        return found
+
+    def _patterns(self, gaps: Matrix) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_], Matrix, Matrix]]:
+        """Yield rows, their missing columns, the regression of these on the others, and what covariance is left."""
+        patterns, of_row = np.unique(np.isnan(gaps), axis=0, return_inverse=True)
+        for place, missing in enumerate(patterns):
+            if not missing.any():
+                continue
+            cross = self.covariance[np.ix_(~missing, missing)]
+            gain = np.linalg.solve(self.covariance[np.ix_(~missing, ~missing)], cross)
+            left = self.covariance[np.ix_(missing, missing)] - cross.T @ gain
+            yield np.flatnonzero(of_row.ravel() == place), missing, np.asarray(gain), np.asarray(left)
+
+
+# Methods that predict the class of rows with missing features; all learn from training rows alone.
+
+METHODS_CODE = (
+    "trimbench.conformant",
+    "trimbench.papers.beyond.incomplete_methods",
+    __name__,
+)
+Predict = Callable[[Matrix], Matrix]
+_NEIGHBOURS = 10
+_NEAREST_FEATURES = 20  # that predict each column in turn
+_TURNS = 5
+_MOST_PATTERNS = 40
+_TREES = 50  # for each class
+
+
+class NotApplicableError(Exception):
+    """A method has no answer for such rows; the text says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What methods learn from.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_rows, n_columns)
+        The training rows, complete, or with NaN where a feature is missing.
+    labels : ndarray of int, shape (n_rows,)
+    masked : ndarray of shape (n_masked, n_columns)
+        Rows for models that are trained with masks: copies of complete rows, with NaN where the mechanism that hides
+        features of the test rows hides theirs; or the incomplete rows themselves.
+    masked_labels : ndarray of int, shape (n_masked,)
+    columns : sequence of sequence of int
+        Columns of each feature.
+    numbers : bool
+        Whether columns are real numbers, not zeros and ones.
+    """
+
+    rows: Matrix
+    labels: NDArray[np.int64]
+    masked: Matrix
+    masked_labels: NDArray[np.int64]
+    n_classes: int
+    columns: Sequence[Sequence[int]]
+    numbers: bool
+    inverse_penalty: float
+    smoothing: float
+    seed: int
+
+    @functools.cached_property
+    def is_complete(self) -> bool:
+        """Whether no training row misses a feature."""
+        return not np.isnan(self.rows).any()
+
+    @functools.cached_property
+    def layout(self) -> FeatureLayout:
+        """The features as conformant models see them."""
+        categorical = [own for own in self.columns if len(own) > 1]
+        n_columns = self.rows.shape[1]
+        return FeatureLayout.of(n_columns, categorical, range(n_columns) if self.numbers else None)
+
+    @functools.cached_property
+    def classifier(self) -> Any:
+        """The logistic regression of the complete rows, the same for all methods that take one."""
+        return self.regression(self.rows, self.labels)
+
+    def regression(self, table: Matrix, labels: NDArray[np.int64]) -> Any:
+        """Return a logistic regression with the penalty that all have."""
+        return fit_logistic_regression(table, labels, self.inverse_penalty)
+
+
+def _by_conforming(training: Training, n_components: int | Literal["auto"]) -> Predict:
+    layout = training.layout
+    if training.is_complete:
+        found: Any = conform(
+            training.classifier,
+            training.rows,
+            smoothing=training.smoothing,
+            categorical=layout.categorical,
+            real=layout.real,
+            n_components=n_components,
+            seed=training.seed,
+        )
+    else:
+        start = training.regression(fit_imputer("mean", training.rows)(training.rows), training.labels)
+        places = np.searchsorted(start.classes_, training.labels)  # among the classes that training rows have
+        rows = IncompleteRows(training.rows, places, layout, training.inverse_penalty, training.smoothing)
+        found = fit_incomplete(start, rows, n_components, training.seed)
+    return lambda gaps: _of_all_classes(found.predict_proba(gaps), found.classes, training.n_classes)
+
+
+def _by_imputing(training: Training, name: ImputerName) -> Predict:
+    fill = fit_imputer(
+        name,
+        training.rows,
+        seed=training.seed,
+        n_neighbours=_NEIGHBOURS,
+        n_nearest_features=min(_NEAREST_FEATURES, training.rows.shape[1] - 1),
+        max_iterations=_TURNS,
+    )
+    return _after_filling(training, fill)
+
+
+def _after_filling(training: Training, fill: Imputer) -> Predict:
+    classifier = _classifier(training, fill)
+    return lambda gaps: _probabilities(classifier, fill(gaps), training.n_classes)
+
+
+def _classifier(training: Training, fill: Imputer) -> Any:
+    """Return the classifier of complete rows, or that of the rows that an imputer has completed."""
+    return training.classifier if training.is_complete else training.regression(fill(training.rows), training.labels)
+
+
+def _by_normal_expectation(training: Training) -> Predict:
+    normal = JointNormal.of(training.rows)
+    classifier = _classifier(training, normal.fill)
+    return lambda gaps: _of_all_classes(
+        normal.expected_probabilities(classifier, gaps), classifier.classes_, training.n_classes
+    )
+
+
+def _with_indicators(training: Training, table: Matrix, labels: NDArray[np.int64]) -> Predict:
+    """Learn from rows with gaps: means in place of missing values, and for each feature whether it is missing."""
+    first = [own[0] for own in training.columns]
+    fill = fit_imputer("mean", table)
+
+    def extended(gaps: Matrix) -> Matrix:
+        return np.hstack([fill(gaps), np.isnan(gaps[:, first])])
+
+    classifier = training.regression(extended(table), labels)
+    return lambda gaps: _probabilities(classifier, extended(gaps), training.n_classes)
+
+
+def _by_mean_with_indicators(training: Training) -> Predict:
+    if training.is_complete:
+        raise NotApplicableError("complete training rows have no use for indicators")
+    return _with_indicators(training, training.rows, training.labels)
+
+
+def _by_regression_with_masks(training: Training) -> Predict:
+    if not training.is_complete:
+        raise NotApplicableError("with incomplete training rows it is mean imputation with indicators")
+    return _with_indicators(training, training.masked, training.masked_labels)
+
+
+def _by_patterns(training: Training) -> Predict:
+    """Learn a logistic regression of the observed columns for each set of them that training rows show."""
+    patterns = np.unique(np.isnan(training.masked), axis=0)
+    if len(patterns) > _MOST_PATTERNS:
+        raise NotApplicableError(f"more than {_MOST_PATTERNS} patterns of missing features")
+    models = {pattern.tobytes(): _of_pattern(training, ~pattern) for pattern in patterns}
+    shares = np.bincount(training.labels, minlength=training.n_classes) / len(training.labels)
+
+    def predict(gaps: Matrix) -> Matrix:
+        found = np.tile(shares, (len(gaps), 1))
+        missing = np.isnan(gaps)
+        for pattern in np.unique(missing, axis=0):
+            of_rows = (missing == pattern).all(axis=1)
+            if model := models.get(pattern.tobytes()):
+                found[of_rows] = model(gaps[of_rows][:, ~pattern])
+        return found
+
+    return predict
+
+
+def _of_pattern(training: Training, observed: NDArray[np.bool_]) -> Predict | None:
+    table = training.rows[:, observed]
+    usable = ~np.isnan(table).any(axis=1)
+    n_usable, n_classes = int(usable.sum()), training.n_classes
+    if not observed.any() or len(np.unique(training.labels[usable])) < 2:
+        return None
+    classifier = training.regression(table[usable], training.labels[usable])
+    # A class that no usable row has must not be impossible.
+    kept = n_usable / (n_usable + 1)
+    return lambda gaps: kept * _probabilities(classifier, gaps, n_classes) + (1 - kept) / n_classes
+
+
+def _by_boosting(training: Training, table: Matrix, labels: NDArray[np.int64]) -> Predict:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    trees = HistGradientBoostingClassifier(max_iter=_TREES, early_stopping=False, random_state=training.seed)
+    known = ~np.isnan(table).all(axis=0)  # it cannot bin a column without any value
+    trees.fit(table[:, known], labels)
+    return lambda gaps: _probabilities(trees, gaps[:, known], training.n_classes)
+
+
+def _by_complete_boosting(training: Training) -> Predict:
+    if not training.is_complete:
+        raise NotApplicableError("it needs complete training rows")
+    return _by_boosting(training, training.rows, training.labels)
+
+
+def _by_masked_boosting(training: Training) -> Predict:
+    return _by_boosting(training, training.masked, training.masked_labels)
+
+
+def _by_naive_bayes(training: Training) -> Predict:
+    return fit_naive_bayes(
+        training.rows, training.labels, training.n_classes, training.columns, training.numbers, training.smoothing
+    )
+
+
+def _probabilities(classifier: Any, table: Matrix, n_classes: int) -> Matrix:
+    return _of_all_classes(classifier.predict_proba(table), classifier.classes_, n_classes)
+
+
+def _of_all_classes(probabilities: Matrix, classes: NDArray[Any], n_classes: int) -> Matrix:
+    """Return probabilities with zeros for classes that no training row has."""
+    found = np.zeros((len(probabilities), n_classes))
+    found[:, classes] = probabilities
+    return found
+
+
+class Method(NamedTuple):
+    """A method to compare.
+
+    `title` is its name in tables; `fit` learns from training rows. One that `uses_masks` learns anew for every
+    mechanism and share, even where training rows are complete.
+    """
+
+    title: str
+    fit: Callable[[Training], Predict]
+    uses_masks: bool = False
+
+
+METHODS: Mapping[str, Method] = {
+    "mixture": Method("mixture of NaCL", lambda training: _by_conforming(training, "auto")),
+    "nacl": Method("NaCL", lambda training: _by_conforming(training, 1)),
+    "mean": Method("mean", lambda training: _by_imputing(training, "mean")),
+    "mean_indicators": Method("mean with indicators", _by_mean_with_indicators),
+    "knn": Method("nearest neighbours", lambda training: _by_imputing(training, "knn")),
+    "iterative": Method("iterative imputation", lambda training: _by_imputing(training, "mice")),
+    "patterns": Method("pattern by pattern", _by_patterns, uses_masks=True),
+    "normal": Method("normal expectation", _by_normal_expectation),
+    "naive_bayes": Method("naive Bayes", _by_naive_bayes),
+    "trees": Method("boosted trees", _by_complete_boosting),
+    "masked_trees": Method("boosted trees with masks", _by_masked_boosting, uses_masks=True),
+    "masked_regression": Method("regression with masks", _by_regression_with_masks, uses_masks=True),
+}
+
+
+# Training and test rows of one random split, as many as slow methods can cope with.
+
+CODE = (*ROWS_CODE, __name__)
+
+
+@settings
+class Shape:
+    """What becomes of a data set before it is split.
+
+    Attributes
+    ----------
+    numbers : bool
+        Whether its columns stay numbers, in units of standard deviations of the training rows; otherwise the protocol
+        makes them zeros and ones.
+    shrink : int
+        Side of the squares of pixels that become one, by majority (a tie is 1); 1 leaves an image as it is.
+    train_rows, test_rows : int
+        How many rows at most.
+    """
+
+    numbers: bool
+    shrink: int
+    train_rows: int
+    test_rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class SplitTables:
+    """Rows of a split.
+
+    Attributes
+    ----------
+    train, test : ndarray of shape (n_rows, n_columns)
+    train_labels, test_labels : ndarray of int
+    n_classes : int
+    columns : sequence of sequence of int
+        Columns of each feature.
+    numbers : bool
+        Whether columns are real numbers, not zeros and ones.
+    image : sequence of int or None
+        Height and width where the features are pixels.
+    """
+
+    train: Matrix
+    test: Matrix
+    train_labels: NDArray[Any]
+    test_labels: NDArray[Any]
+    n_classes: int
+    columns: Sequence[Sequence[int]]
+    numbers: bool
+    image: Sequence[int] | None
+
+    def hidden(
+        self, how: Missingness, fraction: float, rng: np.random.Generator, n_copies: int
+    ) -> tuple[Matrix, Matrix]:
+        """Return copies of the training rows, one after the other, and the test rows, with NaN for hidden features.
+
+        One mechanism hides them all, each copy of a row with a mask of its own.
+        """
+        rows = np.vstack([np.tile(self.train, (n_copies, 1)), self.test])
+        values = rows if self.numbers else feature_codes(rows, self.columns)
+        features = [str(place) for place in range(len(self.columns))]
+        mask = how.draw(len(rows), features, fraction, rng, values)
+        owners = np.repeat(np.arange(len(self.columns)), [len(own) for own in self.columns])
+        rows[mask[:, owners]] = np.nan
+        return rows[: -len(self.test)], rows[-len(self.test) :]
+
+
+def split_tables(task: Task, shape: Shape) -> SplitTables:
+    """Return the rows of a task; those beyond the limits are left out at random."""
+    found = _numbers(task) if shape.numbers else _binary(task, shape.shrink)
+    rng = np.random.default_rng(task.split_seed)
+    train = np.sort(rng.permutation(len(found.train))[: shape.train_rows])
+    test = np.sort(rng.permutation(len(found.test))[: shape.test_rows])
+    return dataclasses.replace(
+        found,
+        train=found.train[train],
+        test=found.test[test],
+        train_labels=found.train_labels[train],
+        test_labels=found.test_labels[test],
+    )
+
+
+def _numbers(task: Task) -> SplitTables:
+    loaded = dataset_of(dataclasses.asdict(task.data))
+    table = loaded.features.to_numpy(dtype=np.float64)
+    if np.isnan(table).any():
+        raise ValueError(f"numbers must be data sets without missing values, got {task.name!r}")
+    codes = loaded.target.cat.codes.to_numpy(dtype=np.int64)
+    train, test = split_rows(len(table), task.protocol.test_fraction, task.split_seed)
+    spread = table[train].std(axis=0)
+    table = (table - table[train].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    columns = [(column,) for column in range(table.shape[1])]
+    n_classes = len(loaded.target.cat.categories)
+    return SplitTables(table[train], table[test], codes[train], codes[test], n_classes, columns, True, None)
+
+
+def _binary(task: Task, shrink: int) -> SplitTables:
+    rows = encoded_rows(task)
+    train, test, columns, image = rows.train, rows.test, rows.columns, task.protocol.image or None
+    if shrink > 1:
+        if image is None or any(side % shrink for side in image):
+            raise ValueError(f"shrink must divide the sides of an image, got {shrink} for {task.name!r} ({image})")
+        train, test = (_shrunk(part, image, shrink) for part in (train, test))
+        image = [side // shrink for side in image]
+        columns = tuple((column,) for column in range(train.shape[1]))
+    return SplitTables(
+        train.astype(np.float64),
+        test.astype(np.float64),
+        rows.train_labels,
+        rows.test_labels,
+        len(rows.classes),
+        columns,
+        False,
+        image,
+    )
+
+
+def _shrunk(rows: NDArray[Any], image: Sequence[int], shrink: int) -> NDArray[Any]:
+    height, width = (side // shrink for side in image)
+    squares = rows.reshape(len(rows), height, shrink, width, shrink)
+    return np.asarray(squares.mean(axis=(2, 4)) >= 0.5).reshape(len(rows), height * width)
+
+
+# The job of the comparison on rows with missing features: every method on one split with one set of masks.
+
+# Which training rows methods have: complete ones, or ones that miss features like the test rows.
+Rows = Literal["complete", "incomplete"]
+_COPIES = 4  # of complete training rows, each with a mask of its own, for models that are trained with masks
+_FAILURES = (ValueError, ArithmeticError, RuntimeError)
+OK, NOT_APPLICABLE, FAILED = "ok", "not applicable", "failed"
+
+
+class Learned(NamedTuple):
+    """What came of learning: predictions for rows with gaps, or why there are none; and the seconds it took."""
+
+    predict: Predict | None
+    status: str
+    reason: str
+    seconds: float
+
+
+@job_function(code=(*METHODS_CODE, *CODE, __name__))
+def compare_with_gaps(
+    task: Mapping[str, Json],
+    shape: Mapping[str, Json],
+    missingness: Mapping[str, Json],
+    missing: float,
+    mask_seed: int,
+    methods: Sequence[str],
+    training: Sequence[Rows],
+    smoothing: float,
+) -> dict[str, Json]:
+    """Hide features of a split's rows, and measure the predictions that methods make for the test rows.
+
+    `task`, `shape` and `missingness` are the fields of a `Task`, a `Shape` and a `Missingness`.
+    """
+    own, size = Task.of(task), validated(Shape, shape, "shape")
+    how = validated(Missingness, missingness, "missingness")
+    tables = _tables(own, size)
+    masked, gaps = tables.hidden(how, missing, np.random.default_rng(mask_seed), _COPIES)
+    incomplete = masked[: len(tables.train)]
+    found: list[Json] = []
+    for rows in training:
+        is_complete = rows == "complete"
+        given = _training(
+            own, tables, tables.train if is_complete else incomplete, masked if is_complete else incomplete, smoothing
+        )
+        for name in methods:
+            is_shared = is_complete and not METHODS[name].uses_masks
+            learned = _learned_once(own, size, name, smoothing) if is_shared else _learned(name, given)
+            found.append({"training": rows, "method": name, **_tested(learned, gaps, tables)})
+    return {
+        "n_train": len(tables.train),
+        "n_test": len(gaps),
+        "n_features": len(tables.columns),
+        "missing_percent": 100.0 * float(np.isnan(gaps[:, [own[0] for own in tables.columns]]).mean()),
+        "methods": found,
+    }
+
+
+@lru_cache(maxsize=1)
+def _tables(task: Task, shape: Shape) -> SplitTables:
+    return split_tables(task, shape)
+
+
+@lru_cache(maxsize=len(METHODS))
+def _learned_once(task: Task, shape: Shape, name: str, smoothing: float) -> Learned:
+    """Learn from complete rows, which all mechanisms and shares have in common."""
+    tables = _tables(task, shape)
+    return _learned(name, _training(task, tables, tables.train, tables.train, smoothing))
+
+
+def _training(task: Task, tables: SplitTables, rows: Matrix, masked: Matrix, smoothing: float) -> Training:
+    return Training(
+        rows,
+        tables.train_labels,
+        masked,
+        np.tile(tables.train_labels, len(masked) // len(rows)),
+        tables.n_classes,
+        tables.columns,
+        tables.numbers,
+        task.protocol.inverse_penalty,
+        smoothing,
+        task.split_seed % 2**32,  # as scikit-learn takes it
+    )
+
+
+def _learned(name: str, training: Training) -> Learned:
+    start = time.perf_counter()
+    try:
+        predict, status, reason = METHODS[name].fit(training), OK, ""
+    except NotApplicableError as why:
+        predict, status, reason = None, NOT_APPLICABLE, str(why)
+    except _FAILURES as error:  # one method must not cost the others
+        predict, status, reason = None, FAILED, _said(error)
+    return Learned(predict, status, reason, time.perf_counter() - start)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+
+
+def _tested(learned: Learned, gaps: Matrix, tables: SplitTables) -> dict[str, Json]:
+    if learned.predict is None:
+        return {"status": learned.status, "reason": learned.reason}
+    start = time.perf_counter()
+    try:
+        probabilities = learned.predict(gaps)
+    except _FAILURES as error:
+        return {"status": FAILED, "reason": _said(error)}
+    seconds = time.perf_counter() - start
+    truth = tables.test_labels
+    return {
+        "status": OK,
+        "log_loss": log_loss(truth, probabilities),
+        "brier": brier_score(truth, probabilities),
+        "accuracy": accuracy(truth, probabilities.argmax(axis=1)),
+        "calibration": calibration_error(truth, probabilities),
+        "us_per_row": 1e6 * seconds / len(gaps),
+        "fit_seconds": learned.seconds,
+    }

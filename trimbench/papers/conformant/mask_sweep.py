@@ -1,0 +1,562 @@
+"""Predictions against the share of missing features, on any data set."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PositiveInt
+
+from trimbench._typing import Matrix
+from trimbench.conformant.conform import conform, conform_to_statistics
+from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
+from trimbench.conformant.mixture import ConformantMixture
+from trimbench.conformant.model import ConformantModel
+from trimbench.conformant.problem import Solution
+from trimbench.papers.conformant.imputers import (
+    FILLS,
+    AdditivePredictor,
+    conformant_predictor,
+    fill_values,
+    filling_predictor,
+    naive_bayes_predictor,
+    predict_all,
+)
+from trimbench.papers.conformant.tasks import CODE as CLASSIFIER_CODE
+from trimbench.papers.conformant.tasks import (
+    EncodedRows,
+    Encoding,
+    Task,
+    encoded_rows,
+    feature_codes,
+    fitted,
+    make_task,
+    rows_at_hand,
+)
+from trimbench.papers.data.masks import DEPENDENT, Mechanism, Missingness, Rounding
+from trimbench.papers.execution.code_hash import code_version, job_function
+from trimbench.papers.execution.job import generator_for, seed_for
+from trimbench.papers.execution.store import Arrays, remember
+from trimbench.papers.measures import accuracy, cross_entropy, weighted_f1
+from trimbench.papers.validation import Json, settings, unknown, validated
+from trimbench.papers.vocabulary.cells import Cell, Label, Outcome, check_axis, successes
+from trimbench.papers.vocabulary.figures import LineFigure
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.numbers import confidence_interval
+from trimbench.papers.vocabulary.tables import Table, shown_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_NOTES = (
+    "Means over random masks; bars are 95 % confidence intervals of the mean. Constants for imputation are those of "
+    "the training rows. The axis of entropies is logarithmic: that of max imputation can be far above the others.",
+)
+
+
+@settings
+class MissingFeatures:
+    """Every method against the share of missing features, on data sets of the user's choice.
+
+    Data sets need no protocol. `mechanism`, `rounding` and `rates` are those of a
+    `trimbench.papers.data.masks.Missingness`; `repetitions` counts the random masks for each fraction.
+    """
+
+    datasets: list[str]
+    missing: list[float]
+    repetitions: PositiveInt = 3
+    encoding: Encoding = "paper"
+    mechanism: Mechanism = "mcar"
+    rounding: Rounding = "down"
+    rates: dict[str, float] = field(default_factory=dict)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_axis("datasets", self.datasets)
+        check_missing(self.missing, Missingness(self.mechanism, self.rounding, self.rates))
+
+    def cells(self, inputs: Inputs) -> list[Cell]:
+        """Return one job for each data set, fraction and repetition."""
+        cells = []
+        for name in self.datasets:
+            task = make_task(inputs, name, self.encoding, self.seed)
+            cells += evaluation_cells(task, self.missing, self.repetitions, self._missingness(task), self.seed)
+        return cells
+
+    def _missingness(self, task: Task) -> Missingness:
+        """Return how features of a data set go missing, without what its mechanism ignores."""
+        rates = self.rates if self.mechanism == "rates" else {}
+        if rates and (rows := rows_at_hand(task)):
+            for feature in rates:
+                if feature not in rows.features:
+                    raise unknown(f"rates: a feature of {task.name}", rows.features, feature)
+        image = task.protocol.image if self.mechanism == "block" and task.protocol.image else None
+        return Missingness(self.mechanism, self.rounding, rates, image)
+
+    def outcome(self, rows: pd.DataFrame) -> Outcome:
+        """Return the means over the repetitions, and their curves."""
+        tables, figures = [], []
+        for name in self.datasets:
+            done, shown_name = successes(rows, dataset=name), title_of(rows, name)
+            for measure, title in MEASURES.items():
+                stem = f"{name}_{measure}" if len(self.datasets) > 1 else measure
+                main = "" if (name, measure) == (self.datasets[0], "accuracy") else stem
+                summary = summarise(done, measure)
+                tables.append(means_table(f"{shown_name}: {title}", summary, main))
+                if len(summary) and measure != "f1_weighted":
+                    figures.append(curves(main, f"{shown_name}: {title.split(' to ')[0]}", measure, title, summary))
+        tables.sort(key=lambda table: table.name != "")
+        return Outcome(tables, sorted(figures, key=lambda figure: figure.name != ""), (), _NOTES)
+
+
+# Jobs that hide features of the test rows and measure the predictions of every method.
+
+CODE = (*CLASSIFIER_CODE, "trimbench.papers.conformant.mask_sweep")
+MIXTURE = "nacl_mixture"
+METHODS = {
+    "nacl": "NaCL",
+    "nacl_groups": "NaCL, categorical",
+    MIXTURE: "NaCL, mixture (beyond the paper)",
+    "mean": "mean",
+    "median": "median",
+    "min": "min",
+    "max": "max",
+    "naive_bayes": "naive Bayes",
+}
+MEASURES = {
+    "cross_entropy": "cross entropy to the complete prediction (nats)",
+    "accuracy": "accuracy",
+    "f1_weighted": "weighted F1",
+}
+
+
+def check_missing(missing: Sequence[float], missingness: Missingness) -> None:
+    """Raise an error unless these are fractions of missing features, each once."""
+    check_axis("missing", missing)
+    for fraction in missing:
+        missingness.check_fraction(fraction)
+
+
+def evaluation_cells(
+    task: Task,
+    missing: Iterable[float],
+    repetitions: int,
+    missingness: Missingness,
+    seed: int,
+    labels: Mapping[str, Label] | None = None,
+    mixture: MixtureSettings | None = None,
+) -> list[Cell]:
+    """Return one job for each share of missing features and repetition; a mixture is one more method of them."""
+    own: dict[str, Label] = {"dataset": task.name, "title": task.title}
+    return [
+        Cell.of(
+            {**own, "missing": float(fraction), "repetition": repetition, **(labels or {})},
+            evaluate,
+            task=task,
+            missing=float(fraction),
+            missingness=missingness,
+            mask_seed=mask_seed(task, fraction, repetition, seed),
+            **({"mixture": mixture} if mixture else {}),
+        )
+        for fraction in missing
+        for repetition in range(repetitions)
+    ]
+
+
+def mask_seed(task: Task, fraction: float, repetition: int, seed: int) -> int:
+    """Return the seed of a random mask, which all methods and experiments share."""
+    return seed_for(purpose="mask", dataset=task.name, missing=float(fraction), repetition=repetition, seed=seed)
+
+
+@job_function(code=CODE)
+def evaluate(
+    task: Mapping[str, Json],
+    missing: float,
+    missingness: Mapping[str, Json],
+    mask_seed: int,
+    mixture: Mapping[str, Json] | None = None,
+) -> dict[str, Json]:
+    """Hide a fraction of the features of the test rows and measure the predictions of each method.
+
+    `task`, `missingness` and `mixture` are the fields of a `Task`, a `Missingness` and, if any, `MixtureSettings`.
+    """
+    own, how = Task.of(task), validated(Missingness, missingness, "missingness")
+    rows, predictors, reference = _ready(own, how.by_column)
+    n_rows, rng = len(rows.test), np.random.default_rng(mask_seed)
+    if how.by_column:
+        whole = encoded_rows(own)
+        mask = how.draw_columns(n_rows, whole.features, whole.columns, missing, rng)
+    else:
+        values = feature_codes(rows.test, rows.columns) if how.mechanism in DEPENDENT else None
+        mask = how.draw(n_rows, rows.features, missing, rng, values)
+    result: dict[str, Json] = {"missing_percent": 100.0 * float(mask.mean())}
+    logs = dict(zip(predictors, predict_all(list(predictors.values()), rows.test, mask, rows.owners), strict=True))
+    if mixture:
+        learned = conformant_mixture(own, validated(MixtureSettings, mixture, "mixture"))
+        logs[MIXTURE] = learned.model.predict_log_proba(rows.hide(rows.test, mask))
+    for name, log_proba in logs.items():
+        result |= {f"{name}/{key}": value for key, value in measures(rows, reference, log_proba).items()}
+    return result
+
+
+@lru_cache(maxsize=3)
+def _ready(task: Task, by_column: bool) -> tuple[EncodedRows, dict[str, AdditivePredictor], Matrix]:
+    """Return the rows, the methods, and the classifier's own probabilities of the test rows."""
+    rows = encoded_rows(task).by_column if by_column else encoded_rows(task)
+    return rows, _predictors(task, rows), fitted(task).probabilities(rows.test)
+
+
+def _predictors(task: Task, rows: EncodedRows) -> dict[str, AdditivePredictor]:
+    """Return all methods by name; ``@test`` marks what was taken from the complete test rows."""
+    weights, biases = fitted(task).weights, fitted(task).biases
+    model = conformant_model(task)
+    missing = np.stack([model.missing_scores[list(columns)].sum(axis=0) for columns in rows.columns])
+    found = {"nacl": AdditivePredictor(weights, biases, missing)}
+    if any(len(columns) > 1 for columns in rows.columns):
+        grouped = conformant_predictor(conformant_model(task, groups=True))
+        found["nacl_groups"] = AdditivePredictor(weights, biases, grouped.missing)
+    for fill in FILLS:
+        for part, source in (("", rows.train), ("@test", rows.test)):
+            found[fill + part] = filling_predictor(weights, biases, rows.columns, fill_values(source, fill))
+    found["naive_bayes"] = naive_bayes_predictor(
+        rows.train, rows.train_labels, len(rows.classes), rows.columns, task.protocol.smoothing
+    )
+    return found
+
+
+def conformant_model(task: Task, *, groups: bool = False) -> ConformantModel:
+    """Return the conformant model of a task.
+
+    With `groups` the columns of a categorical feature are one variable, not independent ones as in the paper.
+    """
+    rows, classifier = encoded_rows(task), fitted(task)
+    categorical = [columns for columns in rows.columns if len(columns) > 1] if groups else None
+    layout = FeatureLayout.of(rows.train.shape[1], categorical)
+    return conform_to_statistics(
+        classifier.weights,
+        classifier.biases,
+        np.arange(len(rows.classes)),
+        layout,
+        FeatureStatistics.of(rows.train, layout),
+        smoothing=task.protocol.smoothing,
+    )
+
+
+def measures(rows: EncodedRows, reference: Matrix, log_proba: Matrix) -> dict[str, float]:
+    """Return cross entropy (nats), accuracy and weighted F1 of predictions for the first test rows."""
+    predicted = log_proba.argmax(axis=1)
+    truth = rows.test_labels[: len(predicted)]
+    return {
+        "cross_entropy": cross_entropy(reference[: len(predicted)], log_proba),
+        "accuracy": accuracy(truth, predicted),
+        "f1_weighted": weighted_f1(truth, predicted, len(rows.classes)),
+    }
+
+
+# Means over random masks, as tables and as curves.
+
+_SUMMARY = ["missing", "percent", "method", "mean", "low", "high", "n"]
+
+
+def title_of(rows: pd.DataFrame, dataset: str) -> str:
+    """Return the name of a data set in titles."""
+    return shown_name(dataset, str(rows.loc[rows["dataset"] == dataset, "title"].iloc[0]))
+
+
+def summarise(done: pd.DataFrame, measure: str, methods: Iterable[str] = METHODS) -> pd.DataFrame:
+    """Return mean and 95 % confidence interval over the masks, for each share of missing features and method.
+
+    Fractions that hide the same number of features are one share. The columns are missing, percent, method, mean, low,
+    high (NaN for a single mask) and n; `methods` are keys of the results of one data set, `done`.
+    """
+    import pandas as pd
+
+    lines = []
+    wanted = [name for name in methods if f"{name}/{measure}" in done.columns]
+    if not wanted:  # no job has succeeded
+        return pd.DataFrame(columns=_SUMMARY)
+    shares = done["missing"].map(done.groupby("missing")["missing_percent"].mean().round(9))
+    for _, group in done.groupby(shares):
+        place = {"missing": group["missing"].min(), "percent": float(group["missing_percent"].mean())}
+        for method in wanted:
+            values = group[f"{method}/{measure}"].dropna()
+            if values.empty:
+                continue
+            found = confidence_interval(values.tolist())
+            low, high = (found.low, found.high) if found else (math.nan, math.nan)
+            lines.append(place | {"method": method, "mean": values.mean(), "low": low, "high": high, "n": len(values)})
+    return pd.DataFrame(lines, columns=_SUMMARY)
+
+
+def means_table(title: str, summary: pd.DataFrame, name: str) -> Table:
+    """Return a summary as a table with a line for each share and a column for each method."""
+    lines = []
+    for percent, group in summary.groupby("percent"):
+        means = dict(zip(group["method"].map(METHODS), group["mean"], strict=True))
+        lines.append({"missing (%)": percent, "masks": int(group["n"].max()), **means})
+    titles = [METHODS[method] for method in summary["method"].unique()]
+    return Table.of(title, lines, {"missing (%)": ".1f", "masks": "", **dict.fromkeys(titles, ".4f")}, name=name)
+
+
+def curves(
+    name: str, title: str, measure: str, y_label: str, summary: pd.DataFrame, references: pd.DataFrame | None = None
+) -> LineFigure:
+    """Return a figure of a summary, each method followed by its reference (percent, method, mean) if there is one."""
+    import pandas as pd
+
+    points: list[dict[str, object]] = []
+    marks, methods = {}, {}
+    for method in summary["method"].unique():
+        ours, label = summary[summary["method"] == method], _legend(method)
+        methods[label] = METHODS[method]
+        for line in ours.itertuples():
+            points.append({"series": label, "x": line.percent, "y": line.mean, "low": line.low, "high": line.high})
+        theirs = references[references["method"] == method] if references is not None else ours[:0]
+        for line in theirs.itertuples():
+            beside = f"{label} (authors)"
+            marks[beside], methods[beside] = "reference", METHODS[method]
+            points.append({"series": beside, "x": line.percent, "y": line.mean})
+    # By cross entropy, max imputation is orders of magnitude worse than the others.
+    logarithmic = measure == "cross_entropy" and bool((summary["mean"] > 0).all())
+    return LineFigure(
+        title,
+        "missing features (%)",
+        y_label,
+        pd.DataFrame(points),
+        name=name,
+        marks=marks,
+        y_scale="log" if logarithmic else "linear",
+        interval="95 % confidence interval of the mean over masks",
+        methods=methods,
+    )
+
+
+def with_mixture(title: str, summary: pd.DataFrame) -> str:
+    """Return the title of a figure, which says so if one of its lines is a mixture."""
+    return f"{title}, with a mixture (beyond the paper)" if MIXTURE in summary["method"].to_numpy() else title
+
+
+def _legend(method: str) -> str:
+    return f"{METHODS[method]} imputation" if method in FILLS else METHODS[method]
+
+
+# Mixtures of conformant models, which go beyond the paper: learned once for each task, then remembered.
+
+
+@settings
+class MixtureSettings:
+    """How a mixture of conformant models is learned.
+
+    Attributes
+    ----------
+    n_components : int or "auto"
+        ``"auto"``: as many as make rows held out more likely.
+    rows : int, optional
+        It is learned from so many training rows, chosen at random; from all by default.
+    """
+
+    n_components: PositiveInt | Literal["auto"] = "auto"
+    rows: PositiveInt | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedMixture:
+    """A mixture, or the one model that a mixture of one component is.
+
+    Attributes
+    ----------
+    model : ConformantMixture or ConformantModel
+    n_components : int
+    n_rows : int
+        Training rows that it was learned from.
+    seconds : float
+        Of processor time, on the machine that learned it.
+    """
+
+    model: ConformantMixture | ConformantModel
+    n_components: int
+    n_rows: int
+    seconds: float
+
+
+@lru_cache(maxsize=2)
+def conformant_mixture(task: Task, how: MixtureSettings) -> LearnedMixture:
+    """Return the mixture of a task, all components of which conform with its logistic regression.
+
+    The columns of a categorical feature are one variable.
+    """
+    rows = _chosen_rows(task, how)
+    key: dict[str, Json] = {
+        "task": dataclasses.asdict(task),
+        "how": dataclasses.asdict(how),
+        "code": code_version(f"{__name__}:fit_mixture"),
+    }
+    arrays = remember("mixture", key, lambda: _learn(task, rows, how.n_components))
+    one = _conform(task, rows, 1)
+    parts = [
+        replace(one, solution=Solution(parameters, residual=residual, value=math.nan, iterations=0))
+        for parameters, residual in zip(arrays["parameters"], arrays["residuals"].tolist(), strict=True)
+    ]
+    model = parts[0] if len(parts) == 1 else ConformantMixture(arrays["log_weights"], tuple(parts))
+    return LearnedMixture(model, len(parts), len(rows), float(arrays["seconds"]))
+
+
+def _chosen_rows(task: Task, how: MixtureSettings) -> NDArray[np.uint8]:
+    rows = encoded_rows(task).train
+    if how.rows is None or how.rows >= len(rows):
+        return rows
+    rng = generator_for(purpose="mixture", dataset=task.name, seed=task.split_seed)
+    return rows[np.sort(rng.choice(len(rows), how.rows, replace=False))]
+
+
+def _learn(task: Task, rows: NDArray[np.uint8], n_components: int | Literal["auto"]) -> Arrays:
+    start = time.process_time()
+    model = _conform(task, rows, n_components)
+    seconds = time.process_time() - start
+    several = isinstance(model, ConformantMixture)
+    parts = model.components if several else (model,)
+    return {
+        "log_weights": model.log_weights if several else np.zeros(1),
+        "parameters": np.stack([part.solution.parameters for part in parts]),
+        "residuals": np.array([part.residual for part in parts]),
+        "seconds": np.array(seconds),
+    }
+
+
+def _conform(task: Task, rows: NDArray[np.uint8], n_components: Any) -> Any:
+    whole, classifier = encoded_rows(task), fitted(task)
+    weights = SimpleNamespace(
+        coef_=classifier.weights.T, intercept_=classifier.biases, classes_=np.arange(len(whole.classes))
+    )
+    categorical = [columns for columns in whole.columns if len(columns) > 1]
+    return conform(weights, rows, smoothing=task.protocol.smoothing, categorical=categorical, n_components=n_components)
+
+
+@job_function(code=(*CLASSIFIER_CODE, "trimbench.papers.conformant.mask_sweep"))
+def fit_mixture(task: Mapping[str, Json], mixture: Mapping[str, Json]) -> dict[str, Json]:
+    """Learn the mixture of a `Task` with `MixtureSettings`, and check that it conforms with the classifier."""
+    own = Task.of(task)
+    learned = conformant_mixture(own, validated(MixtureSettings, mixture, "mixture"))
+    rows, classifier = encoded_rows(own), fitted(own)
+    differences = learned.model.predict_proba(rows.test) - classifier.probabilities(rows.test)
+    return {
+        "components": learned.n_components,
+        "learned_from": learned.n_rows,
+        "fit_seconds": learned.seconds,
+        "residual": learned.model.residual,
+        "difference": float(np.abs(differences).max()),
+    }
+
+
+def mixture_cells(
+    tasks: Sequence[Task], how: MixtureSettings | None, labels: Mapping[str, Label] | None = None
+) -> list[Cell]:
+    """Return one job for the mixture of each task, none without a mixture."""
+    own = labels or {}
+    return [
+        Cell.of(
+            {"dataset": task.name, "title": task.title, **own, "part": "mixture"}, fit_mixture, task=task, mixture=how
+        )
+        for task in (tasks if how else ())
+    ]
+
+
+# Tables of what mixtures of conformant models gain, beyond the paper.
+
+NOTES = (
+    "The mixture of conformant models goes beyond the paper, and nothing printed is compared with it. Each component "
+    "conforms with the logistic regression, so that the mixture is exactly the classifier where nothing is missing. "
+    "Its number of components is set, or with auto the one beyond which rows held out do not become more likely.",
+)
+_SHARES = (50.0, 80.0, 90.0)
+_MOST_MISSING = 90.0
+_FITS = {
+    "components": "components",
+    "learned_from": "training rows",
+    "fit_seconds": "processor seconds",
+    "residual": "moment residual",
+    "difference": "largest difference to the classifier",
+}
+_FIT_FORMATS = {
+    **dict.fromkeys(["components", "training rows"], ".0f"),
+    "processor seconds": ".1f",
+    **dict.fromkeys(["moment residual", "largest difference to the classifier"], ".1e"),
+}
+_INTERVAL = ("interval low", "interval high")
+_ACCURACIES = {
+    "missing (%)": ".1f",
+    "masks": ".0f",
+    **dict.fromkeys(["NaCL", "mixture", *_INTERVAL, "naive Bayes"], ".4f"),
+}
+_LEADS = {
+    **dict.fromkeys(["data", "measure"], ""),
+    "masks": ".0f",
+    "crossing (%)": ".1f",
+    **dict.fromkeys(["least lead (points)", *_INTERVAL], ".2f"),
+    "at missing (%)": ".1f",
+}
+
+
+def fits_table(fits: pd.DataFrame, labels: Iterable[str]) -> Table:
+    """Return how the mixtures were learned; `labels` are the columns of successful jobs that tell them apart."""
+    columns = list(labels)
+    lines = [
+        {label: fit[label] for label in columns} | {title: fit[key] for key, title in _FITS.items()}
+        for fit in fits.to_dict("records")
+    ]
+    title = "Beyond the paper: mixtures of conformant models"
+    return Table.of(title, lines, dict.fromkeys(columns, "") | _FIT_FORMATS, name="mixtures")
+
+
+def accuracy_lines(done: pd.DataFrame, labels: Mapping[str, Label]) -> list[dict[str, object]]:
+    """Return the accuracies of one data set where much is missing; none if there is no mixture."""
+    summary = summarise(done, "accuracy", ("nacl", MIXTURE, "naive_bayes"))
+    lines = []
+    for percent, group in summary.groupby("percent"):
+        of = group.set_index("method")
+        # Masks hide whole pixels.
+        if MIXTURE in of.index and any(abs(float(str(percent)) - share) < 0.5 for share in _SHARES):
+            mean, mixture = of["mean"], of.loc[MIXTURE]
+            values = (percent, mixture["n"], mean["nacl"], mixture["mean"], mixture["low"], mixture["high"])
+            lines.append({**labels, **dict(zip(_ACCURACIES, (*values, mean["naive_bayes"]), strict=True))})
+    return lines
+
+
+def accuracies_table(lines: list[dict[str, object]], labels: Iterable[str]) -> Table:
+    """Return the table of `accuracy_lines`, with intervals of the mixture's means."""
+    title = "Beyond the paper: accuracy where much is missing"
+    return Table.of(title, lines, dict.fromkeys(labels, "") | _ACCURACIES, name="mixture_accuracy")
+
+
+def least_lead(done: pd.DataFrame, measure: str) -> dict[str, object] | None:
+    """Return the smallest mean lead of the mixture over naive Bayes, in points, up to 90 % missing.
+
+    With the interval of the mean over the masks, which both share; None if there is no mixture.
+    """
+    ours, theirs = (f"{method}/{measure}" for method in (MIXTURE, "naive_bayes"))
+    if ours not in done.columns:
+        return None
+    leads = (100 * (done[ours] - done[theirs])).groupby(done["missing_percent"].round(9))
+    found = [(float(lead.mean()), percent, lead) for percent, lead in leads if percent <= _MOST_MISSING + 1e-6]
+    if not found:
+        return None
+    least, percent, lead = min(found, key=lambda one: one[0])
+    interval = confidence_interval(lead.tolist())
+    low, high = (interval.low, interval.high) if interval else (math.nan, math.nan)
+    columns = ("least lead (points)", *_INTERVAL, "at missing (%)")
+    return {"masks": len(lead), **dict(zip(columns, (least, low, high, percent), strict=True))}
+
+
+def leads_table(lines: list[dict[str, object]]) -> Table:
+    """Return the table of `least_lead`, where each line also has its data, measure and crossing."""
+    title = "Beyond the paper: where naive Bayes passes the mixture, and its least lead up to 90 % missing"
+    return Table.of(title, lines, _LEADS, name="mixture_leads")

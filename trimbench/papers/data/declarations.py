@@ -1,0 +1,335 @@
+"""Data sets and networks as they are declared in YAML: checked, loaded, and whether they are at hand."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, cast
+
+from pydantic import Field
+
+from trimbench.networks.ace import read_ace, read_ace_problem
+from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.evidence import read_evidence
+from trimbench.networks.formats.parsing import MAX_UNPACKED
+from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.networks.values import listed
+from trimbench.papers.data.cache import Cache, Positive, Text
+from trimbench.papers.data.dataset import Dataset, Facts
+from trimbench.papers.data.downloads import FileDeclaration, check_one_of, existing, fetch_file
+from trimbench.papers.data.sources import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource, Source
+from trimbench.papers.validation import settings, validated
+
+# A new kind of source is a module with its class, and its name here.
+_AnySource = Annotated[
+    OpenMLSource | BundledSource | CsvSource | RSource | SimulatedSource,
+    Field(discriminator="kind"),
+]
+
+
+@dataclass(frozen=True)
+class DatasetDeclaration:
+    """A named data set and where it comes from."""
+
+    name: str
+    source: Source
+
+    @property
+    def facts(self) -> Facts:
+        """What is known about the data."""
+        return self.source.facts
+
+    def copies(self, cache: Cache) -> list[list[Path]]:
+        """Return, for each file that is needed, where copies of it may be."""
+        return self.source.copies(cache)
+
+
+def declare_dataset(name: str, mapping: Mapping[str, object]) -> DatasetDeclaration:
+    """Check the declaration of a data set: ``kind``, the keys of that kind (the fields of its class), and ``facts``.
+
+    Raises `ConfigurationError`, which names the data set and the key, if a key or its value is wrong.
+    """
+    return DatasetDeclaration(name, validated(cast("type[Source]", _AnySource), mapping, f"data set {name!r}"))
+
+
+# Networks from the files that are declared for them.
+
+# Published networks of 200 kB become 35 MB.
+_LONGEST = 2**26
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredNetwork:
+    """A network with the classification problem that is stated for it.
+
+    The target is the class, and `positive` the state of it that counts as positive; both are None where the network is
+    declared without a class. The features are those that are declared or of the stated problem, in its order, or the
+    leaves except the class. `evidence` is what was observed, as declared or in a file: the state of some nodes.
+    """
+
+    model: NaiveBayes | BayesianNetwork
+    target: str | None
+    positive: str | None
+    features: tuple[str, ...]
+    evidence: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of all nodes."""
+        model = self.model
+        return model.nodes if isinstance(model, BayesianNetwork) else (model.class_variable, *model.feature_names)
+
+    def features_without(self, target: str) -> tuple[str, ...]:
+        """Return the features when another node is taken as the class."""
+        return tuple(name for name in self.features if name != target)
+
+
+def load_network(declaration: NetworkDeclaration, cache: Cache) -> DeclaredNetwork:
+    """Fetch and read a declared network; raises ValueError if the files do not hold what was declared."""
+    paths = network_paths(declaration, cache)
+    return _load_ace(declaration, paths) if declaration.format == "ace" else _load_whole(declaration, paths)
+
+
+def _load_ace(declaration: NetworkDeclaration, paths: dict[str, Path]) -> DeclaredNetwork:
+    model = read_ace(paths["cnf"], paths["lmap"])
+    problem = read_ace_problem(paths["search"])
+    for what, declared, found in (
+        ("target", declaration.target, problem.target),
+        ("target", declaration.target, model.class_variable),
+        ("number of features", declaration.features, model.n_features),
+        ("features", sorted(model.feature_names), sorted(problem.costs)),
+    ):
+        _check(declaration, what, declared, found)
+    return DeclaredNetwork(model, declaration.target, declaration.positive, tuple(problem.costs))
+
+
+def _load_whole(declaration: NetworkDeclaration, paths: dict[str, Path]) -> DeclaredNetwork:
+    path = paths["network"]
+    endings = {f".{declaration.format}", *({".xml"} if declaration.format == "xmlbif" else ())}
+    ending = Path(path.name.lower().removesuffix(".gz")).suffix
+    if ending not in endings:
+        raise ValueError(
+            f"network {declaration.name!r}: a file of format {declaration.format!r} must end in "
+            f"{' or '.join(sorted(endings))} (and .gz), got {path.name!r}"
+        )
+    trusted = declaration.path is None  # its hash is declared
+    model = BayesianNetwork.read(path, max_unpacked=_LONGEST if trusted else MAX_UNPACKED)
+    target = [] if declaration.target is None else [declaration.target]
+    _check_nodes(declaration, model, "target", target)
+    _check_nodes(declaration, model, "features", declaration.feature_names or ())
+    _check_nodes(declaration, model, "evidence", declaration.evidence)
+    leaves = tuple(node for node in model.nodes if not model.children(node) and node != declaration.target)
+    if declaration.features is not None:
+        _check(declaration, "number of features (leaves)", declaration.features, len(leaves))
+    evidence = read_evidence(paths["evidence"], model) if "evidence" in paths else declaration.evidence
+    for node, state in declaration.evidence.items():
+        if state not in model.states(node):
+            raise ValueError(
+                f"network {declaration.name!r}: evidence on {node!r} must be one of its states, "
+                f"{listed(model.states(node))}, got {state!r}"
+            )
+    features = declaration.feature_names or tuple(node for node in leaves if node not in declaration.evidence)
+    return DeclaredNetwork(model, declaration.target, declaration.positive, features, evidence)
+
+
+def _check_nodes(declaration: NetworkDeclaration, model: BayesianNetwork, what: str, names: Iterable[str]) -> None:
+    for name in names:
+        if name not in model.nodes:
+            raise ValueError(
+                f"network {declaration.name!r}: {what} must be one of its nodes, {', '.join(model.nodes[:20])}"
+                f"{', ...' if len(model.nodes) > 20 else ''}, got {name!r}"
+            )
+
+
+def _check(declaration: NetworkDeclaration, what: str, declared: object, found: object) -> None:
+    if declared != found:
+        raise ValueError(f"network {declaration.name!r}: {what} must be {declared!r}, got {found!r} in its files")
+
+
+# Networks as they are declared in YAML, checked and frozen.
+
+
+@settings
+class _Facts:
+    features: Positive
+
+
+@settings
+class _AceFiles:
+    cnf: FileDeclaration
+    lmap: FileDeclaration
+    search: FileDeclaration
+
+
+@settings
+class _WholeFile:
+    network: FileDeclaration
+    evidence: FileDeclaration | None = None
+
+
+@settings
+class _AceProblem:
+    format: Literal["ace"]
+    files: _AceFiles
+    target: Text
+    positive: Text
+    facts: _Facts
+    path: ClassVar[None] = None
+    features: ClassVar[None] = None
+    evidence: ClassVar[None] = None
+
+
+@settings
+class _Network:
+    format: Literal["bif", "erg", "uai", "xmlbif"]
+    files: _WholeFile | None = None
+    path: Text | None = None
+    target: Text | None = None
+    positive: Text | None = None
+    features: list[Text] | None = None
+    evidence: dict[str, Text] | None = None
+    facts: _Facts | None = None
+
+    def __post_init__(self) -> None:
+        check_one_of("path", self.path, "files", self.files)
+        if (self.target is None) != (self.positive is None):
+            raise ValueError("give both target and positive, or neither")
+        for name in self.features or ():
+            if name in (self.target, *(self.evidence or ())):
+                raise ValueError(f"features must be neither the target nor in evidence, got {name!r}")
+        if self.target in (self.evidence or ()):
+            raise ValueError(f"evidence must not be on the target, got {self.target!r}")
+        if self.evidence and self.files is not None and self.files.evidence is not None:
+            raise ValueError("give either evidence or files.evidence, not both")
+
+
+_AnyNetwork = Annotated[_AceProblem | _Network, Field(discriminator="format")]
+
+
+@dataclass(frozen=True)
+class NetworkDeclaration:
+    """A named Bayesian network in files, and the class that is stated for it.
+
+    Attributes
+    ----------
+    files : mapping from role to FileDeclaration
+        Empty where `path` is given.
+    path : Path, optional
+        A file of the user's own that holds the whole network.
+    target, positive : str, optional
+        Class node, and the state of it that counts as positive; None where the network comes without a class.
+    features : int, optional
+        Number of feature nodes in an ACE problem, otherwise of leaves.
+    feature_names : tuple of str, optional
+        The features; None where they are those of the ACE problem, or the leaves.
+    evidence : mapping from node to state
+        What is observed; empty where it is in a file, or nothing is.
+    """
+
+    name: str
+    format: str
+    files: Mapping[str, FileDeclaration]
+    path: Path | None = None
+    target: str | None = None
+    positive: str | None = None
+    features: int | None = None
+    feature_names: tuple[str, ...] | None = None
+    evidence: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 over the roles and hashes of the files, whatever their order; reads the user's own file."""
+        hashes = {role: file.sha256 for role, file in self.files.items()}
+        if self.path is not None:
+            hashes["network"] = hashlib.sha256(self.own_file().read_bytes()).hexdigest()
+        lines = (f"{role} {sha256}\n" for role, sha256 in sorted(hashes.items()))
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+    def own_file(self) -> Path:
+        """Return the path of the user's own file; `DataUnavailable` if there is no such file."""
+        return existing(f"network {self.name!r}", str(self.path))
+
+    def copies(self, cache: Cache) -> list[list[Path]]:
+        """Return, for each file that is needed, where copies of it may be."""
+        return [[self.path]] if self.path is not None else [cache.copies(file.path) for file in self.files.values()]
+
+
+def declare_network(name: str, mapping: Mapping[str, object]) -> NetworkDeclaration:
+    """Check the declaration of a network.
+
+    Its keys are ``format``; ``files`` (with an evidence file if there is one), or ``path`` for a file of the user's
+    own; ``target`` and ``positive``; ``features`` and ``evidence``, of a network in one file; ``facts`` with
+    ``features``. An ACE problem needs files, a class and facts; other networks may come without a class and without
+    facts. Raises `ConfigurationError`, which names the network and the key, if a key or its value is wrong.
+    """
+    keys = validated(cast("type[_AceProblem | _Network]", _AnyNetwork), mapping, f"network {name!r}")
+    return NetworkDeclaration(
+        name=name,
+        format=keys.format,
+        files={} if keys.files is None else {role: file for role, file in vars(keys.files).items() if file is not None},
+        path=None if keys.path is None else Path(keys.path),
+        target=keys.target,
+        positive=keys.positive,
+        features=None if keys.facts is None else keys.facts.features,
+        feature_names=None if keys.features is None else tuple(keys.features),
+        evidence=keys.evidence or {},
+    )
+
+
+# From the declaration of a data set to its table, and of a network to its files.
+
+Declaration = DatasetDeclaration | NetworkDeclaration
+
+
+def load_dataset(declaration: DatasetDeclaration, cache: Cache) -> Dataset:
+    """Load a declared data set, downloading it first if necessary, and check its facts.
+
+    Raises DataUnavailable if the data is nowhere on this machine and cannot be downloaded, DeclarationError if it is no
+    table or has no complete column of the declared name, and FactsMismatch if it differs from the facts.
+    """
+    return declaration.source.load(declaration.name, cache)
+
+
+def network_paths(declaration: NetworkDeclaration, cache: Cache) -> dict[str, Path]:
+    """Return the files of a declared network by their role, fetched where necessary."""
+    if declaration.path is not None:
+        return {"network": declaration.own_file()}
+    return {role: fetch_file(file, cache) for role, file in declaration.files.items()}
+
+
+# Which data is on this machine and can be read, and what stands in the way of the rest.
+
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+
+
+def is_here(declaration: Declaration, cache: Cache) -> bool:
+    """Tell whether the data is on this machine and can be read, without verifying what it holds."""
+    return all(None in map(_unreadable, copies) for copies in declaration.copies(cache))
+
+
+def obstacle(declaration: Declaration, cache: Cache) -> str:
+    """Return which file of the data is there and cannot be read, and what to do; empty if there is none.
+
+    A file of which another folder of the cache has a readable copy is no obstacle.
+    """
+    for copies in declaration.copies(cache):
+        reasons = [_unreadable(path) for path in copies]
+        found = [reason for reason in reasons if reason]
+        if found and None not in reasons:
+            return f"{found[0]}; make it readable, or remove it and run trimbench task=fetch"
+    return ""
+
+
+def _unreadable(path: Path) -> str | None:
+    """Return why a file cannot be read: None if it can, an empty text if it is not there."""
+    try:
+        with path.open("rb"):
+            return None
+    except OSError as error:
+        if error.errno not in _ABSENT:
+            return f"{path} cannot be read ({error.strerror})"
+        return f"{path} is a link to a file that does not exist" if path.is_symlink() else ""

@@ -1,0 +1,628 @@
+"""Files of tables opened: text, Parquet, Arrow. What a file holds decides how it is read, not its name."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.papers.data.cache import one_line_reason
+from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, shortened, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+SEPARATORS = ",;\t|"
+_QUOTED = re.compile(r'"[^"]*"')
+# The first line by which files tell Excel their separator.
+_FOR_EXCEL = re.compile(r'\s*"?sep=([^\r\n])"?[,;\t| ]*(?=[\r\n])', re.IGNORECASE)
+_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_GZIP, _PARQUET, _ARROW = b"\x1f\x8b", b"PAR1", (b"ARROW1", b"FEA1")
+_LARGEST = 1 << 30
+# What a small file may become: more than tables of numbers and words do.
+_UNPACKED, _TIMES = 1 << 26, 100
+_MOST_CELLS = 1 << 27
+_MOST_COLUMNS = 2**16  # each costs pandas some 40 microseconds
+_TEXT_TABLE = "a text table with a header line and one of the separators , ; tab |, plain or gzip"
+
+
+def read_file(
+    owner: str,
+    path: Path,
+    separator: str | None = None,
+    encoding: str | None = None,
+    columns: Sequence[str] = (),
+    check: Callable[[list[str]], object] | None = None,
+) -> tuple[pd.DataFrame, list[str]]:
+    """Read a text table, whose values stay text as it is written, or a Parquet, Arrow or Feather file.
+
+    Returns the table and notes on what was repaired. `owner` begins the messages; `columns` has the names of the
+    columns of a text file without a header line; `check` is called with the names of the columns as soon as they are
+    known, and may raise an error before the rest is read. Raises `DeclarationError` if the file holds no table.
+    """
+    try:
+        body = _content(owner, path)
+    except (OSError, EOFError, zlib.error) as error:
+        raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
+    if body.startswith((_PARQUET, *_ARROW)):
+        return _columnar(owner, path, body, check), []
+    text = _text(owner, path, body, encoding)
+    del body
+    notes = []
+    if first := _FOR_EXCEL.match(text):
+        # What ends the line stays, so that lines keep their numbers.
+        text = text[first.end() :]
+        separator = separator or first[1]
+        notes.append(f"the first line, {quoted(first[0].strip())}, tells the separator and has no names of columns")
+    separator = separator or _separator(text)
+    if columns:
+        names = list(columns)
+    else:
+        names, repairs = _header(owner, path, text, separator)
+        notes += repairs
+    if len(names) > _MOST_COLUMNS:
+        found = f"it has {len(names):,} columns where {_MOST_COLUMNS:,} are allowed; name the separator"
+        raise _no_table(owner, path, f"{found} ({separator!r} was taken), or take a part of its columns")
+    if check:
+        check(names)
+    _check_lines(owner, path, text, separator, names)
+    return _texts(owner, path, text, separator, names, bool(columns)), notes
+
+
+def check_names(owner: str, names: Sequence[str]) -> None:
+    """Raise an error if two columns have the same name."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DeclarationError(
+            f"{owner}: every column must have a name of its own, got {shown(twice, 3)} more than once; rename one"
+        )
+
+
+def _no_table(owner: str, path: Path, reason: str) -> DeclarationError:
+    return DeclarationError(f"{owner}: {path} must be {_TEXT_TABLE}, or a Parquet or Arrow file; {reason}")
+
+
+def _content(owner: str, path: Path) -> bytes:
+    """Return the bytes of a file, decompressed, if they are not too many."""
+    with path.open("rb") as stream:
+        is_packed = stream.read(len(_GZIP)) == _GZIP
+    most = min(_LARGEST, max(_UNPACKED, _TIMES * path.stat().st_size)) if is_packed else _LARGEST
+    with gzip.open(path) if is_packed else path.open("rb") as stream:
+        body = stream.read(most + 1)
+    if len(body) <= most:
+        return body
+    if most < _LARGEST:
+        found = f"it is compressed more than {_TIMES}-fold, to more than {_UNPACKED >> 20} MiB of content"
+        raise _no_table(owner, path, f"{found}; unpack it first if you trust it")
+    raise _no_table(owner, path, f"it has more than {_LARGEST >> 20} MiB of content; take a sample of its rows")
+
+
+def _columnar(owner: str, path: Path, body: bytes, check: Callable[[list[str]], object] | None) -> pd.DataFrame:
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    is_parquet, n_cells = body.startswith(_PARQUET), 0
+    try:
+        if is_parquet:
+            about = parquet.read_metadata(pa.BufferReader(body))
+            n_cells = about.num_rows * about.num_columns
+        if n_cells <= _MOST_CELLS:
+            table = (parquet.read_table if is_parquet else feather.read_table)(pa.BufferReader(body))
+    except (ValueError, TypeError, OSError, NotImplementedError, KeyError) as error:
+        raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
+    if n_cells > _MOST_CELLS:
+        found = f"it has {n_cells:,} values where {_MOST_CELLS:,} are allowed"
+        raise _no_table(owner, path, f"{found}; take a sample of its rows, or a part of its columns")
+    check_names(owner, table.column_names)
+    if check:
+        check(list(table.column_names))
+    try:
+        return in_pandas(table)
+    except (ValueError, TypeError, NotImplementedError, KeyError) as error:
+        raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
+
+
+def in_pandas(table: pa.Table) -> pd.DataFrame:
+    """Return a table of Arrow with exact whole numbers, also where some are missing; pandas would make them floats."""
+    import pandas as pd
+    import pyarrow as pa
+
+    exact = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
+    # What pandas made its index is a column like the others.
+    frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, types_mapper=exact.get)
+    return frame
+
+
+def _text(owner: str, path: Path, body: bytes, encoding: str | None) -> str:
+    """Return what a file says."""
+    if not body.strip():
+        raise _no_table(owner, path, "it is empty")
+    if other := other_format(body):
+        raise _no_table(owner, path, other)
+    found = encoding or next((name for mark, name in _MARKS.items() if body.startswith(mark)), "utf-8")
+    try:
+        text = body.decode(found)
+    except UnicodeError as error:
+        if is_binary(body):
+            raise _no_table(owner, path, "it is no text; save its table as CSV or Parquet") from error
+        advice = "name its encoding, for example encoding=cp1252" if found == "utf-8" else "name another encoding"
+        raise _no_table(owner, path, f"it is not in {found} ({one_line_reason(error)}); {advice}") from error
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise _no_table(owner, path, f"line {line} has a NUL byte; if it is text, remove them or name its encoding")
+    return text.removeprefix("\ufeff")
+
+
+def _separator(text: str) -> str:
+    """Return the separator that occurs most often in the header line, outside quotes."""
+    header = _QUOTED.sub("", text.lstrip("\r\n").split("\n", 1)[0])
+    return max(SEPARATORS, key=header.count)
+
+
+def _rows(text: str, separator: str) -> Any:
+    return csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
+
+
+def _header(owner: str, path: Path, text: str, separator: str) -> tuple[list[str], list[str]]:
+    """Return the names of the columns, and notes on those that were changed."""
+    try:
+        first: list[str] = next((row for row in _rows(text, separator) if any(row)), [])
+    except csv.Error as error:
+        raise _no_table(owner, path, f"its header line cannot be read: {error}") from error
+    if len(first) == 1:
+        _check_told_apart(owner, path, first[0], text.lstrip().startswith('"'))
+    names = [name.strip() or f"Unnamed: {place}" for place, name in enumerate(first)]
+    check_names(owner, names)
+    notes = []
+    if nameless := [place for place, name in enumerate(first) if not name.strip()]:
+        places = ("column " if len(nameless) == 1 else "columns ") + _listed([str(place + 1) for place in nameless])
+        verb = "has no name and is" if len(nameless) == 1 else "have no name and are"
+        notes.append(f"{places} of the header line {verb} called {shown([names[place] for place in nameless], 3)}")
+    # The reader drops blanks before names, too, but never says so.
+    if blank := [name.strip() for name in _blank_names(text, separator, first)]:
+        notes.append(
+            f"blanks around the name{'s' * (len(blank) > 1)} {shown(blank, 3)} in the header line were removed"
+        )
+    return names, notes
+
+
+def _blank_names(text: str, separator: str, names: Sequence[str]) -> list[str]:
+    """Return the names with blanks around them as they stand in the header line."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    written = next((row for row in reader if any(map(str.strip, row))), [])
+    # Blanks before quotation marks make other names of it.
+    wide = [name for name in written if name.strip() and name != name.strip()] if len(written) == len(names) else []
+    return wide or [name for name in names if name.strip() and name != name.strip()]
+
+
+def _listed(words: list[str], limit: int = 10) -> str:
+    more = len(words) - limit
+    return ", ".join(words[:limit]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _check_told_apart(owner: str, path: Path, only: str, is_quoted: bool) -> None:
+    """Raise an error if the only column looks like several ones."""
+    other = max(SEPARATORS, key=only.count)
+    if other in only:
+        advice = "remove the quotation marks around whole lines" if is_quoted else f"write separator={other!r}"
+        raise _no_table(owner, path, f"its header line has one column, {quoted(only)}; {advice}")
+
+
+def _check_lines(owner: str, path: Path, text: str, separator: str, names: Sequence[str]) -> None:
+    """Raise an error unless every line has one value for each column; pandas would fill up short ones."""
+    reader = _rows(text, separator)
+    try:
+        for row in reader:
+            # A line of blanks is none, as for pandas.
+            if len(row) != len(names) and any(map(str.strip, row)):
+                values = f"{len(row)} value{'s' * (len(row) != 1)}"
+                reason = f"line {reader.line_num} has {values} where there are {len(names)} columns"
+                raise _no_table(owner, path, f"{reason}; correct it, or name the separator ({separator!r} was taken)")
+    except csv.Error as error:
+        reason = f"line {reader.line_num} cannot be read: {error}"
+        raise _no_table(owner, path, f"{reason}; look for a quotation mark that is not closed") from error
+
+
+def _texts(owner: str, path: Path, text: str, separator: str, names: list[str], bare: bool) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(
+            io.StringIO(text),
+            sep=separator,
+            names=names,
+            header=None if bare else 0,
+            index_col=False,
+            dtype=str,
+            na_filter=False,
+            skipinitialspace=True,
+        )
+    except (ValueError, OSError) as error:  # parser errors are ValueErrors
+        raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
+    return table
+
+
+# What a file that is no table looks like, by how it begins.
+
+_AS_CSV = "save the sheet as CSV"
+_EXPORT = "save the table as CSV or Parquet with the program that wrote it"
+_UNPACK = "unpack it and name the table"
+_BEGINNINGS: tuple[tuple[bytes, str, str], ...] = (
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook (.xls) or another document of Microsoft Office", _AS_CSV),
+    (b"%PDF-", "a PDF document", "copy its table into a CSV file"),
+    (b"\x89PNG\r\n\x1a\n", "a PNG image", "name a table"),
+    (b"\xff\xd8\xff", "a JPEG image", "name a table"),
+    (b"GIF8", "a GIF image", "name a table"),
+    (b"SQLite format 3\0", "an SQLite database", "save the table as CSV or Parquet"),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "save the table as CSV or Parquet"),
+    (b"\x93NUMPY", "an array of NumPy", "save it as CSV, with names of columns"),
+    (b"\x80\x02", "a pickle of Python", "save the frame with to_parquet or to_csv"),
+    (b"\x80\x03", "a pickle of Python", "save the frame with to_parquet or to_csv"),
+    (b"\x80\x04", "a pickle of Python", "save the frame with to_parquet or to_csv"),
+    (b"\x80\x05", "a pickle of Python", "save the frame with to_parquet or to_csv"),
+    (b"<stata_dta>", "a file of Stata", _EXPORT),
+    (b"$FL2", "a file of SPSS", _EXPORT),
+    (b"RDX", "a file of R", "save the data frame with write.csv"),
+    (b"ORC", "an ORC file", "save the table as Parquet"),
+    (b"Obj\x01", "an Avro file", "save the table as Parquet"),
+    (b"BZh", "a file compressed by bzip2", "unpack it, or compress it with gzip"),
+    (b"\xfd7zXZ\0", "a file compressed by xz", "unpack it, or compress it with gzip"),
+    (b"\x28\xb5\x2f\xfd", "a file compressed by zstd", "unpack it, or compress it with gzip"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACK),
+    (b"Rar!", "a RAR archive", _UNPACK),
+    (b"\x7fELF", "a program", "name a table"),
+)
+_WORDS = (
+    (b"<!doctype html", "a web page", "download the table itself"),
+    (b"<html", "a web page", "download the table itself"),
+    (b"<?xml", "an XML file", "save the table as CSV"),
+    (b"@relation", "an ARFF file", "save the table as CSV, whose header line has the names of the columns"),
+)
+_JSON = (b'{"', b"{'", b"[{", b"[[")
+_ZIP, _TAR = b"PK\x03\x04", b"ustar"
+_MEMBERS = (
+    (b"xl/", "an Excel workbook (.xlsx)", _AS_CSV),
+    (b"opendocument.spreadsheet", "an OpenDocument spreadsheet", _AS_CSV),
+    (b"word/", "a Word document", "copy its table into a CSV file"),
+)
+_SEARCHED = 1 << 16
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+
+
+def other_format(body: bytes) -> str | None:
+    """Return what a file looks like that is no table, and what to do; None if it does not look like another format."""
+    if body.startswith(_ZIP):
+        for member, what, advice in _MEMBERS:
+            if member in body[:_SEARCHED] or member in body[-_SEARCHED:]:
+                return _said(what, advice)
+        return _said("a zip archive", _UNPACK)
+    if body[257:262] == _TAR:
+        return _said("a tar archive", _UNPACK)
+    for beginning, what, advice in _BEGINNINGS:
+        # A header line may begin with ORC, but has no control characters.
+        if body.startswith(beginning) and (len(beginning) > 4 or is_binary(body)):
+            return _said(what, advice)
+    words = body[:_SEARCHED].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    for beginning, what, advice in _WORDS:
+        if words.startswith(beginning):
+            return _said(what, advice)
+    if b"".join(words[:40].split()).startswith(_JSON):
+        return _said("JSON", "save the table as CSV, for example with pandas.read_json")
+    return None
+
+
+def is_binary(body: bytes) -> bool:
+    """Tell whether a file begins with characters that no text in the encodings of tables has."""
+    return _CONTROL.search(body, 0, _SEARCHED) is not None
+
+
+def _said(what: str, advice: str) -> str:
+    return f"it looks like {what}; {advice}"
+
+
+# Whatever holds a table, as a frame of pandas with names of text.
+
+_RARE_SEPARATORS = ":/^~ "
+
+
+@dataclass(frozen=True, eq=False)
+class SourceTable:
+    """A table as its source has it; `owner` begins the messages about it, `repairs` say what was changed already."""
+
+    name: str
+    owner: str
+    frame: pd.DataFrame
+    repairs: tuple[str, ...] = ()
+
+
+# Takes the words that begin messages and the names of the columns, and raises an error if something is wrong with them.
+CheckNames = Callable[[str, list[str]], object]
+
+
+def open_source(source: Any, settings: TableSettings, check: CheckNames) -> SourceTable:
+    """Return the table of a file or a frame; raise `DeclarationError` if it is none.
+
+    `check` is called as soon as the names of the columns are known.
+    """
+    import pandas as pd
+
+    if isinstance(source, str | os.PathLike):
+        path = Path(source).expanduser()
+        owner = f"table {quoted(path.name)}"
+        if not path.is_file():
+            raise DeclarationError(_no_file(path))
+        frame, repairs = read_file(
+            owner, path, settings.separator, settings.encoding, check=lambda names: check(owner, names)
+        )
+        return SourceTable(path.name.split(".")[0] or path.name, owner, frame, tuple(repairs))
+    owner = "the table"
+    if not isinstance(source, pd.DataFrame):
+        source = _from_arrow(owner, source, check)
+    names = [str(name) for name in source.columns]
+    check_names(owner, names)
+    check(owner, names)
+    repairs = [*_renamed(source), *_without_index(source)]
+    return SourceTable("table", owner, source.set_axis(names, axis="columns").reset_index(drop=True), tuple(repairs))
+
+
+def _renamed(frame: pd.DataFrame) -> list[str]:
+    """Return that names of columns were made text, if so."""
+    other = [name for name in frame.columns if not isinstance(name, str)]
+    if not other:
+        return []
+    what = "the name of a column is" if len(other) == 1 else f"the names of {len(other):,} columns are"
+    return [f"{what} no text: the column {shortened(repr(other[0]))} is called {quoted(str(other[0]))}"]
+
+
+def _without_index(frame: pd.DataFrame) -> list[str]:
+    """Return that an index which says something is no column, if so."""
+    from pandas.api import types
+
+    index = frame.index
+    named = [str(name) for name in index.names if name is not None]
+    if not named and (index.nlevels == 1 and types.is_integer_dtype(index.dtype)):
+        return []
+    what = f"the index {shown(named, 3)}" if named else "the index of the rows"
+    return [f"{what} is no column, so it was left out; reset_index() makes it one"]
+
+
+def _no_file(path: Path) -> str:
+    if path.is_dir():
+        return f"data must be a file, got the folder {str(path)!r}; name a table in it"
+    beside = [one.name for one in path.parent.iterdir() if one.is_file()] if path.parent.is_dir() else []
+    close = get_close_matches(path.name, beside, n=1)
+    hint = f"did you mean {str(path.parent / close[0])!r}?" if close else "correct the path"
+    return f"data must be an existing file, got {str(path)!r}; {hint}"
+
+
+def _from_arrow(owner: str, source: Any, check: CheckNames) -> pd.DataFrame:
+    """Return a frame of polars or pyarrow, or whatever else gives Arrow columns, in pandas."""
+    import pyarrow as pa
+
+    if hasattr(source, "collect") and not hasattr(source, "__arrow_c_stream__"):
+        source = source.collect()  # a lazy frame of polars
+    try:
+        # A single column gives a stream, too, but no table.
+        table = pa.table(source) if hasattr(source, "__arrow_c_stream__") else None
+    except (pa.ArrowException, TypeError, ValueError):
+        table = None
+    if table is None:
+        is_column = getattr(source, "ndim", None) == 1 or isinstance(source, pa.Array | pa.ChunkedArray)
+        advice = (
+            "give the whole frame, not one column" if is_column else "make it a pandas DataFrame with named columns"
+        )
+        raise DeclarationError(
+            "data must be a path of a table or a frame of pandas, polars or pyarrow, got "
+            f"{type(source).__name__}; {advice}"
+        )
+    check_names(owner, table.column_names)
+    check(owner, list(table.column_names))
+    return in_pandas(table)
+
+
+def check_columns(owner: str, names: Sequence[str], target: str, settings: TableSettings) -> None:
+    """Raise an error unless the target and all columns that settings name exist, and none has two roles."""
+    roles: Mapping[str, Sequence[str]] = {"target": (target,), **settings.named}
+    known = set(names)
+    for role, wanted in roles.items():
+        for name in wanted:
+            if name not in known:
+                raise DeclarationError(
+                    f"{owner}: {role} must be a column of the data, got {quoted(name)}"
+                    f"{_separated(name, names) or did_you_mean(name, names)}; the columns are {shown(names)}"
+                )
+    for first, second in (
+        ("target", "drop"),
+        ("target", "features"),
+        ("target", "id"),
+        ("drop", "features"),
+        ("id", "features"),
+    ):
+        others = set(roles[second])
+        both = [name for name in roles[first] if name in others]
+        if both:
+            raise DeclarationError(
+                f"{owner}: {first} and {second} must name different columns, got {quoted(both[0])} in both; "
+                f"take it out of {second}"
+            )
+
+
+def _separated(name: str, names: Sequence[str]) -> str:
+    """Return which separator would tell a column apart from others, if one would."""
+    for one in names:
+        for mark in SEPARATORS + _RARE_SEPARATORS:
+            if mark in one and name in [part.strip(" \"'") for part in one.split(mark)]:
+                return f", which is a part of {quoted(one)}: name the separator, separator={mark!r}"
+    return ""
+
+
+# How a table is to be read, and what came of it.
+
+ColumnType = Literal["category", "number", "boolean", "date"]
+COLUMN_TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
+ReadAs = Literal["category", "number", "boolean", "date", "id", "target", "left out"]
+# What pandas takes for missing, and the question mark of many UCI files.
+MISSING_VALUES = (
+    *("", "?", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NULL", "null", "None"),
+    *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
+_LISTS = ("drop", "features", "id", "missing_values")
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """What is known about a table; what is not given is recognised.
+
+    Attributes
+    ----------
+    separator : str, optional
+        The character between two values of a text file. The default is the one of ``, ; tab |`` that the header line
+        has most often.
+    encoding : str, optional
+        Of a text file. The default is UTF-8, or what a byte order mark says.
+    decimal : {".", ","}, optional
+        What stands before the decimals where the numbers of a column leave that open, as in 1,234. The default follows
+        from the other columns.
+    drop : tuple of str
+        Columns that are not read.
+    features : tuple of str, optional
+        The only columns that are features; by default all that are not `drop`, `id` or the target.
+    id : str or tuple of str, optional
+        Columns that name a row. They are no features.
+    types : mapping from column to {"category", "number", "boolean", "date"}
+        How columns are read, instead of what their values look like. A column with many different texts is a feature
+        only if it is a category here.
+    missing_values : tuple of str
+        The texts that stand for a missing value. An empty field always does.
+    positive : str, optional
+        The class of interest. The default is the rarer one of two classes; several classes have none.
+    """
+
+    separator: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    drop: tuple[str, ...] = ()
+    features: tuple[str, ...] | None = None
+    id: str | tuple[str, ...] | None = None
+    types: Mapping[str, ColumnType] = field(default_factory=dict)
+    missing_values: tuple[str, ...] = MISSING_VALUES
+    positive: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in _LISTS:
+            value = getattr(self, name)
+            if name == "id" and isinstance(value, str):
+                value = (value,)
+            if isinstance(value, str):
+                raise DeclarationError(f"{name} must be a list of names, got {value!r}; write {name}=[{value}]")
+            if value is not None:
+                object.__setattr__(self, name, tuple(map(str, value)))
+        if self.separator == "\\t":  # as command lines have it
+            object.__setattr__(self, "separator", "\t")
+        if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
+            raise DeclarationError(
+                f"separator must be a single character, such as ';' or '\\t', got {self.separator!r}; leave it out to "
+                "have it recognised"
+            )
+        if self.decimal not in (None, ".", ","):
+            raise DeclarationError(f"decimal must be '.' or ',', got {self.decimal!r}; leave it out to be recognised")
+        if self.encoding is not None:
+            _check_encoding(self.encoding)
+        for column, kind in self.types.items():
+            if kind not in COLUMN_TYPES:
+                raise DeclarationError(f"types.{column} must be one of {', '.join(COLUMN_TYPES)}, got {kind!r}")
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns that name a row."""
+        return (self.id,) if isinstance(self.id, str) else self.id or ()
+
+    @property
+    def named(self) -> dict[str, tuple[str, ...]]:
+        """The columns that each setting names."""
+        return {"drop": self.drop, "features": self.features or (), "id": self.ids, "types": tuple(self.types)}
+
+
+SETTING_NAMES = tuple(one.name for one in fields(TableSettings))
+
+
+def _check_encoding(name: str) -> None:
+    try:
+        "a".encode(name)
+    except (LookupError, ValueError) as error:
+        raise DeclarationError(
+            f"encoding must be one that Python knows, such as 'utf-8' or 'cp1252', got {name!r}"
+        ) from error
+
+
+@dataclass(frozen=True)
+class ColumnCard:
+    """How one column was read.
+
+    Attributes
+    ----------
+    name : str
+    read_as : {"category", "number", "boolean", "date", "id", "target", "left out"}
+        A category and a boolean are labels; a date is the number of days since 1970-01-01.
+    distinct, missing : int
+        Number of different values and of rows without one.
+    values : str
+        The most frequent values with their numbers of rows, or the range and the median of numbers and dates.
+    notes : tuple of str
+        What was repaired or looks wrong.
+    """
+
+    name: str
+    read_as: ReadAs
+    distinct: int
+    missing: int
+    values: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTable:
+    """A table that is ready for a study, and how it was read.
+
+    Attributes
+    ----------
+    name : str
+        The name of the file without its ending, or ``"table"``.
+    features : DataFrame of shape (n_rows, n_features)
+        Numbers (also dates) as float64, everything else as a category of text; NaN where a value is missing.
+    labels : int array of shape (n_rows,)
+        The place of each row's class in `classes`.
+    classes : tuple of str
+        In the order of their numbers if all are numbers, otherwise in that of the alphabet.
+    positive : str or None
+        The class of interest, None for several classes without a named one.
+    card : tuple of ColumnCard
+        One for each column of the source, in its order, the target among them.
+    repairs : tuple of str
+        Everything that was changed, left out or looks wrong, one line each.
+    sha256 : str
+        Hash of the features and labels, whatever the file is called and wherever it is.
+    """
+
+    name: str
+    features: pd.DataFrame
+    labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+    positive: str | None
+    card: tuple[ColumnCard, ...]
+    repairs: tuple[str, ...]
+    sha256: str

@@ -1,0 +1,318 @@
+"""Jobs in processes of this machine, and Ctrl-C while they are at work."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+import shutil
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager
+from multiprocessing import resource_tracker
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from trimbench.papers.execution.job import Job, JobLimits, in_megabytes
+from trimbench.papers.execution.store import Record, usable_cpus
+from trimbench.papers.execution.workers import (
+    ExecutorError,
+    OnRecord,
+    Running,
+    Watch,
+    WorkerSettings,
+    can_measure,
+    describe,
+    failure,
+    prepare_worker,
+    take,
+    work,
+)
+from trimbench.papers.files import make_temporary_folder
+from trimbench.papers.validation import settings
+
+
+class HeldInterrupts:
+    """Holds back Ctrl-C within a ``with`` block, except within `allowed`.
+
+    One that has come is raised, as KeyboardInterrupt, as soon as it is allowed. One that no `allowed` follows is raised
+    at the end of the block, unless that ends with an error of its own. Outside the main thread, which alone gets
+    Ctrl-C, and where a program has a handler of its own, nothing is held back.
+    """
+
+    def __init__(self) -> None:
+        self._has_come = False
+        self._holds = False
+
+    def __enter__(self) -> Self:
+        main = threading.current_thread() is threading.main_thread()
+        self._holds = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        self._hold()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        self._let_go()
+        if kind is None:
+            self._raise_if_come()
+
+    @contextmanager
+    def allowed(self) -> Iterator[None]:
+        """Let Ctrl-C through for a while: no lock that others wait for may be taken meanwhile."""
+        self._let_go()
+        try:
+            self._raise_if_come()
+            yield
+        finally:
+            self._hold()
+
+    def _hold(self) -> None:
+        if self._holds:
+            signal.signal(signal.SIGINT, self._note)
+
+    def _let_go(self) -> None:
+        if self._holds:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _note(self, *_: object) -> None:
+        self._has_come = True
+
+    def _raise_if_come(self) -> None:
+        if self._has_come:
+            self._has_come = False
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def kept_from_children() -> Iterator[None]:
+    """Keep Ctrl-C from the threads and processes that start meanwhile, even while these import what they need."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # Its start would let signals through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# Worker processes of this machine: a job that fails, hangs or kills its process costs one job.
+
+# One job runs and some wait in the pipe, so that no worker idles while the parent stores a record or writes tables.
+# pebble counts the time of a job from the moment when a worker takes it, so those that wait lose nothing.
+_JOBS_PER_WORKER = 8
+_IDLE_SECONDS = 0.5
+# Workers take turns at the pipe for milliseconds. One that is killed in its turn keeps the others waiting for twice so
+# long, after which they are replaced.
+_TURN_SECONDS = 10.0
+_MAX_USELESS_POOLS = 3
+
+
+@settings
+class ProcessExecutor(WorkerSettings):
+    """Runs the jobs in worker processes, each with one thread for linear algebra.
+
+    An exception, a job over a limit and a worker that dies each cost one job. Limits are checked about ten times per
+    second, that of memory twenty times and on Linux only; the first job of a worker includes the import of its module.
+    """
+
+    def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
+        """Run all jobs, as `Executor.run`, with records in the order in which the jobs end."""
+        with closing(Workers(min(self.workers or usable_cpus(), len(jobs)), self.limits)) as workers:
+            workers.run(jobs, on_record)
+
+
+class Workers:
+    """Worker processes that start with the first job and stay until `close`.
+
+    A new worker takes the place of a dead one. Workers are started afresh ("spawn"), leave Ctrl-C to this process, and
+    end with it, however it ends.
+
+    The folder `logs` has the temporary files of jobs and keeps what a job writes, in a file named by its key, until the
+    job has a record. By default, and where it does not exist, it is a temporary one of this machine.
+    """
+
+    def __init__(self, n_workers: int, limits: JobLimits, logs: Path | None = None) -> None:
+        if limits.memory is not None and not can_measure():
+            raise ExecutorError(
+                "memory can be limited on Linux only, where /proc says what a process holds; leave it out"
+            )
+        self._n_workers, self._limits = n_workers, limits
+        self._own_logs = None if logs and logs.is_dir() else make_temporary_folder()
+        self._logs = self._own_logs or Path(str(logs))
+        self._pool: _Pool | None = None
+
+    def run(self, jobs: Sequence[Job], on_record: OnRecord) -> None:
+        """Run all jobs; raise ExecutorError if workers die again and again before they finish one."""
+        with HeldInterrupts() as interrupts:
+            self._run(deque(jobs), on_record, interrupts)
+
+    def _run(self, waiting: deque[Job], on_record: OnRecord, interrupts: HeldInterrupts) -> None:
+        n_useless = 0
+        while waiting:
+            n_before = len(waiting)
+            self._pool = self._pool or _Pool(self._n_workers, self._limits, self._logs)
+            try:
+                self._pool.run(waiting, on_record, interrupts)
+            finally:
+                if not self._pool.is_idle:
+                    self._stop_pool()
+            n_useless = 0 if len(waiting) < n_before else n_useless + 1
+            if n_useless == _MAX_USELESS_POOLS:
+                raise ExecutorError(
+                    f"worker processes died in {n_useless} pools in a row before they finished a job; see "
+                    "their messages above, or run with executor=serial, which needs no workers"
+                )
+
+    def close(self) -> None:
+        """Kill the workers and remove the temporary folder."""
+        with HeldInterrupts():
+            self._stop_pool()
+            if self._own_logs:
+                shutil.rmtree(self._own_logs, ignore_errors=True)
+
+    def _stop_pool(self) -> None:
+        if self._pool:
+            self._pool.stop()
+            self._pool = None
+
+
+class _Pool:
+    """A pool of pebble and the jobs that it has in hand, each with a place in shared memory.
+
+    There the worker writes what `Running` has. pebble by itself would wait forever for the
+    job of a worker that ended with exit code 0 (``os._exit(0)``, or C code that calls ``exit``), and does not say which
+    job was lost when a whole pool breaks.
+    """
+
+    def __init__(self, n_workers: int, limits: JobLimits, logs: Path) -> None:
+        from pebble import ProcessPool
+
+        context = multiprocessing.get_context("spawn")
+        self._limits, self._logs = limits, logs
+        self._jobs: dict[Future[Record], tuple[Job, int]] = {}
+        self._free = list(range(_JOBS_PER_WORKER * n_workers))
+        self._suspects: set[Future[Record]] = set()
+        self._starts = context.RawArray("d", 3 * len(self._free))
+        self._pool = ProcessPool(
+            max_workers=n_workers, initializer=_prepare, initargs=(_TURN_SECONDS, self._starts, logs), context=context
+        )
+        with kept_from_children():
+            self.broken = not self._pool.active  # starts it
+            self._watch = Watch(
+                limits.memory,
+                lambda: [self._running(place) for place in range(len(self._starts) // 3)],
+                lambda: [logs / job.key for job, _ in list(self._jobs.values())],
+            )
+
+    def run(self, waiting: deque[Job], on_record: OnRecord, interrupts: HeldInterrupts) -> None:
+        """Run the waiting jobs; if the pool breaks, those without a record are waiting again."""
+        while (waiting or self._jobs) and not self.broken:
+            while waiting and self._launch(waiting[0]):
+                waiting.popleft()
+            landed = self._land()
+            with interrupts.allowed():
+                for job, record in landed:
+                    if record is None:
+                        waiting.append(job)
+                    else:
+                        on_record(record)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the pool is fit for another run."""
+        return not self.broken and not self._jobs
+
+    def stop(self) -> None:
+        """Kill the workers, whatever they do."""
+        self._watch.stop()
+        self._pool.stop()  # type: ignore[no-untyped-call]
+        self._pool.join()
+
+    def _launch(self, job: Job) -> bool:
+        """Give a job to the pool; False if all places are taken or the pool just broke."""
+        if not self._free:
+            return False
+        place = self._free[-1]
+        self._starts[3 * place : 3 * place + 3] = [0.0, 0.0, 0.0]
+        try:
+            future = self._pool.schedule(work, args=(job, place, self._logs / job.key), timeout=self._limits.seconds)
+        except RuntimeError:
+            self.broken = True
+            return False
+        self._jobs[future] = (job, self._free.pop())
+        return True
+
+    def _land(self) -> list[tuple[Job, Record | None]]:
+        """Wait a moment for jobs to end and take them out; None as a record asks to run the job again."""
+        done, _ = concurrent.futures.wait(self._jobs, _IDLE_SECONDS, concurrent.futures.FIRST_COMPLETED)
+        self.broken = self.broken or not self._pool.active
+        landed = []
+        for future in list(self._jobs) if self.broken else done or self._find_lost():
+            job, place = self._jobs.pop(future)
+            self._free.append(place)
+            landed.append((job, self._outcome(future, job, place)))
+            future.cancel()  # tells pebble to forget a lost job; nothing happens to one that is done
+        return landed
+
+    def _find_lost(self) -> set[Future[Record]]:
+        """Return the jobs whose worker was gone at two looks in a row, though pebble has not noticed."""
+        alive = _children()
+        gone = {future for future, (_, place) in self._jobs.items() if self._running(place).pid not in alive | {0}}
+        lost = {future for future in gone & self._suspects if not future.done()}
+        self._suspects = gone
+        return lost
+
+    def _outcome(self, future: Future[Record], job: Job, place: int) -> Record | None:
+        from pebble import ProcessExpired
+
+        running = self._running(place)
+        pid = running.pid
+        seconds = time.monotonic() - running.started if pid else 0.0
+        error = future.exception() if future.done() else BrokenProcessPool()
+        if error is None:
+            return future.result()
+        log = take(self._logs / job.key)
+        if pid in self._watch.over:
+            return self._over_memory(job, running, seconds, log)
+        if isinstance(error, BrokenProcessPool):
+            if pid and pid not in _children():
+                return failure(job, "crashed", "the worker process ended without a result", seconds, log)
+            return None
+        if isinstance(error, TimeoutError):
+            return failure(
+                job, "timeout", f"stopped at the limit of {self._limits.seconds:g} seconds per job", seconds, log
+            )
+        if isinstance(error, ProcessExpired):
+            return failure(job, "crashed", f"the worker process died with exit code {error.exitcode}", seconds, log)
+        return failure(job, "failed", describe(error), seconds, log)
+
+    def _over_memory(self, job: Job, running: Running, seconds: float, log: str) -> Record | None:
+        """Return the record of a job whose worker held too much; None if that may be the fault of earlier jobs."""
+        blamed, held = self._watch.over[running.pid]
+        limit = self._limits.memory or 0
+        if blamed.started != running.started or held - running.left <= limit:
+            return None
+        text = f"stopped at the limit of {in_megabytes(limit)} of memory per job, when it held {in_megabytes(held)}"
+        return failure(job, "memory", text, seconds, log)
+
+    def _running(self, place: int) -> Running:
+        started, left, pid = self._starts[3 * place : 3 * place + 3]
+        return Running(started, left, int(pid))
+
+
+def _prepare(turn_seconds: float, *shared: Any) -> None:
+    from pebble import CONSTS
+
+    CONSTS.channel_lock_timeout = turn_seconds
+    prepare_worker(*shared)
+
+
+def _children() -> set[int | None]:
+    return {process.pid for process in multiprocessing.active_children()}

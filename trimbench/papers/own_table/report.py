@@ -1,0 +1,587 @@
+"""What follows from a study, in sentences with its numbers, as tables and figures, and the script that repeats it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from trimbench.papers.beyond.incomplete_methods import METHODS
+from trimbench.papers.beyond.missing_values import MEASURES, MECHANISMS, Group, groups_of
+from trimbench.papers.data.table_files import ReadTable, TableSettings
+from trimbench.papers.data.table_reading import DETERMINES
+from trimbench.papers.own_table.settings import StudySettings
+from trimbench.papers.own_table.steps import CANDIDATES, CLASSIFIERS, INFORMATION, SEQUENTIAL, SEQUENTIAL_ROWS, TRIMMING
+from trimbench.papers.reporting.page import Entry, facts_of, part_of, render
+from trimbench.papers.vocabulary.figures import LineFigure
+from trimbench.papers.vocabulary.planning import Findings
+from trimbench.papers.vocabulary.tables import Table
+
+
+def conclusions(found: Steps) -> list[str]:
+    """Return one or two sentences for each question that the study answers."""
+    return [*_what_to_keep(found), *_what_is_lost(found), *_whether_to_believe(found)]
+
+
+def notes(found: Steps) -> list[str]:
+    """Return what a reader needs to know: repairs of the table, rows that were left out, classes, methods."""
+    own, n_rows = found.settings, len(found.table.labels)
+    n_test = round(n_rows * own.test_share)
+    said = [*found.table.repairs]
+    said.append(
+        f"{n_rows:,} rows were split at random, each class with its share in both parts: {n_rows - n_test:,} to learn "
+        f"from and {n_test:,} to test on."
+    )
+    if n_rows - n_test > own.rows:
+        said.append(
+            f"To save time, all steps but missing features learn from {own.rows:,} random training rows; rows={n_rows} "
+            "takes all."
+        )
+    if n_test > own.gap_rows or n_rows - n_test > own.gap_rows:
+        said.append(
+            f"Missing features: {own.splits} random splits with at most {own.gap_rows:,} rows to learn from and as "
+            "many to test on; gap_rows=... changes it."
+        )
+    classes = found.table.classes
+    if found.positive is not None:
+        said.append(
+            f"Trimming decides between {found.positive} and the other {len(classes) - 1} classes together; all other "
+            f"steps predict the {len(classes)} classes."
+        )
+    elif len(classes) > 2:
+        said.append(
+            f"All steps predict the {len(classes)} classes as they are; positive=... makes trimming decide between one "
+            "class and the rest."
+        )
+    stopped = [f"{one['budget']:g}" for one in found.trimmings if one["was_stopped"]]
+    if stopped:
+        said.append(
+            f"The search was stopped after {own.time_limit:g} s of its own for the budgets {', '.join(stopped)}: the "
+            "selection is the best that was found, which depends on the speed of the machine; time_limit=... gives it "
+            "more time."
+        )
+    return [
+        *said,
+        "Trimming keeps the features whose naive Bayes classifier agrees most often with that of all features; the "
+        "promised agreement blends that of the model with the cross-fitted one on training rows. Agreement and "
+        "accuracy are those on test rows, with Wilson's 95 % intervals.",
+        "SequentialFeatureSelector chooses as many features as trimming keeps, whatever they cost, from the "
+        f"{CANDIDATES} most informative ones, by the cross-validated accuracy of CategoricalNB on at most "
+        f"{SEQUENTIAL_ROWS:,} rows.",
+        "A category is several columns of zeros and ones for logistic regression, and where the confidence after "
+        "selection is judged; there, numbers are cut in two at their median.",
+    ]
+
+
+def _what_to_keep(found: Steps) -> Iterator[str]:
+    chosen = found.chosen
+    if chosen is None:
+        yield "What to keep: no trimming could be computed."
+        return
+    full = found.trimmings[-1]
+    total = sum(found.costs.values())
+    names = ", ".join(chosen["features"]) or "no feature"
+    yield (
+        f"What to keep: {names} ({len(chosen['features'])} of {len(found.costs)} features, {chosen['cost']:g} of "
+        f"{total:g} in cost). With them {100 * chosen['agreement']:.1f} % of the decisions of all features stay, and "
+        f"{100 * chosen['accuracy']:.1f} % are right, where all features give {100 * full['accuracy']:.1f} %. "
+        + (
+            "It is the best found within the given budget."
+            if found.settings.budget is not None
+            else "It is the cheapest of the frontier within one standard error of the best accuracy."
+        )
+    )
+    suspicious = [one.name for one in found.table.card if one.name in chosen["features"] and DETERMINES in one.notes]
+    if suspicious:
+        yield (
+            f"Look at {', '.join(suspicious)} first: {'they determine' if len(suspicious) > 1 else 'it determines'} "
+            "the target in this table. What is known only together with the answer, or after it, must be left out with "
+            "drop=[...], and all numbers here change."
+        )
+
+
+def _what_is_lost(found: Steps) -> Iterator[str]:
+    for group in found.gaps:
+        if group.missing != max(one.missing for one in found.gaps):
+            continue
+        losses = {name: group.estimate(name, "log_loss") for name in found.settings.methods}
+        known = {name: one.mean for name, one in losses.items() if one.n}
+        if not known:
+            continue
+        best = min(known, key=lambda name: known[name])
+        right = group.estimate(best, "accuracy").mean
+        yield (
+            f"Missing features ({MECHANISMS[group.mechanism]}, {100 * group.missing:.0f} %): {METHODS[best].title} has "
+            f"the lowest log loss, {known[best]:.3f}, and {100 * right:.1f} % right; the others have "
+            + ", ".join(f"{METHODS[name].title} {loss:.3f}" for name, loss in known.items() if name != best)
+            + "."
+        )
+
+
+def _whether_to_believe(found: Steps) -> Iterator[str]:
+    if found.baseline:
+        yield (
+            "Whether to believe it, with all features: "
+            + "; ".join(
+                f"{CLASSIFIERS[row['classifier']][0]}, {100 * row['confidence']:.1f} % stated and "
+                f"{100 * row['accuracy']:.1f} % right"
+                for row in found.baseline
+            )
+            + "."
+        )
+    too_low = []
+    for k in dict.fromkeys(row["k"] for row in found.confidence):
+        both = {bool(row["correct"]): row for row in found.confidence if row["k"] == k}
+        if len(both) < 2:
+            continue
+        with_it, without = both[True], both[False]
+        n_selected, n_columns = len(with_it["selected"]), with_it["n_columns"]
+        what = f"After selecting {n_selected} of {n_columns}" if n_selected < n_columns else f"With all {n_columns}"
+        yield (
+            f"{what} columns: error rate "
+            f"{100 * without['actual_error']:.1f} %, stated {100 * without['expected_error']:.1f} %; with the "
+            f"correction {100 * with_it['actual_error']:.1f} %, stated {100 * with_it['expected_error']:.1f} %."
+        )
+        if with_it["expected_error"] < 1 - with_it["accuracy_high"]:
+            too_low.append(str(n_selected))
+    if too_low:
+        yield (
+            f"With {' and '.join(dict.fromkeys(too_low))} columns the stated error is too low even with the "
+            "correction, by more than chance explains: selection is not the reason. Naive Bayes takes columns that "
+            "depend on each other for independent and counts what they share several times. Do not use its "
+            "probabilities as they are: calibrate them on rows that it has not learned from (CalibratedClassifierCV "
+            "of scikit-learn), or state the error on test rows."
+        )
+
+
+# The figures of a study.
+
+_OF_TEST_ROWS = "95 % confidence interval on test rows"
+_COLUMNS = ["series", "x", "y", "low", "high"]
+
+
+def figures_of(found: Steps) -> list[LineFigure]:
+    """Return the frontier, calibration, missing features and confidence as figures; those without points are empty."""
+    return [
+        _frontier(found, "accuracy", "accuracy on test rows"),
+        _frontier(found, "agreement", "agreement with all features"),
+        _reliability(found),
+        *_gaps(found),
+        _confidence(found),
+    ]
+
+
+def _frontier(found: Steps, measure: str, label: str) -> LineFigure:
+    points = [
+        {"series": method, "x": one["cost"], "y": one[measure]}
+        | ({"low": one[f"{measure}_low"], "high": one[f"{measure}_high"]} if method == TRIMMING else {})
+        for method in (TRIMMING, INFORMATION, SEQUENTIAL)
+        for row in found.frontier
+        for one in row["methods"]
+        if one["method"] == method and "failure" not in one
+    ]
+    is_count = set(found.costs.values()) == {1.0}
+    return LineFigure(
+        f"{label[0].upper()}{label[1:]} against {'number' if is_count else 'cost'} of features",
+        "features kept" if is_count else "cost of the features kept",
+        label,
+        pd.DataFrame(points, columns=_COLUMNS).drop_duplicates(["series", "x"]).sort_values(["series", "x"]),
+        name=measure,
+        interval=_OF_TEST_ROWS,
+    )
+
+
+def _reliability(found: Steps) -> LineFigure:
+    points = [
+        {"series": CLASSIFIERS[row["classifier"]][0], "x": one["confidence"], "y": one["right"]}
+        | {"low": one["right_low"], "high": one["right_high"]}
+        for row in found.baseline
+        for one in row["reliability"]
+    ]
+    if points:
+        least = min(float(str(point["x"])) for point in points)
+        points += [{"series": "honest", "x": end, "y": end} for end in (least, 1.0)]
+    return LineFigure(
+        "Is the confidence honest? All features",
+        "stated probability of the predicted class",
+        "share that is right",
+        pd.DataFrame(points, columns=_COLUMNS),
+        name="calibration",
+        marks={"honest": "guide", **{title: "highlight" for title, _ in CLASSIFIERS.values()}},
+        interval=_OF_TEST_ROWS,
+    )
+
+
+def _gaps(found: Steps) -> list[LineFigure]:
+    mechanisms = dict.fromkeys(group.mechanism for group in found.gaps)
+    return [_of_mechanism(found, [one for one in found.gaps if one.mechanism == name]) for name in mechanisms]
+
+
+def _of_mechanism(found: Steps, groups: Sequence[Group]) -> LineFigure:
+    points = [
+        {"series": METHODS[name].title, "x": 100 * group.missing, "y": group.estimate(name, "log_loss").mean}
+        for name in found.settings.methods
+        for group in groups
+        if group.values(name, "log_loss")
+    ]
+    how = groups[0].mechanism
+    return LineFigure(
+        f"What missing features cost ({MECHANISMS[how]})",
+        "missing features (%)",
+        "log loss (nats)",
+        pd.DataFrame(points, columns=["series", "x", "y"]),
+        name=f"missing_{how}",
+        methods={METHODS[name].title: METHODS[name].title for name in found.settings.methods},
+    )
+
+
+def _confidence(found: Steps) -> LineFigure:
+    points = [
+        {"series": f"{kind}, {what}", "x": len(row["selected"]), "y": row[column]}
+        for correct, kind in ((True, "corrected"), (False, "uncorrected"))
+        for column, what in (("expected_error", "expected"), ("actual_error", "actual"))
+        for row in found.confidence
+        if bool(row["correct"]) == correct
+    ]
+    names = dict.fromkeys(str(point["series"]) for point in points)
+    return LineFigure(
+        "Expected and actual error rates after selection",
+        "columns selected",
+        "error rate",
+        pd.DataFrame(points, columns=["series", "x", "y"]),
+        name="confidence",
+        marks={name: "reference" for name in names if name.endswith("actual")},
+        methods={name: name.partition(",")[0] for name in names},
+    )
+
+
+# The tables of a study.
+
+_CARD = dict.fromkeys(("column", "read as", "values", "missing", "what they are", "notes"), "")
+_BASELINE = {
+    "classifier": "",
+    **dict.fromkeys(("accuracy", "low", "high", "log loss", "Brier score", "confidence", "calibration error"), ".4f"),
+    "seconds": ".2f",
+}
+_FRONTIER = {
+    "budget": "g",
+    "selected by": "",
+    "cost": "g",
+    "features": "",
+    **dict.fromkeys(
+        ("agreement", "agreement low", "agreement high", "accuracy", "accuracy low", "accuracy high"), ".4f"
+    ),
+    **dict.fromkeys(("promised agreement", "promised low", "promised high"), ".4f"),
+    "weight of rows": ".2f",
+    "proven best": "",
+    "seconds": ".2f",
+    "reason": "",
+}
+_GAPS = {
+    **dict.fromkeys(("missing", "method"), ""),
+    "share": ".2f",
+    **dict.fromkeys(("accuracy", "log loss", "log loss low", "log loss high", "calibration error"), ".4f"),
+    "fit (s)": ".3f",
+    "microseconds a row": ".1f",
+    "reason": "",
+}
+_CONFIDENCE = {
+    "columns selected": "",
+    "confidence": "",
+    **dict.fromkeys(("expected error", "actual error", "surplus", "log loss", "calibration error"), ".4f"),
+    "first columns": "",
+}
+_EXPLAINED = {
+    **dict.fromkeys(("row", "class", "predicted", "against"), ""),
+    "probability": ".4f",
+    **dict.fromkeys(("kept by", "although"), ""),
+}
+_FAILURES = dict.fromkeys(("step", "of", "status", "reason"), "")
+
+
+def card_of(table: ReadTable) -> Table:
+    """Return how each column was read."""
+    lines = [
+        {
+            "column": one.name,
+            "read as": one.read_as,
+            "values": one.distinct,
+            "missing": one.missing,
+            "what they are": one.values,  # noqa: PD011
+            "notes": "; ".join(one.notes),
+        }
+        for one in table.card
+    ]
+    return Table.of("How each column was read", lines, _CARD, name="card")
+
+
+def tables_of(found: Steps) -> list[Table]:
+    """Return all tables; the main one is the frontier."""
+    tables = [
+        Table.of("What to keep at which price", _frontier_tables(found), _FRONTIER),
+        card_of(found.table),
+        Table.of("All features: accuracy and calibration", _baseline(found), _BASELINE, name="baseline"),
+        Table.of("Predictions with missing features", _gaps_tables(found), _GAPS, name="missing"),
+        Table.of("Confidence after selection", _confidence_tables(found), _CONFIDENCE, name="confidence"),
+        Table.of("Why: some test rows", _explained(found), _EXPLAINED, name="explanations"),
+    ]
+    if found.failures:
+        tables.append(Table.of("Steps without a result", _failures(found), _FAILURES, name="failures"))
+    return tables
+
+
+def _baseline(found: Steps) -> Iterator[dict[str, object]]:
+    for row in found.baseline:
+        yield {
+            "classifier": CLASSIFIERS[row["classifier"]][0],
+            "accuracy": row["accuracy"],
+            "low": row["accuracy_low"],
+            "high": row["accuracy_high"],
+            "log loss": row["log_loss"],
+            "Brier score": row["brier"],
+            "confidence": row["confidence"],
+            "calibration error": row["calibration"],
+            "seconds": row["method_seconds"],
+        }
+
+
+def _frontier_tables(found: Steps) -> Iterator[dict[str, object]]:
+    for row in found.frontier:
+        for one in row["methods"]:
+            line: dict[str, object] = {"budget": row["budget"], "selected by": one["method"]}
+            if "failure" in one:
+                yield {**line, "reason": one["failure"]}
+                continue
+            line |= {"cost": one["cost"], "features": ", ".join(one["features"]), "seconds": one["method_seconds"]}
+            for name in ("agreement", "accuracy"):
+                line |= {name: one[name], f"{name} low": one[f"{name}_low"], f"{name} high": one[f"{name}_high"]}
+            if one["method"] == TRIMMING:
+                line |= {
+                    "promised agreement": one.get("blended_agreement", one["model_agreement"]),
+                    "promised low": one.get("blended_agreement_low", one["model_agreement_low"]),
+                    "promised high": one.get("blended_agreement_high", one["model_agreement_high"]),
+                    "weight of rows": one.get("rows_weight", 0.0),
+                    "proven best": "yes" if one["is_optimal"] else "no",
+                }
+            yield line
+
+
+def _gaps_tables(found: Steps) -> Iterator[dict[str, object]]:
+    for group in found.gaps:
+        place = {"missing": MECHANISMS[group.mechanism], "share": group.missing}
+        for name in found.settings.methods:
+            line: dict[str, object] = {**place, "method": METHODS[name].title}
+            loss = group.estimate(name, "log_loss")
+            reasons = "; ".join(
+                f"{status}: {reason} ({n} times)" for (status, reason), n in group.reasons(name).items()
+            )
+            if not loss.n:
+                yield {**line, "reason": reasons}
+                continue
+            line |= {"log loss": loss.mean, "log loss low": loss.low, "log loss high": loss.high}
+            for measure in ("accuracy", "calibration"):
+                line[MEASURES[measure][0]] = group.estimate(name, measure).mean
+            for measure, title in (("fit_seconds", "fit (s)"), ("us_per_row", "microseconds a row")):
+                values = list(group.values(name, measure).values())
+                line[title] = sum(values) / len(values)
+            yield {**line, "reason": reasons}
+
+
+def _confidence_tables(found: Steps) -> Iterator[dict[str, object]]:
+    for row in found.confidence:
+        yield {
+            "columns selected": len(row["selected"]),
+            "confidence": "corrected" if row["correct"] else "uncorrected",
+            "expected error": row["expected_error"],
+            "actual error": row["actual_error"],
+            "surplus": row["actual_error"] - row["expected_error"],
+            "log loss": row["log_loss"],
+            "calibration error": row["calibration"],
+            "first columns": ", ".join(row["selected"][:5]),
+        }
+
+
+def _explained(found: Steps) -> Iterator[dict[str, object]]:
+    for one in found.explanations:
+        yield {
+            **{name: one[name] for name in ("row", "class", "predicted", "against", "probability")},
+            "kept by": ", ".join(one["features"]) or "no feature: nothing opposes it",
+            "although": ", ".join(one["opposing"]),
+        }
+
+
+def _failures(found: Steps) -> Iterator[dict[str, object]]:
+    for row in found.failures:
+        place = {name: row.get(name) for name in ("classifier", "budget", "k", "mechanism", "missing", "split")}
+        known = [f"{name} {value}" for name, value in place.items() if value is not None and value == value]
+        reason = str(row.get("error") or "").strip().splitlines()
+        yield {
+            "step": row["step"],
+            "of": ", ".join(known),
+            "status": row["status"],
+            "reason": reason[-1][:300] if reason else "",
+        }
+
+
+# What the jobs of each step of a study found, and which model follows from it.
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """What the jobs of each step found, and why some have failed.
+
+    `positive` is the class that trimming set against the rest, None where it took all classes as they are.
+    """
+
+    table: ReadTable
+    costs: Mapping[str, float]
+    settings: StudySettings
+    positive: str | None
+    frontier: list[Row]
+    baseline: list[Row]
+    gaps: list[Group]
+    confidence: list[Row]
+    explanations: list[Row]
+    failures: list[Row]
+
+    @classmethod
+    def of(
+        cls,
+        rows: pd.DataFrame,
+        table: ReadTable,
+        costs: Mapping[str, float],
+        settings: StudySettings,
+        positive: str | None,
+    ) -> Steps:
+        """Sort the rows of the jobs into steps."""
+        done = rows[rows["status"] == "ok"]
+
+        def step(name: str) -> list[Row]:
+            return [_plain(row) for row in done[done["step"] == name].to_dict("records")]
+
+        gaps = done[done["step"] == "gaps"].dropna(axis=1, how="all").assign(dataset=table.name, title=table.name)
+        return cls(
+            table,
+            costs,
+            settings,
+            positive,
+            step("frontier"),
+            step("baseline"),
+            groups_of(gaps) if len(gaps) else [],
+            _each_once(step("confidence")),
+            [one for row in step("explanations") for one in row["explained"]],
+            [_plain(row) for row in rows[rows["status"] != "ok"].to_dict("records")],
+        )
+
+    @cached_property
+    def trimmings(self) -> list[Row]:
+        """The trimming of each budget, with the budget."""
+        return [{**self.selected(row, TRIMMING), "budget": row["budget"]} for row in self.frontier]
+
+    @staticmethod
+    def selected(row: Row, method: str) -> Row:
+        """Return what a method selected within the budget of a row."""
+        found: Row = next(one for one in row["methods"] if one["method"] == method)
+        return found
+
+    @cached_property
+    def chosen(self) -> Row | None:
+        """The trimming of the given budget, or the cheapest within one standard error of the best accuracy."""
+        if not self.trimmings:
+            return None
+        wanted = self.settings.budget
+        if wanted is not None:
+            affordable = [one for one in self.trimmings if one["budget"] <= wanted]
+            return affordable[-1] if affordable else None
+        best = max(one["accuracy"] for one in self.trimmings)
+        error = math.sqrt(best * (1 - best) / self.frontier[0]["n_test"])
+        return next(one for one in self.trimmings if one["accuracy"] >= best - error)
+
+
+def _each_once(confidence: Sequence[Row]) -> list[Row]:
+    """Return one row for each number of selected columns: there may be fewer than were asked for."""
+    return list({(len(row["selected"]), bool(row["correct"])): row for row in confidence}.values())
+
+
+def _plain(row: Mapping[Any, Any]) -> Row:
+    """Return a row without the columns of other steps, which are NaN in it."""
+    return {str(key): value for key, value in row.items() if isinstance(value, list) or value == value}
+
+
+# The lines of Python that rebuild the model to keep.
+
+
+def model_lines(found: Steps, source: str, target: str) -> str:
+    """Return a program that learns the model to keep from the same rows, and saves it as ``model.json``."""
+    own = found.settings
+    chosen = found.chosen
+    if chosen is None:
+        raise ValueError("a study without any trimming has no model to keep")
+    reading = _reading(own.reading)
+    is_count = set(found.costs.values()) == {1.0}
+    arguments = [
+        f"budget={chosen['budget']!r}",
+        *([] if is_count else ["costs=costs"]),
+        f"time_limit={own.time_limit!r}",
+    ]
+    parts = [
+        "from trimbench.estimators import TrimmedClassifier",
+        f"from trimbench.papers.data.table_reading import {'TableSettings, ' if reading else ''}read_table",
+        "from trimbench.papers.own_table.settings import StoredTable",
+        "",
+        f"table = read_table({_from_home(source)!r}, {target!r}{f', TableSettings({reading})' if reading else ''})",
+        "data = StoredTable(table.features, table.labels, table.classes)",
+        f"answers = data.answers({found.positive!r})",
+        f"rows = data.training_rows({own.test_share!r}, {own.seed!r}, {own.rows!r})  # those of the study",
+        *([] if is_count else [f"costs = {dict(found.costs)!r}"]),
+        f"model = TrimmedClassifier({', '.join(arguments)})",
+        "model.fit(data.features.iloc[rows], answers[rows])  # .fit(data.features, answers) learns from all rows",
+        'print("features:", ", ".join(model.features_))',
+        'model.save("model.json")  # TrimmedClassifier.load("model.json").predict(new_rows)',
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _from_home(source: str) -> str:
+    """Return a path that begins with ``~`` if it is in this user's home: pages of a study are shared."""
+    home = str(Path.home())
+    return f"~{source.removeprefix(home)}" if source.startswith(home.rstrip("/") + "/") and home != "/" else source
+
+
+def _reading(settings: TableSettings) -> str:
+    """Return the settings that are not the default ones, as arguments."""
+    usual = TableSettings()
+    names = [name for name in vars(usual) if getattr(settings, name) != getattr(usual, name)]
+    return ", ".join(f"{name}={getattr(settings, name)!r}" for name in names)
+
+
+# The page of a study.
+
+
+def render_study(found: Steps, findings: Findings, lines: str, seconds: float, folder: Path) -> str:
+    """Return the page of a study, which is to be a file in the folder of its other files."""
+    part = part_of(Entry(findings.name, "complete", "", [], findings), folder)
+    n_rows, n_features = found.table.features.shape
+    cost = sum(float(row) for row in findings.rows["seconds"].dropna()) if "seconds" in findings.rows else 0.0
+    return render(
+        "study.html",
+        facts=facts_of(
+            f"{n_rows:,} rows, {n_features} features, {len(found.table.classes)} classes",
+            f"{seconds:.0f} s, {cost:.0f} s in {len(findings.rows)} jobs",
+        ),
+        title=f"{found.table.name}: what to keep, what missing values cost, whether to believe it",
+        conclusions=conclusions(found),
+        notes=notes(found),
+        tables=part["tables"],
+        figures=part["figures"],
+        jobs=part["jobs"],
+        provenance=part["provenance"],
+        lines=lines,
+    )

@@ -1,0 +1,679 @@
+"""Line figures: lines are named at their ends where these are apart, and in a legend where they are not."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trimbench.papers.reporting.figures.text import (
+    GREY,
+    fit,
+    fit_upwards,
+    name_size,
+    points_to_pixels,
+    readable,
+    set_scale,
+    set_ticks,
+    set_title,
+    slots,
+    thin_labels,
+    title_size,
+    wrapped,
+)
+from trimbench.papers.vocabulary.figures import FigureSettings, LineFigure
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+    from matplotlib.legend import Legend
+    from matplotlib.text import Text
+
+
+# The axes have at least this share of the height that was asked for; else the picture grows.
+_LEAST_HEIGHT = 0.55
+# What labels of ticks and the gaps between all texts take at most, in lines of text.
+_LINES_OF_TICKS = 4
+# Adjusting ticks and labels changes the layout, which may need further adjustments.
+_MOST_ROUNDS = 8
+
+
+def draw_lines(canvas: Canvas, figure: LineFigure, settings: FigureSettings) -> None:
+    """Draw lines and their intervals over one axis, and name them."""
+    series = series_of(figure, settings.colours)
+    constant = constant_text(figure, series)
+    if constant:
+        draw_constant(canvas, figure, constant, series, settings)
+        return
+    axes = canvas.add_subplot()
+    draw_axes(axes, figure, series)
+    if settings.title:
+        set_title(canvas, figure.title, settings)
+    sides = [side for side in (named_at_the_right(axes, figure, series), named_above(axes, figure, series)) if side]
+    entries, note = only_in_the_legend(figure, series), note_on_intervals(figure, series)
+    _name(axes, sides, entries, note, figure, settings)
+
+
+def _places(points: pd.DataFrame) -> tuple[list[float], list[float]]:
+    """Return the places of points, and those that series share: one that stands beside another has no tick there."""
+    known = points[np.isfinite(points["x"])]
+    n_series = known.groupby("x")["series"].nunique()
+    shared = n_series.index[n_series >= min(2, known["series"].nunique())]
+    return [float(x) for x in n_series.index], [float(x) for x in shared]
+
+
+def _name(
+    axes: Axes,
+    sides: Sequence[Sequence[Named]],
+    entries: Sequence[Entry],
+    note: str,
+    figure: LineFigure,
+    settings: FigureSettings,
+) -> None:
+    """Name what each side names at its place; if a name of it has no room there, all of them in the legend."""
+    canvas: Any = axes.figure
+    set_ticks(axes, *_places(figure.points))
+    labels = [[one.label for one in side] for side in sides]
+    texts = [write(axes, side, name_size(settings)) for side in labels]
+    legend = draw_legend(canvas, entries, note, name_size(settings)) if entries or note else None
+    _make_room(axes, figure, settings)
+    for _ in range(2 if texts else 1):  # names count in the layout once they have their places
+        _settle(axes, figure, settings)
+        fits = [arrange(axes, *side) for side in zip(labels, texts, strict=True)]
+    if all(fits):
+        return
+    for text in [text for side in texts for text in side]:
+        text.remove()
+    if legend:
+        legend.remove()
+    moved = [one.entry for side, fitting in zip(sides, fits, strict=True) if not fitting for one in side]
+    kept = [side for side, fitting in zip(sides, fits, strict=True) if fitting]
+    _name(axes, kept, [*moved, *entries], note, figure, settings)
+
+
+def _make_room(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None:
+    """Wrap the labels of the axes, and make the picture high enough for a first layout."""
+    canvas: Any = axes.figure
+    fit(axes.xaxis.label, figure.x_label, canvas.bbox.width / 2)
+    fit_upwards(axes.yaxis.label, figure.y_label, _LEAST_HEIGHT * settings.height * canvas.dpi)
+    around = [*canvas.texts, *canvas.legends, axes.xaxis.label]
+    ticks_and_gaps = _LINES_OF_TICKS * settings.font_size / 72
+    least = sum(artist.get_window_extent().height for artist in around) / canvas.dpi + ticks_and_gaps
+    canvas.set_figheight(max(canvas.get_figheight(), least + _LEAST_HEIGHT * settings.height))
+
+
+def _settle(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None:
+    """Adjust ticks, labels and the height of the picture to one another."""
+    canvas: Any = axes.figure
+    for _ in range(_MOST_ROUNDS):
+        canvas.get_layout_engine().execute(canvas)
+        before = (axes.get_xlabel(), axes.get_ylabel(), canvas.get_figheight())
+        box = axes.get_window_extent()
+        fit(axes.xaxis.label, figure.x_label, box.width)
+        fit_upwards(axes.yaxis.label, figure.y_label, box.height)
+        lack = _LEAST_HEIGHT * settings.height - box.height / canvas.dpi
+        if lack > 0:
+            canvas.set_figheight(canvas.get_figheight() + lack + 1 / canvas.dpi)
+        settled = before == (axes.get_xlabel(), axes.get_ylabel(), canvas.get_figheight())
+        # Last, because labels that are left out do not come back.
+        if settled and not thin_labels(axes):
+            return
+
+
+# Lines, points and intervals in their axes.
+
+# Intervals of more points are bands instead of bars.
+MOST_BARS = 40
+# Points nearer than this share of the axis coincide; differences below that share of the values are rounding.
+_HARDLY, _ROUNDING = 0.005, 1e-9
+# Lines coincide if this share of their points does.
+_MOSTLY = 0.75
+
+
+def draw_axes(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> None:
+    """Draw everything that lies inside the axes, and their labels and ticks."""
+    for place, one in enumerate(series):
+        # Where lines coincide, the first is in front, and the others show as a wider seam around it.
+        seam = 2.2 * sum(_coincide(figure, one, other) for other in series[:place] if other.mark == one.mark == "line")
+        _draw_series(axes, one, 3 - place / (1 + len(series)), seam)
+    for level in levels_of(figure):
+        axes.axhline(level.at, linestyle=level.dashes, color=level.colour, linewidth=1, zorder=1)
+    for vertical in verticals_of(figure):
+        axes.axvline(vertical.at, linestyle=vertical.dashes, color=vertical.colour, linewidth=1, zorder=1)
+    axes.set(xlabel=figure.x_label, ylabel=figure.y_label)
+    for text in (axes.xaxis.label, axes.yaxis.label):
+        text.set_parse_math(False)
+    places = np.unique(np.concatenate([one.points["x"].to_numpy(dtype=float) for one in series]))
+    set_scale(axes, "x", figure.x_scale, [*places, *(vertical.at for vertical in verticals_of(figure))])
+    set_scale(axes, "y", figure.y_scale, _heights(figure, series))
+    _set_limits(axes, figure, series)
+
+
+def _draw_series(axes: Axes, one: Series, order: float, seam: float) -> None:
+    known = intervals(one.points)
+    style = line_style(one)
+    style["zorder"] = {"cloud": 1, "guide": 1, "reference": 1, "points": 4, "highlight": 4}.get(one.mark, order)
+    if seam and style["linewidth"]:
+        style |= {"linewidth": style["linewidth"] + seam, "markersize": style.get("markersize", 0) + seam}
+    # The limits hold all points, but not all of a marker at the edge.
+    axes.plot(one.points["x"], one.points["y"], clip_on=False, **style)
+    if known.empty:
+        return
+    x, low, high = (known[column].to_numpy(dtype=float) for column in ("x", "low", "high"))
+    if one.mark != "highlight":  # nothing lies between large points
+        axes.fill_between(x, low, high, color=one.colour, alpha=0.12, linewidth=0, zorder=0.5)
+    # Darker and in front of the line, so that even an interval narrower than the line is visible.
+    bars: dict[str, Any] = {"color": readable(one.colour), "zorder": order + 1}
+    if len(known) <= MOST_BARS:
+        axes.vlines(x, low, high, linewidth=0.9, **bars)
+    for end in (low, high):
+        caps = {"marker": "_", "markersize": 7, "markeredgewidth": 0.9, "linewidth": 0}
+        axes.plot(x, end, clip_on=False, **bars, **(caps if len(known) <= MOST_BARS else {"linewidth": 0.8}))
+
+
+def _heights(figure: LineFigure, series: Sequence[Series]) -> list[float]:
+    columns = [one.points[name] for one in series for name in ("y", "low", "high") if name in one.points]
+    return [*(float(value) for column in columns for value in column.dropna()), *(one.at for one in levels_of(figure))]
+
+
+def _set_limits(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> None:
+    low, high = axes.get_ylim()
+    drawn = _heights(figure, series)
+    if figure.y_scale == "linear" and min(drawn) >= 0 and max(drawn) <= 1 < high:
+        # Shares and probabilities end at 1.
+        high = 1 + 0.02 * (1 - min(low, 0.99))
+    # Fixed, because ticks are chosen for them.
+    axes.set_ylim(low, high)
+    axes.set_xlim(axes.get_xlim())
+
+
+def _coincide(figure: LineFigure, one: Series, other: Series) -> bool:
+    """Tell whether two series are hardly distinguishable."""
+    scale = np.log if figure.y_scale == "log" else np.asarray
+    if len(one.points) != len(other.points) or (one.points["x"].to_numpy() != other.points["x"].to_numpy()).any():
+        return False
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = scale(figure.points["y"].to_numpy(dtype=float))
+        values = values[np.isfinite(values)]
+        apart = abs(scale(one.points["y"].to_numpy(dtype=float)) - scale(other.points["y"].to_numpy(dtype=float)))
+    spread = max(float(np.ptp(values)), _ROUNDING * float(abs(values).max())) if len(values) else 0.0
+    return bool((apart <= _HARDLY * spread).mean() >= _MOSTLY)
+
+
+# What of a line figure is named, where, and how the legend shows it.
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """Something that is named: the label if it is named at its place, and the entry if it is named in the legend."""
+
+    label: Label
+    entry: Entry
+
+
+def named_at_the_right(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> list[Named]:
+    """Return the lines, named at their ends, and the levels."""
+    named = []
+    for one in series:
+        if one.mark in ("line", "guide", "highlight"):
+            end = one.points.iloc[-1]
+            tolerance = LOOSE if one.mark == "guide" else CLOSE
+            label = Label(one.name, one.colour, (float(end["x"]), float(end["y"])), tolerance=tolerance)
+            named.append(Named(label, _entry(one)))
+    edge = axes.get_xlim()[1]
+    for level in levels_of(figure):
+        label = Label(level.name, level.colour, (edge, level.at), tolerance=LOOSE)
+        named.append(Named(label, _level(level)))
+    return named
+
+
+def named_above(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> list[Named]:
+    """Return the densities, named at their peaks, and the verticals."""
+    named = []
+    for one in series:
+        if one.mark == "density":
+            peak = one.points.iloc[int(one.points["y"].argmax())]
+            at = float(peak["x"]), float(peak["y"])
+            named.append(Named(Label(one.name, one.colour, at, above=True, tolerance=LOOSE), _entry(one)))
+    top = axes.get_ylim()[1]
+    for level in verticals_of(figure):
+        label = Label(level.name, level.colour, (level.at, top), above=True, tolerance=LOOSE)
+        named.append(Named(label, _level(level)))
+    return named
+
+
+def only_in_the_legend(figure: LineFigure, series: Sequence[Series]) -> list[Entry]:
+    """Return what has no place of its own: points and kinds of references."""
+    points = [_entry(one) for one in series if one.mark in ("cloud", "points")]
+    return [*points, *_references(series)]
+
+
+def note_on_intervals(figure: LineFigure, series: Sequence[Series]) -> str:
+    """Return what the bars or bands are; empty if there are none."""
+    longest = max((len(intervals(one.points)) for one in series), default=0)
+    if not figure.interval or not longest:
+        return ""
+    return f"{'bars' if longest <= MOST_BARS else 'bands'}: {figure.interval}"
+
+
+def _references(series: Sequence[Series]) -> list[Entry]:
+    """Return an entry for each kind of reference, and one for each reference whose own line is not drawn."""
+    from matplotlib.lines import Line2D
+
+    lines = {one.colour for one in series if one.mark == "line"}
+    references = [one for one in series if one.mark == "reference"]
+    entries = []
+    for one in references:
+        if one.colour in lines:
+            style = line_style(one) | {"linestyle": (0, one.dashes[1]), "color": GREY, "alpha": 1}
+            entries.append(Entry(Line2D([], [], **style), kind_of(one.name)))
+        else:
+            entries.append(_entry(one))
+    return entries
+
+
+def _entry(one: Series) -> Entry:
+    from matplotlib.lines import Line2D
+
+    style = line_style(one)
+    return Entry(Line2D([], [], **style | {"markersize": min(max(style.get("markersize", 0), 4), 6)}), one.name)
+
+
+def _level(one: Level) -> Entry:
+    from matplotlib.lines import Line2D
+
+    return Entry(Line2D([], [], linestyle=one.dashes, color=one.colour, linewidth=1), one.name)
+
+
+# Names beside the axes, each next to what it names.
+
+# Longer names are wrapped.
+_MOST_CHARACTERS = 22
+# Space in points between the axes and the names, and between two names: side by side, and one above the other.
+_PAD, _GAPS = 9.0, (6.0, 1.5)
+# How far from the right side the place of a name may be, as a share of the axes.
+_INSIDE = 0.06
+# How far along the side, in points, a name may be moved away from its place: names of lines that end together would be,
+# and then only their colours tell them apart.
+CLOSE, LOOSE = 4.0, 9.0
+# The names at the right may take this share of the picture.
+_WIDEST = 0.3
+
+
+@dataclass(frozen=True)
+class Label:
+    """A name, and the place in the picture that it names.
+
+    Attributes
+    ----------
+    colour : str
+        The colour of what it names; the text is darkened where this is too light to read on white.
+    at : (x, y)
+        The named place, in the units of the data.
+    above : bool
+        The name stands above the axes instead of to their right.
+    tolerance : float
+        How far the name may be moved along its side, in points.
+    """
+
+    text: str
+    colour: str
+    at: tuple[float, float]
+    above: bool = False
+    tolerance: float = CLOSE
+
+
+def write(axes: Axes, labels: Sequence[Label], size: float) -> list[Text]:
+    """Write names in the middle of their sides; `arrange` moves them to their places once the layout is known."""
+    from matplotlib.transforms import ScaledTranslation
+
+    canvas: Any = axes.figure
+    texts = []
+    for label in labels:
+        right, up = (0, _PAD / 144) if label.above else (_PAD / 72, 0)
+        texts.append(
+            axes.text(
+                0.5 if label.above else 1,
+                1 if label.above else 0.5,
+                wrapped(label.text, _MOST_CHARACTERS),
+                transform=axes.transAxes + ScaledTranslation(right, up, canvas.dpi_scale_trans),
+                parse_math=False,
+                color=readable(label.colour),
+                fontsize=size,
+                linespacing=1.1,
+                ha="center" if label.above else "left",
+                va="bottom" if label.above else "center",
+            )
+        )
+    return texts
+
+
+def arrange(axes: Axes, labels: Sequence[Label], texts: Sequence[Text]) -> bool:
+    """Move the names of one side to their places; return whether each fits next to what it names.
+
+    The layout must be current, and the limits of the axes final.
+    """
+    if not labels:
+        return True
+    along = 0 if labels[0].above else 1
+    boxes = [text.get_window_extent() for text in texts]
+    if along and max(box.width for box in boxes) > _WIDEST * axes.figure.bbox.width:
+        return False
+    area = axes.get_window_extent()
+    low, high, edge = (area.y0, area.y1, area.x1) if along else (area.x0, area.x1, area.y1)
+    places = np.array([axes.transData.transform(label.at) for label in labels])
+    if along and (edge - places[:, 0]).max() > _INSIDE * area.width:
+        return False
+    wanted = places[:, along]
+    sizes = np.array([box.size[along] for box in boxes]) + points_to_pixels(axes, _GAPS[along])
+    # Of names less than a pixel apart, the first is to the left, or above the others.
+    order = np.lexsort((np.arange(len(labels)) * (-1 if along else 1), wanted.round()))
+    # Half a name may stand beyond the ends of the side.
+    room = float(sizes.max()) / 2
+    if sizes.sum() > high - low + 2 * room:
+        return False
+    centres = np.empty(len(labels))
+    centres[order] = spread(wanted[order], sizes[order], low - room, high + room)
+    for text, centre in zip(texts, centres, strict=True):
+        share = (centre - low) / (high - low)
+        text.set_position((1, share) if along else (share, 1))
+    allowed = [points_to_pixels(axes, label.tolerance) for label in labels]
+    return bool((abs(centres - wanted) <= allowed).all())
+
+
+def spread(wanted: ArrayLike, sizes: ArrayLike, low: float, high: float) -> NDArray[np.float64]:
+    """Move intervals so that they do not overlap, with the smallest sum of squared moves, and return their centres.
+
+    The intervals, with these wanted centres and sizes, stay in this order even if the centres are not sorted, and
+    between `low` and `high`. Raises ValueError if this range is too short.
+    """
+    from scipy.optimize import isotonic_regression
+
+    wanted, sizes = np.asarray(wanted, dtype=float), np.asarray(sizes, dtype=float)
+    if sizes.sum() > high - low:
+        raise ValueError(f"high - low must be at least the sum of sizes, {sizes.sum():g}, got {high - low!r}")
+    if not len(sizes):
+        return np.empty(0)
+    # After subtracting the sizes before each interval, intervals that touch have equal values: what remains is an
+    # isotonic regression, and the range only clips its solution.
+    before = np.cumsum(sizes) - sizes / 2
+    return np.clip(isotonic_regression(wanted - before).x, low, high - sizes.sum()) + before
+
+
+# A legend below the axes, in as many columns as fit.
+
+_MOST_COLUMNS = 6
+# In units of the size of its text.
+_LENGTHS = {"handlelength": 2.6, "handletextpad": 0.6, "columnspacing": 1.4, "labelspacing": 0.4, "borderpad": 0.2}
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A sample of what is drawn, and its name."""
+
+    sample: Artist
+    text: str
+
+
+def draw_legend(canvas: Canvas, entries: Sequence[Entry], note: str, size: float) -> Legend:
+    """Draw a legend below the axes of a picture with a constrained layout: a note, and rows of similar length.
+
+    Of entries with one name, the first is shown.
+    """
+    from matplotlib.font_manager import FontProperties
+
+    first: dict[str, Entry] = {}
+    for entry in entries:
+        first.setdefault(entry.text, entry)
+    shown = list(first.values())
+    for n_columns in range(min(len(shown), _MOST_COLUMNS), 1, -1):
+        # As many rows, but no more columns than they need.
+        legend = _legend(canvas, shown, math.ceil(len(shown) / math.ceil(len(shown) / n_columns)), size)
+        if legend.get_window_extent().width <= canvas.bbox.width:
+            break
+        legend.remove()
+    else:
+        legend = _legend(canvas, shown, 1, size)
+    samples = _LENGTHS["handlelength"] + _LENGTHS["handletextpad"] + 2 * _LENGTHS["borderpad"] + 1
+    for text, entry in zip(legend.get_texts(), shown, strict=True):
+        fit(text, entry.text, canvas.bbox.width - points_to_pixels(canvas, size * samples))
+    if note:
+        legend.set_title(" ", FontProperties(size=size))
+        legend.get_title().set_parse_math(False)
+        fit(legend.get_title(), note, canvas.bbox.width - points_to_pixels(canvas, size))
+    return legend
+
+
+def _legend(canvas: Canvas, entries: Sequence[Entry], n_columns: int, size: float) -> Legend:
+    legend = canvas.legend(
+        [entry.sample for entry in entries],
+        [entry.text for entry in entries],
+        loc="outside lower center",
+        ncols=n_columns,
+        fontsize=size,
+        frameon=False,
+        borderaxespad=0.2,
+        **_LENGTHS,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return legend
+
+
+# How each series of a line figure looks: its colour, its marker and its dashes.
+
+# As matplotlib takes them: an offset, and the lengths of dashes and gaps.
+Dashes: TypeAlias = tuple[float, tuple[float, ...]] | Literal["-"]
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+# Of lines whose colour another one has: they are of one method, or there are more lines than colours.
+_LINES: Sequence[Dashes] = ("-", (0, (6, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+# Of references, by what they are, and of levels and verticals.
+_REFERENCES: Sequence[tuple[float, ...]] = ((5, 4), (1.5, 1.5), (7, 1.5, 1.5, 1.5))
+_LEVELS: Sequence[Dashes] = (
+    (0, (5, 3)),
+    (0, (1, 1.5)),
+    (0, (7, 2, 1, 2)),
+    (0, (12, 4)),
+    (0, (4, 2, 1, 2, 1, 2)),
+    (0, (1, 4)),
+    (0, (12, 2, 4, 2)),
+    (0, (2, 2)),
+)
+_LIGHT_GREY = "#9a9a9a"
+# Lines with more points have no markers.
+_MOST_MARKERS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A series of a figure: its points, by x, and how it is drawn."""
+
+    name: str
+    mark: str
+    colour: str
+    marker: str
+    dashes: Dashes
+    points: pd.DataFrame
+
+
+def series_of(figure: LineFigure, colours: Sequence[str]) -> list[Series]:
+    """Return the series of a figure that have points, in the order in which the figure names them."""
+    names = list(dict.fromkeys(figure.points["series"]))
+    methods = _methods(figure, names)
+    places = _places_series(methods, len(colours))
+    references = [name for name in names if figure.marks.get(name) == "reference"]
+    kinds = list(dict.fromkeys(map(kind_of, references)))
+    found = []
+    for name in names:
+        mark = figure.marks.get(name, "line")
+        place = places.get(name, 0)
+        before = _lines_before(figure, methods, name)
+        colour = {"cloud": _LIGHT_GREY, "guide": GREY}.get(mark, colours[place % len(colours)])
+        dashes = _LINES[(place // len(colours) + before) % len(_LINES)]
+        if mark == "reference":
+            pattern = _REFERENCES[kinds.index(kind_of(name)) % len(_REFERENCES)]
+            # Shifted, so that references that coincide take turns.
+            dashes = (sum(pattern) * references.index(name) / len(references), pattern)
+        marker = "o" if mark == "cloud" else _MARKERS[(place + before) % len(_MARKERS)]
+        points = figure.points[figure.points["series"] == name].sort_values("x")
+        drawn = points[np.isfinite(points[["x", "y"]].to_numpy(dtype=float)).all(axis=1)]
+        if len(drawn):
+            found.append(Series(name, mark, colour, marker, dashes, drawn))
+    return found
+
+
+def kind_of(reference: str) -> str:
+    """Return what a reference is, which is the last part of its name in parentheses: the authors' line, say."""
+    return reference.rpartition("(")[2].rstrip(")")
+
+
+def intervals(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the points whose interval is known."""
+    return points.dropna(subset=["low", "high"]) if {"low", "high"} <= set(points) else points[:0]
+
+
+@dataclass(frozen=True)
+class Level:
+    """A horizontal or a vertical line for comparison."""
+
+    name: str
+    at: float
+    dashes: Dashes
+    colour: str = GREY
+
+
+def levels_of(figure: LineFigure) -> list[Level]:
+    """Return the horizontal lines that can be drawn, each with dashes of its own."""
+    return _levels(figure.levels, 0)
+
+
+def verticals_of(figure: LineFigure) -> list[Level]:
+    """Return the vertical lines that can be drawn, each with dashes of its own."""
+    return _levels(figure.verticals, len(levels_of(figure)))
+
+
+def line_style(one: Series) -> dict[str, Any]:
+    """Return how the line or the points of a series are drawn, in the axes and in the legend."""
+    style: dict[str, Any] = {"color": one.colour, "linestyle": one.dashes}
+    points = {"marker": one.marker, "linewidth": 0, "color": one.colour}
+    match one.mark:
+        case "cloud":
+            return points | {"markersize": 2.2, "markeredgewidth": 0}
+        case "points":
+            return points | {"markersize": 5}
+        case "highlight":
+            # Hollow, so that several at one place are visible.
+            return points | {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 2}
+        case "guide":
+            return style | {"linewidth": 1, "linestyle": "--"}
+        case "reference":
+            style |= {"linewidth": 1.2, "alpha": 0.8}
+        case _:
+            style |= {"linewidth": 1.6}
+    # Markers show where a line was computed; on a dense grid they would hide it. A single point has nothing else.
+    if len(one.points) == 1 or (one.mark == "line" and len(one.points) <= _MOST_MARKERS):
+        style |= {"marker": one.marker, "markersize": 4.0 - (len(intervals(one.points)) > 0)}
+    return style
+
+
+def _levels(places: Mapping[str, float], n_before: int) -> list[Level]:
+    # Names that differ in spaces alone are one name of several lines.
+    names = list(dict.fromkeys(name.strip() for name in places))
+    return [
+        Level(name.strip(), float(place), _LEVELS[(n_before + names.index(name.strip())) % len(_LEVELS)])
+        for name, place in places.items()
+        if math.isfinite(place)
+    ]
+
+
+def _methods(figure: LineFigure, names: Sequence[str]) -> dict[str, str]:
+    """Return the method whose colour each series has; series in grey have none.
+
+    Where all lines are of one method, or too many to be told apart by their dashes, only the first has its colour.
+    """
+    found: dict[str, str] = {}
+    before = ""
+    for name in names:
+        mark = figure.marks.get(name)
+        if mark == "reference":
+            found[name] = figure.methods.get(name) or before or name
+        elif mark not in ("cloud", "guide"):
+            found[name] = before = figure.methods.get(name, name)
+    lines = [name for name in found if figure.marks.get(name) != "reference"]
+    counts = Counter(found[name] for name in lines)
+    if len(counts) == 1 or max(counts.values(), default=0) > len(_LINES):
+        seen: set[str] = set()
+        for name in lines:
+            method = found[name]
+            found[name] = name if method in seen else method
+            seen.add(method)
+    return found
+
+
+def _lines_before(figure: LineFigure, methods: Mapping[str, str], name: str) -> int:
+    """Return how many lines of the same method come before this one: dashes and markers tell them apart."""
+    lines = [other for other in methods if figure.marks.get(other) != "reference"]
+    if name not in lines:
+        return 0
+    return sum(methods[other] == methods[name] for other in lines[: lines.index(name)])
+
+
+def _places_series(methods: Mapping[str, str], n_colours: int) -> dict[str, int]:
+    """Return the place of each series in the palette; a place beyond it is moved to one that is free, if there is one.
+
+    What remains beyond it has the colours again, with other dashes.
+    """
+    wanted = dict(zip(methods, slots(list(methods.values())), strict=True))
+    free = iter(sorted(set(range(n_colours)) - set(wanted.values())))
+    moved = {slot: slot if slot < n_colours else next(free, slot) for slot in sorted(set(wanted.values()))}
+    return {name: moved[slot] for name, slot in wanted.items()}
+
+
+# Figures whose points all have one value: a line of text says more than their axes.
+
+# Differences below this share of the value are rounding.
+_ROUNDING_CONSTANT = 1e-9
+# Space in points around the texts.
+_PAD_CONSTANT = 8.0
+
+
+def constant_text(figure: LineFigure, series: Sequence[Series]) -> str:
+    """Return in a line what a figure shows if all its points, intervals and levels have one value; else nothing."""
+    if not series:
+        return f"{figure.y_label}: no point is known"
+    columns = [one.points[name] for one in series for name in ("y", "low", "high") if name in one.points]
+    values = np.concatenate([*map(np.asarray, columns), [level.at for level in levels_of(figure)]]).astype(float)
+    values = values[np.isfinite(values)]
+    if not len(values) or np.ptp(values) > _ROUNDING_CONSTANT * abs(values).max():
+        return ""
+    n_points = sum(len(one.points) for one in series)
+    subject = {1: "the only point is", 2: "both points are"}.get(n_points, f"all {n_points:,} points are")
+    return f"{figure.y_label}: {subject} {values[0]:.6g}"
+
+
+def draw_constant(
+    canvas: Canvas, figure: LineFigure, text: str, series: Sequence[Series], settings: FigureSettings
+) -> None:
+    """Write the title, a text and the names of the series into a picture that is as high as they are."""
+    canvas.set_layout_engine("none")
+    lines = [(figure.title, title_size(settings), "black")] if settings.title else []
+    lines.append((text, settings.font_size, "black"))
+    lines.append(("; ".join(one.name for one in series), name_size(settings), GREY))
+    written = []
+    for content, size, colour in lines:
+        one = canvas.text(0.015, 1, "", ha="left", va="top", fontsize=size, color=colour, parse_math=False)
+        fit(one, content, 0.97 * canvas.bbox.width)
+        written.append(one)
+    pad = points_to_pixels(canvas, _PAD_CONSTANT)
+    heights = [one.get_window_extent().height + pad for one in written]
+    total = sum(heights) + pad
+    canvas.set_size_inches(settings.width, total / canvas.dpi)
+    for place, one in enumerate(written):
+        one.set_y(1 - (pad + sum(heights[:place])) / total)

@@ -1,0 +1,613 @@
+"""The points of a sweep together: one table, figures and a page."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
+
+from trimbench.papers.execution.store import provenance
+from trimbench.papers.files import beside, remove_stale, write_csv, write_text
+from trimbench.papers.reporting.comparison import label_columns
+from trimbench.papers.reporting.figures.drawing import write_figures
+from trimbench.papers.reporting.figures.text import N_SLOTS, is_method
+from trimbench.papers.reporting.page import count, facts_of, render, table_part
+from trimbench.papers.reporting.runs import computed_with, flat, listed_in, nothing_stored
+from trimbench.papers.reporting.tables import heading, latex, markdown, markdown_text
+from trimbench.papers.validation import Json
+from trimbench.papers.vocabulary.figures import FigureSettings, LineFigure
+from trimbench.papers.vocabulary.planning import Findings
+from trimbench.papers.vocabulary.tables import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# Write what the points of a sweep found, together: one table, figures over the swept setting, and a page.
+
+_NAME = "sweep"
+# Longer tables are cut where people read them; the CSV files have every row.
+_IN_TEXT, _ON_PAGE = 200, 1000
+
+
+def write_sweep(points: Sequence[SweepPoint], folder: Path, figure: FigureSettings) -> list[Path]:
+    """Write the files of a whole sweep into a folder, and return them.
+
+    ``sweep.csv`` has the rows of the main table at every point, with the swept values in the first columns;
+    ``sweep_<table>.csv`` those of each other table, and ``sweep_rows.csv.gz`` one row for each job. ``sweep.md``,
+    ``sweep.tex`` and ``index.html`` show the main table and the figures, and ``sweep.json`` has the provenance and what
+    is needed to draw the figures from their points. Files that an earlier sweep listed there and this one does not
+    write are removed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_stale(folder.glob("writing.*.tmp"))
+    stem = folder / _NAME
+    table = main_table(points)
+    figures, remarks = sweep_figures(points)
+    notes = [*notes_on(points), *remarks]
+    pictures, descriptions = write_figures(figures, stem, figure)
+    shown = _cut(table, _IN_TEXT)
+    written = [
+        write_csv(table.frame, beside(stem, "", ".csv")),
+        *(write_csv(_other_table(points, name), beside(stem, name, ".csv")) for name in _other_names(points)),
+        write_csv(joint_table(points, lambda found: flat(found.rows)), beside(stem, "rows", ".csv.gz")),
+        write_text(_markdown(points, shown, descriptions, notes), beside(stem, "", ".md")),
+        write_text(latex(shown, f"tab:{_NAME}"), beside(stem, "", ".tex")),
+    ]
+    page = render(
+        "sweep.html",
+        facts=facts_of(),
+        title=_title(points),
+        lead=f"{count(len(points), 'point')}, {count(len(table.frame), 'row')}.",
+        notes=notes,
+        figures=[_picture(one) for one in descriptions if _drawn(one)],
+        table=table_part(_cut(table, _ON_PAGE)),
+        keys=swept_keys(points),
+        points=[_links(point, swept_keys(points)) for point in points],
+        files=[path.name for path in written],
+    )
+    about = beside(stem, "", ".json")
+    written += [*pictures, write_text(page, folder / "index.html")]
+    earlier = listed_in(about)
+    content = {**_provenance(points), "figures": descriptions, "files": [path.name for path in (*written, about)]}
+    written.append(write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", about))
+    for name in earlier - {path.name for path in written}:
+        (folder / name).unlink(missing_ok=True)
+    return written
+
+
+def main_table(points: Sequence[SweepPoint]) -> Table:
+    """Return the main tables of all points as one, with the experiments that could not run."""
+    mains = [found.outcome.tables[0] for point in points for found in point.findings]
+    names = experiments_of(points)
+    # A title that names the data of one point is not that of all.
+    titles = {main.title for main in mains}
+    title = mains[0].title if len(titles) == len(names) == 1 else ", ".join(names)
+    formats = {column: spec for main in mains for column, spec in main.formats.items()}
+    frame = joint_table(points, lambda found: found.outcome.tables[0].frame, failures=True)
+    return Table(f"{title}, over {', '.join(swept_keys(points))}", frame, formats)
+
+
+def _other_names(points: Sequence[SweepPoint]) -> list[str]:
+    """Return the names of all tables but the main ones."""
+    tables = (table for point in points for found in point.findings for table in found.outcome.tables[1:])
+    return list(dict.fromkeys(table.name for table in tables))
+
+
+def _other_table(points: Sequence[SweepPoint], name: str) -> pd.DataFrame:
+    def frame_of(found: Findings) -> pd.DataFrame | None:
+        return next((table.frame for table in found.outcome.tables[1:] if table.name == name), None)
+
+    return joint_table(points, frame_of)
+
+
+def notes_on(points: Sequence[SweepPoint]) -> list[str]:
+    """Return a note on each kind of failure."""
+    n_failed = sum(bool(point.failures) for point in points)
+    jobs = sum(found.failures for point in points for found in point.findings)
+    missing = {name: reason for point in points for found in point.findings for name, reason in found.missing.items()}
+    absent = sum(one.status == "missing" for point in points for found in point.findings for one in found.records)
+    notes = [f"{n_failed} of {count(len(points), 'point')} could not run; the column error has the reasons."]
+    lost = [f"{count(jobs, 'job')} failed; sweep_rows.csv.gz has the errors."]
+    return (
+        (notes if n_failed else [])
+        + (lost if jobs else [])
+        + ([f"{count(absent, 'job')} not stored; task=run computes what is missing."] if absent else [])
+        + [f"Data not available: {why}" for why in missing.values()]
+    )
+
+
+def _cut(table: Table, most: int) -> Table:
+    """Return a table as it is shown: columns of numbers as such, and not more rows than anybody reads."""
+    frame, n_rows = table.frame.infer_objects(), len(table.frame)
+    title = table.title if n_rows <= most else f"{table.title} (the first {most} of {n_rows:,} rows; sweep.csv has all)"
+    return dataclasses.replace(table, title=title, frame=frame.head(most))
+
+
+def _title(points: Sequence[SweepPoint]) -> str:
+    return f"{', '.join(experiments_of(points))} over {', '.join(swept_keys(points))}"
+
+
+def _markdown(
+    points: Sequence[SweepPoint], table: Table, figures: Sequence[dict[str, Json]], notes: Sequence[str]
+) -> str:
+    parts = [f"# {markdown_text(_title(points))}", f"{count(len(points), 'point')}."]
+    parts += [f"![{markdown_text(figure['title'])}](<{_drawn(figure)}>)" for figure in figures if _drawn(figure)]
+    parts += [f"## {markdown_text(table.title)}", markdown(table)]
+    parts += ["## Notes", "\n".join(f"- {note}" for note in notes)] if notes else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _drawn(figure: dict[str, Json]) -> str:
+    """Return the name of a figure's picture that Markdown and a page can show; empty if there is none."""
+    names = figure["pictures"]
+    return (
+        next((str(name) for name in names if str(name).endswith((".png", ".svg"))), "")
+        if isinstance(names, list)
+        else ""
+    )
+
+
+def _picture(figure: dict[str, Json]) -> dict[str, object]:
+    return {"title": figure["title"], "picture": quote(_drawn(figure)), "points": quote(str(figure["points"]))}
+
+
+def _with_files(point: SweepPoint) -> list[Findings]:
+    """Return the findings of a point that has files of them."""
+    return [found for found in point.findings if not nothing_stored(found)]
+
+
+def _links(point: SweepPoint, keys: Sequence[str]) -> dict[str, object]:
+    """Return a point as the page lists it: its values, and the addresses of the files of its experiments."""
+    return {
+        "cells": [in_words(point.swept.get(key)) for key in keys],
+        "found": [(found.name, quote(f"{point.folder}/{found.stem}")) for found in _with_files(point)],
+        "failures": point.failures,
+    }
+
+
+def _provenance(points: Sequence[SweepPoint]) -> dict[str, Json]:
+    """Return what the points of a sweep are and what their jobs ran with; the rest is in the folder of each point."""
+    found = [one for point in points for one in point.findings]
+    environments = {json.dumps(entry, sort_keys=True): entry for one in found for entry in computed_with(one)}
+    data = {entry for one in found for record in one.records for entry in record.job.data}
+    return {
+        "experiment": ", ".join(experiments_of(points)),
+        "swept": list(swept_keys(points)),
+        "points": [
+            {
+                "swept": dict(point.swept),
+                "folder": point.folder,
+                "files": [f"{one.stem}.json" for one in _with_files(point)],
+                "failures": dict(point.failures),
+            }
+            for point in points
+        ],
+        "data": dict(sorted(data)),
+        "computed_with": list(environments.values()),
+        "written_with": provenance(),
+    }
+
+
+# What the columns of an experiment's main table mean: labels, methods, and what was measured of them.
+
+# What follows the name of a column in those of the ends of its interval, or of its half width.
+_LOW, _HIGH, _HALF = (" low", "_low"), (" high", "_high"), (" ±",)
+_ERROR = re.compile(r"(^| )se( |$)")
+_SEPARATORS = (" ", "_")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A column of numbers: what it measures, of which method, and the columns of its interval.
+
+    The method is empty if the column is not about one. In a table with a column for each method, the quantity is empty:
+    it is in the title.
+    """
+
+    column: str
+    quantity: str
+    method: str = ""
+    low: str = ""
+    high: str = ""
+    half: str = ""
+
+    @property
+    def columns(self) -> tuple[str, str, str, str]:
+        """The columns of the value, of both ends of its interval, and of half its width."""
+        return self.column, self.low, self.high, self.half
+
+
+def measured_columns(
+    frames: Sequence[pd.DataFrame], labels: Sequence[str], is_known: Callable[[str], bool]
+) -> list[Measured]:
+    """Return the columns of numbers in all frames, after the labels; `is_known` tells whether a name is a method's.
+
+    Columns of several methods ("fs_sdd_seconds" and "eca_trim_seconds", or "accuracy, trimming") measure one quantity.
+    """
+    columns = [str(column) for column in frames[0] if all(column in frame for frame in frames)]
+    after = max((columns.index(label) + 1 for label in labels), default=0)
+    numbers = [column for column in columns[after:] if _is_numeric([frame[column] for frame in frames])]
+    plain = [column for column in numbers if not _is_spread(column, numbers)]
+    split = [_split(column, is_known) for column in plain]
+    quantities = [quantity for method, quantity in split if method]
+    found = []
+    for column, (method, quantity) in zip(plain, split, strict=True):
+        if quantities.count(quantity) < 2:  # what looks like a method stands alone, as in "mean error"
+            method, quantity = "", column
+        ends = (next((column + end for end in ends if column + end in numbers), "") for ends in (_LOW, _HIGH, _HALF))
+        found.append(Measured(column, quantity, method, *ends))
+    return found
+
+
+def known_methods(findings: Sequence[Findings]) -> Callable[[str], bool]:
+    """Return a function that tells whether a name is that of a method: of the palette, or of a line in a figure."""
+    figures = [figure for found in findings for figure in found.outcome.figures if isinstance(figure, LineFigure)]
+    lines = {str(name) for figure in figures for name in figure.points["series"].unique()}
+    methods = lines | {method for figure in figures for method in figure.methods.values()}
+    return lambda name: name in methods or is_method(name)
+
+
+def _is_numeric(columns: Sequence[pd.Series[Any]]) -> bool:
+    known = [column for column in columns if column.notna().any()]
+    return bool(known) and all(column.dtype.kind in "iuf" for column in known)
+
+
+def _is_spread(column: str, columns: Sequence[str]) -> bool:
+    endings = (*_LOW, *_HIGH, *_HALF)
+    is_end = any(column.endswith(ending) and column.removesuffix(ending) in columns for ending in endings)
+    return is_end or _ERROR.search(column) is not None
+
+
+def _split(column: str, is_known: Callable[[str], bool]) -> tuple[str, str]:
+    """Return the method that a column is about and what it says of it; no method if there is none in its name."""
+    return next(((method, quantity) for method, quantity in _readings(column) if is_known(method)), ("", column))
+
+
+def _readings(column: str) -> Iterator[tuple[str, str]]:
+    """Yield the ways to read a name as a method and a quantity, those with the longest method first."""
+    yield column, ""
+    quantity, comma, method = column.partition(", ")
+    if comma:
+        yield method, quantity
+    for place in range(len(column) - 1, 0, -1):
+        if column[place] in _SEPARATORS:
+            yield column[:place], column[place + 1 :]
+
+
+# The points of a sweep, and the tables of all points as one.
+
+EXPERIMENT, ERROR = "experiment", "error"
+
+
+@dataclass(frozen=True, eq=False)
+class SweepPoint:
+    """What was found at one point of a sweep.
+
+    Attributes
+    ----------
+    swept : mapping from the swept keys to their values at this point, in the order of the command line
+    folder : str
+        The folder of the point, relative to that of the sweep.
+    findings : sequence of Findings
+        Of each experiment; usually there is one.
+    failures : mapping from the names of experiments that could not run to the reason
+    """
+
+    swept: Mapping[str, Json]
+    folder: str
+    findings: Sequence[Findings]
+    failures: Mapping[str, str]
+
+
+def experiments_of(points: Sequence[SweepPoint]) -> list[str]:
+    """Return the names of the experiments of a sweep, in order."""
+    names = (name for point in points for name in (*(found.name for found in point.findings), *point.failures))
+    return list(dict.fromkeys(names))
+
+
+def swept_keys(points: Sequence[SweepPoint]) -> list[str]:
+    """Return the swept keys, in order."""
+    return list(dict.fromkeys(key for point in points for key in point.swept))
+
+
+def joint_table(
+    points: Sequence[SweepPoint], frame_of: Callable[[Findings], pd.DataFrame | None], *, failures: bool = False
+) -> pd.DataFrame:
+    """Return the frames of all points below one another, each row with the swept values of its point before it.
+
+    Where a frame has a column of a swept key's name, the swept one is called ``swept <key>``. A sweep over several
+    experiments has a column for them. With `failures`, an experiment that could not run is a row, and its reason is in
+    the column ``error``. The cells keep their values; a column that a frame lacks is empty there.
+    """
+    import pandas as pd
+
+    entries = list(_entries(points, frame_of, failures))
+    columns = list(dict.fromkeys(column for _, _, rows, _ in entries for column in rows))
+    keys = swept_keys(points)
+    names = {key: _free(key, columns) for key in keys}
+    experiment = _free(EXPERIMENT, columns) if len(experiments_of(points)) > 1 and EXPERIMENT not in keys else ""
+    error = _free(ERROR, [*columns, *names.values()]) if any(reason for *_, reason in entries) else ""
+    head = [*names.values(), *filter(None, [experiment])]
+    content: dict[str, list[object]] = {column: [] for column in [*head, *columns, *filter(None, [error])]}
+    for point, name, rows, reason in entries:
+        n_rows = 1 if reason else len(next(iter(rows.values()), ()))
+        before = {names[key]: in_words(point.swept[key]) for key in point.swept}
+        before |= {experiment: name, error: reason}
+        for column, cells in content.items():
+            cells += rows.get(column, [before.get(column)] * n_rows)
+    return pd.DataFrame(content, dtype=object)
+
+
+def _entries(
+    points: Sequence[SweepPoint], frame_of: Callable[[Findings], pd.DataFrame | None], failures: bool
+) -> Iterator[tuple[SweepPoint, str, dict[str, list[object]], str]]:
+    """Yield point, experiment, cells by column, and the reason if it could not run."""
+    for point in points:
+        for found in point.findings:
+            frame = frame_of(found)
+            if frame is not None:
+                # As lists, whole numbers stay whole beside points that lack them.
+                yield point, found.name, {str(column): frame[column].tolist() for column in frame.columns}, ""
+        for name, reason in point.failures.items() if failures else ():
+            yield point, name, {}, reason or "could not run"
+
+
+def in_words(value: Json) -> object:
+    """Return the value of a setting as a cell: numbers and words as they are, everything else as the YAML has it."""
+    if isinstance(value, bool | list | dict) or value is None:
+        return json.dumps(value, ensure_ascii=False)
+    return value
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name = f"swept {name}"
+    return name
+
+
+# Figures over a swept setting: one for each quantity that changes with it, with a line for each method.
+
+# As many lines as there are colours, and as many pictures as anybody looks through.
+MOST_LINES, MOST_FIGURES = N_SLOTS, 24
+# An axis over more than two decades may be logarithmic.
+_TWO_DECADES = 100.0
+_Tables = Sequence[tuple[SweepPoint, Table]]
+_Line = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Dot:
+    """A measured value; its line is named by labels, of which some are empty, and the method."""
+
+    line: _Line
+    method: str
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+def sweep_figures(points: Sequence[SweepPoint]) -> tuple[list[LineFigure], list[str]]:
+    """Return the figures of a sweep, and notes on what they do not show.
+
+    The axis is the swept key whose values are numbers, or lists of one number; of several, the one with most values.
+    """
+    key = _axis(points)
+    if not key:
+        return [], ["No swept setting has numbers as values, so there is no figure."]
+    figures: list[LineFigure] = []
+    constant: list[str] = []
+    for experiment in experiments_of(points):
+        found = [(point, one) for point in points for one in point.findings if one.name == experiment]
+        own: list[LineFigure] = []
+        for name in _listed_tables([one for _, one in found]):
+            drawn, rest = _figures_of(found, name, key)
+            own += drawn
+            constant += rest
+        prefix = experiment if len(experiments_of(points)) > 1 else ""
+        figures += [replace(figure, name=_joined(prefix, figure.name)) for figure in own]
+    figures = list(_with_own_names(figures))
+    notes = []
+    if constant:
+        notes.append(f"Not drawn, because it does not change with {key}: {', '.join(dict.fromkeys(constant))}.")
+    if len(figures) > MOST_FIGURES:
+        notes.append(f"The first {MOST_FIGURES} of {len(figures)} figures are drawn; the CSV files have all numbers.")
+    return figures[:MOST_FIGURES], notes
+
+
+def number_of(value: Json) -> float | None:
+    """Return the number that a setting is, alone or in a list of one; None if it is none."""
+    if isinstance(value, list) and len(value) == 1:
+        (value,) = value
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        # A list is written as text where the value comes from the command line.
+        return float(value.strip("[] ")) if isinstance(value, str) else float(value)
+    except ValueError:
+        return None
+
+
+def _axis(points: Sequence[SweepPoint]) -> str:
+    """Return the swept key of the horizontal axis; empty if there is none."""
+    best, most = "", 1
+    for key in swept_keys(points):
+        values = {number_of(point.swept.get(key)) for point in points}
+        if None not in values and len(values) > most:
+            best, most = key, len(values)
+    return best
+
+
+def _listed_tables(findings: Sequence[Findings]) -> list[str]:
+    """Return the names of the tables that are not long, the main one first."""
+    names = (table.name for found in findings for table in found.outcome.tables if table.listed)
+    return list(dict.fromkeys(names))
+
+
+def _figures_of(
+    found: Sequence[tuple[SweepPoint, Findings]], name: str, key: str
+) -> tuple[list[LineFigure], list[str]]:
+    """Return the figures of one table of an experiment, and the quantities that do not change with the key."""
+    every = ((point, table) for point, one in found for table in one.outcome.tables if table.name == name)
+    tables = [(point, table) for point, table in every if not table.frame.empty]
+    if not tables:
+        return [], []
+    frames = [table.frame for _, table in tables]
+    shared = [column for column in frames[0] if all(column in frame for frame in frames)]
+    labels = label_columns([frame[shared] for frame in frames])
+    is_known = known_methods([one for _, one in found])
+    measured = [one for one in measured_columns(frames, labels, is_known) if not _repeats(one.column, key, tables)]
+    figures: list[LineFigure] = []
+    constant: list[str] = []
+    for quantity in dict.fromkeys(one.quantity for one in measured):
+        dots = [dot for one in measured if one.quantity == quantity for dot in _dots(one, labels, key, tables)]
+        title = heading(quantity or tables[0][1].title)
+        if not _changes(dots):
+            constant.append(title)
+            continue
+        for part, own in _parts(dots):
+            figure = _figure(own, part, title, key, is_known)
+            axis = title if quantity else _axis_of_methods(found, name, {dot.method for dot in own}) or title
+            figures.append(replace(figure, name=_joined(name, quantity, *part), y_label=axis))
+    return figures, constant
+
+
+def _axis_of_methods(found: Sequence[tuple[SweepPoint, Findings]], name: str, methods: set[str]) -> str:
+    """Return how the experiment itself names the axis over which it draws these methods; empty if it does not."""
+    figures = (figure for _, one in found for figure in one.outcome.figures if isinstance(figure, LineFigure))
+    drawn = (figure for figure in figures if figure.name == name and methods & set(figure.points["series"]))
+    return next((figure.y_label for figure in drawn), "")
+
+
+def _joined(*parts: str) -> str:
+    text = "_".join(filter(None, parts)).replace(" = ", "=")
+    return re.sub(r"[^\w.=+-]+", "_", text, flags=re.ASCII)
+
+
+def _with_own_names(figures: Sequence[LineFigure]) -> Iterator[LineFigure]:
+    """Yield the figures, with a number in a name that another has already."""
+    taken: set[str] = set()
+    for number, figure in enumerate(figures, start=1):
+        name = figure.name if figure.name not in taken else f"{figure.name}_{number}"
+        taken.add(name)
+        yield replace(figure, name=name)
+
+
+def _repeats(column: str, key: str, tables: _Tables) -> bool:
+    """Tell whether a column has the values of the axis, in the same or another unit."""
+    word = key.rpartition(".")[2]
+    if column.partition(" (")[0] in (word, word.removesuffix("s")):
+        return True
+    return all((table.frame[column] == number_of(point.swept[key])).all() for point, table in tables)
+
+
+def _dots(measured: Measured, labels: Sequence[str], key: str, tables: _Tables) -> Iterator[_Dot]:
+    for point, table in tables:
+        x = number_of(point.swept[key])
+        others = {other: str(in_words(value)).strip("[]") for other, value in point.swept.items() if other != key}
+        for row in table.frame.to_dict("records"):
+            y, low, high, half = (_known(row.get(name)) for name in measured.columns)
+            if x is None or math.isnan(y):
+                continue
+            if measured.half:
+                low, high = y - half, y + half
+            # What a column of the row says already is not said again.
+            own = {str(row[name]) for name in labels}
+            swept = ("" if text in own else f"{other} = {text}" for other, text in others.items())
+            yield _Dot((*(_label(name, row[name]) for name in labels), *swept), measured.method, x, y, low, high)
+
+
+def _known(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _label(column: str, value: object) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return f"{column} = {value:g}" if isinstance(value, int | float) else str(value)
+
+
+def _changes(dots: Sequence[_Dot]) -> bool:
+    """Tell whether a line has two values."""
+    values: dict[object, set[float]] = {}
+    for dot in dots:
+        values.setdefault((dot.line, dot.method), set()).add(dot.y)
+    return any(len(found) > 1 for found in values.values())
+
+
+def _parts(dots: Sequence[_Dot]) -> Iterator[tuple[_Line, list[_Dot]]]:
+    """Yield the dots of each picture, with the labels that they share: as few pictures as their lines allow."""
+    n_labels = len(dots[0].line)
+    varying = [place for place in range(n_labels) if len({dot.line[place] for dot in dots}) > 1]
+    for n_fixed in range(len(varying) + 1):
+        fixed, free = varying[:n_fixed], varying[n_fixed:]
+        parts: dict[_Line, list[_Dot]] = {}
+        for dot in dots:
+            parts.setdefault(tuple(dot.line[place] for place in fixed), []).append(dot)
+        if n_fixed == len(varying) or all(len(_lines(part, free)) <= MOST_LINES for part in parts.values()):
+            yield from ((label, [_shortened(dot, free) for dot in part]) for label, part in parts.items())
+            return
+
+
+def _lines(dots: Sequence[_Dot], places: Sequence[int]) -> set[object]:
+    return {(dot.method, *(dot.line[place] for place in places)) for dot in dots}
+
+
+def _shortened(dot: _Dot, places: Sequence[int]) -> _Dot:
+    return _Dot(tuple(dot.line[place] for place in places), dot.method, dot.x, dot.y, dot.low, dot.high)
+
+
+def _figure(dots: Sequence[_Dot], part: _Line, title: str, key: str, is_known: Callable[[str], bool]) -> LineFigure:
+    import pandas as pd
+
+    names = [", ".join(filter(None, (dot.method, *dot.line))) or title for dot in dots]
+    series = list(dict.fromkeys(names))
+    remark = f" (the first {MOST_LINES} of {len(series)} lines)" if len(series) > MOST_LINES else ""
+    lines = [
+        {"series": name, "x": dot.x, "y": dot.y, "low": dot.low, "high": dot.high}
+        for name, dot in zip(names, dots, strict=True)
+        if name in series[:MOST_LINES]
+    ]
+    points = pd.DataFrame(lines).sort_values("x", kind="stable")
+    has_interval = bool(points["low"].notna().any())
+    return LineFigure(
+        title=f"{', '.join((f'{title} over {key}', *part))}{remark}",
+        x_label=heading(key),
+        y_label=title,
+        points=points if has_interval else points[["series", "x", "y"]],
+        x_scale=_scale({dot.x for dot in dots}),
+        y_scale=_scale({dot.y for dot in dots}),
+        interval="the interval in the table" if has_interval else "",
+        methods=_methods(names, dots, is_known),
+    )
+
+
+def _methods(names: Sequence[str], dots: Sequence[_Dot], is_known: Callable[[str], bool]) -> dict[str, str]:
+    """Return the method of each line, whose colour it has."""
+    found = {}
+    for name, dot in zip(names, dots, strict=True):
+        method = dot.method or next(filter(is_known, dot.line), "")
+        if method:
+            found[name] = method
+    return found
+
+
+def _scale(values: set[float]) -> Literal["linear", "log"]:
+    """Return "log" for positive values over more than two decades if that spreads them more evenly."""
+    places = sorted(values)
+    if places[0] <= 0 or places[-1] <= _TWO_DECADES * places[0]:
+        return "linear"
+    return "log" if _unevenness([math.log(place) for place in places]) < _unevenness(places) else "linear"
+
+
+def _unevenness(places: Sequence[float]) -> float:
+    """Return the share of the range that the largest gap has."""
+    return max(high - low for low, high in pairwise(places)) / (places[-1] - places[0])

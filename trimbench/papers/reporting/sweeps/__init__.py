@@ -1,1 +1,0 @@
-"""The points of a sweep together: one table, figures and a page."""

@@ -1,0 +1,390 @@
+"""Cases drawn from the naive Bayes model, with or without dependence, and their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator
+
+from trimbench.papers.execution.code_hash import JobFunction
+from trimbench.papers.execution.job import seed_for
+from trimbench.papers.validation import settings
+from trimbench.papers.vocabulary.cells import Cell, Label, check_axis
+from trimbench.selection_bias.factors import Ties
+from trimbench.selection_bias.prior import Prior, check_positive, check_whole, is_number, is_whole
+
+_BLOCK_ENTRIES = 2**21
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Settings of a simulation from the naive Bayes model.
+
+    Attributes
+    ----------
+    n_features : int
+        p.
+    alpha : float
+        How alike the two classes are: Var(phi_yj) = theta_j (1 - theta_j) / (alpha + 1).
+    theta0 : float
+        theta_j ~ Uniform(theta0, 1 - theta0).
+    class_sizes : tuple of int
+        Training cases with y = 0 and with y = 1.
+    test_sizes : tuple of int
+        Test cases with y = 0 and with y = 1.
+    """
+
+    n_features: int = 10_000
+    alpha: float = 300.0
+    theta0: float = 0.0
+    class_sizes: tuple[int, int] = (100, 100)
+    test_sizes: tuple[int, int] = (1000, 1000)
+
+    def __post_init__(self) -> None:
+        check_whole("n_features", self.n_features, 1)
+        check_positive("alpha", self.alpha)
+        if not is_number(self.theta0) or not 0 <= self.theta0 < 0.5:
+            raise ValueError(f"theta0 must be in [0, 0.5), got {self.theta0!r}")
+        for name in ("class_sizes", "test_sizes"):
+            sizes = getattr(self, name)
+            least = 1 if name == "class_sizes" else 0
+            if not isinstance(sizes, tuple | list) or len(sizes) != 2 or not all(is_whole(n, least) for n in sizes):
+                raise ValueError(f"{name} must be two whole numbers, {least} or more, got {sizes!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBlock:
+    """Some of the features of a simulation.
+
+    Attributes
+    ----------
+    columns : slice
+        Which features.
+    train, test : ndarray of shape (n_cases, n_columns)
+        Zeros and ones; rows with y = 0 come first.
+    phi : ndarray of shape (2, n_columns)
+        P(x_j = 1 | y) of both classes.
+    """
+
+    columns: slice
+    train: NDArray[np.uint8]
+    test: NDArray[np.uint8]
+    phi: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """A whole simulation in memory: one byte for each value.
+
+    Attributes
+    ----------
+    X, X_test : ndarray of shape (n_cases, n_features)
+    y, y_test : ndarray of shape (n_cases,)
+    phi : ndarray of shape (2, n_features)
+    """
+
+    X: NDArray[np.uint8]
+    y: NDArray[np.int64]
+    X_test: NDArray[np.uint8]
+    y_test: NDArray[np.int64]
+    phi: NDArray[np.float64]
+
+    @property
+    def true_correlation(self) -> NDArray[np.float64]:
+        """Correlation of each feature with y in the model, at the class sizes of the training cases."""
+        share = self.y.mean()
+        mean = (1.0 - share) * self.phi[0] + share * self.phi[1]
+        spread = np.sqrt(mean * (1.0 - mean))
+        difference = np.sqrt(share * (1.0 - share)) * (self.phi[1] - self.phi[0])
+        found: NDArray[np.float64] = np.divide(difference, spread, out=np.zeros_like(spread), where=spread > 0)
+        return found
+
+
+def simulate_blocks(settings: ModelSettings, rng: np.random.Generator) -> Iterator[FeatureBlock]:
+    """Draw the features block by block, so that memory does not grow with their number.
+
+    References
+    ----------
+    Li, Zhang and Neal (2008), "Bayesian naive Bayes model for binary data".
+    """
+    sizes = (*settings.class_sizes, *settings.test_sizes)
+    ends = np.cumsum(sizes)
+    n_train = sum(settings.class_sizes)
+    step = max(1, _BLOCK_ENTRIES // int(ends[-1]))
+    for start in range(0, settings.n_features, step):
+        columns = slice(start, min(start + step, settings.n_features))
+        width = columns.stop - columns.start
+        theta = rng.uniform(settings.theta0, 1.0 - settings.theta0, size=width)
+        # The ends themselves have probability 0 but are floating-point numbers.
+        theta = np.clip(theta, 1e-12, 1.0 - 1e-12)
+        phi = rng.beta(settings.alpha * theta, settings.alpha * (1.0 - theta), size=(2, width))
+        values = np.empty((int(ends[-1]), width), dtype=np.uint8)
+        for group, end in enumerate(ends):
+            drawn = rng.random((sizes[group], width), dtype=np.float32)
+            values[end - sizes[group] : end] = drawn < phi[group % 2]
+        yield FeatureBlock(columns, values[:n_train], values[n_train:], phi)
+
+
+def simulate(settings: ModelSettings, rng: np.random.Generator) -> Simulated:
+    """Draw training and test cases from the model.
+
+    Parameters
+    ----------
+    settings : ModelSettings
+    rng : Generator
+
+    Returns
+    -------
+    Simulated
+        n_features bytes for each case: 220 MB for 100,000 features and 2,200 cases.
+    """
+    p = settings.n_features
+    X = np.empty((sum(settings.class_sizes), p), dtype=np.uint8)
+    X_test = np.empty((sum(settings.test_sizes), p), dtype=np.uint8)
+    phi = np.empty((2, p))
+    for block in simulate_blocks(settings, rng):
+        X[:, block.columns], X_test[:, block.columns] = block.train, block.test
+        phi[:, block.columns] = block.phi
+    y, y_test = (np.repeat([0, 1], sizes) for sizes in (settings.class_sizes, settings.test_sizes))
+    return Simulated(X, y, X_test, y_test, phi)
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedGaussian:
+    """A simulation of real features.
+
+    Attributes
+    ----------
+    X, X_test : ndarray of shape (n_cases, n_features)
+    y, y_test : ndarray of shape (n_cases,)
+    means : ndarray of shape (n_classes, n_features)
+        mu_cj.
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[np.int64]
+    X_test: NDArray[np.float64]
+    y_test: NDArray[np.int64]
+    means: NDArray[np.float64]
+
+
+def simulate_gaussian(
+    n_features: int, alpha: float, class_sizes: Sequence[int], test_sizes: Sequence[int], rng: np.random.Generator
+) -> SimulatedGaussian:
+    """Draw training and test cases from the model with Gaussian features.
+
+    Parameters
+    ----------
+    n_features : int
+    alpha : float
+        How alike the classes are: mu_cj ~ N(nu_j, sigma_j^2 / alpha).
+    class_sizes, test_sizes : sequence of int
+        Training and test cases of each class.
+    rng : Generator
+
+    Notes
+    -----
+    The prior of nu_j and sigma_j is improper. Any values will do, as no result of the model depends on them; these are
+    standard normal and log-normal.
+    """
+    check_whole("n_features", n_features, 1)
+    check_positive("alpha", alpha)
+    for name, sizes, least in (("class_sizes", class_sizes, 1), ("test_sizes", test_sizes, 0)):
+        if len(sizes) != len(class_sizes) or len(sizes) < 2 or not all(is_whole(n, least) for n in sizes):
+            raise ValueError(f"{name} must be whole numbers, {least} or more, one for each class, got {sizes!r}")
+    nu, sigma = rng.normal(size=n_features), np.exp(rng.normal(size=n_features))
+    means = nu + sigma / np.sqrt(alpha) * rng.normal(size=(len(class_sizes), n_features))
+    y, y_test = (np.repeat(np.arange(len(sizes)), sizes) for sizes in (class_sizes, test_sizes))
+    X, X_test = (means[of] + sigma * rng.normal(size=(len(of), n_features)) for of in (y, y_test))
+    return SimulatedGaussian(X, y, X_test, y_test, means)
+
+
+@dataclass(frozen=True)
+class MixtureSettings:
+    """Settings of a simulation from the mixture model.
+
+    Attributes
+    ----------
+    n_features : int
+        p.
+    alpha : float
+        How alike the features of the two latent groups are.
+    response : tuple of float
+        P(y = 1 | z) in the two latent groups, which are equally frequent.
+    """
+
+    n_features: int = 2000
+    alpha: float = 300.0
+    response: tuple[float, float] = (0.1, 0.9)
+    n_train: int = 100
+    n_test: int = 1000
+
+    def __post_init__(self) -> None:
+        for name, least in (("n_features", 1), ("n_train", 4), ("n_test", 1)):
+            check_whole(name, getattr(self, name), least)
+        check_positive("alpha", self.alpha)
+        pair = self.response
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(is_number(p) and 0 < p < 1 for p in pair):
+            raise ValueError(f"response must be two probabilities between 0 and 1, got {pair!r}")
+
+
+def simulate_mixture(settings: MixtureSettings, rng: np.random.Generator) -> Simulated:
+    """Draw training and test cases from the binary mixture model.
+
+    Parameters
+    ----------
+    settings : MixtureSettings
+    rng : Generator
+
+    Returns
+    -------
+    Simulated
+        Its phi is that of the two latent groups. Both classes occur among the training cases.
+
+    References
+    ----------
+    Li, Zhang and Neal (2008), "Extended to binary mixture models".
+    """
+    n = settings.n_train + settings.n_test
+    theta = np.clip(rng.random(settings.n_features), 1e-12, 1.0 - 1e-12)
+    phi = rng.beta(settings.alpha * theta, settings.alpha * (1.0 - theta), size=(2, settings.n_features))
+    while True:
+        labels = rng.integers(0, 2, size=n)
+        y = (rng.random(n) < np.take(settings.response, labels)).astype(np.int64)
+        if 0 < y[: settings.n_train].sum() < settings.n_train:
+            break
+    X = (rng.random((n, settings.n_features), dtype=np.float32) < phi[labels]).astype(np.uint8)
+    train, test = slice(settings.n_train), slice(settings.n_train, n)
+    return Simulated(X[train], y[train], X[test], y[test], phi)
+
+
+# What the settings of the selection-bias experiments have in common.
+
+CORRECTIONS = ("corrected", "uncorrected")
+# Training cases of each class, as the slides state and as their numbers tell.
+STATED_SIZES, INFERRED_SIZES = (50, 50), (100, 100)
+
+
+@settings
+class PriorSettings(Prior):
+    """Prior and grids of the naive Bayes model, as a configuration states them."""
+
+
+def _as_pairs(value: object) -> object:
+    """Read one pair of class sizes, [100, 100], as a list of one pair."""
+    is_one_pair = isinstance(value, list) and not any(isinstance(size, list) for size in value)
+    return [value] if value and is_one_pair else value
+
+
+@settings
+class SimulatedCases:
+    """Cases drawn from the naive Bayes model with `alpha` and the prior's theta0, and the prior to analyse them with.
+
+    `class_sizes` are pairs of training cases with y = 0 and with y = 1; a single pair may be given without the outer
+    list. `test_sizes` is such a pair of test cases.
+    """
+
+    class_sizes: Annotated[list[list[int]], BeforeValidator(_as_pairs)]
+    test_sizes: list[int]
+    n_features: int = 10_000
+    alpha: float = 300.0
+    prior: PriorSettings = PriorSettings()
+    ties: Ties = "exact"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_axis("class_sizes", [tuple(sizes) for sizes in self.class_sizes])
+        for sizes in self.class_sizes:
+            self._model(sizes)
+        if sum(self.test_sizes) < 1:
+            raise ValueError(f"test_sizes must be two whole numbers, not both 0, got {self.test_sizes}")
+
+    @property
+    def sizes(self) -> list[int]:
+        """The class sizes of an experiment that has one pair of them; several are a ValueError."""
+        if len(self.class_sizes) > 1:
+            raise ValueError(f"class_sizes must be one pair of whole numbers, got {self.class_sizes}; choose one")
+        return self.class_sizes[0]
+
+    def _model(self, sizes: Sequence[int]) -> ModelSettings:
+        # It refuses anything but pairs.
+        return ModelSettings(self.n_features, self.alpha, self.prior.theta0, sizes, self.test_sizes)  # type: ignore[arg-type]
+
+    def cell(
+        self, function: JobFunction, sizes: Sequence[int], labels: Mapping[str, Label], **parameters: object
+    ) -> Cell:
+        """Return a job that draws one data set; all jobs on the same replicate draw the same one.
+
+        The first parameters of the function are ``data``, ``data_seed``, ``prior`` and ``ties``. The sizes join the
+        labels, of which ``replicate`` numbers the data set.
+        """
+        n0, n1 = sizes
+        axes = {"n": n0 + n1} if n0 == n1 else size_labels(sizes)
+        seed = seed_for(purpose="simulated cases", **axes, replicate=labels.get("replicate", 0), seed=self.seed)
+        drawn = {"data": self._model(sizes), "data_seed": seed, "prior": self.prior, "ties": self.ties}
+        return Cell.of({**size_labels(sizes), **labels}, function, **drawn, **parameters)
+
+    def notes(self) -> list[str]:
+        """Return what a reader must know of these sizes."""
+        notes = []
+        if all(list(sizes) in self.class_sizes for sizes in (STATED_SIZES, INFERRED_SIZES)):
+            notes.append(
+                "The slides say 100 training cases, but their cut-offs and calibration fit 200 (100 of each class); "
+                "both are run."
+            )
+        for sizes in self.class_sizes:
+            train, test = (pair[1] / sum(pair) for pair in (sizes, self.test_sizes))
+            if train != test:
+                notes.append(
+                    f"With {show_sizes(sizes)}, the share of y = 1 is {train:.3g} among training cases, from which "
+                    f"the classifier learns it, and {test:.3g} among test cases: expected and actual errors can "
+                    "differ for that reason, too."
+                )
+        return notes
+
+
+@settings
+class Replicated(SimulatedCases):
+    """Numbers of features to select, `ks`, on several data sets for each pair of class sizes."""
+
+    ks: list[int]
+    replicates: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_ks(self.ks, self.n_features)
+        check_at_least(1, replicates=self.replicates)
+
+
+def show_sizes(sizes: Sequence[int]) -> str:
+    """Return two class sizes for tables and titles: their sum where they are equal."""
+    n0, n1 = sizes
+    return f"n = {n0 + n1}" if n0 == n1 else f"n = {n0} + {n1}"
+
+
+def file_stem(shown: str) -> str:
+    """Return the sizes that `show_sizes` shows in the form for file names."""
+    return shown.replace(" = ", "").replace(" + ", "_")
+
+
+def size_labels(sizes: Sequence[int]) -> dict[str, int]:
+    """Return the labels by which rows and tables tell class sizes apart."""
+    return {"n0": sizes[0], "n1": sizes[1]}
+
+
+def check_ks(ks: Sequence[int], n_features: int) -> None:
+    """Raise a ValueError unless each number of features can be selected."""
+    check_axis("ks", ks)
+    if wrong := [k for k in ks if not 1 <= k <= n_features]:
+        raise ValueError(f"ks must be numbers from 1 to n_features={n_features}, got {wrong[0]}")
+
+
+def check_at_least(least: int, **values: int) -> None:
+    """Raise a ValueError unless values, named as in the settings, are large enough."""
+    for name, value in values.items():
+        if value < least:
+            raise ValueError(f"{name} must be {least} or more, got {value}")

@@ -1,0 +1,106 @@
+"""The data sets and networks that jobs read. One value serves the job, its key and the download."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from trimbench.papers.configuration import Catalogue
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.declarations import (
+    Declaration,
+    DeclaredNetwork,
+    declare_dataset,
+    declare_network,
+    load_dataset,
+    load_network,
+)
+from trimbench.papers.validation import Json
+
+if TYPE_CHECKING:
+    from trimbench.papers.data.dataset import Dataset
+
+
+@dataclass(frozen=True)
+class Input:
+    """A data set or a network as it is declared, with the hash of the values or of the network's files."""
+
+    group: Literal["dataset", "network"]
+    name: str
+    declared: Mapping[str, Json]
+    sha256: str
+
+    @functools.cached_property
+    def declaration(self) -> Declaration:
+        """The declaration, checked."""
+        declare = declare_dataset if self.group == "dataset" else declare_network
+        return declare(self.name, self.declared)
+
+
+class Inputs:
+    """All declared data sets and networks, as inputs of jobs.
+
+    A data set without a declared hash, such as one of the user's own, is read from the cache to compute it.
+    """
+
+    def __init__(self, catalogue: Catalogue, cache: Cache) -> None:
+        self.catalogue = catalogue
+        self.cache = cache
+        self._loaded: dict[str, Dataset] = {}
+
+    def dataset(self, name: str) -> Input:
+        """Return a data set as an input; raise DataUnavailable if its hash is not declared and it cannot be read."""
+        declared = self.catalogue.dataset_mapping(name)
+        sha256 = declare_dataset(name, declared).facts.sha256 or self.loaded(name).sha256
+        return Input("dataset", name, declared, sha256)
+
+    def network(self, name: str, *, evidence: bool = False) -> Input:
+        """Return a network as an input, without its evidence file unless that is asked for.
+
+        With it, the input has a name of its own: an experiment may take both, and only one of them may be available.
+
+        Raises
+        ------
+        DataUnavailable
+            When it is the user's own file and cannot be read.
+        ValueError
+            When evidence is asked for and none is declared.
+        """
+        declared = dict(self.catalogue.network_mapping(name))
+        files = declared.get("files")
+        has_evidence = isinstance(files, Mapping) and "evidence" in files
+        if evidence and not has_evidence:
+            raise ValueError(f"network {name!r} must be declared with an evidence file (files.evidence), got none")
+        if isinstance(files, Mapping) and has_evidence and not evidence:
+            declared["files"] = {role: file for role, file in files.items() if role != "evidence"}
+        if evidence:
+            name = f"{name} with evidence"
+        return Input("network", name, declared, declare_network(name, declared).sha256)
+
+    def loaded(self, name: str) -> Dataset:
+        """Return the values of a data set, reading it only once."""
+        if name not in self._loaded:
+            self._loaded[name] = load_dataset(declare_dataset(name, self.catalogue.dataset_mapping(name)), self.cache)
+        return self._loaded[name]
+
+
+def dataset_of(fields: Mapping[str, Json]) -> Dataset:
+    """Return the values of an input that a job received as a parameter.
+
+    Nothing is downloaded here: what a job reads is fetched before it starts.
+    """
+    return load_dataset(declare_dataset(str(fields["name"]), _declared(fields)), Cache.from_environment(offline=True))
+
+
+def network_of(fields: Mapping[str, Json]) -> DeclaredNetwork:
+    """Return the network of an input that a job received as a parameter, without any download."""
+    return load_network(declare_network(str(fields["name"]), _declared(fields)), Cache.from_environment(offline=True))
+
+
+def _declared(fields: Mapping[str, Json]) -> Mapping[str, Json]:
+    declared = fields["declared"]
+    if not isinstance(declared, Mapping):
+        raise TypeError(f"declared must be a mapping of an input's declaration, got {declared!r}")
+    return declared

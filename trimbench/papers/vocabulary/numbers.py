@@ -1,0 +1,272 @@
+"""The reproduced counterparts of reported numbers, and intervals that say what they mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+IntervalKind = Literal["confidence", "prediction", "certified"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval around a number.
+
+    A "confidence" interval says where the mean over repetitions lies, a "prediction" interval where one more run of the
+    paper's size would lie, and a "certified" one has proven bounds. Verdicts use prediction intervals only.
+    """
+
+    low: float
+    high: float
+    kind: IntervalKind
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a number is under a set-up that is not the paper's in words, but was inferred from what it prints."""
+
+    setup: str
+    value: float
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True)
+class Probability:
+    """How probable a number at least as far out as the printed one is, to either side, under replications of ours.
+
+    `least` is the smallest probability that so many replications can give. `overall` is the probability that as many
+    numbers of the same table are far out as are printed, or more; 1 for a number that stands alone.
+    """
+
+    value: float
+    least: float
+    overall: float = 1.0
+
+
+@dataclass(frozen=True)
+class Number:
+    """The reproduced counterpart of the number that is reported under `row` and `quantity`.
+
+    The value is None if this run could not compute it, for a `reason` if the experiment knows one. `jobs` are the keys
+    of the jobs behind it.
+
+    Three things may account for a difference from the printed number: an `explanation`; a `contradiction`, the proof in
+    words that what the paper states cannot all be true; and, where the printed number is a draw, its `probability`.
+    """
+
+    row: str
+    quantity: str
+    value: float | None
+    jobs: tuple[str, ...] = ()
+    interval: Interval | None = None
+    reason: str = ""
+    explanation: Explanation | None = None
+    contradiction: str = ""
+    probability: Probability | None = None
+
+
+def numbers_of(
+    row: str,
+    values: Mapping[str, float | None],
+    rows: pd.DataFrame,
+    intervals: Mapping[str, Interval | None] | None = None,
+) -> list[Number]:
+    """Return the numbers of one reported row, by quantity; `rows` are those of the jobs behind all of them."""
+    jobs = tuple(rows["job"])
+    found = intervals or {}
+    return [Number(row, quantity, value, jobs, found.get(quantity)) for quantity, value in values.items()]
+
+
+def prediction_interval(values: Sequence[float]) -> Interval | None:
+    """Return Student's 95 % prediction interval for one more repetition; None for fewer than two repetitions."""
+    return _student(values, 1.0, "prediction")
+
+
+def confidence_interval(values: Sequence[float]) -> Interval | None:
+    """Return Student's 95 % confidence interval for the mean; None for fewer than two repetitions."""
+    return _student(values, 0.0, "confidence")
+
+
+def _student(values: Sequence[float], own_variance: float, kind: IntervalKind) -> Interval | None:
+    n = len(values)
+    if n < 2:
+        return None
+    mean = float(np.mean(values))
+    half = float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) * math.sqrt(own_variance + 1 / n)
+    return Interval(mean - half, mean + half, kind)
+
+
+def mean_interval(values: Sequence[float], test_per_train: float) -> tuple[float, float, float]:
+    """Return a mean over random splits with a 95 % confidence interval; NaN for its ends with fewer than two values.
+
+    Random splits share rows, so that their spread alone would give too narrow an interval: the variance of the mean is
+    raised from 1/n to 1/n + n_test/n_train times that of the values (Nadeau and Bengio, 2003).
+    """
+    mean = float(np.mean(values))
+    n = len(values)
+    if n < 2:
+        return mean, math.nan, math.nan
+    half = float(stdtrit(n - 1, 0.975)) * float(np.std(values, ddof=1)) * math.sqrt(1 / n + test_per_train)
+    return mean, mean - half, mean + half
+
+
+# Printed numbers that are one draw: how probable they are under replications, alone and together.
+
+_OUTSIDE = 0.05
+# Distances that differ by less are those of equal numbers, up to rounding.
+_EQUAL = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class Outside:
+    """How many numbers of a table lie in their outer 5 %, and how often one draw of the table has as many.
+
+    Of `of` numbers it is `count`; `usual` is the mean count over the replications, and `most` their largest.
+    """
+
+    count: int
+    of: int
+    usual: float
+    most: int
+    probability: Probability
+
+    @property
+    def columns(self) -> dict[str, object]:
+        """What a table shows: `of` as numbers, and the rest where there are enough replications to count any."""
+        found: dict[str, object] = {"numbers": self.of}
+        if self.probability.least < 1:
+            found |= {"outside": self.count, "usual": self.usual, "most": self.most}
+            found |= {"probability": self.probability.value}
+        return found
+
+
+class Draws:
+    """Numbers that one run of the paper's size yields together: as printed, and in replications of ours.
+
+    Parameters
+    ----------
+    printed : array_like of shape (n_numbers,)
+        NaN where nothing is printed, which then is not far out.
+    replications : array_like of shape (n_replications, n_numbers)
+        NaN where a replication has no value, which then is not far out either. The number is compared with the others.
+    decimals : array_like of int of shape (n_numbers,), optional
+        To how many decimals the numbers are printed. The replications are rounded alike, without which a printed number
+        would not be one of them: 0.004 would be far out among values from 0.0041 to 0.0044.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, there is no number or no replication, or a number is infinite.
+    """
+
+    def __init__(self, printed: ArrayLike, replications: ArrayLike, decimals: ArrayLike | None = None) -> None:
+        first, others = np.asarray(printed, dtype=float), np.asarray(replications, dtype=float)
+        if first.ndim != 1 or others.ndim != 2 or others.shape[1] != len(first) or others.size == 0:
+            raise ValueError(
+                "printed must have shape (n_numbers,) and replications (n_replications, n_numbers), none of them 0, "
+                f"got {first.shape} and {others.shape}"
+            )
+        # The first row is the printed one.
+        values = np.vstack([first, others])
+        if np.isinf(values).any():
+            raise ValueError("printed and replications must be finite, or NaN for no value, got an infinite number")
+        if decimals is not None:
+            values = _rounded(values, np.asarray(decimals))
+        self._places = _places_from_the_ends(values)
+        self._known = (~np.isnan(values)).sum(axis=0)
+        self._tails = np.minimum(1.0, 2 * self._places / np.maximum(1, self._known))
+        self._distances = _distances(values)
+
+    def alone(self) -> list[Probability]:
+        """Return for each number the probability of one at least as far out, on either side.
+
+        It is twice the share of the values, the printed one included, that are at least as far out on its side: at
+        least 2 / (1 + n_replications). It holds for one number that was chosen before looking at the table.
+        """
+        return [
+            Probability(float(tail), min(1.0, 2 / max(1, int(known))))
+            for tail, known in zip(self._tails[0], self._known, strict=True)
+        ]
+
+    def together(self) -> list[Probability]:
+        """Return for each number the probability that any number of the table is at least as far out.
+
+        The probability that the smallest of the table is a or less is at most a, so that any number of the table may be
+        picked. The dependence between the numbers is that of the replications, as in the single-step min-P
+        probabilities of Westfall and Young (1993): how far out a number is, is its place from the end of its column.
+        Among 200 replications, though, almost every second one has the largest or smallest value of one of 60 numbers.
+        Of equal places the one counts as further out, therefore, that is further from the median of its column, in
+        units of the mean distance. These probabilities are never larger than those of min-P where every number is
+        known, and can be as small as 1 / (1 + n_replications).
+        """
+        # No distance is larger than as many units as there are values: that of one which alone differs from the others.
+        lone = (self._places[1:] == 1) & (self._distances[1:] >= self._known * _EQUAL)
+        least = (1 + int(lone.any(axis=1).sum())) / len(self._places)
+        overall = self.outside().probability.value
+        return [
+            Probability(self._share_as_far_out(place, distance), least, overall)
+            for place, distance in zip(self._places[0], self._distances[0], strict=True)
+        ]
+
+    def _share_as_far_out(self, place: np.int64, distance: np.float64) -> float:
+        """Return the share of rows, the printed one included, with any number at least as far out."""
+        as_far_out = (self._places < place) | ((self._places == place) & (self._distances >= distance * _EQUAL))
+        return float(as_far_out.any(axis=1).mean())
+
+    def outside(self) -> Outside:
+        """Return how many of the printed numbers are in their outer 5 %, beside the replications.
+
+        A number is there if its probability `alone` is 0.05 or less, which needs 39 replications. With fewer nothing
+        is, the probability is 1, and so is the least that can be shown.
+        """
+        counts = (self._tails <= _OUTSIDE).sum(axis=1)
+        of = self._tails.shape[1]
+        # If all of the printed numbers were outside, only those with as many would be as far out.
+        can_be_outside = 2 / len(counts) <= _OUTSIDE
+        least = (1 + int((counts[1:] == of).sum())) / len(counts) if can_be_outside else 1.0
+        probability = Probability(float((counts >= counts[0]).mean()), least)
+        return Outside(int(counts[0]), of, float(counts[1:].mean()), int(counts[1:].max()), probability)
+
+
+def _rounded(values: NDArray[np.float64], decimals: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return values rounded column by column."""
+    if decimals.shape != values.shape[1:] or decimals.dtype.kind not in "iu":
+        raise ValueError(
+            f"decimals must be whole numbers, one for each of {values.shape[1]} numbers, got {decimals.tolist()}"
+        )
+    # Each becomes the float that is nearest to its decimal form, as a printed number is.
+    return np.column_stack([np.round(column, int(n)) for column, n in zip(values.T, decimals, strict=True)])
+
+
+def _places_from_the_ends(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return how many values of the column are at least as far out on the nearer side; all rows for NaN."""
+    places = np.full(values.shape, len(values))
+    for place, column in enumerate(values.T):
+        known = ~np.isnan(column)
+        ordered = np.sort(column[known])
+        below = np.searchsorted(ordered, column[known], side="right")
+        above = len(ordered) - np.searchsorted(ordered, column[known], side="left")
+        places[known, place] = np.minimum(below, above)
+    return places
+
+
+def _distances(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return distances from the column's median, in units of their mean; 0 for NaN."""
+    distances = np.zeros_like(values)
+    for place, column in enumerate(values.T):
+        known = ~np.isnan(column)
+        if known.any():
+            found = np.abs(column[known] - np.median(column[known]))
+            # Where the mean is 0, so are all.
+            distances[known, place] = found / (found.mean() or 1.0)
+    return distances

@@ -1,0 +1,335 @@
+"""Plan an experiment: make it from its configuration, make its cells, and fetch their data."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.declarations import (
+    DatasetDeclaration,
+    Declaration,
+    is_here,
+    load_dataset,
+    network_paths,
+    obstacle,
+)
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.store import JobStore, Record, read_earlier_arrays
+from trimbench.papers.execution.workers import Executor
+from trimbench.papers.files import without_homes
+from trimbench.papers.validation import (
+    ConfigurationError,
+    DataUnavailable,
+    DeclarationError,
+    FactsMismatch,
+    Json,
+    brief,
+    reason,
+    validated,
+)
+from trimbench.papers.vocabulary.cells import Cell, Experiment, Outcome
+from trimbench.papers.vocabulary.inputs import Input, Inputs
+from trimbench.papers.vocabulary.numbers import Number
+from trimbench.papers.vocabulary.reported import Reported, check_numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# Keys of an experiment's file that are not settings: its class, and the changes with which it runs in seconds.
+_NOT_SETTINGS = ("runner", "smoke_test")
+_OWN_CODE = "trimbench.papers"
+
+
+def make_experiment(
+    name: str, values: Mapping[str, Json], shared: Sequence[str], code: Sequence[str] = ()
+) -> Experiment:
+    """Return the experiment that a configuration describes: ``runner`` ("module:class"), and the keys of that class.
+
+    Of the keys that all experiments share, this one gets those that its class has. The module is one of this package,
+    or of the modules and packages in `code`, which the user trusts. Raises ConfigurationError if it is not, the class
+    does not exist, or a key or value is wrong.
+    """
+    runner = str(values.get("runner"))
+    module, colon, class_name = runner.partition(":")
+    allowed = f"experiment {name}: runner must be 'module:class' of an experiment, got {brief(runner)}"
+    # Nothing is imported before this is known: importing a module runs it.
+    if not colon:
+        raise ConfigurationError(allowed)
+    if not any(f"{module}.".startswith(f"{trusted}.") for trusted in (_OWN_CODE, *code)):
+        raise ConfigurationError(
+            f"{allowed}, which is code from outside {_OWN_CODE}; if you trust it, add "
+            f"--allow-code={module if len(module) < 120 else 'MODULE'}"
+        )
+    try:
+        found = getattr(importlib.import_module(module), class_name)
+        names = {field.name for field in dataclasses.fields(found)}
+        if absent := {"cells", "outcome"} - set(dir(found)):
+            raise TypeError(f"the class has no method {min(absent)}")
+    except (ImportError, AttributeError, ValueError, TypeError, RecursionError) as error:
+        raise ConfigurationError(f"{allowed} ({reason(error)})") from error
+    own = {key: value for key, value in values.items() if key in names or key not in (*_NOT_SETTINGS, *shared)}
+    experiment: Experiment = validated(found, own, f"experiment {name}")
+    return experiment
+
+
+def fetch(declaration: Declaration, cache: Cache) -> None:
+    """Download data unless it is in a cache, and verify that it is what was declared.
+
+    Raises DataUnavailable if it can be neither read nor downloaded, DeclarationError or FactsMismatch if it is not what
+    was declared.
+    """
+    try:
+        if isinstance(declaration, DatasetDeclaration):
+            load_dataset(declaration, cache)
+        else:
+            network_paths(declaration, cache)
+    except (DataUnavailable, DeclarationError, OSError) as error:
+        blocked = obstacle(declaration, cache)
+        if blocked or isinstance(error, OSError):
+            raise DataUnavailable(blocked or str(error)) from error
+        raise
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What every experiment of a run shares: the data, the store of finished jobs, and the executor of the others."""
+
+    inputs: Inputs
+    store: JobStore
+    executor: Executor
+    cache_mode: str
+    # Why data is not available, by group and name; empty for what is.
+    checked: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        read_earlier_arrays(self.cache_mode != "ignore")  # before any job: plans may look at them, too
+
+    def obstacle(self, found: Input) -> str:
+        """Return why the data of an input is not available, after an attempt to fetch it; empty if it is."""
+        place = found.group, found.name
+        if place not in self.checked:
+            self.checked[place] = self._fetched(found.declaration)
+        return self.checked[place]
+
+    def stored(self, cells: Sequence[Cell]) -> dict[str, float]:
+        """Return the seconds of the stored successes among the jobs of some cells, by key."""
+        found = {cell.job.key: self.store.glance(cell.job) for cell in cells}
+        return {key: one.seconds for key, one in found.items() if one is not None and one.ok}
+
+    def _fetched(self, declaration: Declaration) -> str:
+        # Reading a table takes long, and each job verifies it anyway; hashing a network's files takes no time.
+        if isinstance(declaration, DatasetDeclaration) and is_here(declaration, self.inputs.cache):
+            return ""
+        try:
+            fetch(declaration, self.inputs.cache)
+        except (DataUnavailable, FactsMismatch) as error:
+            return without_homes(str(error))
+        return ""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """An experiment before its jobs run.
+
+    Attributes
+    ----------
+    settings : mapping
+        The resolved configuration.
+    reported : sequence of Reported
+        The printed numbers that it reproduces.
+    cells : sequence of Cell
+    missing : mapping from the name of a data set or network to the reason why it is not available
+    jobs : sequence of Job
+        Those that are stored, and those whose data is available.
+    done : mapping from keys of jobs to seconds
+        What the stored successes took.
+    altered, stem
+        As in `Findings`.
+    """
+
+    name: str
+    settings: Mapping[str, Json]
+    experiment: Experiment
+    reported: Sequence[Reported]
+    cells: Sequence[Cell]
+    missing: Mapping[str, str]
+    jobs: Sequence[Job]
+    done: Mapping[str, float]
+    altered: tuple[str, ...]
+    stem: str
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        settings: Mapping[str, Json],
+        experiment: Experiment,
+        reported: Sequence[Reported],
+        where: Surroundings,
+        *,
+        altered: Sequence[str] = (),
+        stem: str = "",
+    ) -> Plan:
+        """Plan an experiment: make its cells, and fetch the data of those that are not stored."""
+        cells = experiment.cells(where.inputs)
+        # Stored results need no data, which may be on another machine.
+        stored = where.stored(cells) if where.cache_mode == "default" else {}
+        wanted = [] if where.cache_mode == "only" else [cell for cell in cells if cell.job.key not in stored]
+        needs = {(found.group, found.name): found for cell in wanted for found in cell.inputs}
+        missing = {found.name: reason for found in needs.values() if (reason := where.obstacle(found))}
+        jobs = [
+            cell.job
+            for cell in cells
+            if cell.job.key in stored or not any(found.name in missing for found in cell.inputs)
+        ]
+        return cls(name, settings, experiment, reported, cells, missing, jobs, stored, tuple(altered), stem or name)
+
+    def findings(self, records: Mapping[str, Record]) -> Findings:
+        """Return what the experiment found; `records` has those of its jobs, by key.
+
+        Raises NumbersError if the experiment gives a number that is not reported, or leaves out one that is. With
+        altered settings, its numbers are not checked.
+        """
+        own = [records[job.key] for job in self.jobs]
+        rows = _rows(self.cells, {record.job.key: record for record in own}, self.missing)
+        outcome = self.experiment.outcome(rows)
+        # A user's own experiment has no reported numbers.
+        if self.reported and not self.altered:
+            check_numbers(self.reported, outcome.numbers, complete=bool((rows["status"] == "ok").all()))
+        labels = tuple(dict.fromkeys(label for cell in self.cells for label in cell.labels))
+        return Findings(self.name, self.settings, rows, outcome, own, self.missing, self.altered, labels, self.stem)
+
+
+def _rows(cells: Sequence[Cell], records: Mapping[str, Record], missing: Mapping[str, str]) -> pd.DataFrame:
+    import numpy as np
+    import pandas as pd
+
+    rows = []
+    for cell in cells:
+        row: dict[str, Json] = dict(cell.labels)
+        record = records.get(cell.job.key)
+        if record is None:
+            row |= {"status": NO_DATA, "error": next(missing[i.name] for i in cell.inputs if i.name in missing)}
+        else:
+            row |= {"status": record.status, "error": record.error, "seconds": record.seconds}
+            # A result cannot say what is known of the job without it.
+            row = {**row, **{name: value for name, value in (record.result or {}).items() if name not in row}}
+        row["job"] = cell.job.key
+        rows.append(row)
+    frame = pd.DataFrame(rows)
+    for name in frame.columns[frame.isna().any() & (frame.dtypes == np.float64)]:
+        # Beside what is missing, whole numbers stay whole; `successes` makes a column of integers of them again.
+        found = [row.get(name) for row in rows]
+        if {type(value) for value in found} == {int, type(None)}:
+            frame[name] = pd.Series([np.nan if value is None else value for value in found], dtype=object)
+    return frame
+
+
+# Run the jobs of experiments as one set, and conclude each experiment when its last job has ended.
+
+
+def run_plans(
+    plans: Sequence[Plan],
+    where: Surroundings,
+    conclude: Callable[[Plan, Mapping[str, Record]], None],
+    *,
+    label: str,
+    expected: Mapping[str, float] | None = None,
+) -> None:
+    """Run the jobs of several experiments that are not stored, as one set: no worker waits for the end of another's.
+
+    `conclude` is called with each plan and the records of its jobs, by key, as soon as the last of them is known; while
+    it works, the workers go on. `label` names the whole in the report of its progress, and `expected` has the seconds
+    that jobs are expected to take, by key.
+    """
+    records: dict[str, Record] = {}
+    open_keys = [{job.key for job in plan.jobs} for plan in plans]
+    waiting: dict[str, list[int]] = {}
+    for place, keys in enumerate(open_keys):
+        for key in keys:
+            waiting.setdefault(key, []).append(place)
+
+    def on_record(record: Record) -> None:
+        records[record.job.key] = record
+        for place in waiting[record.job.key]:
+            open_keys[place].discard(record.job.key)
+            if not open_keys[place]:
+                conclude(plans[place], records)
+
+    for plan in plans:
+        if not plan.jobs:
+            conclude(plan, records)
+    run_jobs(
+        [job for plan in plans for job in plan.jobs],
+        where.store,
+        where.executor,
+        cache_mode=where.cache_mode,
+        label=label,
+        expected=expected,
+        on_record=on_record,
+    )
+
+
+# What one run of an experiment yields.
+
+NO_DATA = "data not available"
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Everything that one run of an experiment yields.
+
+    Attributes
+    ----------
+    settings : mapping
+        The resolved configuration.
+    rows : DataFrame
+        One row for each cell.
+    records : sequence of Record
+        Of the cells whose data is available.
+    missing : mapping from the name of a data set or network to the reason why it is not available
+    altered : tuple of str
+        Keys of the experiment that the user has set; its numbers are then not compared with the reported ones.
+    labels : tuple of str
+        Columns of `rows` that distinguish the cells.
+    stem : str
+        What the names of its files begin with: the name, and after it the altered settings with their values.
+    """
+
+    name: str
+    settings: Mapping[str, Json]
+    rows: pd.DataFrame
+    outcome: Outcome
+    records: Sequence[Record]
+    missing: Mapping[str, str]
+    altered: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    stem: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stem", self.stem or self.name)
+
+    @property
+    def numbers(self) -> Sequence[Number]:
+        """What can be compared with the reported numbers: nothing if the experiment's settings were changed."""
+        return () if self.altered else self.outcome.numbers
+
+    @property
+    def failures(self) -> int:
+        """Number of jobs that failed."""
+        return len(self._errors)
+
+    @property
+    def first_failure(self) -> str:
+        """The last line of the first error; empty without failures."""
+        return self._errors[0].strip().splitlines()[-1] if self._errors else ""
+
+    @property
+    def _errors(self) -> list[str]:
+        return [str(record.error) for record in self.records if record.status not in ("ok", "missing")]

@@ -1,0 +1,98 @@
+"""Tables: a frame of plain values and how to print them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table to be written.
+
+    `formats` maps columns to format specifications, for example ``".4f"``. The name is part of that of its file; the
+    experiment's main table has none. A table that is not `listed`, because it is long, is written as CSV only.
+    """
+
+    title: str
+    frame: pd.DataFrame
+    formats: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
+    listed: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        lines: Iterable[Mapping[Any, object]],
+        formats: Mapping[str, str] | Sequence[str],
+        *,
+        name: str = "",
+        listed: bool = True,
+    ) -> Table:
+        """Return the table of some lines, each with values by column.
+
+        `formats` has all columns, in order; an empty format leaves a column as it is. A line may leave columns out, but
+        must not have others.
+        """
+        import pandas as pd
+
+        content = [dict(line) for line in lines]
+        columns = list(formats)
+        for line in content:
+            if strange := [column for column in line if column not in columns]:
+                raise ValueError(f"lines of {title!r} must have the columns {columns}, got {strange} besides")
+        printed = {column: spec for column, spec in formats.items() if spec} if isinstance(formats, Mapping) else {}
+        return cls(title, pd.DataFrame(content, columns=columns), printed, name, listed)
+
+
+# What data sets and networks are called in titles.
+
+# By the name in the configuration, of a data set, network, protocol or problem.
+_NAMES = {
+    "adult": "Adult",
+    "anatomy": "Anatomy",
+    "breast_cancer": "Wisconsin breast cancer",
+    "bupa": "BUPA liver disorders",
+    "c432": "Circuit c432",
+    "colon": "Colon cancer",
+    "covertype": "CovType",
+    "covtype": "CovType",
+    "cpcs54": "CPCS-54",
+    "diabetes": "Pima Indians diabetes",
+    "digits": "Handwritten digits",
+    "example_simulated": "Simulated example",
+    "fashion": "Fashion-MNIST",
+    "fashion_mnist": "Fashion-MNIST",
+    "heart": "Heart disease",
+    "heart_cleveland": "Heart disease, Cleveland",
+    "heart_statlog": "Heart disease",
+    "hepatitis": "Hepatitis",
+    "ident": "Ident",
+    "iris": "Iris",
+    "liver_disorders": "BUPA liver disorders",
+    "mnist": "MNIST",
+    "mnist_3v5": "MNIST, 3 against 5",
+    "mnist_5v3": "MNIST, 5 against 3",
+    "mnist_784": "MNIST",
+    "pima": "Pima Indians diabetes",
+    "s386": "Circuit s386",
+    "splice": "Splice",
+    "vote": "Congressional voting",
+    "voting": "Congressional voting",
+    "wine": "Wine",
+    **{f"bn_{number}": f"BN_{number}" for number in range(16)},
+}
+
+
+def shown_name(name: str, otherwise: str = "") -> str:
+    """Return what a data set or network is called in titles: by default `otherwise`, or what the configuration says.
+
+    >>> shown_name("fashion"), shown_name("my_data")
+    ('Fashion-MNIST', 'my_data')
+    """
+    return _NAMES.get(name, otherwise or name)

@@ -1,0 +1,632 @@
+"""Adjustment factors: the probability that the discarded features are as weak as observed, by kind of feature."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, logsumexp, roots_jacobi
+
+from trimbench.selection_bias.binary import CountTables, count_tables, grid_marginals
+from trimbench.selection_bias.prior import Prior, check_whole
+from trimbench.selection_bias.selection import Selection, SizeGroup, region_bounds, weak_counts
+
+Ties = Literal["exact", "less", "less_equal"]
+TIES: tuple[Ties, ...] = ("exact", "less", "less_equal")
+Factor = Literal["auto", "enumerate", "simulate"]
+FACTORS: tuple[Factor, ...] = ("auto", "enumerate", "simulate")
+# Below this a difference from 1 has lost digits that the adjustment factor needs.
+_LEAST_DIFFERENCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """How the probability of weakness is computed where its exact sum may take too long.
+
+    Attributes
+    ----------
+    factor : {"auto", "enumerate", "simulate"}
+        "auto" enumerates where that takes seconds.
+    n_simulations : int
+        Features drawn for each alpha, where they are.
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        When a value is out of range.
+    """
+
+    factor: Factor = "auto"
+    n_simulations: int = 100_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.factor not in FACTORS:
+            raise ValueError(f"factor must be one of {', '.join(FACTORS)}, got {self.factor!r}")
+        check_whole("n_simulations", self.n_simulations, 1)
+        check_whole("seed", self.seed, 0)
+
+    def enumerates(self, possible: bool, what: str) -> bool:
+        """Return whether to enumerate; raise ValueError if that was asked for but is not possible."""
+        if self.factor == "enumerate" and not possible:
+            raise ValueError(
+                f"factor='enumerate' would take too long for {what}; use factor='simulate', or a smaller n_alpha"
+            )
+        return possible and self.factor != "simulate"
+
+
+@dataclass(frozen=True, eq=False)
+class WeaknessProbabilities:
+    r"""How probable it is that one feature is as weak as the cut-off, for each alpha.
+
+    Attributes
+    ----------
+    log_less : ndarray of shape (n_alpha,)
+        log P(\|cor\| < gamma | alpha, y).
+    log_equal : ndarray of shape (n_alpha,)
+        log P(\|cor\| = gamma | alpha, y).
+    log_less_equal : ndarray of shape (n_alpha,)
+        log P(\|cor\| <= gamma | alpha, y).
+    """
+
+    log_less: NDArray[np.float64]
+    log_equal: NDArray[np.float64]
+    log_less_equal: NDArray[np.float64]
+
+    def log_factor(self, n_discarded: int, n_tied: int, ties: Ties) -> NDArray[np.float64]:
+        """Return the log of the probability of the discarded features, `n_tied` of which equal the cut-off."""
+        if ties == "less_equal":
+            return n_discarded * self.log_less_equal
+        n_equal = n_tied if ties == "exact" else 0
+        result = np.zeros_like(self.log_less)
+        for count, log_probability in ((n_discarded - n_equal, self.log_less), (n_equal, self.log_equal)):
+            if count:  # 0 times minus infinity is 0 here
+                result += count * log_probability
+        return result
+
+
+def weakness_probabilities(prior: Prior, n0: int, n1: int, cut_ones: tuple[int, int]) -> WeaknessProbabilities:
+    """Return the probabilities that a feature is weaker than the cut-off, and that it equals it.
+
+    Parameters
+    ----------
+    n0, n1 : int
+        Cases in each class.
+    cut_ones : tuple of int
+        (I_0, I_1) of a feature at the cut-off gamma > 0.
+
+    Notes
+    -----
+    P(H+ | alpha, theta) = sum over I_1 of P(I_1) P(I_0 <= r(I_1)), as I_0 and I_1 are independent given theta. The
+    region of negative correlations has the same probability whatever n0 and n1 are: x -> 1 - x maps one to the other
+    and theta to 1 - theta, about which prior and grid are symmetric.
+
+    References
+    ----------
+    Li, Zhang and Neal (2008), "Computation of the adjustment factor (I)" to "(IV)".
+    """
+    sums = WeaknessSums(prior, n0, n1, cut_ones)
+    for tables in count_tables(prior, n0, n1, n0 + n1):
+        sums.add(tables)
+    return sums.result()
+
+
+class WeaknessSums:
+    """The sums of `weakness_probabilities`, part by part, for callers that go through the tables anyway."""
+
+    def __init__(self, prior: Prior, n0: int, n1: int, cut_ones: tuple[int, int]) -> None:
+        self._at_least, self._above = region_bounds(cut_ones, n0, n1)
+        self._log_less, self._log_equal, self._log_less_equal = np.empty((3, prior.n_alpha))
+
+    def add(self, tables: CountTables) -> None:
+        """Add the tables of some of the alphas."""
+        stronger = 2.0 * _region_probability(tables, self._above)
+        equal = 2.0 * _edge_probability(tables, self._above, self._at_least)
+        with np.errstate(divide="ignore"):
+            self._log_equal[tables.alphas] = np.log(equal)
+        self._log_less[tables.alphas] = _log_complement(stronger + equal, tables, self._at_least)
+        self._log_less_equal[tables.alphas] = _log_complement(stronger, tables, self._above)
+
+    def result(self) -> WeaknessProbabilities:
+        """Return the probabilities, once all parts have been added."""
+        return WeaknessProbabilities(self._log_less, self._log_equal, self._log_less_equal)
+
+
+def log_adjustment(
+    prior: Prior, selection: Selection, ties: Ties, weakness: WeaknessProbabilities | None = None
+) -> NDArray[np.float64]:
+    """Return the log of the adjustment factor A_alpha.
+
+    Raises ValueError if `ties` is unknown, or what was discarded has probability 0 at every alpha.
+
+    Parameters
+    ----------
+    ties : {"exact", "less", "less_equal"}
+        What is known about a discarded feature: that it is weaker than the cut-off, or exactly as strong if it is
+        ("exact"); that it is weaker ("less"); that it is not stronger ("less_equal").
+    weakness : WeaknessProbabilities, optional
+        Of the cut-off, if they have been computed already.
+
+    Returns
+    -------
+    ndarray of shape (n_alpha,)
+        (p - k) log q, and 0 where nothing was discarded.
+    """
+    check_ties(ties)
+    if selection.n_discarded == 0:
+        return np.zeros(prior.n_alpha)
+    weakness = weakness or weakness_probabilities(prior, selection.n0, selection.n1, selection.cut_ones)
+    result = weakness.log_factor(selection.n_discarded, selection.n_tied, ties)
+    check_possible(result, prior)
+    return result
+
+
+def check_possible(log_factor: NDArray[np.float64], prior: Prior) -> None:
+    """Raise an error if what was discarded has probability 0 at every alpha."""
+    if not np.isfinite(log_factor).any():
+        raise ValueError(
+            "the discarded features have probability 0 under the prior at every alpha; set theta0=0 or a wider prior "
+            f"of alpha, got theta0={prior.theta0}, shape={prior.shape}, rate={prior.rate}"
+        )
+
+
+def check_ties(ties: str) -> None:
+    """Raise an error unless a name is one of the ways to treat ties at the cut-off."""
+    if ties not in TIES:
+        raise ValueError(f"ties must be one of {', '.join(TIES)}, got {ties!r}; 'exact' suits almost every use")
+
+
+def _region_probability(tables: CountTables, bounds: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return P(I_0 <= bound(I_1) | alpha), integrated over theta."""
+    first = int(np.searchsorted(bounds, 0))
+    if first == len(bounds):
+        return np.zeros(len(tables.class0))
+    below = np.cumsum(tables.class0[:, :, : bounds[-1] + 1], axis=2).take(bounds[first:], axis=2)
+    result: NDArray[np.float64] = np.einsum("aki,aki->ak", below, tables.class1[:, :, first:]) @ tables.weights
+    return result
+
+
+def _log_complement(
+    probability: NDArray[np.float64], tables: CountTables, bounds: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return log(1 - P(H | alpha)) for the region H = H+ or H- of `bounds`.
+
+    Where almost nothing is left, the difference would be rounding error, so the cells outside the region are summed.
+    """
+    left = 1.0 - probability
+    for place in np.flatnonzero(left < _LEAST_DIFFERENCE):
+        left[place] = _outside(tables, bounds, int(place))
+    with np.errstate(divide="ignore"):
+        return np.where(left < _LEAST_DIFFERENCE, np.log(left), np.log1p(-np.minimum(probability, 1.0)))
+
+
+def _outside(tables: CountTables, bounds: NDArray[np.int64], place: int) -> float:
+    """Return P(bound(I_1) < I_0 < n_0 - bound(n_1 - I_1)) at one alpha: neither in H+ nor in H-, its mirror image."""
+    class0, class1 = tables.class0[place], tables.class1[place]
+    inside = np.zeros(len(class0))
+    for i1, bound in enumerate(bounds):
+        end = class0.shape[1] - 1 - bounds[len(bounds) - 1 - i1]
+        inside += class1[:, i1] * class0[:, bound + 1 : max(end, bound + 1)].sum(axis=1)
+    return float(inside @ tables.weights)
+
+
+def _edge_probability(
+    tables: CountTables, above: NDArray[np.int64], at_least: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return P(above(I_1) < I_0 <= at_least(I_1) | alpha), cell by cell: there are few."""
+    result = np.zeros(len(tables.class0))
+    for i1 in np.flatnonzero(at_least > above):
+        for i0 in range(above[i1] + 1, at_least[i1] + 1):
+            result += (tables.class0[:, :, i0] * tables.class1[:, :, i1]) @ tables.weights
+    return result
+
+
+# Adjustment factor for several classes, many cases or missing values: enumerated by walks, or sampled.
+
+_DEFAULT = Simulation()
+# Steps of compiled loops that take about ten seconds, and tables of bounds of 160 MB.
+_MOST_STEPS = 4e9
+_MOST_BOUNDS = 1e7
+# Independent shifts of the lattice, whose scatter gives the standard error.
+_N_SHIFTS = 16
+
+
+def log_class_adjustment(
+    prior: Prior,
+    groups: tuple[SizeGroup, ...],
+    cut: Fraction,
+    ties: Ties,
+    simulation: Simulation,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the log of the adjustment factor and its standard error, each of shape (n_alpha,).
+
+    Parameters
+    ----------
+    groups : tuple of SizeGroup
+        The discarded features.
+    cut : Fraction
+        eta^2 of the last selected feature.
+    """
+    log_factor, error = np.zeros(prior.n_alpha), np.zeros(prior.n_alpha)
+    for group in merged(groups, prior):
+        with_ties = ties == "less_equal" or (ties == "exact" and group.n_tied > 0)
+        weakness = class_weakness(prior, group.sizes, cut, simulation, with_ties)
+        log_factor += weakness.probabilities.log_factor(group.n_discarded, group.n_tied, ties)
+        error = np.hypot(error, group.n_discarded * weakness.log_errors)
+    check_possible(log_factor, prior)
+    return log_factor, error
+
+
+def class_weakness(
+    prior: Prior,
+    sizes: tuple[int, ...],
+    cut: Fraction,
+    simulation: Simulation = _DEFAULT,
+    with_ties: bool = True,
+) -> DiscreteWeakness:
+    """Return the probabilities that a feature is weaker than the cut-off, and that it equals it.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Cases of each class, of two or more.
+    with_ties : bool
+        Whether the probability of equality is needed; if not, it may be set to 0.
+
+    Notes
+    -----
+    Given I_1, ..., I_C-1 the weak I_0 are all between two numbers, found without rounding; the sum over the others is a
+    walk through counts that have all but 1e-16 of the probability, at each end of each class. As x -> 1 - x maps weak
+    counts to weak ones and theta to 1 - theta, half of the grid over theta is enough.
+    """
+    ordered = tuple(sorted(sizes, reverse=True))
+    steps, n_bounds = work(prior, ordered)
+    possible = steps <= _MOST_STEPS and n_bounds <= _MOST_BOUNDS
+    if simulation.enumerates(possible, f"{len(sizes)} classes and {sum(sizes)} cases"):
+        return _enumerated(prior, ordered, cut, with_ties)
+    return _sampled(prior, ordered, cut, simulation)
+
+
+def work(prior: Prior, sizes: tuple[int, ...]) -> tuple[float, float]:
+    """Return about how many steps an enumeration takes, and the number of bounds it keeps."""
+    steps = 0.0
+    for alpha in prior.alphas():
+        n_nodes = len(prior.theta_nodes(sum(sizes), float(alpha))[0]) / 2
+        widths = [min(n_y + 1.0, 8.0 * n_y * math.sqrt(1.0 / (alpha + 1.0) + 1.0 / n_y)) for n_y in sizes]
+        steps += n_nodes * (math.prod(widths[1:]) + 3.0 * sum(widths) + 50.0)
+    return steps, float(math.prod(n_y + 1 for n_y in sizes[1:]))
+
+
+def merged(groups: tuple[SizeGroup, ...], prior: Prior) -> list[SizeGroup]:
+    """Return the groups, or fewer of them where all would take minutes.
+
+    Those without ties are then merged with groups of about the same sizes, within one part in 8, 4, ... of a class; the
+    merged group has their mean sizes.
+    """
+    largest = max((g.sizes for g in groups), key=sum, default=())
+    most = max(16.0, _MOST_STEPS / max(work(prior, largest)[0], 1.0)) if groups else 0.0
+    parts = 64
+    while len(groups) > most and parts:
+        near: dict[tuple[int, ...], list[SizeGroup]] = defaultdict(list)
+        for group in groups:
+            scaled = tuple(math.floor(parts * n_y / (top + 1)) for n_y, top in zip(group.sizes, largest, strict=False))
+            near[group.sizes if group.n_tied else (-len(group.sizes), *scaled)].append(group)
+        groups = tuple(_merge(members) for members in near.values())
+        parts //= 2
+    return list(groups)
+
+
+def _merge(groups: list[SizeGroup]) -> SizeGroup:
+    weights = np.array([group.n_discarded for group in groups])
+    means = np.average([group.sizes for group in groups], axis=0, weights=weights)
+    return SizeGroup(
+        tuple(max(1, round(mean)) for mean in means.tolist()), int(weights.sum()), sum(g.n_tied for g in groups)
+    )
+
+
+def _half_grid(prior: Prior, n_cases: int, alpha: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the nodes of theta up to 1/2, with the weights of both halves."""
+    theta, weights = prior.theta_nodes(n_cases, alpha)
+    half = (len(theta) + 1) // 2
+    doubled = 2.0 * weights[:half]
+    if len(theta) % 2:
+        doubled[-1] = weights[half - 1]
+    return theta[:half], doubled
+
+
+def _enumerated(prior: Prior, sizes: tuple[int, ...], cut: Fraction, with_ties: bool) -> DiscreteWeakness:
+    from trimbench.selection_bias import kernels
+
+    weak = weak_counts(sizes, cut)
+    numbers, low, high = np.array(sizes), weak.low.ravel(), weak.high.ravel()
+    less = np.empty(prior.n_alpha)
+    for place, alpha in enumerate(prior.alphas().tolist()):
+        theta, weights = _half_grid(prior, sum(sizes), alpha)
+        less[place] = kernels.weak_probability(alpha, theta, weights, numbers, low, high)
+    log_equal = _log_equal(prior, numbers, weak.equal[:, : None if with_ties else 0])
+    with np.errstate(divide="ignore"):
+        log_less = np.log(np.minimum(less, 1.0))
+        log_less_equal = np.log(np.minimum(less + np.exp(log_equal), 1.0))
+    return DiscreteWeakness(WeaknessProbabilities(log_less, log_equal, log_less_equal), np.zeros(prior.n_alpha))
+
+
+def _log_equal(prior: Prior, sizes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the log of the probability of some counts, of shape (n_alpha,)."""
+    if not counts.size:
+        return np.full(prior.n_alpha, -np.inf)
+    numbers = np.repeat(sizes[:, None], counts.shape[1], axis=1)
+    choices = (gammaln(numbers + 1) - gammaln(counts + 1) - gammaln(numbers - counts + 1)).sum(axis=0)
+    found: NDArray[np.float64] = logsumexp(grid_marginals(prior, counts, numbers).log_likelihood + choices, axis=1)
+    return found
+
+
+def _sampled(prior: Prior, sizes: tuple[int, ...], cut: Fraction, simulation: Simulation) -> DiscreteWeakness:
+    from trimbench.selection_bias import kernels
+
+    rng = np.random.default_rng([simulation.seed, *sizes])
+    grids = [_half_grid(prior, sum(sizes), alpha) for alpha in prior.alphas().tolist()]
+    shifts = rng.random((_N_SHIFTS, max(len(theta) for theta, _ in grids), len(sizes) - 1))
+    estimates = np.empty((prior.n_alpha, 2, _N_SHIFTS))
+    for place, (alpha, (theta, weights)) in enumerate(zip(prior.alphas().tolist(), grids, strict=True)):
+        n_points = math.ceil(simulation.n_simulations / (_N_SHIFTS * len(theta)))
+        estimates[place] = kernels.sampled_weakness(
+            alpha, theta, weights, np.array(sizes), float(cut), shifts, n_points
+        )
+    less, equal = estimates.mean(axis=2).T
+    scatter = estimates[:, 0].std(axis=1, ddof=1) / math.sqrt(_N_SHIFTS)
+    # Too rare to be seen at every alpha: then a feature that equals the cut-off counts as weaker.
+    log_equal = np.log(equal if (equal > 0.0).all() else less)
+    log_less = np.log(less)
+    probabilities = WeaknessProbabilities(log_less, log_equal, np.log(np.minimum(less + equal, 1.0)))
+    return DiscreteWeakness(probabilities, scatter / less)
+
+
+# Adjustment factor for features with several categories, by enumeration or simulation.
+
+# Multiplications of an enumeration that takes about ten seconds, and pairs of counts that fit into 64 MB.
+_MOST_WORK = 1e11
+_MOST_PAIRS = 4e6
+_BLOCK = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class DiscreteWeakness:
+    """Probability that a feature of several categories is as weak as the cut-off, for each alpha.
+
+    Attributes
+    ----------
+    log_errors : ndarray of shape (n_alpha,)
+        Standard error of log P(V < gamma): 0 where it was enumerated.
+    """
+
+    probabilities: WeaknessProbabilities
+    log_errors: NDArray[np.float64]
+
+
+def strength(counts0: NDArray[np.int64], counts1: NDArray[np.int64]) -> Fraction:
+    """Return n n0 n1 times the square of Cramer's V, exactly.
+
+    Parameters
+    ----------
+    counts0, counts1 : ndarray of shape (n_categories,)
+        Cases of each category in each class.
+    """
+    first, second = [int(c) for c in counts0], [int(c) for c in counts1]
+    n0, n1 = sum(first), sum(second)
+    return sum(
+        (Fraction((n0 * b - n1 * a) ** 2, a + b) for a, b in zip(first, second, strict=True) if a + b), Fraction(0)
+    )
+
+
+def strengths(counts0: NDArray[np.int64], counts1: NDArray[np.int64], n0: int, n1: int) -> NDArray[np.float64]:
+    """Return `strength` in floating point, for counts with the categories in the last axis; the others broadcast."""
+    difference = (n0 * counts1 - n1 * counts0).astype(float)
+    result: NDArray[np.float64] = (difference**2 / np.maximum(counts0 + counts1, 1)).sum(axis=-1)
+    return result
+
+
+def can_enumerate(n_categories: int, n0: int, n1: int, n_alpha: int) -> bool:
+    """Tell whether all counts of a feature can be enumerated in seconds."""
+    pairs = math.comb(n0 + n_categories - 1, n0) * math.comb(n1 + n_categories - 1, n1)
+    nodes = len(simplex_nodes(n_categories, n0 + n1)[1])
+    return pairs <= _MOST_PAIRS and pairs * nodes * n_alpha <= _MOST_WORK
+
+
+def enumerated_weakness(
+    alphas: NDArray[np.float64], n_categories: int, n0: int, n1: int, cut: Fraction
+) -> DiscreteWeakness:
+    """Sum the probabilities of all pairs of counts that are weaker than the cut-off, and that equal it.
+
+    Parameters
+    ----------
+    alphas : ndarray of shape (n_alpha,)
+    cut : Fraction
+        `strength` of the feature at the cut-off.
+    """
+    ways0, ways1 = compositions(n0, n_categories), compositions(n1, n_categories)
+    less, equal = _compare(ways0, ways1, n0, n1, cut)
+    theta, weights = simplex_nodes(n_categories, n0 + n1)
+    # Probabilities of weaker, equal and stronger counts, each a sum of positive terms.
+    masses = np.empty((3, len(alphas)))
+    regions = [region.astype(np.float64) for region in (less, ~(less | equal))]
+    edge0, edge1 = np.nonzero(equal)
+    for place, alpha in enumerate(alphas):
+        table0 = np.exp(log_count_probabilities(float(alpha), theta, ways0, n0))
+        table1 = np.exp(log_count_probabilities(float(alpha), theta, ways1, n1))
+        masses[0, place], masses[2, place] = (
+            weights @ np.einsum("ki,ki->k", table0 @ region, table1) for region in regions
+        )
+        masses[1, place] = weights @ (table0[:, edge0] * table1[:, edge1]).sum(axis=1)
+    weaker, same, stronger = masses
+    with np.errstate(divide="ignore"):
+        probabilities = WeaknessProbabilities(
+            _log_share(weaker, same + stronger), np.log(same), _log_share(weaker + same, stronger)
+        )
+    return DiscreteWeakness(probabilities, np.zeros(len(alphas)))
+
+
+def _log_share(mass: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log of a probability from it and its complement, whichever keeps more digits."""
+    return np.where(rest < 0.5, np.log1p(-np.minimum(rest, 0.5)), np.log(mass))
+
+
+def simulated_weakness(
+    alphas: NDArray[np.float64],
+    n_categories: int,
+    n0: int,
+    n1: int,
+    cut: Fraction,
+    n_simulations: int,
+    rng: np.random.Generator,
+) -> DiscreteWeakness:
+    """Estimate the probabilities of `enumerated_weakness` from features drawn from the model.
+
+    Parameters
+    ----------
+    alphas, n_categories, n0, n1, cut
+        As for `enumerated_weakness`.
+    n_simulations : int
+        Features drawn for each alpha.
+    """
+    log_less, log_equal = np.empty(len(alphas)), np.empty(len(alphas))
+    for place, alpha in enumerate(alphas):
+        less = equal = 0
+        for start in range(0, n_simulations, _BLOCK):
+            size = min(_BLOCK, n_simulations - start)
+            theta = rng.dirichlet(np.ones(n_categories), size=size)
+            counts = []
+            for n_y in (n0, n1):
+                drawn = np.maximum(rng.standard_gamma(alpha * theta), 1e-300)
+                phi = drawn / drawn.sum(axis=1, keepdims=True)
+                counts.append(rng.multinomial(n_y, phi))
+            relative = strengths(counts[0], counts[1], n0, n1) / float(cut) - 1.0
+            less += int((relative < -1e-10).sum())
+            equal += int((np.abs(relative) <= 1e-10).sum())
+        # Half a case more keeps the log finite if none was seen.
+        log_less[place] = math.log((less + 0.5) / (n_simulations + 1.0))
+        log_equal[place] = math.log((equal + 0.5) / (n_simulations + 1.0))
+    share = np.exp(log_less)
+    errors = np.sqrt((1.0 - share) / (share * n_simulations))
+    probabilities = WeaknessProbabilities(log_less, log_equal, np.minimum(np.logaddexp(log_less, log_equal), 0.0))
+    return DiscreteWeakness(probabilities, errors)
+
+
+def _compare(
+    ways0: NDArray[np.int64], ways1: NDArray[np.int64], n0: int, n1: int, cut: Fraction
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which pairs of counts are weaker than the cut-off, and which equal it, decided exactly."""
+    less = np.empty((len(ways0), len(ways1)), dtype=bool)
+    equal = np.zeros_like(less)
+    for row, counts0 in enumerate(ways0):
+        values = strengths(counts0, ways1, n0, n1)
+        less[row] = values < float(cut)
+        # Rounding can matter only this close to the cut.
+        for column in np.flatnonzero(np.abs(values - float(cut)) <= 1e-9 * float(cut)):
+            exact = strength(counts0, ways1[column])
+            less[row, column], equal[row, column] = exact < cut, exact == cut
+    return less, equal
+
+
+# Integration over the probabilities of several categories, and counts of several categories.
+
+MAX_CATEGORIES = 5
+# Nodes in each direction: a product of them has to fit into memory.
+_MOST_NODES = {2: 400, 3: 120, 4: 40, 5: 18}
+_FAR = 1e3
+
+
+@functools.lru_cache(maxsize=8)
+def simplex_nodes(n_categories: int, n_cases: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a grid over theta ~ Dirichlet(1, ..., 1) and its weights.
+
+    Parameters
+    ----------
+    n_categories : int
+        V, from 2 to 5.
+    n_cases : int
+        The integrands are polynomials of degree n_cases + 1 at most, for which n_cases / 2 + 1 nodes in each direction
+        are exact; 4.5 sqrt(n_cases) resolve them. At most 120 (V = 3), 40 (V = 4) or 18 (V = 5) are taken.
+
+    Returns
+    -------
+    theta : ndarray of shape (n_nodes, V)
+        Rows sum to 1.
+    weights : ndarray of shape (n_nodes,)
+        They sum to 1.
+
+    Notes
+    -----
+    theta_1 = t_1, theta_2 = (1 - t_1) t_2, ... with independent t_i ~ Beta(1, V - i): a product of Gauss and Jacobi
+    rules.
+    """
+    n_nodes = min(n_cases // 2 + 2, max(20, math.ceil(4.5 * math.sqrt(n_cases))), _MOST_NODES[n_categories])
+    rules = []
+    for left in range(n_categories - 1, 0, -1):
+        roots, weights = roots_jacobi(n_nodes, left - 1, 0.0)
+        rules.append((0.5 * (1.0 + roots), weights / weights.sum()))
+    grids = np.meshgrid(*(t for t, _ in rules), indexing="ij")
+    theta = np.empty((grids[0].size, n_categories))
+    rest = np.ones(grids[0].size)
+    for place, t in enumerate(grids):
+        theta[:, place] = rest * t.ravel()
+        rest = rest * (1.0 - t.ravel())
+    theta[:, -1] = rest
+    weights = functools.reduce(np.multiply.outer, (w for _, w in rules)).ravel()
+    theta.flags.writeable = weights.flags.writeable = False
+    return theta, weights
+
+
+def compositions(n: int, n_categories: int) -> NDArray[np.int64]:
+    """Return all ways to distribute n cases over the categories, of shape (n_ways, n_categories)."""
+    bars = np.array(list(itertools.combinations(range(n + n_categories - 1), n_categories - 1)), dtype=np.int64)
+    bars = bars.reshape(-1, n_categories - 1)
+    ends = np.full((len(bars), 1), n + n_categories - 1)
+    return np.diff(np.hstack([np.full((len(bars), 1), -1), bars, ends]), axis=1) - 1
+
+
+def log_rising(a: NDArray[np.float64], count: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return log of a (a + 1) ... (a + c - 1) = log Gamma(a + c) - log Gamma(a), without loss of digits for large a.
+
+    Parameters
+    ----------
+    count : ndarray of int
+        c >= 0; broadcasts with `a`.
+    """
+    # Stirling's series of both, where the two logs of Gamma would be large and nearly equal.
+    large = np.maximum(a, _FAR)
+    end = large + count
+    far = (end - 0.5) * np.log1p(count / large) + count * (np.log(large) - 1.0)
+    far += (1.0 / end - 1.0 / large) / 12.0 - (1.0 / end**3 - 1.0 / large**3) / 360.0
+    small = np.minimum(a, _FAR)
+    return np.where(a > _FAR, far, gammaln(small + count) - gammaln(small))
+
+
+def log_count_probabilities(
+    alpha: float, theta: NDArray[np.float64], counts: NDArray[np.int64], n: int
+) -> NDArray[np.float64]:
+    """Return log P(c | alpha, theta) of counts in one class, Dirichlet-multinomial with parameter alpha theta.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (n_nodes, n_categories)
+    counts : ndarray of shape (n_ways, n_categories)
+        Rows sum to n.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes, n_ways)
+    """
+    result = gammaln(n + 1) - gammaln(counts + 1).sum(axis=1) - log_rising(np.array(alpha), np.array(n))
+    possible = np.arange(n + 1)
+    for category in range(theta.shape[1]):
+        rising = log_rising(alpha * theta[:, category, None], possible)
+        result = result + rising[:, counts[:, category]]
+    return np.asarray(result, dtype=np.float64)

@@ -1,0 +1,362 @@
+"""Selections that trimming is compared with: by information gain, by accuracy, and by FS-SDD."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.networks.learning import learn_naive_bayes
+from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier, checked_classifier
+from trimbench.trimming.costs import Choice, checked_budget, checked_costs, is_affordable
+from trimbench.trimming.engines.choice import Engine
+from trimbench.trimming.engines.table import DenseEngine, SubsetBatch, subset_batches
+from trimbench.trimming.result import AGREEMENT_TOLERANCE
+from trimbench.trimming.thresholds import TIE_TOLERANCE, is_positive
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# Feature selection by information gain: what the features say about the class, not the classifier.
+
+# Gains closer than this are equal; the feature that comes first is then taken.
+_TIE = 1e-13
+
+
+def information_gains(
+    classifier: BayesianClassifier, *, given: Sequence[int] = (), engine: Engine | None = None
+) -> NDArray[np.float64]:
+    """Return the mutual information of the class with each feature, together with those that are given.
+
+    Parameters
+    ----------
+    given : sequence of int
+        Positions of features whose values are known: the result is I(C; given, F_i).
+    engine : Engine, optional
+        Gives the joint probabilities of a general network; default: exact contraction.
+
+    Returns
+    -------
+    ndarray of shape (n_features,), in nats
+    """
+    gains = []
+    for feature in range(classifier.n_features):
+        features = [*given, feature] if feature not in given else list(given)
+        gains.append(_mutual_information(np.stack(_joint(classifier, features, engine))))
+    return np.array(gains)
+
+
+def select_by_information_gain(
+    classifier: BayesianClassifier,
+    budget: float,
+    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
+    *,
+    joint: bool = False,
+    engine: Engine | None = None,
+) -> tuple[str, ...]:
+    """Select features by information gain, the most informative affordable one first.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+    budget : float
+        Largest sum of costs, 0 or more.
+    costs : mapping from feature name to cost, or sequence of n_features costs, optional
+        0 or more. Default: 1 for each feature.
+    joint : bool
+        False: each feature by its own gain. True: greedily by the gain together with those already selected; the
+        number of instances of the selected features must be small.
+    engine : Engine, optional
+        Gives the joint probabilities of a general network; default: exact contraction.
+
+    Returns
+    -------
+    tuple of str
+        In the order of their selection.
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range or a feature is unknown.
+    """
+    price = checked_costs(checked_classifier(classifier).features, costs)
+    limit = checked_budget(budget)
+    chosen: list[int] = []
+    gains = information_gains(classifier, engine=engine)
+    while True:
+        spent = [price[i] for i in chosen]
+        open_ = [
+            i for i in range(classifier.n_features) if i not in chosen and is_affordable([*spent, price[i]], limit)
+        ]
+        if not open_:
+            return tuple(classifier.features[i] for i in chosen)
+        if joint and chosen:
+            gains = information_gains(classifier, given=chosen, engine=engine)
+        highest = max(gains[i] for i in open_)
+        chosen.append(next(i for i in open_ if gains[i] >= highest - _TIE))
+
+
+def _joint(
+    classifier: BayesianClassifier, features: Sequence[int], engine: Engine | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if engine is None or classifier.is_naive_bayes:
+        return classifier.joint(features)
+    instances = engine.instances(features)
+    return instances.positive, instances.negative
+
+
+def most_informative_units(classifier: ArgMaxClassifier, choice: Choice) -> frozenset[int]:
+    """Return the required units and, while the budget lasts, those that say most of the class for their cost.
+
+    Each feature counts by itself, so that this takes next to no time.
+    """
+    units = set(choice.required_units)
+    gains = [
+        math.fsum(_mutual_information(classifier.joint([feature])) for feature in unit) / max(cost, _TIE)
+        for unit, cost in zip(choice.units, choice.costs, strict=True)
+    ]
+    for unit in sorted(range(len(gains)), key=lambda unit: -gains[unit]):
+        if choice.is_affordable(choice.features({*units, unit})):
+            units.add(unit)
+    return frozenset(units)
+
+
+def _mutual_information(table: NDArray[np.float64]) -> float:
+    """Return I(C; F') in nats from Pr(c, f'), shape (n_classes, n_instances)."""
+    independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
+    seen = table > 0
+    return float((table[seen] * np.log(table[seen] / independent[seen])).sum())
+
+
+# Cross-validated accuracy of naive Bayes classifiers on many feature subsets, and selection by it.
+
+
+def cross_validated_accuracy(
+    features: pd.DataFrame,
+    target: pd.Series,
+    subsets: NDArray[np.bool_],
+    *,
+    positive: str,
+    threshold: float,
+    n_folds: int,
+    rng: np.random.Generator,
+    smoothing: float = 1.0,
+) -> NDArray[np.float64]:
+    """Return the average accuracy over the folds of a naive Bayes classifier on each feature subset.
+
+    A naive Bayes classifier on a subset equals the one on all features without the weights of the others, so one model
+    for each fold serves all subsets.
+
+    Parameters
+    ----------
+    features : DataFrame of shape (n_rows, n_features)
+        Categories.
+    target : Series of length n_rows
+        Two classes.
+    subsets : ndarray of bool, shape (n_subsets, n_features)
+    positive : str
+        The class whose probability is compared with the threshold.
+    threshold : float in (0, 1)
+    n_folds : int
+        Between 2 and the number of rows.
+    rng : numpy.random.Generator
+        Assigns the rows to the folds.
+    smoothing : float
+        Pseudo-count of the naive Bayes classifier.
+
+    Returns
+    -------
+    ndarray of shape (n_subsets,)
+
+    Raises
+    ------
+    ValueError
+        When there are too few rows for the folds, or no classifier can be learned from the data.
+    """
+    folds = _folds(features, target, positive, threshold, n_folds, rng, smoothing)
+    accuracies = np.zeros(len(subsets))
+    for fold in folds:
+        predicted = fold.weights @ subsets.T >= fold.needed
+        accuracies += (predicted == fold.truth[:, None]).mean(axis=0)
+    return accuracies / n_folds
+
+
+def select_by_accuracy(
+    features: pd.DataFrame,
+    target: pd.Series,
+    budget: int,
+    *,
+    positive: str,
+    threshold: float = 0.5,
+    n_folds: int = 10,
+    rng: np.random.Generator,
+    smoothing: float = 1.0,
+) -> tuple[str, ...]:
+    """Select features one by one, each time the one that gives naive Bayes the highest cross-validated accuracy.
+
+    Parameters
+    ----------
+    features, target, positive, threshold, n_folds, rng, smoothing
+        As in `cross_validated_accuracy`.
+    budget : int
+        Number of features to select, 0 or more.
+
+    Returns
+    -------
+    tuple of str
+        In the order of their selection: the first m are the selection for the budget m.
+
+    Raises
+    ------
+    ValueError
+        When the budget is negative, there are too few rows for the folds, or no classifier can be learned.
+    """
+    if budget < 0:
+        raise ValueError(f"budget must be a number of features, 0 or more, got {budget!r}")
+    folds = _folds(features, target, positive, threshold, n_folds, rng, smoothing)
+    scores = [np.zeros(len(fold.truth)) for fold in folds]
+    open_ = list(range(features.shape[1]))
+    chosen: list[int] = []
+    while open_ and len(chosen) < budget:
+        accuracies = np.zeros(len(open_))
+        for fold, score in zip(folds, scores, strict=True):
+            predicted = fold.weights[:, open_] >= (fold.needed - score)[:, None]
+            accuracies += (predicted == fold.truth[:, None]).mean(axis=0)
+        best = open_.pop(int(np.argmax(accuracies)))
+        chosen.append(best)
+        scores = [score + fold.weights[:, best] for fold, score in zip(folds, scores, strict=True)]
+    return tuple(str(features.columns[i]) for i in chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """What a naive Bayes model learned on the other folds says about the rows of this one.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_rows, n_features)
+        Log-likelihood ratios.
+    needed : float
+        Smallest sum of weights of a positive row.
+    truth : ndarray of bool, shape (n_rows,)
+        Which rows are positive.
+    """
+
+    weights: NDArray[np.float64]
+    needed: float
+    truth: NDArray[np.bool_]
+
+
+def _folds(
+    features: pd.DataFrame,
+    target: pd.Series,
+    positive: str,
+    threshold: float,
+    n_folds: int,
+    rng: np.random.Generator,
+    smoothing: float,
+) -> list[_Fold]:
+    if not 2 <= n_folds <= len(features):
+        raise ValueError(f"n_folds must be between 2 and the number of rows, {len(features)}, got {n_folds}")
+    if not 0 < threshold < 1:
+        raise ValueError(f"threshold must be strictly between 0 and 1, got {threshold!r}")
+    # A value that only one fold has is a value in all of them.
+    features = features.apply(lambda column: column if column.dtype == "category" else column.astype("category"))
+    dealt = rng.permutation(len(features)) % n_folds
+    folds = []
+    for fold in range(n_folds):
+        out = dealt == fold
+        model = learn_naive_bayes(features[~out], target[~out], smoothing=smoothing)
+        classifier = BayesianClassifier(model, positive=positive, threshold=threshold)
+        codes = model.encode(features[out])
+        weights = np.stack(
+            [np.log(table[0] / table[1])[column] for table, column in zip(classifier.tables, codes.T, strict=True)],
+            axis=1,
+        )
+        prior = float(np.log(classifier.prior[0] / classifier.prior[1]))
+        needed = float(np.log(threshold) - np.log1p(-threshold)) - prior - TIE_TOLERANCE
+        folds.append(_Fold(weights, needed, (target[out].astype(str) == positive).to_numpy()))
+    return folds
+
+
+# Feature selection by expected same-decision probability: the threshold stays, every subset is tried.
+
+
+@dataclass(frozen=True)
+class SameDecisionSelection:
+    """The subset that FS-SDD selects.
+
+    Attributes
+    ----------
+    features : tuple of str
+        In the order of the classifier. Of several best subsets the smallest, then the first in lexical order of the
+        positions of its features.
+    agreement : float
+        Expected same-decision probability: the expected agreement with the threshold kept (Proposition 4).
+    n_evaluations : int
+        Number of non-empty subsets within the budget, all of which were evaluated.
+    tied : tuple of tuples of str
+        All subsets of that agreement, `features` among them.
+    """
+
+    features: tuple[str, ...]
+    agreement: float
+    n_evaluations: int
+    tied: tuple[tuple[str, ...], ...]
+
+
+def select_by_same_decision(
+    classifier: BayesianClassifier,
+    budget: float,
+    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
+) -> SameDecisionSelection:
+    """Select the features within a budget that keep the most decisions, at the original threshold.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+        Small enough for the dense engine.
+    budget : float
+        Largest sum of costs, 0 or more.
+    costs : mapping from feature name to cost, or sequence of n_features costs, optional
+        0 or more. Default: 1 for each feature.
+
+    Returns
+    -------
+    SameDecisionSelection
+        Without features where none is affordable.
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range or there are too many features for the dense engine.
+    """
+    price = checked_costs(checked_classifier(classifier).features, costs)
+    root = DenseEngine.build(classifier).root
+    n_evaluations, highest = 0, 0.0
+    leaders: list[tuple[float, tuple[int, ...]]] = []
+    for batch in subset_batches(root, price, checked_budget(budget)):
+        n_evaluations += len(batch.kept) if batch.shape else 0
+        agreements = _same_decision(classifier, batch)
+        highest = max(highest, float(np.max(agreements)))
+        for row in np.flatnonzero(agreements >= highest - AGREEMENT_TOLERANCE):
+            leaders.append((float(agreements[row]), tuple(sorted(batch.kept[row].tolist()))))
+    best = sorted((kept for value, kept in leaders if value >= highest - AGREEMENT_TOLERANCE), key=_smallest_first)
+    tied = tuple(tuple(classifier.features[i] for i in kept) for kept in best)
+    return SameDecisionSelection(tied[0], highest, n_evaluations, tied)
+
+
+def _smallest_first(kept: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    return len(kept), kept
+
+
+def _same_decision(classifier: BayesianClassifier, batch: SubsetBatch) -> NDArray[np.float64]:
+    """Return the expected same-decision probability of each subset of a batch."""
+    positive, negative, signed = batch.instances(classifier)
+    kept = is_positive(positive, negative, classifier.threshold)
+    return np.asarray(0.5 * (1.0 + np.where(kept, signed, -signed).sum(axis=1)))

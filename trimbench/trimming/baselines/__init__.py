@@ -1,1 +1,0 @@
-"""Selections of features that trimming is compared with."""

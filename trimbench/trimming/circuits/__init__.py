@@ -1,1 +1,0 @@
-"""Circuits (SDDs): a network is compiled in a child process, and agreements are computed from the circuit."""

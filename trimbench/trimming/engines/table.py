@@ -1,0 +1,435 @@
+"""Engines on tables over all instances of the features: of the signed measure, of the classes, of all subsets.
+
+The array has one axis for each feature. Removing a feature sums its axis out, so a search that removes features one by
+one does geometrically less work with depth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dasum
+
+from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier, most_probable
+from trimbench.trimming.costs import highest_cost
+from trimbench.trimming.limits import Limits, in_threads, one_by_one
+from trimbench.trimming.thresholds import Cut, Instances, agreement_of, best_cut, is_positive
+
+MAX_ENTRIES = 2**26
+# BLAS adds up in one stream: blocks keep the rounding error of a long sum that of a short one.
+_BLOCK = 2**16
+# Entries of a table for which a kernel, and for which threads, take less time than NumPy.
+_WORTH_A_KERNEL, _WORTH_A_THREAD = 2**10, 2**17
+# Entries that are summed between two looks at the clock (some 20 ms).
+_UNINTERRUPTED = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class DenseMeasure:
+    """d(f') over all instances of a feature subset, and for networks their probabilities.
+
+    Attributes
+    ----------
+    features : tuple of int
+        Which features of the classifier are left, outermost axis first.
+    shape : tuple of int
+        Their cardinalities.
+    values : ndarray of shape (n_channels, prod(shape))
+        First the signed measure. A network that is not naive Bayes has two channels more: Pr(c, f') and Pr(not c, f').
+    scratch : ndarray
+        Room for any measure below this one. Only what is read immediately is written there: new memory for each
+        evaluation would cost more than the sums.
+    compiled : bool
+        Whether large tables are summed by compiled kernels.
+    """
+
+    features: tuple[int, ...]
+    shape: tuple[int, ...]
+    values: NDArray[np.float64]
+    scratch: NDArray[np.float64]
+    compiled: bool = False
+
+    def without(self, *features: int) -> DenseMeasure:
+        """Return the measure with some features removed."""
+        measure = self
+        for feature in features:
+            measure = measure._without_one(feature)
+        return measure
+
+    def _without_one(self, feature: int) -> DenseMeasure:
+        axis = self.features.index(feature)
+        size = self.values.shape[1] // self.shape[axis]
+        values = np.empty((len(self.values), size))
+        for channel, out in zip(self.values, values, strict=True):
+            self._sum_out(channel, axis, out)
+        return replace(
+            self,
+            features=self.features[:axis] + self.features[axis + 1 :],
+            shape=self.shape[:axis] + self.shape[axis + 1 :],
+            values=values,
+        )
+
+    def potential_agreement(self) -> float:
+        """Return the maximum potential agreement of the subset, (1 + |d|_1) / 2 (Definition 4)."""
+        return agreement_of(_l1_norm(self.values[0]))
+
+    def potential_agreements_without(
+        self, groups: Sequence[tuple[int, ...]], limits: Limits, level: float | None = None
+    ) -> list[float]:
+        """Return the maximum potential agreement after removing each group, as long as there is time."""
+        if self.compiled and self.values.shape[1] >= _WORTH_A_KERNEL and all(len(group) == 1 for group in groups):
+            return self._all_at_once([group[0] for group in groups], limits)
+        return one_by_one(self._potential_agreement_without, groups, limits)
+
+    def _potential_agreement_without(self, group: tuple[int, ...]) -> float:
+        if len(group) > 1:
+            return self.without(*group).potential_agreement()
+        axis = self.features.index(group[0])
+        out = self.scratch[: self.values.shape[1] // self.shape[axis]]
+        self._sum_out(self.values[0], axis, out)
+        return agreement_of(_l1_norm(out))
+
+    def _all_at_once(self, features: Sequence[int], limits: Limits) -> list[float]:
+        from trimbench.trimming.kernels import axis_norms
+
+        shape = np.array(self.shape, dtype=np.int64)
+        axes = np.array([self.features.index(feature) for feature in features], dtype=np.int64)
+        # Between two looks at the clock, about so many axes of the table; and as many for each thread.
+        size = max(limits.n_jobs, _UNINTERRUPTED // self.values.shape[1])
+        found: list[float] = []
+        while not found or (len(found) < len(axes) and limits.in_time()):
+            batch = axes[len(found) : len(found) + size]
+            norms = np.empty(len(batch))
+
+            def evaluate(part: slice, batch: NDArray[np.int64] = batch, norms: NDArray[np.float64] = norms) -> None:
+                axis_norms(self.values[0], shape, batch[part], norms[part])
+
+            in_threads(evaluate, len(batch), limits.n_jobs, worth_it=self.values.shape[1] >= _WORTH_A_THREAD)
+            found += [agreement_of(norm) for norm in norms.tolist()]
+        return found
+
+    def _sum_out(self, channel: NDArray[np.float64], axis: int, out: NDArray[np.float64]) -> None:
+        outer, cardinality = math.prod(self.shape[:axis]), self.shape[axis]
+        table, total = channel.reshape(outer, cardinality, -1), out.reshape(outer, -1)
+        # Adding slices is several times faster than a reduction over a short axis.
+        if cardinality == 1:
+            total[:] = table[:, 0]
+        else:
+            np.add(table[:, 0], table[:, 1], out=total)
+        for value in range(2, cardinality):
+            total += table[:, value]
+
+
+def _l1_norm(values: NDArray[np.float64]) -> float:
+    return float(sum(dasum(values[start : start + _BLOCK]) for start in range(0, values.size, _BLOCK)))
+
+
+@dataclass(frozen=True, eq=False)
+class DenseEngine:
+    """Agreement measures of a classifier from the table of all instances.
+
+    Attributes
+    ----------
+    classifier : BayesianClassifier
+        At most `MAX_ENTRIES` instances.
+    root : DenseMeasure
+        The measure over all features.
+    """
+
+    classifier: BayesianClassifier
+    root: DenseMeasure
+
+    @classmethod
+    def build(cls, classifier: BayesianClassifier, *, compiled: bool = False) -> DenseEngine:
+        """Make the table; searches use compiled kernels where asked to.
+
+        Raises ValueError if it would have more than `MAX_ENTRIES` entries, or cannot be computed from the network.
+        """
+        entries = math.prod(classifier.cardinalities)
+        if entries > MAX_ENTRIES:
+            raise ValueError(
+                f"engine 'dense' must have at most 2^{math.log2(MAX_ENTRIES):.0f} instances of the features, got "
+                f"2^{math.log2(entries):.1f} for {classifier.n_features} features ({entries * 8 / 2**30:.1f} GiB); "
+                f"use engine={'log_odds' if classifier.is_naive_bayes else 'auto'!r}, or give the classifier fewer "
+                "features"
+            )
+        order = tuple(range(classifier.n_features))
+        if classifier.is_naive_bayes:
+            # Weak features outermost: they are removed most often, and summing out an outer axis adds long runs.
+            order = tuple(sorted(order, key=lambda i: separation(classifier.tables[i])))
+        shape = tuple(classifier.cardinalities[i] for i in order)
+        positive, negative = classifier.joint(order)
+        signed = _signed(positive, negative, classifier.threshold)
+        channels = signed[None] if classifier.is_naive_bayes else np.stack([signed, positive, negative])
+        return cls(classifier, DenseMeasure(order, shape, channels, np.empty(entries), compiled))
+
+    def with_threshold(self, threshold: float) -> DenseEngine:
+        """Return the engine of the same classifier with another threshold; a network is not contracted again."""
+        classifier = self.classifier.with_threshold(threshold)
+        if classifier.is_naive_bayes:
+            return DenseEngine.build(classifier, compiled=self.root.compiled)
+        _, positive, negative = self.root.values
+        channels = np.stack([_signed(positive, negative, threshold), positive, negative])
+        return DenseEngine(classifier, replace(self.root, values=channels))
+
+    def instances(self, features: Sequence[int]) -> Instances:
+        """Return the instances of a feature subset (given by position)."""
+        measure = self.root
+        for feature in set(self.root.features) - set(features):
+            measure = measure.without(feature)
+        if self.classifier.is_naive_bayes:
+            positive, negative = self.classifier.joint(measure.features)
+        else:
+            positive, negative = measure.values[1], measure.values[2]
+        return Instances(positive, negative, measure.values[0])
+
+    def agreement(self, features: Sequence[int], threshold: float) -> float:
+        """Return the expected classification agreement of a feature subset with a threshold."""
+        return self.instances(features).agreement(threshold)
+
+    def best_cut(self, features: Sequence[int]) -> Cut:
+        """Return the threshold interval of a feature subset with the highest agreement."""
+        return best_cut(self.instances(features), self.classifier.threshold)
+
+
+def _signed(positive: NDArray[np.float64], negative: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
+    mass = positive + negative
+    return np.where(is_positive(positive, negative, threshold), mass, -mass)
+
+
+def separation(table: NDArray[np.float64]) -> float:
+    """Return the total variation distance between the two rows of a likelihood table."""
+    return 0.5 * float(np.abs(table[0] - table[1]).sum())
+
+
+# The measures d_k(f') of a classifier of several classes, as arrays over all instances of its features.
+
+# Instances that are compared at a time, so that a temporary table stays in the cache of the processor.
+_BLOCK_ARG_MAX = 2**14
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMeasures:
+    """d_k(f') over all instances of a feature subset.
+
+    Attributes
+    ----------
+    classifier : ArgMaxClassifier
+    features : tuple of int
+        Which of its features are left, outermost axis first.
+    shape : tuple of int
+        Their cardinalities.
+    values : ndarray of shape (n_channels, prod(shape))
+        d_k of each class. A network that is not naive Bayes has as many channels more: Pr(k, f') of each class.
+    """
+
+    classifier: ArgMaxClassifier
+    features: tuple[int, ...]
+    shape: tuple[int, ...]
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, classifier: ArgMaxClassifier, features: Iterable[int] | None = None) -> ClassMeasures:
+        """Make the table of some features, by default all.
+
+        The original classifier uses all of its features, so the table is made for all and summed out.
+
+        Raises ValueError if the table of all features would have more than `MAX_ENTRIES` entries.
+        """
+        entries = n_entries(classifier)
+        if entries > MAX_ENTRIES:
+            raise ValueError(
+                f"classifier must have at most 2^{math.log2(MAX_ENTRIES):.0f} combinations of class and feature values "
+                f"for an exact trimming, got 2^{math.log2(entries):.1f} ({classifier.n_classes} classes, "
+                f"{classifier.n_features} features); pass rows= to search on a table of rows, or give the classifier "
+                "fewer features"
+            )
+        order = tuple(range(classifier.n_features))
+        joint = classifier.joint(order)
+        decided = np.zeros_like(joint)
+        np.put_along_axis(decided, most_probable(joint)[None], joint.sum(axis=0)[None], axis=0)
+        channels = decided if classifier.is_naive_bayes else np.concatenate([decided, joint])
+        whole = cls(classifier, order, classifier.cardinalities, channels)
+        return whole if features is None else whole.without(set(order) - set(features))
+
+    def without(self, removed: Iterable[int]) -> ClassMeasures:
+        """Return the measures with some features removed."""
+        features, shape, values = list(self.features), list(self.shape), self.values
+        for feature in removed:
+            axis = features.index(feature)
+            values = _without_axis(values, shape, axis)
+            del features[axis], shape[axis]
+        return ClassMeasures(self.classifier, tuple(features), tuple(shape), values)
+
+    def potential_agreement(self) -> float:
+        """Return the bound on the agreement of this subset and of all smaller ones."""
+        return _sum_of_maxima(self.values[: self.classifier.n_classes])
+
+    def potential_agreement_without(self, removed: Iterable[int]) -> float:
+        """Return the potential agreement after removing some features."""
+        only_classes = self.values[: self.classifier.n_classes]
+        return ClassMeasures(self.classifier, self.features, self.shape, only_classes).without(removed)._potential
+
+    @property
+    def _potential(self) -> float:
+        return _sum_of_maxima(self.values)
+
+    def agreement(self) -> float:
+        """Return the probability that the most probable class given the subset is the one given all features."""
+        n_classes = self.classifier.n_classes
+        joint = self.classifier.joint(self.features) if self.classifier.is_naive_bayes else self.values[n_classes:]
+        chosen = np.take_along_axis(self.values[:n_classes], most_probable(joint)[None], axis=0)
+        return min(1.0, float(chosen.sum()))
+
+
+def n_entries(classifier: ArgMaxClassifier) -> int:
+    """Return the number of combinations of class and feature values."""
+    return math.prod(classifier.cardinalities) * classifier.n_classes
+
+
+def _without_axis(values: NDArray[np.float64], shape: list[int], axis: int) -> NDArray[np.float64]:
+    table = values.reshape(len(values), math.prod(shape[:axis]), shape[axis], -1)
+    # Adding slices is several times faster than a reduction over a short axis.
+    total = table[:, :, 0].copy() if shape[axis] == 1 else table[:, :, 0] + table[:, :, 1]
+    for value in range(2, shape[axis]):
+        total += table[:, :, value]
+    return total.reshape(len(values), -1)
+
+
+def _sum_of_maxima(values: NDArray[np.float64]) -> float:
+    starts = range(0, values.shape[1], _BLOCK_ARG_MAX)
+    return min(1.0, math.fsum(float(values[:, start : start + _BLOCK_ARG_MAX].max(axis=0).sum()) for start in starts))
+
+
+# All feature subsets within a budget, with the signed measure of each.
+
+# A level of the lattice with more entries than this is split and finished part by part.
+_MAX_LEVEL_ENTRIES = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class SubsetBatch:
+    """Subsets whose kept features have the same cardinalities, position by position.
+
+    Attributes
+    ----------
+    kept : ndarray of int, shape (n_subsets, n_kept)
+        Kept features, in the order they were decided.
+    shape : tuple of int
+        Their cardinalities.
+    costs : ndarray of shape (n_subsets,)
+    values : ndarray of shape (n_subsets, n_channels * prod(shape), n_undecided_instances)
+        The channels of the measure, outermost.
+    """
+
+    kept: NDArray[np.int64]
+    shape: tuple[int, ...]
+    costs: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    def rows(self, chosen: NDArray[np.bool_] | slice) -> SubsetBatch:
+        """Return the batch of some of the subsets."""
+        return SubsetBatch(self.kept[chosen], self.shape, self.costs[chosen], self.values[chosen])
+
+    def instances(
+        self, classifier: BayesianClassifier
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return Pr(c, f'), Pr(not c, f') and d(f') of a batch without undecided features.
+
+        Returns
+        -------
+        positive, negative, signed : ndarrays of shape (n_subsets, prod(shape))
+        """
+        n_subsets, n_instances = len(self.kept), math.prod(self.shape)
+        channels = self.values.reshape(n_subsets, -1, n_instances)
+        if not classifier.is_naive_bayes:
+            return channels[:, 1], channels[:, 2], channels[:, 0]
+        joint = [np.full((n_subsets, 1), classifier.prior[side]) for side in (0, 1)]
+        for place, cardinality in enumerate(self.shape):
+            # Padding is never read: all features at this place have the same cardinality.
+            tables = np.zeros((classifier.n_features, 2, cardinality))
+            for feature in np.unique(self.kept[:, place]):
+                tables[feature] = classifier.tables[feature]
+            for side in (0, 1):
+                factor = tables[self.kept[:, place], side]
+                joint[side] = (joint[side][:, :, None] * factor[:, None, :]).reshape(n_subsets, -1)
+        return joint[0], joint[1], channels[:, 0]
+
+
+def subset_batches(root: DenseMeasure, costs: Sequence[float], budget: float) -> Iterator[SubsetBatch]:
+    """Yield all subsets within the budget, the empty one too, in batches without undecided features.
+
+    Parameters
+    ----------
+    root : DenseMeasure
+        Over all features.
+    costs : sequence of float
+        Cost of each feature.
+    """
+    n_channels = len(root.values)
+    start = SubsetBatch(np.empty((1, 0), dtype=np.int64), (), np.zeros(1), root.values.reshape(1, n_channels, -1))
+    yield from _lattice([start], root.features, root.shape, costs, highest_cost(budget))
+
+
+def _lattice(
+    batches: list[SubsetBatch],
+    undecided: Sequence[int],
+    shape: Sequence[int],
+    costs: Sequence[float],
+    limit: float,
+) -> Iterator[SubsetBatch]:
+    """Yield all subsets within the budget, in batches whose measure has no undecided features left."""
+    while undecided:
+        entries = sum(batch.values.size for batch in batches)
+        if entries > _MAX_LEVEL_ENTRIES and sum(len(batch.kept) for batch in batches) > 1:
+            for part in _parts(batches):
+                yield from _lattice([part], undecided, shape, costs, limit)
+            return
+        batches = _decide(batches, undecided[0], shape[0], costs[undecided[0]], limit)
+        undecided, shape = undecided[1:], shape[1:]
+    yield from batches
+
+
+def _parts(batches: list[SubsetBatch]) -> Iterator[SubsetBatch]:
+    """Yield the batches one by one; a single one is cut in two."""
+    if len(batches) > 1:
+        yield from batches
+    else:
+        middle = len(batches[0].kept) // 2
+        yield batches[0].rows(slice(None, middle))
+        yield batches[0].rows(slice(middle, None))
+
+
+def _decide(batches: list[SubsetBatch], feature: int, cardinality: int, cost: float, limit: float) -> list[SubsetBatch]:
+    """Return the batches in which one more feature is either summed out or kept."""
+    grown: dict[tuple[int, ...], list[SubsetBatch]] = {}
+    for batch in batches:
+        n_subsets, n_instances, _ = batch.values.shape
+        table = batch.values.reshape(n_subsets, n_instances, cardinality, -1)
+        removed = table[:, :, 0].copy()
+        for value in range(1, cardinality):
+            removed += table[:, :, value]
+        grown.setdefault(batch.shape, []).append(SubsetBatch(batch.kept, batch.shape, batch.costs, removed))
+        fitting = batch.rows(batch.costs + cost <= limit)
+        n_fitting = len(fitting.kept)
+        if n_fitting:
+            shape = (*batch.shape, cardinality)
+            kept = np.column_stack([fitting.kept, np.full(n_fitting, feature)])
+            values = fitting.values.reshape(n_fitting, n_instances * cardinality, -1)
+            grown.setdefault(shape, []).append(SubsetBatch(kept, shape, fitting.costs + cost, values))
+    return [_concatenate(group) for group in grown.values()]
+
+
+def _concatenate(group: list[SubsetBatch]) -> SubsetBatch:
+    if len(group) == 1:
+        return group[0]
+    return SubsetBatch(
+        np.concatenate([batch.kept for batch in group]),
+        group[0].shape,
+        np.concatenate([batch.costs for batch in group]),
+        np.concatenate([batch.values for batch in group]),
+    )

@@ -1,0 +1,262 @@
+"""What a classifier is made of, checked: its model, class, positive states and evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from numbers import Real
+from typing import cast
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.networks.bayesian_network import BayesianNetwork
+from trimbench.networks.inference.joint import ContractionTooLarge, joint_distribution
+from trimbench.networks.mixture import NaiveBayesMixture
+from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.networks.values import listed, state_name
+
+Model = NaiveBayes | NaiveBayesMixture | BayesianNetwork
+
+# Whether evidence is possible is computed where this takes about a second at most, and once.
+_CHECK_OPERATIONS = 2**24
+_POSSIBLE: WeakKeyDictionary[BayesianNetwork, set[frozenset[tuple[str, str]]]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Classes, or components of classes, given which the features of a model are independent.
+
+    Attributes
+    ----------
+    prior : ndarray of shape (n_components,)
+        Given the evidence.
+    likelihoods : tuple of ndarrays of shape (n_components, n_values)
+    feature_names : tuple of str
+        Those that are not observed.
+    value_names : tuple of tuples of str
+    states : tuple of str
+        The class of each component.
+    """
+
+    prior: NDArray[np.float64]
+    likelihoods: tuple[NDArray[np.float64], ...]
+    feature_names: tuple[str, ...]
+    value_names: tuple[tuple[str, ...], ...]
+    states: tuple[str, ...]
+
+    def joint(self, rows: Sequence[int], tables: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return Pr(one of some components, f') over all instances of some features, the first outermost."""
+        half = len(tables) // 2
+        total: NDArray[np.float64] | None = None
+        for row in rows:
+            # Two halves first: one pass over the full table instead of one for each feature.
+            left = self.prior[row] * _outer([table[row] for table in tables[:half]])
+            right = _outer([table[row] for table in tables[half:]])
+            part = np.multiply.outer(left, right).reshape(-1)
+            total = part if total is None else np.add(total, part, out=total)
+        if total is None:
+            raise ValueError("rows must name at least one component, got none")
+        return total
+
+
+def _outer(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    start: NDArray[np.float64] = np.ones(1)
+    return reduce(lambda left, right: np.multiply.outer(left, right).reshape(-1), rows, start)
+
+
+def understood_model(model: object, target: str | None) -> tuple[Model, str]:
+    """Return the model, as naive Bayes where it has that structure, and its class variable."""
+    if isinstance(model, NaiveBayes | NaiveBayesMixture):
+        if target not in (None, model.class_variable):
+            raise ValueError(f"target must be the class variable {model.class_variable!r}, got {target!r}")
+        return model, model.class_variable
+    if not isinstance(model, BayesianNetwork):
+        raise TypeError(f"model must be a NaiveBayes or a BayesianNetwork, got {type(model).__name__}{_way(model)}")
+    if target not in model.nodes:
+        raise ValueError(f"target must be a node of the network, one of {listed(model.nodes)}, got {target!r}")
+    naive = all(model.parents(node) == ((target,) if node != target else ()) for node in model.nodes)
+    return (NaiveBayes.from_network(model, target) if naive else model), target
+
+
+def _way(model: object) -> str:
+    if type(model).__name__ in ("BernoulliNB", "CategoricalNB"):
+        return "; convert it with NaiveBayes.from_sklearn(model, feature_names)"
+    if hasattr(model, "predict"):
+        return "; learn one with learn_naive_bayes(features, target)"
+    return ""
+
+
+def class_states(model: Model, target: str) -> tuple[str, ...]:
+    """Return the states of the class."""
+    return model.states(target) if isinstance(model, BayesianNetwork) else model.class_names
+
+
+def default_features(model: Model, target: str) -> tuple[str, ...]:
+    """Return the variables other than the class, without hidden components."""
+    if isinstance(model, BayesianNetwork):
+        return tuple(node for node in model.nodes if node != target)
+    return model.feature_names
+
+
+def split_states(states: Sequence[str], target: str, positive: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the positive states and the others; ValueError unless both are known states and there are some of each.
+
+    States that are not strings are compared by their text; 1.0 and True also mean the state 1.
+    """
+    several = isinstance(positive, Collection | np.ndarray) and not isinstance(positive, str)
+    if isinstance(positive, np.ndarray):
+        positive = np.atleast_1d(positive)
+    wanted = [state_name(state, states) for state in (cast("Collection[object]", positive) if several else [positive])]
+    for state in wanted:
+        if state not in states:
+            raise ValueError(f"positive must be one of {listed(states)}, got {state!r}")
+    rest = tuple(state for state in states if state not in wanted)
+    if not wanted or not rest:
+        raise ValueError(
+            f"target {target!r} must have states on both sides, positive and not; got positive={wanted} of its states "
+            f"{listed(states)}"
+        )
+    return tuple(state for state in states if state in wanted), rest
+
+
+def checked_evidence(model: Model, evidence: Mapping[str, object] | None, target: str) -> dict[str, str]:
+    """Return the observed state of each evidence node, as text; ValueError if a node or state is unknown."""
+    if evidence is None:
+        return {}
+    if getattr(evidence, "ndim", None) == 1 and hasattr(evidence, "to_dict"):  # a Series, such as a row of a table
+        evidence = cast("Mapping[str, object]", evidence.to_dict())
+    if not isinstance(evidence, Mapping):
+        raise ValueError(
+            f"evidence must be a mapping from node to its observed state, got {type(evidence).__name__}; "
+            "for example evidence={'fever': 'yes'}"
+        )
+    if isinstance(model, BayesianNetwork):
+        known = {node: model.states(node) for node in model.nodes}
+    else:
+        parts = model.components if isinstance(model, NaiveBayesMixture) else model
+        known = dict(zip(parts.feature_names, parts.value_names, strict=True))
+    checked: dict[str, str] = {}
+    for node, value in evidence.items():
+        name = str(node)
+        if name == target:
+            raise ValueError(f"evidence must not be on the target {target!r}: its state would be known")
+        if name not in known:
+            raise ValueError(f"evidence must be on variables among {listed(tuple(known))}, got {name!r}")
+        state = state_name(value, known[name])
+        if state not in known[name]:
+            raise ValueError(f"evidence on {name!r} must be one of its states {listed(known[name])}, got {state!r}")
+        checked[name] = state
+    return checked
+
+
+def components_of(model: Model, evidence: Mapping[str, str]) -> Components | None:
+    """Return the components of a naive Bayes model or a mixture, with the evidence in the prior; None for networks.
+
+    Raises ValueError if the evidence has probability zero.
+    """
+    if isinstance(model, BayesianNetwork):
+        return None
+    parts = model.components if isinstance(model, NaiveBayesMixture) else model
+    prior = parts.prior
+    free = [i for i, name in enumerate(parts.feature_names) if name not in evidence]
+    if evidence:
+        with np.errstate(divide="ignore"):
+            logs = np.log(prior)
+            for name, state in evidence.items():
+                place = parts.feature_names.index(name)
+                logs = logs + np.log(parts.likelihoods[place][:, parts.value_names[place].index(state)])
+        if not np.isfinite(logs).any():
+            raise ValueError(f"evidence must have a probability above 0, got {_shown(evidence)}, which is impossible")
+        weights = np.exp(logs - logs.max())
+        prior = weights / weights.sum()
+    return Components(
+        prior,
+        tuple(parts.likelihoods[i] for i in free),
+        tuple(parts.feature_names[i] for i in free),
+        tuple(parts.value_names[i] for i in free),
+        model.class_of if isinstance(model, NaiveBayesMixture) else model.class_names,
+    )
+
+
+def check_possible(model: Model, target: str, evidence: Mapping[str, str]) -> None:
+    """Raise a ValueError if the evidence in a network has probability zero.
+
+    A network in which that takes long to compute is not checked. Evidence in other models was checked in their
+    components.
+    """
+    if not evidence or not isinstance(model, BayesianNetwork):
+        return
+    known = _POSSIBLE.setdefault(model, set())
+    if (key := frozenset(evidence.items())) not in known:
+        if not all(model.table(node).all() for node in model.nodes):
+            with suppress(ContractionTooLarge):
+                joint_distribution(model, [target], evidence=evidence, max_operations=_CHECK_OPERATIONS)
+        known.add(key)
+
+
+def as_network(model: Model) -> BayesianNetwork:
+    """Return any model as a Bayesian network."""
+    return model if isinstance(model, BayesianNetwork) else model.to_network()
+
+
+def _shown(evidence: Mapping[str, str]) -> str:
+    pairs = [f"{name}={state}" for name, state in evidence.items()]
+    return ", ".join(pairs[:5]) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
+
+
+def short(value: object) -> str:
+    """Return a text for messages, cut after 100 characters."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."
+
+
+def feature_indices(known: Sequence[str], chosen: Sequence[str], *, what: str = "features") -> tuple[int, ...]:
+    """Return the position of each chosen feature name; raise ValueError if a name is unknown or occurs twice.
+
+    `what` is what messages call the chosen names.
+    """
+    if isinstance(chosen, str):
+        raise ValueError(f"{what} must be a sequence of names, got the string {chosen!r}; write [{chosen!r}]")
+    if not isinstance(chosen, Iterable):
+        raise ValueError(f"{what} must be a sequence of names, got {short(chosen)}")
+    position = {name: index for index, name in enumerate(known)}
+    for name in chosen:
+        if not isinstance(name, str) or name not in position:
+            raise ValueError(f"{what} must be among {listed(known)}, got {name!r}")
+    if len(set(chosen)) != len(chosen):
+        raise ValueError(f"{what} must be distinct, got {listed(chosen)}")
+    return tuple(position[name] for name in chosen)
+
+
+def checked_threshold(threshold: float) -> float:
+    """Return `threshold` as a float; raise ValueError unless it is a number in [0, 1]."""
+    if not is_number(threshold) or not 0.0 <= threshold <= 1.0:
+        raise ValueError(f"threshold must be a probability in [0, 1], got {threshold!r}")
+    return float(threshold)
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a real number, of any type, and no truth value."""
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
+
+
+def as_names(names: Sequence[str]) -> tuple[str, ...] | str:
+    """Return names as a tuple, and a string, which is a mistake, as it is; ValueError if they are no sequence."""
+    if isinstance(names, str):
+        return names
+    try:
+        return tuple(names)
+    except TypeError as error:
+        raise ValueError(f"features must be a sequence of names, got {str(names)[:80]}") from error
+
+
+def conditional_table(
+    network: BayesianNetwork, variables: Sequence[str], evidence: Mapping[str, str]
+) -> NDArray[np.float64]:
+    """Return P(variables | evidence)."""
+    return joint_distribution(network, variables, evidence=evidence)

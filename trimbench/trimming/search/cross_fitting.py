@@ -1,0 +1,411 @@
+"""Selections that are judged on rows they did not see, and the choices of weight and size that follow from them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import Choice, highest_cost
+from trimbench.trimming.result import RowsAgreement, rows_agreement
+from trimbench.trimming.search.row_scores import WeightedRows, pooled
+from trimbench.trimming.search.rows import TOLERANCE, Problem, Selection, ThresholdProblem, select
+from trimbench.trimming.thresholds import Cut
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+N_FOLDS = 5
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Features and threshold, selected on weighted rows."""
+
+    features: tuple[int, ...]
+    cut: Cut | None
+    threshold: float | None
+    selection: Selection | None = None
+
+
+@dataclass(frozen=True, order=True)
+class Setup:
+    """How a selection is made: the weight of the rows, and the budget."""
+
+    weight: float
+    budget: float
+
+
+class CrossFitting:
+    """Selections on all rows but a part, judged on that part; each is made once, when it is asked for.
+
+    Parameters
+    ----------
+    model : WeightedRows or None
+        What stands for the model; None where every weight is 1.
+    by_model : Fitted, optional
+        What the model alone selects within the budget of `choice`, where that is known.
+    threshold : float or None
+        That of the original.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        choice: Choice,
+        rows: WeightedRows,
+        model: WeightedRows | None,
+        *,
+        by_model: Fitted | None,
+        threshold: float | None,
+        may_go_on: Callable[[int], bool],
+        n_jobs: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._problem, self._choice, self._rows, self._model = problem, choice, rows, model
+        self._by_model, self._threshold = by_model, threshold
+        self._may_go_on, self._n_jobs = may_go_on, n_jobs
+        self.folds = dealt_folds(rows.decisions, N_FOLDS, rng)
+        self.n_folds = int(self.folds.max()) + 1
+        self.n_evaluations = 0
+        self.finished = True
+        self._judged: dict[Setup, BoolArray] = {}
+        self._n_judged: dict[Setup, int] = {}
+        self._fitted: dict[Setup, Fitted] = {}
+
+    def fitted(self, setup: Setup, places: NDArray[np.int64] | None = None) -> Fitted:
+        """Select on all rows, or on those at some places."""
+        whole = self._choice.budget
+        if setup.weight == 0.0:  # the rows make no difference
+            places = None
+            if self._by_model is not None and setup.budget == whole:
+                return self._by_model
+            if setup in self._fitted:
+                return self._fitted[setup]
+        rows = self._rows if places is None else self._rows.part(places)
+        objective = self._problem.objective(pooled(self._model, rows, setup.weight))
+        choice = replace(self._choice, budget=setup.budget)
+        before = self.n_evaluations
+        selection = select(objective, choice, lambda n_evaluations: self._may_go_on(before + n_evaluations))
+        features = choice.features(selection.units)
+        cut = objective.cut(features)
+        level = None if cut is None or self._threshold is None else cut.representative(self._threshold)
+        found = Fitted(features, cut, level, selection)
+        self.n_evaluations += selection.n_evaluations
+        self.finished = self.finished and selection.finished
+        if setup.weight == 0.0:
+            self._fitted[setup] = found
+        return found
+
+    def agrees(self, found: Fitted, rows: WeightedRows) -> BoolArray:
+        """Return on which rows a selection agrees with the original."""
+        return np.asarray(self._problem.decisions(found.features, found.threshold, rows.codes) == rows.decisions)
+
+    def judge(self, setups: Sequence[Setup]) -> None:
+        """Judge several set-ups, part by part, on as many threads as there are jobs, until the time is up."""
+        open_ = [setup for setup in setups if setup not in self._judged]
+        for setup in open_:
+            self._judged[setup] = np.zeros(len(self.folds), dtype=np.bool_)
+            self._n_judged[setup] = 0
+            if setup.weight == 0.0:  # does not depend on the rows: selected once, before the threads start
+                self.fitted(setup)
+        for fold in range(self.n_folds if open_ else 0):
+            if not self._may_go_on(self.n_evaluations):
+                return
+            held_out = self.folds == fold
+            if self._n_jobs == 1:
+                parts = [self._judged_part(setup, held_out) for setup in open_]
+            else:
+                with ThreadPoolExecutor(self._n_jobs) as pool:
+                    parts = list(pool.map(partial(self._judged_part, held_out=held_out), open_))
+            if not self._may_go_on(self.n_evaluations):  # some of these selections may have been cut short
+                return
+            for setup, part in zip(open_, parts, strict=True):
+                self._judged[setup][held_out] = part
+                self._n_judged[setup] = fold + 1
+
+    def share(self, setup: Setup, places: BoolArray) -> float:
+        """Return the share of the judged rows, of those at some places, on which a set-up agrees; NaN without any."""
+        seen = places & self.is_judged(setup)
+        return float(self._judged[setup][seen].mean()) if seen.any() else math.nan
+
+    def is_judged(self, setup: Setup) -> BoolArray:
+        """Return which rows the selections of a set-up were judged on."""
+        self.judge([setup])
+        return np.asarray(self.folds < self._n_judged[setup])
+
+    def judged(self, setup: Setup) -> BoolArray:
+        """Return on which rows the selections that did not see them agree with the original."""
+        self.judge([setup])
+        return self._judged[setup]
+
+    def _judged_part(self, setup: Setup, held_out: BoolArray) -> BoolArray:
+        found = self.fitted(setup, np.flatnonzero(~held_out))
+        return self.agrees(found, self._rows.part(held_out))
+
+
+def dealt_folds(decisions: NDArray[np.int64], n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Deal rows to folds at random, those of each decision evenly."""
+    shuffled = rng.permutation(len(decisions))
+    by_decision = shuffled[np.argsort(decisions[shuffled], kind="stable")]
+    folds = np.empty(len(decisions), dtype=np.int64)
+    folds[by_decision] = np.arange(len(decisions)) % min(n_folds, len(decisions))
+    return folds
+
+
+Rule = Callable[[BoolArray], Setup]
+
+
+def best_weight(fitting: CrossFitting, weights: Sequence[float], budget: float) -> Rule:
+    """Return the rule that takes the lowest weight within one standard error of the weight with the best agreement.
+
+    The error is that of the difference of both on the same rows. The rows must earn their weight, for two reasons: with
+    few rows the best weight is a matter of chance, and a classifier suits the rows that it was learned from better
+    than others, which favours the rows where they are the same.
+    """
+    setups = [Setup(weight, budget) for weight in sorted(weights)]
+
+    def rule(places: BoolArray) -> Setup:
+        if len(setups) == 1:
+            return setups[0]
+        fitting.judge(setups)
+        shares = [fitting.share(setup, places) for setup in setups]
+        if math.isnan(shares[0]):  # the time ran out: what the model selects costs nothing more
+            return setups[0]
+        best = max(zip(shares, setups, strict=True))[1]
+        good = (setup for setup in setups if _reaches(fitting, setup, best, places))
+        return next(good, best)
+
+    return rule
+
+
+def cheapest(fitting: CrossFitting, weight: Rule, budgets: Sequence[float]) -> Rule:
+    """Return the rule that takes the lowest budget within one standard error of the best (Breiman et al., 1984)."""
+
+    def rule(places: BoolArray) -> Setup:
+        chosen = weight(places).weight
+        setups = [Setup(chosen, budget) for budget in sorted(budgets)]
+        fitting.judge(setups)
+        shares = [fitting.share(setup, places) for setup in setups]
+        n_rows = int((places & fitting.is_judged(setups[-1])).sum())
+        if n_rows == 0:
+            return setups[-1]
+        enough = max(shares) - math.sqrt(max(shares) * (1.0 - max(shares)) / n_rows)
+        return next(setup for setup, share in zip(setups, shares, strict=True) if share >= enough - TOLERANCE)
+
+    return rule
+
+
+def _reaches(fitting: CrossFitting, setup: Setup, best: Setup, places: BoolArray) -> bool:
+    """Return whether a set-up is within one standard error of the best, on the rows that both were judged on."""
+    seen = places & fitting.is_judged(setup) & fitting.is_judged(best)
+    if not seen.any():
+        return False
+    lead = fitting.judged(best)[seen].astype(np.float64) - fitting.judged(setup)[seen]
+    return float(lead.mean()) <= float(lead.std()) / math.sqrt(lead.size) + TOLERANCE
+
+
+def cross_fitted(fitting: CrossFitting, rule: Rule) -> list[BoolArray]:
+    """Judge each part of the rows by the set-up that the rule takes from the other parts, selected without the part.
+
+    Returns
+    -------
+    list of ndarrays of bool, one for each part
+        Fewer parts than there are if the time ran out.
+    """
+    parts = []
+    for fold in range(fitting.n_folds):
+        part = fitting.folds == fold
+        setup = rule(~part)
+        if fitting.is_judged(setup)[part].all():
+            parts.append(fitting.judged(setup)[part])
+    return parts
+
+
+# Trimming by rows, or by a blend of model and rows.
+
+Prefer = Literal["best", "cheapest"]
+RowsWeight = float | Literal["auto"]
+# How many budgets are compared to find the cheapest subset that is good enough.
+_MAX_BUDGETS = 20
+_MAX_COSTS = 5_000
+# Cross-validation may take this share of a time limit; the rest is for the selection on all rows.
+_SHARE = 0.75
+
+
+@dataclass(frozen=True)
+class RowsTrimming:
+    """What was selected by rows.
+
+    Attributes
+    ----------
+    features : tuple of int
+        Positions of the kept features, in the order of the classifier.
+    cut : Cut or None
+        Where the threshold may lie, and the blended agreement; None for a classifier without threshold.
+    threshold : float or None
+        That of the original if it is in `cut`, else the middle.
+    rows_agreement : RowsAgreement
+    n_evaluations : int
+        Agreements of feature subsets that were computed, in all parts of the cross-validation.
+    finished : bool
+        Whether the selection ended by itself, not by a limit.
+    """
+
+    features: tuple[int, ...]
+    cut: Cut | None
+    threshold: float | None
+    rows_agreement: RowsAgreement
+    n_evaluations: int
+    finished: bool
+
+
+def check_rows_settings(rows_weight: RowsWeight, prefer: Prefer) -> None:
+    """Raise ValueError unless the weight is "auto" or in [0, 1] and the preference is known."""
+    is_number = isinstance(rows_weight, int | float | np.number) and not isinstance(rows_weight, bool)
+    is_named = isinstance(rows_weight, str) and rows_weight == "auto"
+    if not is_named and not (is_number and 0.0 <= float(rows_weight) <= 1.0):
+        raise ValueError(
+            "rows_weight must be 'auto' or a number from 0 (model only) to 1 (rows only), got "
+            f"{str(rows_weight)[:80]!r}"
+        )
+    if prefer not in get_args(Prefer):
+        raise ValueError(f"prefer must be one of {list(get_args(Prefer))}, got {str(prefer)[:80]!r}")
+
+
+def trim_on_rows(
+    problem: Problem | BayesianClassifier,
+    choice: Choice,
+    rows: pd.DataFrame,
+    *,
+    rows_weight: RowsWeight = "auto",
+    prefer: Prefer = "best",
+    by_model: tuple[Sequence[int], Cut] | None = None,
+    threshold: float | None = None,
+    time_limit: float | None = None,
+    evaluation_limit: int | None = None,
+    n_jobs: int = 1,
+    seed: int = 0,
+) -> RowsTrimming:
+    """Select features and threshold by how often they agree with the original on rows, blended with the model.
+
+    Parameters
+    ----------
+    problem : Problem or BayesianClassifier
+        The original.
+    choice : Choice
+        Which subsets are allowed.
+    rows : DataFrame with (at least) one column for each feature
+        Two rows or more. Labels are not needed.
+    rows_weight : float in [0, 1] or "auto"
+        Of the rows in the blend: 0 model only, 1 rows only. ``"auto"`` takes the best of `WEIGHTS` by cross-validation.
+    prefer : {"best", "cheapest"}
+        The best subset within the budget, or the cheapest within one standard error of the best.
+    by_model : pair of features (positions) and Cut, optional
+        What the model alone selects within the budget, where that is known.
+    threshold : float, optional
+        That of the original, for a problem with thresholds; that of a `BayesianClassifier` is known.
+    time_limit : float, optional
+        Seconds after which the selection stops.
+    evaluation_limit : int, optional
+        Agreements of feature subsets after which it stops.
+    n_jobs : int
+        Threads. The result does not depend on their number.
+    seed : int
+        Decides the parts of the cross-validation, and the rows that are drawn from a large model.
+
+    Returns
+    -------
+    RowsTrimming
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range, or the rows do not fit the classifier.
+    """
+    check_rows_settings(rows_weight, prefer)
+    if isinstance(problem, BayesianClassifier):
+        threshold = problem.threshold
+        problem = ThresholdProblem(problem)
+    rng = np.random.default_rng(seed)
+    weighted = problem.rows(rows)
+    deadline = _Deadline(time_limit, evaluation_limit, _SHARE)
+    known = _fitted(by_model, threshold)
+    weights: Sequence[float] = WEIGHTS if rows_weight == "auto" else (float(rows_weight),)
+    fitting = CrossFitting(
+        problem,
+        choice,
+        weighted,
+        None if weights == (1.0,) else problem.model_rows(rng),
+        by_model=known,
+        threshold=threshold,
+        may_go_on=deadline.may_go_on,
+        # Threads would share the evaluations differently each time.
+        n_jobs=n_jobs if evaluation_limit is None else 1,
+        rng=rng,
+    )
+    rule = best_weight(fitting, weights, choice.budget)
+    if prefer == "cheapest":
+        rule = cheapest(fitting, rule, _budgets(choice))
+    parts = cross_fitted(fitting, rule)
+    setup = rule(np.ones(len(weighted), dtype=np.bool_))
+    deadline.share = 1.0
+    found = fitting.fitted(setup)
+    apparent = float(fitting.agrees(found, weighted).mean())
+    return RowsTrimming(
+        found.features,
+        found.cut,
+        found.threshold,
+        rows_agreement(parts, weight=setup.weight, apparent=apparent),
+        fitting.n_evaluations,
+        fitting.finished,
+    )
+
+
+@dataclass
+class _Deadline:
+    """Limits of time and evaluations, of which only a share may be used at first."""
+
+    seconds: float | None
+    evaluations: int | None
+    share: float
+    start: float = field(default_factory=time.monotonic)
+
+    def may_go_on(self, n_evaluations: int) -> bool:
+        if self.evaluations is not None and n_evaluations >= self.share * self.evaluations:
+            return False
+        return self.seconds is None or time.monotonic() - self.start < self.share * self.seconds
+
+
+def _fitted(by_model: tuple[Sequence[int], Cut] | None, threshold: float | None) -> Fitted | None:
+    if by_model is None:
+        return None
+    features, cut = by_model
+    level = None if threshold is None else cut.representative(threshold)
+    return Fitted(tuple(sorted(features)), cut, level)
+
+
+def _budgets(choice: Choice) -> list[float]:
+    """Return what subsets may cost, from the least to the budget; of many costs a few, evenly spread."""
+    least = math.fsum(choice.costs[unit] for unit in choice.required_units)
+    limit = highest_cost(choice.budget)
+    reachable = {least}
+    for unit, cost in enumerate(choice.costs):
+        if unit not in choice.required_units and len(reachable) < _MAX_COSTS:
+            reachable |= {round(total + cost, 9) for total in reachable if total + cost <= limit}
+    levels = sorted(reachable)
+    places = np.unique(np.linspace(0, len(levels) - 1, min(len(levels), _MAX_BUDGETS)).round().astype(int))
+    # The whole budget itself, so that its selections serve both choices.
+    return [levels[place] for place in places[:-1]] + [choice.budget]

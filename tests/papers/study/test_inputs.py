@@ -7,7 +7,7 @@ import pytest
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.job import located
-from trimbench.papers.validation import ConfigurationError, DataUnavailable
+from trimbench.papers.validation import ConfigurationError, DataUnavailable, FactsMismatch
 from trimbench.papers.vocabulary.cells import Cell
 from trimbench.papers.vocabulary.inputs import Input, Inputs, dataset_of, network_of
 
@@ -65,6 +65,23 @@ def test_the_users_own_network_changes_its_hash(inputs: Inputs, tmp_path: Path) 
     assert network_of(as_parameter(wet)).nodes == ("a",)
     (tmp_path / "network/wet.bif").write_text(NETWORK.format(p=0.5, q=0.5))
     assert inputs.network("wet").sha256 != wet.sha256
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "file", "old", "new"),
+    [("dataset", "clinic", "clinic.csv", "1,ill", "4,ill"), ("network", "wet", "wet.bif", "0.25, 0.75", "0.5, 0.5")],
+)
+def test_data_that_changed_after_the_job_was_made_is_refused(
+    inputs: Inputs, tmp_path: Path, group: str, name: str, file: str, old: str, new: str
+) -> None:
+    parameter = as_parameter(getattr(inputs, group)(name))
+    read = dataset_of if group == "dataset" else network_of
+    path = tmp_path / group / file
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(FactsMismatch, match=f"^{group} '{name}' has changed since the run .* start the run again$"):
+        read(parameter)
+    path.write_text(path.read_text().replace(new, old))
+    read(parameter)
 
 
 def test_unknown_names_are_reported_with_those_that_exist(inputs: Inputs) -> None:

@@ -17,7 +17,7 @@ from trimbench.papers.data.declarations import (
     load_dataset,
     load_network,
 )
-from trimbench.papers.validation import Json
+from trimbench.papers.validation import FactsMismatch, Json
 
 if TYPE_CHECKING:
     from trimbench.papers.data.dataset import Dataset
@@ -89,14 +89,29 @@ class Inputs:
 def dataset_of(fields: Mapping[str, Json]) -> Dataset:
     """Return the values of an input that a job received as a parameter.
 
-    Nothing is downloaded here: what a job reads is fetched before it starts.
+    Nothing is downloaded here: what a job reads is fetched before it starts. Raises `FactsMismatch` if the values are
+    not those whose hash is in the key of the job.
     """
-    return load_dataset(declare_dataset(str(fields["name"]), _declared(fields)), Cache.from_environment(offline=True))
+    declaration = declare_dataset(str(fields["name"]), _declared(fields))
+    loaded = load_dataset(declaration, Cache.from_environment(offline=True))
+    _check_unchanged(fields, loaded.sha256)
+    return loaded
 
 
 def network_of(fields: Mapping[str, Json]) -> DeclaredNetwork:
-    """Return the network of an input that a job received as a parameter, without any download."""
-    return load_network(declare_network(str(fields["name"]), _declared(fields)), Cache.from_environment(offline=True))
+    """Return the network of an input that a job received as a parameter, as `dataset_of` does."""
+    declaration = declare_network(str(fields["name"]), _declared(fields))
+    loaded = load_network(declaration, Cache.from_environment(offline=True))
+    _check_unchanged(fields, declaration.sha256)  # which is of the file as it is now, after it was read
+    return loaded
+
+
+def _check_unchanged(fields: Mapping[str, Json], sha256: str) -> None:
+    if sha256 != fields["sha256"]:
+        raise FactsMismatch(
+            f"{fields['group']} {fields['name']!r} has changed since the run began (SHA-256: it was "
+            f"{str(fields['sha256'])[:12]}, now it is {sha256[:12]}); start the run again"
+        )
 
 
 def _declared(fields: Mapping[str, Json]) -> Mapping[str, Json]:

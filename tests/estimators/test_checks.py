@@ -10,8 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from trimbench import estimators
@@ -46,6 +48,47 @@ def expected_failures(estimator: Any) -> dict[str, str]:
 @parametrize_with_checks(BATTERIES, expected_failed_checks=expected_failures)
 def test_scikit_learns_checks(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
+
+
+ROWS = 60
+INDICES = {
+    "permuted": np.random.default_rng(0).permutation(ROWS),
+    "duplicated": np.arange(ROWS) // 2,
+    "text": [f"row {i}" for i in reversed(range(ROWS))],
+    "missing": [None, *np.linspace(1.0, -1.0, ROWS - 1)],
+    "levels": pd.MultiIndex.from_product([["b", "a"], range(ROWS // 2)]),
+}
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        NaiveConformantClassifier(),
+        SelectionCorrectedNB(k=2, n_alpha=5),
+        SelectionCorrectedNB(k=2, numeric="gaussian", n_alpha=5),
+        *(TrimmedClassifier(2, density=density) for density in ("naive_bayes", "tree_augmented", "mixture")),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("labelled", ["X", "y, sample_weight", "X, y, sample_weight"])
+def test_rows_are_matched_by_position_whatever_their_index(estimator: Any, labelled: str) -> None:
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.normal(size=(ROWS, 4)), columns=list("abcd"))
+    given = {"X": X, "y": pd.Series((X["a"] + rng.normal(size=ROWS) > 0).astype(int))}
+    if not isinstance(estimator, TrimmedClassifier):
+        given["sample_weight"] = pd.Series(rng.integers(1, 4, ROWS))
+    expected = clone(estimator).fit(**given)
+    for index in INDICES.values():
+        moved = {
+            name: table.set_axis(index, axis=0) if name in labelled.split(", ") else table
+            for name, table in given.items()
+        }
+        fitted = clone(estimator).fit(**moved)
+        assert fitted.predict_proba(moved["X"]).tolist() == expected.predict_proba(X).tolist()
+        assert fitted.predict(moved["X"]).tolist() == expected.predict(X).tolist()
+        if hasattr(fitted, "transform"):
+            kept = fitted.set_output(transform="pandas").transform(moved["X"])
+            pd.testing.assert_frame_equal(kept, moved["X"].loc[:, fitted.get_support()])
 
 
 def test_every_estimator_has_a_battery() -> None:

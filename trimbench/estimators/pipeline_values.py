@@ -144,7 +144,7 @@ def learned(
     while variable in rows.columns:
         variable += "_"
     labels = pd.Categorical.from_codes(classes, categories=pd.Index(class_names, dtype=str))
-    target = pd.Series(labels, name=variable)
+    target = pd.Series(labels, index=rows.index, name=variable)
     if density == "naive_bayes":
         return learn_naive_bayes(rows, target, smoothing=smoothing), variable
     if density == "tree_augmented":

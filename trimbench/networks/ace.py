@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -84,18 +84,35 @@ def read_ace(cnf_path: str | Path, lmap_path: str | Path) -> NaiveBayes:
     features = [name for name in blocks if name != target]
     prior = _table((target,), blocks[target], literals, cnf_path)
     tables = [_table((target, name), blocks[name], literals, cnf_path) for name in features]
-    deviations = [float(np.abs(table.sum(axis=-1) - 1.0).max()) for table in (prior, *tables)]
-    if max(deviations) > ROUNDING_TOLERANCE:
-        worst = (target, *features)[int(np.argmax(deviations))]
+    return normalised(f"{cnf_path} and {lmap_path}", target, prior, dict(zip(features, tables, strict=True)))
+
+
+def normalised(
+    source: str,
+    target: str,
+    prior: NDArray[np.float64],
+    tables: Mapping[str, NDArray[np.float64]],
+    names: Mapping[str, Sequence[str]] | None = None,
+) -> NaiveBayes:
+    """Return the model of distributions whose figures are rounded; raise ValueError if one is off by more than that.
+
+    `tables` has P(x_i = value | c) of each feature, of shape (n_classes, n_values), `names` those of the states, and
+    `source` says in messages where the figures come from.
+    """
+    deviations = {name: float(np.abs(one.sum(axis=-1) - 1.0).max()) for name, one in {target: prior, **tables}.items()}
+    worst = max(deviations, key=lambda name: deviations[name])
+    if not deviations[worst] <= ROUNDING_TOLERANCE:
         raise ValueError(
-            f"{cnf_path}: the distributions of {worst!r} must sum to 1 within {ROUNDING_TOLERANCE}, got a deviation "
-            f"of {max(deviations):.4g}; are {cnf_path} and {lmap_path} of the same network?"
+            f"{source}: the distributions of {worst!r} must sum to 1 within {ROUNDING_TOLERANCE}, got a deviation "
+            f"of {deviations[worst]:.4g}; are all figures of the same network?"
         )
-    logger.info("%s: normalised; distributions were off by up to %.2g", cnf_path, max(deviations))
+    logger.info("%s: normalised; distributions were off by up to %.2g", source, deviations[worst])
     return NaiveBayes(
         prior / prior.sum(),
-        [table / table.sum(axis=1, keepdims=True) for table in tables],
-        feature_names=features,
+        [table / table.sum(axis=1, keepdims=True) for table in tables.values()],
+        feature_names=list(tables),
+        class_names=names[target] if names else None,
+        value_names=[names[name] for name in tables] if names else None,
         class_variable=target,
     )
 

@@ -9,13 +9,19 @@ from pathlib import Path
 from runpy import run_path
 
 import pytest
+import yaml
 
+import trimbench as tb
+from tests.networks.ace_encoder import encode_ace
 from trimbench.papers.commands.tasks import measured
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.execution.run import duration
 from trimbench.papers.trimming import table4
 
 from ..command_line import CURVE, PROJECT, SMALL, T4, T6, Command, results, table_of, write
+
+F7 = ("experiment=trimming/figure7", "evidence_networks=[]", "substitutes=[]")
+CPCS = (*F7, "networks=[cpcs54]")
 
 
 def test_report_gives_the_same_bytes(command: Command, tmp_path: Path) -> None:
@@ -97,7 +103,7 @@ def test_list_says_what_is_stored_and_what_data_is_missing(command: Command) -> 
     listed = command("task=list", "offline=true", code=0)
     assert re.search(r"\| trimming/table4 +\| +1 \| +1 \| +0 \| +0 \| 0 s +\| none needed", listed.out)
     assert re.search(
-        r"\| trimming/table6 +\| +189 \| +0 \| +0 \| +189 \|.*\| 7 of 7 to be fetched \(trimbench task=fetch\): bupa,",
+        r"\| trimming/authors_networks +\| +5 \| +0 \| +0 \| +5 \|.*\| [45] of \d+ to be fetched",
         listed.out,
     )
     assert re.search(r"\| trimming/breast_cancer +\| +30 \| +0 \| +0 \| +30 \|.*\| here", listed.out)
@@ -129,7 +135,8 @@ def test_fetch_without_a_network(command: Command) -> None:
     for name in ("breast_cancer", "digits", "example_simulated"):
         assert f"{name}: here, verified\n" in answer.out
     for name in PROJECT.names("network"):
-        assert f"\n{name}: FAILED: file '" in answer.out
+        is_here = PROJECT.network_mapping(name)["format"] == "tables"
+        assert f"\n{name}: {'here, declared as figures' if is_here else 'FAILED: file '}" in answer.out
     assert len(answer.out.splitlines()) == len(PROJECT.names("dataset")) + len(PROJECT.names("network"))
     assert "run trimbench task=fetch with a network, or set TRIMBENCH_CACHE" in answer.out
 
@@ -137,13 +144,16 @@ def test_fetch_without_a_network(command: Command) -> None:
 def test_fetch_of_one_experiment(command: Command) -> None:
     assert command("task=fetch", CURVE).out == "breast_cancer: here, verified\n"
     assert command("task=fetch", T4).out == ""
-    answer = command("task=fetch", T6, "networks=[pima]", "offline=true")
-    assert (answer.code, answer.out[:14]) == (1, "pima: FAILED: ")
+    assert command("task=fetch", T6, "networks=[pima]", "offline=true").out == "pima: here, declared as figures\n"
+    answer = command("task=fetch", T6, "networks=[pima]", "offline=true", "verify=true")
+    assert (answer.code, answer.out) == (0, "pima: here, declared as figures\n")
+    answer = command("task=fetch", *CPCS, "offline=true")
+    assert (answer.code, answer.out[:16]) == (1, "cpcs54: FAILED: ")
 
 
 @pytest.mark.parametrize("trouble", ["folder", "link"])
 def test_a_file_that_cannot_be_read_is_one_missing_data_set(command: Command, tmp_path: Path, trouble: str) -> None:
-    path = tmp_path / "xdg/trimbench/files/trimbn/pima.net.cnf"
+    path = tmp_path / "xdg/trimbench/files/uai2008/PE/uai-2006/BN_78.erg.gz"
     if trouble == "folder":
         path.mkdir(parents=True)
         reason = f"{path} cannot be read (Is a directory)"
@@ -152,28 +162,44 @@ def test_a_file_that_cannot_be_read_is_one_missing_data_set(command: Command, tm
         path.symlink_to(tmp_path / "nowhere")
         reason = f"{path} is a link to a file that does not exist"
     reason += "; make it readable, or remove it and run trimbench task=fetch"
-    small = (T6, "networks=[pima,bupa]", "offline=true")
+    small = (*F7, "networks=[cpcs54,s386]", "offline=true")
     listed = command("task=list", *small, code=0)
-    assert f"| pima: {reason}; 1 of 2 to be fetched (trimbench task=fetch): bupa |" in listed.out
-    assert command(*small, "executor=serial").out.count(f"  pima: {reason}\n") == 1
-    assert f"pima: FAILED: {reason}\n" in command("task=fetch", *small).out
+    assert f"| cpcs54: {reason}; 1 of 2 to be fetched (trimbench task=fetch): s386 |" in listed.out
+    assert command(*small, "executor=serial").out.count(f"  cpcs54: {reason}\n") == 1
+    assert f"cpcs54: FAILED: {reason}\n" in command("task=fetch", *small).out
 
 
-def test_fetch_reads_what_is_there(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    declaration = (configuration_folder() / "network/pima.yaml").read_text()
-    files = tmp_path / "cache/files/trimbn"
-    for end in ("cnf", "lmap", "search"):
-        write(files, {f"pima.net.{end}": end})
-        declared = re.search(rf"pima\.net\.{end}\n    sha256: \"(\w+)\"", declaration)
-        assert declared
-        declaration = declaration.replace(declared[1], sha256(end.encode()).hexdigest())
-    write(tmp_path / "mine", {"network/pima.yaml": declaration})
+def test_fetch_compares_figures_with_the_files_that_are_there(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tb.NaiveBayes([0.25, 0.75], [[[0.5, 0.5], [0.125, 0.875]]], feature_names=["F"], class_variable="C")
+    texts = [*encode_ace(model), "$ 1 0.5 1\nd C\nf F 1\n"]
+    ends = {f"own.net.{end}": text for end, text in zip(("cnf", "lmap", "search"), texts, strict=True)}
+    write(tmp_path / "cache/files/own", ends)
     monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path / "cache"))
-    words = ("--config-dir", "mine", "task=fetch", T6, "networks=[pima]", "offline=true")
-    assert command(*words).out == "pima: here, verified\n"
-    (files / "pima.net.lmap").write_text("damaged")
-    answer = command(*words)
-    assert (answer.code, answer.out[:38]) == (1, "pima: FAILED: file 'trimbn/pima.net.lm")
+    files = {
+        name.rpartition(".")[2]: {
+            "path": f"own/{name}",
+            "url": f"http://127.0.0.1:9/{name}",
+            "sha256": sha256(text.encode()).hexdigest(),
+        }
+        for name, text in ends.items()
+    }
+    declared = {"format": "tables", "target": "C", "positive": "0", "prior": [0.25, 0.75], "files": files}
+    words = ("--config-dir", "mine", "task=fetch", T6, "networks=[own]", "offline=true")
+    for rows, code, said in (
+        ([0.5, [0.125, 0.875]], 0, "here, declared as figures, equal to its files to the last bit"),
+        (
+            [[0.5, 0.5], [0.1250000000000001, 0.875]],
+            1,
+            "FAILED: network 'own': P(F | C) must be as in its files",
+        ),
+    ):
+        write(tmp_path / "mine", {"network/own.yaml": yaml.safe_dump(declared | {"likelihoods": {"F": rows}})})
+        assert command(*words, code=code).out.startswith(f"own: {said}")
+    (tmp_path / "cache/files/own/own.net.lmap").write_text("damaged")
+    assert command(*words, code=0).out == "own: here, declared as figures\n"
+    assert "is not available" in command(*words[:-1], "verify=true", code=1).out
 
 
 def test_a_changed_value_of_the_profile_is_a_changed_setting(command: Command) -> None:

@@ -22,8 +22,8 @@ NEEDS: dict[str, tuple[Declaration, list[str]]] = {
     ),
     "r": (declare_dataset("colon", PROJECT.dataset_mapping("colon")), ["files/colon/colon.csv.gz"]),
     "network": (
-        declare_network("pima", PROJECT.network_mapping("pima")),
-        [f"files/trimbn/pima.net.{end}" for end in ("cnf", "lmap", "search")],
+        declare_network("cpcs54", PROJECT.network_mapping("cpcs54")),
+        ["files/uai2008/PE/uai-2006/BN_78.erg.gz", "files/uai2008_evidence/PE/uai-2006/BN_78.erg.evid.gz"],
     ),
 }
 
@@ -66,5 +66,5 @@ def test_a_folder_that_cannot_be_searched_is_missing_data(monkeypatch: pytest.Mo
     monkeypatch.setattr(Path, "is_file", refuse)
     cache = Cache((Path("closed"),), Path("closed"), offline=True)
     assert not is_here(need, cache)
-    with pytest.raises(DataUnavailable, match=r"Permission denied: 'closed/files/trimbn/pima\.net\.cnf'"):
+    with pytest.raises(DataUnavailable, match=r"Permission denied: 'closed/files/uai2008/PE/uai-2006/BN_78\.erg\.gz'"):
         fetch(need, cache)

@@ -103,7 +103,7 @@ def test_network_is_read() -> None:
          "http://, got 'ftp://x'"),
         (_without(R, "facts"), "key facts.sha256 is missing; add it (no hash of the R file is declared, so only the "
          "fingerprint of its values vouches for it)"),
-        (NETWORK | {"format": "aces"}, "format must be one of ace, bif, erg, uai, xmlbif, got 'aces'; "
+        (NETWORK | {"format": "aces"}, "format must be one of ace, bif, erg, tables, uai, xmlbif, got 'aces'; "
          "did you mean 'ace'?"),
         (_without(NETWORK, "target"), "key target is missing; add it"),
         (NETWORK | {"files": _without(NETWORK["files"], "lmap")}, "key files.lmap is missing; add it"),

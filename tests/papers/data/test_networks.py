@@ -84,6 +84,51 @@ def test_what_the_file_does_not_hold_is_refused(file: Path, cache: Cache, more: 
         load_network(declared(file, **more), cache)
 
 
+FIGURES: dict[str, Any] = {
+    "format": "tables",
+    "target": "thief",
+    "positive": "yes",
+    "states": {"thief": ["yes", "no"], "bell": ["on", "off"]},
+    "prior": [0.1, 0.91],
+    "likelihoods": {"bell": [[0.9, 0.1], [0.2, 0.8]], "door": [0.5, [0.25, 0.75]]},
+}
+
+
+def test_a_network_declared_as_figures_needs_no_file_and_is_normalised(cache: Cache) -> None:
+    declaration = declare_network("mine", FIGURES)
+    assert is_here(declaration, cache)
+    loaded = load_network(declaration, cache)
+    assert isinstance(loaded.model, tb.NaiveBayes)
+    assert (loaded.target, loaded.positive, loaded.features) == ("thief", "yes", ("bell", "door"))
+    assert loaded.model.value_names == (("on", "off"), ("0", "1"))
+    assert loaded.model.prior.tolist() == [0.1 / 1.01, 0.91 / 1.01]
+    assert loaded.model.likelihoods[1].tolist() == [[0.5, 0.5], [0.25, 0.75]]
+    turned = declare_network("mine", FIGURES | {"features": ["door", "bell"]})
+    assert load_network(turned, cache).features == ("door", "bell")
+    assert declaration.sha256 == turned.sha256 != declare_network("mine", FIGURES | {"prior": [0.1, 0.9]}).sha256
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"prior": [0.1, 0.8]}, r"the distributions of 'thief' must sum to 1 within 0\.02, got a deviation of 0\.1"),
+        ({"prior": [0.1, 1.5]}, r"network 'mine': prior\.1 must be a number from 0 to 1, got 1\.5"),
+        ({"prior": [1.0]}, r"network 'mine': prior must be a list of at least 2 value\(s\), got \[1\.0\]"),
+        ({"likelihoods": {}}, "network 'mine': likelihoods must be"),
+        (
+            {"likelihoods": {"bell": [[0.9, 0.1]]}},
+            r"likelihoods\.bell must have a row for each of the 2 states of",
+        ),
+        ({"likelihoods": {"bell": [[0.9, 0.1], [1.0]]}}, r"each with 2 numbers or one that holds for every state, got"),
+        ({"likelihoods": {"bell": [["a", 0.1], 0.5]}}, r"must be a number from 0 to 1, got \['a', 0\.1\]"),
+        ({"features": ["bell"]}, r"features must be \['bell'\], got \['bell', 'door'\]"),
+    ],
+)
+def test_figures_that_are_no_network_are_named(cache: Cache, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_network(declare_network("mine", FIGURES | more), cache)
+
+
 def test_a_missing_file_is_explained(tmp_path: Path, cache: Cache) -> None:
     declaration = declared(tmp_path / "gone.bif")
     assert not is_here(declaration, cache)

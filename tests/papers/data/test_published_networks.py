@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 import trimbench as tb
+from trimbench.papers.configuration import Catalogue, configuration_folder
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.declarations import compare_with_files, declare_network, load_network
 
+PROJECT = Catalogue((configuration_folder(),))
+NOWHERE = Cache((), Path("nowhere"), offline=True)
 N_FEATURES = {"bupa": 6, "pima": 8, "ident": 9, "anatomy": 12, "heart": 13, "voting": 16, "hepatitis": 19}
 
 
@@ -39,6 +44,24 @@ def test_a_shared_parameter_is_a_uniform_row(given_networks: Path, name: str, fe
     rows = model.likelihoods[model.feature_names.index(feature)]
     assert rows[class_value].tolist() == [0.5, 0.5]
     assert rows[1 - class_value].tolist() != [0.5, 0.5]
+
+
+@pytest.mark.parametrize("name", N_FEATURES)
+def test_the_declared_figures_are_those_of_the_files_to_the_last_bit(given_networks: Path, name: str) -> None:
+    cache = Cache((given_networks,), given_networks, offline=True)
+    declaration = declare_network(name, PROJECT.network_mapping(name))
+    assert compare_with_files(declaration, cache)
+    loaded, model = load_network(declaration, cache), read(given_networks, name)
+    problem = tb.read_ace_problem(given_networks / f"files/trimbn/{name}.net.search")
+    assert isinstance(loaded.model, tb.NaiveBayes)
+    assert (loaded.features, loaded.target) == (tuple(problem.costs), problem.target)
+    assert loaded.model.prior.tobytes() == model.prior.tobytes()
+    assert [table.tobytes() for table in loaded.model.likelihoods] == [one.tobytes() for one in model.likelihoods]
+
+
+def test_the_figures_are_332_probabilities() -> None:
+    loaded = [load_network(declare_network(name, PROJECT.network_mapping(name)), NOWHERE).model for name in N_FEATURES]
+    assert sum(table.size for model in loaded if isinstance(model, tb.NaiveBayes) for table in model.likelihoods) == 332
 
 
 def test_parameters_are_those_of_the_file(given_networks: Path) -> None:

@@ -31,13 +31,13 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def test_an_experiment_without_its_data(command: Command) -> None:
-    answer = command("experiment=trimming/table6", "offline=true", code=0)
-    assert "## trimming/table6: data not available\n" in answer.out
-    assert f"Data that is not available ({WAY_OUT}):\n  bupa: file 'trimbn/bupa.net.cnf' is not available" in answer.out
-    reasons = set(table_of("trimming/table6")["reason"])
-    assert reasons == {"data not available: anatomy, bupa, heart, hepatitis, ident, pima, voting"}
-    rows = table_of("trimming/table6_rows")
-    assert (len(rows), set(rows["status"])) == (189, {"data not available"})
+    answer = command("experiment=trimming/figure5", "offline=true", code=0)
+    assert "## trimming/figure5: data not available\n" in answer.out
+    assert f"Data that is not available ({WAY_OUT}):\n  diabetes: data set 'diabetes' (OpenML 37) is not" in answer.out
+    reasons = set(table_of("trimming/figure5")["reason"])
+    assert reasons == {"data not available: diabetes, heart_cleveland, heart_statlog"}
+    rows = table_of("trimming/figure5_rows")
+    assert set(rows["status"]) == {"data not available"}
     assert rows["error"].str.endswith(WAY_OUT).all()
 
 

@@ -129,7 +129,7 @@ def test_a_network_without_a_list_of_parameters_is_refused() -> None:
     }
     experiment = validated(AuthorsNetworks, settings, "experiment")
     (cell,) = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
-    with pytest.raises(ValueError, match="network 'cpcs54' must have the format 'ace', whose files list parameters"):
+    with pytest.raises(ValueError, match="network 'cpcs54' must have the format 'tables' or 'ace', which list"):
         _blocks(dict(cell.job.parameters)["network"])
 
 

@@ -382,6 +382,7 @@ def _names(key: str, given: Mapping[str, str], catalogue: Catalogue) -> Sequence
         "task": TASKS,
         "archive": ("false", "true"),
         "offline": ("false", "true"),
+        "verify": ("false", "true"),
         "cache_mode": typing.get_args(typing.get_type_hints(CommonSettings)["cache_mode"]),
     }
     if key in values:

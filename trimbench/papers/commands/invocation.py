@@ -26,7 +26,7 @@ Task = Literal["run", "report", "plot", "publish", "compare", "list", "fetch", "
 TASKS: tuple[Task, ...] = typing.get_args(Task)
 # Keys that every command has; the others belong to the experiment.
 SHARED_KEYS = (
-    *("task", "run", "runs", "seed", "results", "cache_mode", "offline", "archive"),
+    *("task", "run", "runs", "seed", "results", "cache_mode", "offline", "verify", "archive"),
     *("executor", "profile", "figure"),
 )
 # The committed outcome, which no run writes to.
@@ -46,6 +46,7 @@ class CommonSettings:
     results: str
     cache_mode: Literal["default", "ignore", "only"]
     offline: bool
+    verify: bool = False
     archive: bool = False
 
     def __post_init__(self) -> None:

@@ -343,12 +343,12 @@ def fetch(invocation: Invocation) -> int:
     failures = 0
     for declaration in _declarations(invocation, cache):
         try:
-            fetch_one(declaration, cache)
+            how = fetch_one(declaration, cache, verify=invocation.settings.verify)
         except Exception as error:  # noqa: BLE001 - a host that is down must not keep the rest from being fetched
             failures += 1
             sys.stdout.write(f"{declaration.name}: FAILED: {error}\n")
         else:
-            sys.stdout.write(f"{declaration.name}: here, verified\n")
+            sys.stdout.write(f"{declaration.name}: here, {how}\n")
     return 1 if failures else 0
 
 

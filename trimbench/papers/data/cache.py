@@ -191,6 +191,7 @@ Text = Annotated[str, must_be("a text that is not empty (put it in quotes)", boo
 Natural = Annotated[int, must_be("a whole number of at least 0", lambda number: number >= 0)]
 Positive = Annotated[int, must_be("a whole number of at least 1", lambda number: number >= 1)]
 Probability = Annotated[float, must_be("a number between 0 and 1 (both excluded)", lambda number: 0 < number < 1)]
+Share = Annotated[float, must_be("a number from 0 to 1", lambda number: 0 <= number <= 1)]
 Sha256 = Annotated[
     str, must_be("64 lower-case hexadecimal digits in quotes (a SHA-256)", re.compile(r"[0-9a-f]{64}").fullmatch)
 ]

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, cast
 
+import numpy as np
 from pydantic import Field
 
-from trimbench.networks.ace import read_ace, read_ace_problem
+from trimbench.networks.ace import normalised, read_ace, read_ace_problem
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.evidence import read_evidence
 from trimbench.networks.formats.parsing import MAX_UNPACKED
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.values import listed
-from trimbench.papers.data.cache import Cache, Positive, Text
+from trimbench.papers.data.cache import Cache, Positive, Share, Text
 from trimbench.papers.data.dataset import Dataset, Facts
-from trimbench.papers.data.downloads import FileDeclaration, check_one_of, existing, fetch_file
+from trimbench.papers.data.downloads import FileDeclaration, check_one_of, existing, fetch_file, find_file
 from trimbench.papers.data.sources import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource, Source
-from trimbench.papers.validation import settings, validated
+from trimbench.papers.validation import FactsMismatch, settings, validated
 
 # A new kind of source is a module with its class, and its name here.
 _AnySource = Annotated[
@@ -90,6 +92,8 @@ class DeclaredNetwork:
 
 def load_network(declaration: NetworkDeclaration, cache: Cache) -> DeclaredNetwork:
     """Fetch and read a declared network; raises ValueError if the files do not hold what was declared."""
+    if declaration.figures is not None:
+        return _load_figures(declaration, declaration.figures)
     paths = network_paths(declaration, cache)
     return _load_ace(declaration, paths) if declaration.format == "ace" else _load_whole(declaration, paths)
 
@@ -105,6 +109,63 @@ def _load_ace(declaration: NetworkDeclaration, paths: dict[str, Path]) -> Declar
     ):
         _check(declaration, what, declared, found)
     return DeclaredNetwork(model, declaration.target, declaration.positive, tuple(problem.costs))
+
+
+def _load_figures(declaration: NetworkDeclaration, figures: Figures) -> DeclaredNetwork:
+    source = f"network {declaration.name!r}"
+    target, states = str(declaration.target), figures.states
+    names = {target: states.get(target) or _numbered(len(figures.prior))}
+    tables = {}
+    for name, rows in figures.likelihoods.items():
+        width = max((len(row) for row in rows if isinstance(row, list)), default=len(states.get(name, [0, 1])))
+        names[name] = states.get(name) or _numbered(width)
+        table = [row if isinstance(row, list) else [row] * width for row in rows]
+        if len(table) != len(names[target]) or any(len(row) != len(names[name]) for row in table):
+            raise ValueError(
+                f"{source}: likelihoods.{name} must have a row for each of the {len(names[target])} states of "
+                f"{target!r}, each with {len(names[name])} numbers or one that holds for every state, got {rows}"
+            )
+        tables[name] = np.array(table, dtype=np.float64)
+    model = normalised(source, target, np.array(figures.prior, dtype=np.float64), tables, names)
+    if declaration.features is not None:
+        _check(declaration, "number of features", declaration.features, model.n_features)
+    features = declaration.feature_names or model.feature_names
+    _check(declaration, "features", sorted(features), sorted(model.feature_names))
+    return DeclaredNetwork(model, target, declaration.positive, features)
+
+
+def _numbered(count: int) -> list[str]:
+    return [str(place) for place in range(count)]
+
+
+def compare_with_files(declaration: NetworkDeclaration, cache: Cache) -> bool:
+    """Compare a network that is declared as figures with its files, to the last bit.
+
+    Returns whether there are files to compare with: those in the cache, or fetched unless it is offline. Raises
+    `FactsMismatch` if anything differs.
+    """
+    if declaration.figures is None or not declaration.files:
+        return False
+    fetched = find_file if cache.offline else fetch_file
+    paths = {role: path for role, file in declaration.files.items() if (path := fetched(file, cache)) is not None}
+    if len(paths) < len(declaration.files):
+        return False
+    loaded = _load_figures(declaration, declaration.figures)
+    filed = _load_ace(replace(declaration, features=len(loaded.features)), paths)
+    one, other = cast("NaiveBayes", loaded.model), cast("NaiveBayes", filed.model)
+    parts = {
+        "the order of features": (loaded.features, filed.features),
+        "names": ((one.feature_names, one.class_variable), (other.feature_names, other.class_variable)),
+        "the prior": (one.prior.tolist(), other.prior.tolist()),
+        **{
+            f"P({name} | {one.class_variable})": (left.tolist(), right.tolist())
+            for name, left, right in zip(one.feature_names, one.likelihoods, other.likelihoods, strict=False)
+        },
+    }
+    for what, (left, right) in parts.items():
+        if left != right:
+            raise FactsMismatch(f"network {declaration.name!r}: {what} must be as in its files, {right}, got {left}")
+    return True
 
 
 def _load_whole(declaration: NetworkDeclaration, paths: dict[str, Path]) -> DeclaredNetwork:
@@ -184,6 +245,31 @@ class _AceProblem:
 
 
 @settings
+class Figures:
+    """A naive Bayes network as figures, which are rounded: each distribution is normalised.
+
+    `likelihoods` has, for each feature, a row P(state | class) for each state of the class; one number in place of a
+    row holds for every state. `states` has the names of states that are not ``"0", "1", ...``.
+    """
+
+    prior: Annotated[list[Share], Field(min_length=2)]
+    likelihoods: Annotated[dict[Text, list[Share | list[Share]]], Field(min_length=1)]
+    states: dict[Text, list[Text]] = field(default_factory=dict)
+
+
+@settings
+class _FiguresProblem(Figures):
+    format: Literal["tables"]
+    target: Text
+    positive: Text
+    features: list[Text] | None = None
+    files: _AceFiles | None = None
+    facts: _Facts | None = None
+    path: ClassVar[None] = None
+    evidence: ClassVar[None] = None
+
+
+@settings
 class _Network:
     format: Literal["bif", "erg", "uai", "xmlbif"]
     files: _WholeFile | None = None
@@ -207,17 +293,17 @@ class _Network:
             raise ValueError("give either evidence or files.evidence, not both")
 
 
-_AnyNetwork = Annotated[_AceProblem | _Network, Field(discriminator="format")]
+_AnyNetwork = Annotated[_AceProblem | _FiguresProblem | _Network, Field(discriminator="format")]
 
 
 @dataclass(frozen=True)
 class NetworkDeclaration:
-    """A named Bayesian network in files, and the class that is stated for it.
+    """A named Bayesian network in files or as figures, and the class that is stated for it.
 
     Attributes
     ----------
     files : mapping from role to FileDeclaration
-        Empty where `path` is given.
+        Empty where `path` is given. Of `figures`, those that they were read from.
     path : Path, optional
         A file of the user's own that holds the whole network.
     target, positive : str, optional
@@ -228,6 +314,8 @@ class NetworkDeclaration:
         The features; None where they are those of the ACE problem, or the leaves.
     evidence : mapping from node to state
         What is observed; empty where it is in a file, or nothing is.
+    figures : Figures, optional
+        The network itself, which then needs no file.
     """
 
     name: str
@@ -239,10 +327,14 @@ class NetworkDeclaration:
     features: int | None = None
     feature_names: tuple[str, ...] | None = None
     evidence: Mapping[str, str] = field(default_factory=dict)
+    figures: Figures | None = None
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 over the roles and hashes of the files, whatever their order; reads the user's own file."""
+        """SHA-256 over the figures, or over the roles and hashes of the files; reads the user's own file."""
+        if self.figures is not None:
+            stated = [self.target, self.figures.prior, self.figures.likelihoods, self.figures.states]
+            return hashlib.sha256(json.dumps(stated).encode()).hexdigest()
         hashes = {role: file.sha256 for role, file in self.files.items()}
         if self.path is not None:
             hashes["network"] = hashlib.sha256(self.own_file().read_bytes()).hexdigest()
@@ -255,6 +347,8 @@ class NetworkDeclaration:
 
     def copies(self, cache: Cache) -> list[list[Path]]:
         """Return, for each file that is needed, where copies of it may be."""
+        if self.figures is not None:
+            return []
         return [[self.path]] if self.path is not None else [cache.copies(file.path) for file in self.files.values()]
 
 
@@ -263,10 +357,11 @@ def declare_network(name: str, mapping: Mapping[str, object]) -> NetworkDeclarat
 
     Its keys are ``format``; ``files`` (with an evidence file if there is one), or ``path`` for a file of the user's
     own; ``target`` and ``positive``; ``features`` and ``evidence``, of a network in one file; ``facts`` with
-    ``features``. An ACE problem needs files, a class and facts; other networks may come without a class and without
-    facts. Raises `ConfigurationError`, which names the network and the key, if a key or its value is wrong.
+    ``features``. An ACE problem needs files, a class and facts, and one of format ``tables`` a class and the keys of
+    `Figures`; other networks may come without a class and without facts. Raises `ConfigurationError`, which names the
+    network and the key, if a key or its value is wrong.
     """
-    keys = validated(cast("type[_AceProblem | _Network]", _AnyNetwork), mapping, f"network {name!r}")
+    keys = validated(cast("type[_AceProblem | _FiguresProblem | _Network]", _AnyNetwork), mapping, f"network {name!r}")
     return NetworkDeclaration(
         name=name,
         format=keys.format,
@@ -277,6 +372,7 @@ def declare_network(name: str, mapping: Mapping[str, object]) -> NetworkDeclarat
         features=None if keys.facts is None else keys.facts.features,
         feature_names=None if keys.features is None else tuple(keys.features),
         evidence=keys.evidence or {},
+        figures=keys if isinstance(keys, _FiguresProblem) else None,
     )
 
 
@@ -295,7 +391,9 @@ def load_dataset(declaration: DatasetDeclaration, cache: Cache) -> Dataset:
 
 
 def network_paths(declaration: NetworkDeclaration, cache: Cache) -> dict[str, Path]:
-    """Return the files of a declared network by their role, fetched where necessary."""
+    """Return the files that a declared network needs by their role, fetched where necessary."""
+    if declaration.figures is not None:
+        return {}
     if declaration.path is not None:
         return {"network": declaration.own_file()}
     return {role: fetch_file(file, cache) for role, file in declaration.files.items()}

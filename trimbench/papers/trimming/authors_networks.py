@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trimbench.networks.ace import ParameterClause, read_blocks, read_literal_map
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.declarations import DatasetDeclaration, declare_network, network_paths
+from trimbench.papers.data.declarations import DatasetDeclaration, Figures, declare_network, network_paths
 from trimbench.papers.data.encodings import categorize
 from trimbench.papers.execution.code_hash import job_function
 from trimbench.papers.validation import Json, settings
@@ -290,12 +290,27 @@ def compare_parameters(
 
 
 def _blocks(network: Mapping[str, Json]) -> dict[str, list[ParameterClause]]:
-    """Return the parameters as they stand in the files; reading the network would normalise them."""
+    """Return the parameters as they were published; reading the network would normalise them."""
     declared = network["declared"]
-    if not isinstance(declared, Mapping) or declared.get("format") != "ace":
-        raise ValueError(f"network {network['name']!r} must have the format 'ace', whose files list parameters")
-    paths = network_paths(declare_network(str(network["name"]), declared), Cache.from_environment(offline=True))
+    if not isinstance(declared, Mapping) or declared.get("format") not in ("ace", "tables"):
+        raise ValueError(f"network {network['name']!r} must have the format 'tables' or 'ace', which list parameters")
+    declaration = declare_network(str(network["name"]), declared)
+    if declaration.figures is not None:
+        return _clauses(str(declaration.target), declaration.figures)
+    paths = network_paths(declaration, Cache.from_environment(offline=True))
     return read_blocks(Path(paths["cnf"]), read_literal_map(Path(paths["lmap"])))
+
+
+def _clauses(target: str, figures: Figures) -> dict[str, list[ParameterClause]]:
+    """Return figures as the clauses of ACE files, of which one for the class alone holds for every state."""
+    blocks = {target: [ParameterClause(0, {target: state}, one) for state, one in enumerate(figures.prior)]}
+    for name, rows in figures.likelihoods.items():
+        blocks[name] = [
+            ParameterClause(0, {target: given, **({name: state} if isinstance(row, list) else {})}, one)
+            for given, row in enumerate(rows)
+            for state, one in enumerate(row if isinstance(row, list) else [row])
+        ]
+    return blocks
 
 
 def _states(features: pd.DataFrame, recipe: Recipe) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -12,8 +12,10 @@ from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import (
     DatasetDeclaration,
     Declaration,
+    compare_with_files,
     is_here,
     load_dataset,
+    load_network,
     network_paths,
     obstacle,
 )
@@ -78,8 +80,10 @@ def make_experiment(
     return experiment
 
 
-def fetch(declaration: Declaration, cache: Cache) -> None:
-    """Download data unless it is in a cache, and verify that it is what was declared.
+def fetch(declaration: Declaration, cache: Cache, *, verify: bool = False) -> str:
+    """Download data unless it is in a cache, and verify that it is what was declared; return how that was done.
+
+    A network's figures are compared with the files that they were read from: those in the cache, or with `verify` all.
 
     Raises DataUnavailable if it can be neither read nor downloaded, DeclarationError or FactsMismatch if it is not what
     was declared.
@@ -94,6 +98,11 @@ def fetch(declaration: Declaration, cache: Cache) -> None:
         if blocked or isinstance(error, OSError):
             raise DataUnavailable(blocked or str(error)) from error
         raise
+    if isinstance(declaration, DatasetDeclaration) or declaration.figures is None:
+        return "verified"
+    load_network(declaration, cache)
+    compared = compare_with_files(declaration, cache if verify else dataclasses.replace(cache, offline=True))
+    return "declared as figures, equal to its files to the last bit" if compared else "declared as figures"
 
 
 @dataclass(frozen=True)

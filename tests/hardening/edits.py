@@ -1,4 +1,4 @@
-"""Edit every single byte of stored records and remembered arrays, and count the edits that are not noticed."""
+"""Edit every single byte of stored records, arrays and tables, and count the edits that are not noticed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from tests.papers.execution import sample_jobs
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.execution import Job, JobStore, Record
 from trimbench.papers.execution.job import run_job_function
 from trimbench.papers.execution.store import _read, remember
+from trimbench.papers.own_table.settings import _found, keep_table
 
 Read = Callable[[], object]
 
@@ -66,11 +70,27 @@ def arrays(folder: Path, n: int) -> Iterator[tuple[Path, Read]]:
         yield path, lambda path=path: _read(path)  # type: ignore[misc]
 
 
+def tables(folder: Path, n: int) -> Iterator[tuple[Path, Read]]:
+    """Yield the files of so many tables of studies, and what reads each."""
+    rng = np.random.default_rng(1)
+    cache = Cache((), folder / "tables")
+    for _ in range(n):
+        frame = pd.DataFrame(
+            {"dose": rng.normal(size=12), "ward": rng.choice(list("xyz"), 12), "state": list("aab") * 4}
+        )
+        table = read_table(frame, "state")
+        before = set(folder.rglob("*.feather"))
+        keep_table(table, cache)
+        (path,) = set(folder.rglob("*.feather")) - before
+        yield path, lambda sha256=table.sha256: _found(sha256, cache)  # type: ignore[misc]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Edit files of both kinds; the exit code is 1 if an edit is not noticed."""
+    """Edit files of all kinds; the exit code is 1 if an edit is not noticed."""
     parser = argparse.ArgumentParser(prog="python -m tests.hardening.edits", description=__doc__)
     parser.add_argument("--records", type=int, default=50, help="how many (default: 50)")
     parser.add_argument("--arrays", type=int, default=5, help="how many files of arrays (default: 5)")
+    parser.add_argument("--tables", type=int, default=2, help="how many tables of studies (default: 2)")
     parser.add_argument("--every", type=int, default=1, help="edit every so many bytes (default: 1, each)")
     parser.add_argument("--seed", type=int, default=0, help="decides the new values (default: 0)")
     chosen = parser.parse_args(arguments)
@@ -82,6 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             kinds = {
                 "records": records(Path(name), chosen.records),
                 "files of arrays": arrays(Path(name), chosen.arrays),
+                "tables of studies": tables(Path(name), chosen.tables),
             }
             for kind, files in kinds.items():
                 results = [unnoticed(path, read, rng, chosen.every) for path, read in files]

@@ -10,14 +10,15 @@ import pytest
 from . import edits
 
 
-def test_edits_of_records_and_arrays_are_noticed(
+def test_edits_of_records_arrays_and_tables_are_noticed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "")  # put back at the end
-    assert edits.main(["--records=3", "--arrays=5", "--every=7"]) == 0
-    first, second = capsys.readouterr().out.splitlines()
+    assert edits.main(["--records=3", "--arrays=5", "--tables=1", "--every=7"]) == 0
+    first, second, third = capsys.readouterr().out.splitlines()
     assert first.startswith("3 records: ")
     assert second.startswith("5 files of arrays: ")
+    assert third.startswith("1 tables of studies: ")
 
 
 def test_an_edit_that_is_not_noticed_is_counted(tmp_path: Path) -> None:

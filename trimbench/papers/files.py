@@ -99,6 +99,24 @@ def temporaries(paths: Sequence[Path]) -> Iterator[list[Path]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+# A file that ends with the hash of all before, so that any change is noticed.
+
+_HASH_BYTES = 32
+
+
+def sealed(content: bytes) -> bytes:
+    """Return a content with its hash at the end."""
+    return content + hashlib.sha256(content).digest()
+
+
+def unsealed(whole: bytes) -> bytes:
+    """Return the content of what `sealed` made; raise ValueError if anything in it was changed."""
+    content = whole[:-_HASH_BYTES]
+    if hashlib.sha256(content).digest() != whole[-_HASH_BYTES:]:
+        raise ValueError("its content does not have the hash that it states")
+    return content
+
+
 # Names of files and folders that say with which settings something was made.
 
 # File systems allow 255 bytes; this leaves room for what is added to a name.

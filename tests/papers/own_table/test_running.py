@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,11 @@ import pandas as pd
 import pytest
 
 import trimbench as tb
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.table_reading import read_table
+from trimbench.papers.files import sealed, unsealed
 from trimbench.papers.own_table import steps
-from trimbench.papers.own_table.settings import StudySettings, checked_costs
+from trimbench.papers.own_table.settings import StudySettings, checked_costs, keep_table, stored_table
 from trimbench.papers.validation import ConfigurationError
 
 from ..command_line import Command
@@ -59,6 +64,52 @@ def test_only_what_is_missing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     changed = [path for path in records if path.stat().st_mtime_ns != written[path]]
     assert changed == records[:1]
     pd.testing.assert_frame_equal(first.findings.outcome.tables[1].frame, second.findings.outcome.tables[1].frame)
+
+
+def damage(path: Path, how: str) -> None:
+    """Change a stored table as a bad disk, a careless user and somebody who knows the hash at its end do."""
+    content = path.read_bytes()
+    match how:
+        case "byte":
+            path.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])
+        case "emptied":
+            path.write_bytes(b"")
+        case "another version":
+            path.write_bytes(unsealed(content))
+        case "labels permuted":
+            frame = pd.read_feather(io.BytesIO(unsealed(content)))
+            frame["class"] = frame["class"].to_numpy()[::-1]
+            frame.assign(**{"class": frame["class"].astype("category")}).to_feather(stream := io.BytesIO())
+            path.write_bytes(sealed(stream.getvalue()))
+        case "no table":
+            path.write_bytes(sealed(b"no table"))
+
+
+@pytest.mark.parametrize("how", ["byte", "emptied", "another version", "labels permuted", "no table"])
+def test_a_stored_table_that_was_changed_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    table, cache = read_table(iris(), "species"), Cache.from_environment(offline=True)
+    keep_table(table, cache)
+    (path,) = tmp_path.rglob("*.feather")
+    sound = path.read_bytes()
+    damage(path, how)
+    with pytest.raises(FileNotFoundError, match="is no longer in the cache; start the study again"):
+        stored_table.__wrapped__(table.sha256)
+    assert f"{path} is not used: " in caplog.text
+    # A sound copy in another folder is found behind it.
+    other = tmp_path / "other"
+    (other / path.relative_to(cache.writable)).parent.mkdir(parents=True)
+    (other / path.relative_to(cache.writable)).write_bytes(sound)
+    with monkeypatch.context() as patch:
+        patch.setattr(Cache, "from_environment", lambda offline: replace(cache, folders=(cache.writable, other)))
+        assert stored_table.__wrapped__(table.sha256).labels.tolist() == table.labels.tolist()
+    keep_table(table, cache)
+    assert path.read_bytes() == sound
+    found = stored_table.__wrapped__(table.sha256)
+    assert (found.labels.tolist(), found.classes) == (table.labels.tolist(), table.classes)
+    pd.testing.assert_frame_equal(found.features, table.features, check_names=False)
 
 
 def test_a_step_that_fails_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

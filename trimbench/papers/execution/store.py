@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from filelock import FileLock, Timeout
 
 from trimbench.papers.execution.job import Job, canonical_json, check_result, to_plain
-from trimbench.papers.files import remove_stale, temporary_name
+from trimbench.papers.files import remove_stale, sealed, temporary_name, unsealed
 from trimbench.papers.validation import Json
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ Arrays = dict[str, "np.ndarray[Any, Any]"]
 # Names the run whose arrays alone are read; workers inherit it.
 RUN_VARIABLE = "TRIMBENCH_ONLY_ARRAYS_OF"
 # After the arrays, a file has the name of the run that wrote it and the hash of all before.
-_RUN_BYTES, _HASH_BYTES = 16, 32
+_RUN_BYTES = 16
 
 
 def read_earlier_arrays(read: bool) -> None:
@@ -368,10 +368,8 @@ def _read(path: Path) -> Arrays | None:
     import numpy as np
 
     try:
-        content = path.read_bytes()
-        body, run, found = _parts(content)
-        if hashlib.sha256(body + run).digest() != found:
-            raise ValueError("its content does not have the hash that it states")
+        content = unsealed(path.read_bytes())
+        body, run = content[:-_RUN_BYTES], content[-_RUN_BYTES:]
         if os.environ.get(RUN_VARIABLE, run.decode()) != run.decode():
             return None
         with np.load(io.BytesIO(body), allow_pickle=False) as stored:
@@ -383,12 +381,6 @@ def _read(path: Path) -> Arrays | None:
         return None
 
 
-def _parts(content: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return the arrays, the run and the hash in a file."""
-    end = len(content) - _HASH_BYTES
-    return content[: end - _RUN_BYTES], content[end - _RUN_BYTES : end], content[end:]
-
-
 def _write(path: Path, arrays: Arrays) -> None:
     import numpy as np
 
@@ -397,11 +389,10 @@ def _write(path: Path, arrays: Arrays) -> None:
     stream = io.BytesIO()
     np.savez(stream, **arrays)  # type: ignore[arg-type]
     stream.write(os.environ.get(RUN_VARIABLE, "-" * _RUN_BYTES).encode())
-    stream.write(hashlib.sha256(stream.getbuffer()).digest())
     # A full disk costs time, not the result.
     with contextlib.suppress(OSError):
         try:
-            temporary.write_bytes(stream.getbuffer())
+            temporary.write_bytes(sealed(stream.getvalue()))
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,9 +16,11 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 
 from trimbench.papers.beyond.incomplete_methods import METHODS
 from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.dataset import fingerprint
 from trimbench.papers.data.masks import DEPENDENT, Mechanism, Missingness, split_rows
 from trimbench.papers.data.table_files import ReadTable, TableSettings, read_file
 from trimbench.papers.execution.job import seed_for
+from trimbench.papers.files import sealed, unsealed
 from trimbench.papers.validation import ConfigurationError, did_you_mean, quoted, settings, shown, unknown
 from trimbench.papers.vocabulary.cells import check_axis
 
@@ -175,6 +179,7 @@ def read_costs(path: Path) -> dict[str, float]:
 
 # The table of a study as its jobs find it: in the user's cache, by the hash of its content.
 
+_log = logging.getLogger(__name__)
 _FOLDER = "tables"
 _REST = "other"
 Rows = NDArray[np.int64]
@@ -228,37 +233,53 @@ def some_rows(rows: Rows, labels: NDArray[np.int64], most: int, seed: int) -> Ro
 
 
 def keep_table(table: ReadTable, cache: Cache) -> None:
-    """Write a table to the user's cache unless it is there."""
+    """Write a table to the user's cache unless it is there, unchanged."""
     import pandas as pd
 
-    path = _path(table.sha256)
-    if any(copy.is_file() for copy in cache.copies(path)):
+    if _found(table.sha256, cache) is not None:
         return
     classes = pd.Categorical.from_codes(table.labels, categories=pd.Index(table.classes, dtype=str))
     frame = table.features.reset_index(drop=True).set_axis([f"x{i}" for i in range(table.features.shape[1])], axis=1)
     frame["class"] = classes
-    names = [str(name) for name in table.features.columns]
+    names = [*map(str, table.features.columns), next(one.name for one in table.card if one.read_as == "target")]
     # The names of columns, which may be anything, as those of categories of a column of their own.
     frame["names"] = pd.Categorical.from_codes([0] * len(frame), categories=pd.Index(names, dtype=str))
+    frame.to_feather(stream := io.BytesIO())
     with cache.workspace() as folder:
-        frame.to_feather(folder / "table")
-        cache.keep(folder / "table", path)
+        (folder / "table").write_bytes(sealed(stream.getvalue()))
+        cache.keep(folder / "table", _path(table.sha256))
 
 
 @lru_cache(maxsize=2)
 def stored_table(sha256: str) -> StoredTable:
     """Return the table of a study, by the hash of its content."""
-    import pandas as pd
-
-    copies = Cache.from_environment(offline=True).copies(_path(sha256))
-    found = next((copy for copy in copies if copy.is_file()), None)
+    found = _found(sha256, Cache.from_environment(offline=True))
     if found is None:
         raise FileNotFoundError(f"the table {sha256[:12]} is no longer in the cache; start the study again")
-    frame = pd.read_feather(found)
-    names = list(frame["names"].cat.categories)
-    features = frame.drop(columns=["class", "names"]).set_axis(names, axis=1)
-    classes = frame["class"].cat
-    return StoredTable(features, np.asarray(classes.codes, dtype=np.int64), tuple(classes.categories))
+    return found
+
+
+def _found(sha256: str, cache: Cache) -> StoredTable | None:
+    """Return a table as the first sound copy in the cache has it; a warning names those that were changed."""
+    for copy in cache.copies(_path(sha256)):
+        try:
+            return _opened(unsealed(copy.read_bytes()), sha256)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:
+            _log.warning("%s is not used: %.200s", copy, error)
+    return None
+
+
+def _opened(content: bytes, sha256: str) -> StoredTable:
+    import pandas as pd
+
+    frame = pd.read_feather(io.BytesIO(content))
+    *names, target = frame["names"].cat.categories
+    features, classes = frame.drop(columns=["class", "names"]).set_axis(names, axis=1), frame["class"]
+    if (got := fingerprint(features, classes.rename(target))) != sha256:
+        raise ValueError(f"its values have the hash {got}")
+    return StoredTable(features, np.asarray(classes.cat.codes, dtype=np.int64), tuple(classes.cat.categories))
 
 
 def _path(sha256: str) -> str:

@@ -22,6 +22,11 @@ X = np.array([[0.1, -2.0], [1 / 3, 4e-17], [5.5, 6.0]])
 Y = np.array([0, 1, 1])
 TISSUES_SHA256 = fingerprint(pd.DataFrame(X, columns=["gene1", "gene2"]), pd.Series(["0", "1", "1"], name="class"))
 TABLE_SHA256 = fingerprint(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), pd.Series(["yes", "no"], name="label"))
+# Where the cache keeps them: by the hash of the file, or of its values where that of the file is not known.
+KEPT = {
+    "file": f"files/sha256/{hashlib.sha256(FILE_BODY).hexdigest()}/t.csv",
+    "r": f"files/sha256/{TISSUES_SHA256}/tissues.rda",
+}
 
 
 @dataclass(frozen=True)
@@ -38,10 +43,10 @@ def offered(kind: str, loopback: Loopback, folder: Path) -> Offer:
     if kind == "file":
         file = {"path": "plain/t.csv", "url": loopback.url(FILE_PATH), "sha256": hashlib.sha256(FILE_BODY).hexdigest()}
         mapping = {"kind": "csv", "file": file, "target": "label", "facts": {"sha256": TABLE_SHA256}}
-        return Offer(declare_dataset("table", mapping), "file 'plain/t.csv'", {"files/plain/t.csv": FILE_PATH})
+        return Offer(declare_dataset("table", mapping), "file 'plain/t.csv'", {KEPT["file"]: FILE_PATH})
     if kind == "r":
         loopback.files[R_PATH] = r_file(folder, {"tissues": {"X": X, "y": Y}})
-        return Offer(tissues(loopback), "data set 'tissues'", {"files/t/tissues.rda": R_PATH})
+        return Offer(tissues(loopback), "data set 'tissues'", {KEPT["r"]: R_PATH})
     loopback.parquet = kind == "parquet"
     files = {
         f"{toy.FOLDER}/description.xml": toy.DESCRIPTION_PATH,

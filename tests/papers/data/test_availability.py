@@ -66,5 +66,5 @@ def test_a_folder_that_cannot_be_searched_is_missing_data(monkeypatch: pytest.Mo
     monkeypatch.setattr(Path, "is_file", refuse)
     cache = Cache((Path("closed"),), Path("closed"), offline=True)
     assert not is_here(need, cache)
-    with pytest.raises(DataUnavailable, match=r"Permission denied: 'closed/files/uai2008/PE/uai-2006/BN_78\.erg\.gz'"):
+    with pytest.raises(DataUnavailable, match=r"Permission denied: 'closed/files/.*/BN_78\.erg\.gz'"):
         fetch(need, cache)

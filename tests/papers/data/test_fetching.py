@@ -1,34 +1,37 @@
 """What holds for every source that downloads: it stores good copies only, and downloads only what is missing."""
 
+import hashlib
 import logging
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import requests
 
 from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.dataset import Facts, fingerprint
 from trimbench.papers.data.declarations import is_here, load_dataset
 from trimbench.papers.data.downloads import FileDeclaration, fetch_file
 from trimbench.papers.validation import WAY_OUT, DataUnavailable
 
 from .listing import contents, listing
 from .loopback import ARFF_PATH, FILE_PATH, PARQUET_PATH, Loopback
-from .offers import R_PATH, Offer, offered
+from .offers import KEPT, R_PATH, Offer, X, Y, offered, r_file
 from .toy import DESCRIPTION_PATH, FEATURES_PATH, FOLDER
 
 every_kind = pytest.mark.parametrize("offer", ["file", "openml", "parquet", "r"], indirect=True)
 every_copy = pytest.mark.parametrize(
     ("offer", "file", "reason"),
     [
-        ("file", "files/plain/t.csv", "/files/plain/t.csv: its SHA-256 is .*, declared is"),
+        ("file", KEPT["file"], f"/{KEPT['file']}: its SHA-256 is .*, declared is"),
         *(
             ("openml", f"{FOLDER}/{name}", f"/{FOLDER}, which cannot be read")
             for name in ("dataset.arff", "description.xml", "features.xml")
         ),
-        ("r", "files/t/tissues.rda", "/files/t/tissues.rda: the file is no intact data file of R"),
+        ("r", KEPT["r"], f"/{KEPT['r']}: the file is no intact data file of R"),
     ],
     indirect=["offer"],
 )
@@ -95,6 +98,34 @@ def test_failed_download_leaves_nothing_and_a_good_one_follows(
     assert contents(cache.writable) == {}
     loopback.faults.clear()
     load(offer, cache)
+
+
+@pytest.mark.parametrize("by_path", [False, True], ids=["downloaded", "put there by its path"])
+@pytest.mark.parametrize("offer", ["file", "r"], indirect=True)
+def test_a_declaration_of_the_same_path_with_another_hash_evicts_nothing(
+    offer: Offer, cache: Cache, loopback: Loopback, tmp_path: Path, by_path: bool
+) -> None:
+    load(offer, cache)
+    (place,) = [cache.writable / path for path in offer.files]
+    source: Any = offer.declaration.source
+    if by_path:
+        place = cache.keep(place, source.file.path)
+    before = place.read_bytes()
+    values = pd.DataFrame(X + 1, columns=["gene1", "gene2"]), pd.Series(["0", "1", "1"], name="class")
+    if offer.files == {KEPT["r"]: R_PATH}:
+        loopback.files["/other"] = r_file(tmp_path, {"tissues": {"X": X + 1, "y": Y}})
+        changes: dict[str, Any] = {"facts": Facts(sha256=fingerprint(*values))}
+    else:
+        loopback.files["/other"] = pd.concat(values, axis=1).to_csv(index=False).encode()
+        changes = {"facts": Facts(), "target": "class"}
+    file = replace(source.file, url=loopback.url("/other"))
+    if isinstance(file, FileDeclaration):
+        file = replace(file, sha256=hashlib.sha256(loopback.files["/other"]).hexdigest())
+    other = replace(offer.declaration, source=replace(source, file=file, **changes))
+    assert load_dataset(other, cache).sha256 == fingerprint(*values)
+    assert place.read_bytes() == before
+    for declaration in (other, offer.declaration):  # both are there now
+        load_dataset(declaration, replace(cache, offline=True))
 
 
 @every_kind

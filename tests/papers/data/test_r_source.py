@@ -20,7 +20,7 @@ from trimbench.papers.validation import DataUnavailable, FactsMismatch
 
 from .listing import contents, listing
 from .loopback import Loopback
-from .offers import R_PATH, TISSUES_SHA256, X, Y, r_file, tissues
+from .offers import KEPT, R_PATH, TISSUES_SHA256, X, Y, r_file, tissues
 
 TEXT = gzip.compress(b"class,gene1,gene2\n0,0.1,-2.0\n1,0.3333333333333333,4e-17\n1,5.5,6.0\n", mtime=0)
 TABLE = {"path": "t/tissues.csv.gz", "sha256": hashlib.sha256(TEXT).hexdigest()}
@@ -169,4 +169,7 @@ def test_copy_with_other_values_is_replaced(served: Served, caplog: pytest.LogCa
     with caplog.at_level(logging.WARNING):
         assert served.loaded_sha256() == TISSUES_SHA256
     assert f"skipping {path}: " in caplog.text
-    assert path.read_bytes() == good
+    assert (served.cache.writable / KEPT["r"]).read_bytes() == good
+    caplog.clear()
+    assert served.loaded_sha256() == TISSUES_SHA256
+    assert not caplog.text

@@ -80,7 +80,7 @@ _YOUNG_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class Cache:
-    """Folders that hold data, each laid out as ``files/<path>`` and ``openml/org/openml/www/datasets/<id>/``.
+    """Folders that hold data: ``files/<path>``, ``files/sha256/<hash>/<name>`` and OpenML's folders of data sets.
 
     The `folders` are searched in order and never written to, except one that is also `writable`. That one gets the
     downloads; it is created when first needed, and searched last if it is not in `folders`. `openml_server` is the
@@ -114,13 +114,17 @@ class Cache:
         """All folders to search, in order."""
         return self.folders if self.writable in self.folders else (*self.folders, self.writable)
 
-    def copies(self, path: str) -> list[Path]:
-        """Return where copies of a file may be, by its path under ``files/``."""
-        return [place / "files" / path for place in self.places]
+    def copies(self, path: str, sha256: str = "") -> list[Path]:
+        """Return where copies of a file may be under ``files/``: where it is kept by its hash, and by its path."""
+        names = dict.fromkeys((_kept_as(path, sha256), path))
+        return [place / "files" / name for place in self.places for name in names]
 
-    def keep(self, file: Path, path: str) -> Path:
-        """Move a file out of the `workspace` to its place under ``files/`` of the writable folder."""
-        destination = self.writable / "files" / path
+    def keep(self, file: Path, path: str, sha256: str = "") -> Path:
+        """Move a file out of the `workspace` to its place under ``files/`` of the writable folder.
+
+        What is declared with a hash is kept by it: no declaration replaces what another one of the same path fetched.
+        """
+        destination = self.writable / "files" / _kept_as(path, sha256)
         destination.parent.mkdir(parents=True, exist_ok=True)
         return file.replace(destination)
 
@@ -156,6 +160,10 @@ class Cache:
                     shutil.rmtree(folder)
 
 
+def _kept_as(path: str, sha256: str) -> str:
+    return f"sha256/{sha256}/{PurePosixPath(path).name}" if sha256 else path
+
+
 def _existing_folder(value: str) -> Path:
     folder = Path(value).expanduser().absolute()
     try:
@@ -184,7 +192,8 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _is_inside(path: str) -> bool:
-    return bool(path) and not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
+    pure = PurePosixPath(path)
+    return bool(pure.name) and not pure.is_absolute() and ".." not in pure.parts
 
 
 Text = Annotated[str, must_be("a text that is not empty (put it in quotes)", bool)]

@@ -349,7 +349,9 @@ class NetworkDeclaration:
         """Return, for each file that is needed, where copies of it may be."""
         if self.figures is not None:
             return []
-        return [[self.path]] if self.path is not None else [cache.copies(file.path) for file in self.files.values()]
+        if self.path is not None:
+            return [[self.path]]
+        return [cache.copies(file.path, file.sha256) for file in self.files.values()]
 
 
 def declare_network(name: str, mapping: Mapping[str, object]) -> NetworkDeclaration:

@@ -79,12 +79,12 @@ def fetch_file(declaration: FileDeclaration, cache: Cache) -> Path:
         got = _sha256(partial)
         if got != declaration.sha256:
             raise ValueError(f"the download has SHA-256 {got}, declared is {declaration.sha256}")
-        return cache.keep(partial, declaration.path)
+        return cache.keep(partial, declaration.path, declaration.sha256)
 
 
 def find_file(declaration: CacheOnlyFile, cache: Cache) -> Path | None:
     """Return the path of a verified copy of the file, or None if no cache folder has one."""
-    for path in cache.copies(declaration.path):
+    for path in cache.copies(declaration.path, declaration.sha256):
         if path.is_file() and _is_intact(path, declaration.sha256):
             return path
     return None

@@ -122,7 +122,7 @@ class CsvSource(Source):
 
     def copies(self, cache: Cache) -> list[list[Path]]:
         """Return where the one file may be."""
-        return [cache.copies(self.file.path)] if self.file else [[Path(str(self.path))]]
+        return [cache.copies(self.file.path, self.file.sha256)] if self.file else [[Path(str(self.path))]]
 
 
 def read_table(
@@ -381,7 +381,7 @@ class RSource(Source):
         table = find_file(self.table, cache) if self.table is not None else None
         if table is not None:
             return build_dataset(name, self.facts, read_table(name, self.target, table), self.target)
-        for path in cache.copies(self.file.path):
+        for path in cache.copies(self.file.path, self._fingerprint):
             if not path.is_file():
                 continue
             try:
@@ -394,12 +394,17 @@ class RSource(Source):
                 dataset = self._read(name, partial)
             except FactsMismatch as error:
                 raise FactsMismatch(f"{error}; the download from {self.file.url} was not kept") from error
-            cache.keep(partial, self.file.path)
+            cache.keep(partial, self.file.path, self._fingerprint)
             return dataset
 
     def copies(self, cache: Cache) -> list[list[Path]]:
         """Return where the R file or the table may be: one of the two is enough."""
-        return [[*cache.copies(self.file.path), *(cache.copies(self.table.path) if self.table else [])]]
+        own = cache.copies(self.file.path, self._fingerprint)
+        return [[*own, *(cache.copies(self.table.path, self.table.sha256) if self.table else [])]]
+
+    @property
+    def _fingerprint(self) -> str:
+        return str(self.facts.sha256)
 
     def _read(self, name: str, path: Path) -> Dataset:
         try:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.papers.command_line import Command
+from tests.papers.command_line import T4, Command
 
-WORDS = ("--config-dir", "mine", "task=list")
+MINE = ("--config-dir", "mine")
+WORDS = (*MINE, "task=list")
 
 
 def write(path: str, text: str) -> None:
@@ -54,6 +55,54 @@ def test_settings_of_hydra_are_refused(command: Command, code: Path, text: str) 
     for words in (WORDS, ("-m", *WORDS, "seed=1,2")):
         assert "must not set hydra." in refusal(command, *words, "experiment=trimming/theirs")
     assert not code.exists()
+
+
+OF_THE_RUN = {
+    "task": "task: fetch",
+    "run": "run: theirs",
+    "results": "results: /elsewhere",
+    "cache_mode": "cache_mode: ignore",
+    "offline": "offline: true",
+    "executor": "executor: {workers: 1000}",
+    "executor ": "executor: {_target_: trimbench.papers.execution.remote.RayExecutor, address: 'evil:6379'}",
+    "executor  ": "defaults: [override /executor: ray]",
+    "executor   ": "defaults: [override /executor: theirs]",
+}
+
+
+# What the project's root sets, the file of a profile cannot: it is merged before.
+@pytest.mark.parametrize(
+    ("group", "key"), [*(("experiment/trimming", key) for key in OF_THE_RUN), ("profile", "executor")]
+)
+def test_what_is_done_and_where_comes_from_the_command_line_alone(command: Command, group: str, key: str) -> None:
+    write("mine/executor/theirs.yaml", THEIR_EXECUTOR)
+    write(f"mine/{group}/theirs.yaml", f"# @package _global_\n{OF_THE_RUN[key]}\n")
+    setting = f"{group.replace('/trimming', '')}={'trimming/' * (group != 'profile')}theirs"
+    for words in ((), ("-m", "seed=1,2")):
+        told = refusal(command, "--config-dir", "mine", *words, setting)
+        assert told.startswith(f"files in mine must not set {key.strip()}: they say what is computed, not how"), told
+
+
+THEIR_EXECUTOR = "_target_: trimbench.papers.execution.remote.RayExecutor\naddress: 127.0.0.1:1\nretries: 0\n"
+
+
+def test_an_executor_of_a_folder_is_used_where_the_command_line_names_it(command: Command) -> None:
+    write("mine/executor/theirs.yaml", THEIR_EXECUTOR)
+    assert "executor=theirs: address must be that of a running Ray" in command(*MINE, T4, "executor=theirs").err
+    assert command(*MINE, "task=list", "executor=theirs", "executor.retries=1").code == 0
+    write("mine/executor/theirs.yaml", "# @package _global_\nhydra: {sweeper: {_target_: their_code.run}}\n")
+    assert "must not set hydra.sweeper" in refusal(command, *WORDS, "executor=theirs")
+    write("mine/executor/processes.yaml", THEIR_EXECUTOR)
+    assert "must not replace executor/processes of the project" in refusal(command, *WORDS)
+
+
+def test_a_folder_of_results_has_a_printable_name(command: Command) -> None:
+    assert "results must be a folder with a printable name" in refusal(command, "task=list", 'results="a\nb"')
+
+
+def test_a_study_may_have_a_folder_too(command: Command) -> None:
+    write("mine/profile/theirs.yaml", "name: theirs\n")
+    assert "data must be an existing file" in refusal(command, *MINE, "task=study", "data=t.csv", "target=y")
 
 
 ROUNDABOUT = [

@@ -32,6 +32,9 @@ def test_the_configuration_files_make_their_executor_and_name_all_options(name: 
 
 def test_options_have_values() -> None:
     assert executor_of({"_target_": PROCESSES, "workers": 3, "timeout": 2}) == ProcessExecutor(workers=3, timeout=2.0)
+    for address in ("auto", "first-machine:6379", "10.0.0.1:1", "[::1]:6379", None):
+        assert executor_of({"_target_": RAY, "address": address}) == RayExecutor(address=address)
+    assert executor_of({"_target_": SLURM, "partition": "long,gpu_2"}) == SlurmExecutor(partition="long,gpu_2")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +55,14 @@ def test_options_have_values() -> None:
         (PROCESSES, {"memory": "4"}, "executor: memory must be a size such as 4GB, 500MB or 2GiB, or None, got '4'"),
         (PROCESSES, {"memory": 4}, "executor: memory must be a text .in quotes., got 4"),
         (SLURM, {"memory": "5GB"}, "memory must be at most the 4 GiB of a task, got '5GB'; raise memory_gb"),
-        (SLURM, {"folder": ""}, "folder must be the name of a folder, got ''"),
+        (SLURM, {"folder": ""}, "folder must be the name of a folder, .* got ''"),
+        (SLURM, {"folder": "a\nrm -rf b"}, r"folder must be the name of a folder, .* got 'a\\nrm"),
+        (SLURM, {"partition": "long\ncurl evil"}, "partition must be a name of ASCII letters"),
+        (SLURM, {"partition": "--wrap=x"}, "partition must be a name of ASCII letters"),
+        (RAY, {"address": "ray://evil:10001"}, "address must be host:port, auto or None, got 'ray://evil:10001'"),
+        (RAY, {"address": "http://a@b:80"}, "address must be host:port"),
+        (RAY, {"address": "evil:99999"}, "address must be host:port"),
+        (RAY, {"address": "[::1"}, "address must be host:port"),
         (SLURM, {"cluster": "pbs"}, "cluster must be one of local, slurm, got 'pbs'"),
     ],
 )

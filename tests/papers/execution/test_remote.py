@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
+import math
+import pickle
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from trimbench.papers.execution import Job, Record, remote
+from trimbench.papers.execution import Job, JobStore, Record, remote, run_jobs
 from trimbench.papers.execution.job import JobLimits
-from trimbench.papers.execution.remote import RemoteExecutor, TaskLost, run_task
+from trimbench.papers.execution.remote import RayCluster, RayExecutor, RemoteExecutor, TaskLost, run_task
 from trimbench.papers.execution.workers import ExecutorError, execute
 
 from . import sample_jobs
 from .programs import run, squares
+
+
+def answer(records: Sequence[Record]) -> bytes:
+    """Write records as a task sends them back."""
+    return b"\n".join(json.dumps([record.to_json(), record.log]).encode() for record in records)
 
 
 class Pretended:
@@ -26,6 +40,7 @@ class Pretended:
         self.cancelled: list[int] = []
         self.most = 0
         self.before: Callable[[int], None] = lambda task: None
+        self.change: Callable[[bytes], Any] = lambda content: content
 
     def submit(self, chunks: Sequence[Sequence[Job]]) -> list[int]:
         self.tasks += chunks
@@ -35,9 +50,9 @@ class Pretended:
         self.most = max(self.most, len(tasks))
         return [min(tasks)]
 
-    def result(self, task: int) -> list[Record]:
+    def result(self, task: int) -> bytes:
         self.before(task)
-        return [execute(job) for job in self.tasks[task]]
+        return self.change(answer([execute(job) for job in self.tasks[task]]))
 
     def cancel(self, tasks: Collection[int]) -> None:
         self.cancelled += tasks
@@ -106,11 +121,74 @@ def test_what_the_caller_raises_cancels_the_tasks(cluster: Pretended) -> None:
     assert cluster.cancelled == [1, 2]
 
 
+def edited(content: bytes, **changes: Any) -> bytes:
+    """Change fields of the first record, with a hash that fits."""
+    text, log = json.loads(content.split(b"\n")[0])
+    fields = json.loads(text) | changes
+    del fields["sha256"]
+    rest = json.dumps(fields, separators=(",", ":"))[1:]
+    sealed = f'{{"sha256":"{hashlib.sha256(rest.encode()).hexdigest()}",{rest}'
+    return b"\n".join([json.dumps([sealed, log]).encode(), *content.split(b"\n")[1:]])
+
+
+SENT_BACK: dict[str, tuple[int, Callable[[bytes], Any]]] = {
+    "nothing": (2, lambda _: b""),
+    "junk": (2, lambda _: b"\x80\x04junk\n[[[[\n"),
+    "deep": (1, lambda content: b"[" * 100_000 + content[content.index(b"\n") :]),
+    "swapped": (2, lambda content: b"\n".join(content.split(b"\n")[::-1])),
+    "twice": (1, lambda content: b"\n".join([content.split(b"\n")[0]] * 2)),
+    "too many": (0, lambda content: b"\n".join([content, content])),
+    "undeclared": (1, lambda content: edited(content, result={"x": 0.0, "square": 0.0, "status": "ok"})),
+    "field": (1, lambda content: edited(content, cached=True)),
+    "status": (1, lambda content: edited(content, status="missing", result=None, error="")),
+    "nan": (1, lambda content: edited(content, result={"square": math.nan})),
+    "infinite": (1, lambda content: edited(content, seconds=math.inf)),
+    "huge": (1, lambda content: edited(content, seconds=10**400)),
+    "before": (1, lambda content: edited(content, seconds=-1.0)),
+    "error": (1, lambda content: edited(content, status="failed", result=None, error="x" * 10**6)),
+    "where": (1, lambda content: edited(content, provenance={"time": 5})),
+    "log": (1, lambda content: content.replace(b', ""]', b', "' + b"x" * 50_000_000 + b'"]', 1)),
+}
+
+
+@pytest.mark.parametrize("name", SENT_BACK)
+def test_what_is_sent_back_is_checked_against_the_job(cluster: Pretended, store: JobStore, name: str) -> None:
+    n_failed, cluster.change = SENT_BACK[name]
+    jobs = squares(2)
+    records = run_jobs(jobs, store, PretendingExecutor(), progress=False)
+    assert [record.job for record in records] == jobs
+    failed = [record for record in records if not record.ok]
+    assert len(failed) == n_failed
+    assert all("what its task sent back is not used: " in str(record.error) for record in failed)
+    assert all(record.result == execute(record.job).result for record in records if record.ok)
+    assert [store.get(job) for job in jobs] == records
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
+def test_any_bytes_are_read_as_failures_or_a_reason(content: bytes) -> None:
+    with contextlib.suppress(RuntimeError):
+        assert [record.status for record in remote._records(content, squares(2))] == ["failed"] * 2
+
+
+@pytest.mark.parametrize("given_back", [Path("x"), squares, ValueError("x"), {1: 2}])
+def test_no_object_is_made_of_what_a_task_sends_back(cluster: Pretended, given_back: Any) -> None:
+    """Ray itself would look up whatever a pickle names."""
+    ray = SimpleNamespace(remote=lambda **_: lambda _: None, exceptions=SimpleNamespace(RayError=pickle.PickleError))
+    ray.exceptions.RayTaskError = pickle.PickleError
+    ray.get = lambda task: pickle.loads(pickle.dumps(given_back))
+    cluster.result = RayCluster(ray, RayExecutor(), cluster.logs).result  # type: ignore[method-assign]
+    (record,) = run(PretendingExecutor(), squares(1)).values()
+    assert record.status == "crashed"
+    assert "a task must send back bytes, got " in str(record.error)
+    assert pickle.loads(pickle.dumps(Path("x"))) == Path("x"), "elsewhere, pickles are read"
+
+
 def test_tasks_of_one_sweep_share_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIMBENCH_CACHE", "before")
     pids = [Job.create(sample_jobs.sleep, {"seconds": 0.0, "token": n}) for n in range(4)]
-    results = [run_task(pids[:2], JobLimits(), tmp_path), run_task(pids[2:], JobLimits(), tmp_path)]
-    elsewhere = run_task(pids[:1], JobLimits(), tmp_path / "not here", {"TRIMBENCH_CACHE": "after"})
+    results = [remote._records(run_task(pids[at : at + 2], JobLimits(), tmp_path), pids[at : at + 2]) for at in (0, 2)]
+    answered = run_task(pids[:1], JobLimits(), tmp_path / "not here", {"TRIMBENCH_CACHE": "after"})
+    elsewhere = remote._records(answered, pids[:1])
     assert len({str(record.result) for records in results for record in records}) == 1
     assert elsewhere[0].result not in [record.result for record in results[0]]
     remote._stop_kept()

@@ -22,7 +22,7 @@ from hydra.core.override_parser.types import ChoiceSweep, Override, OverrideType
 from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
-from trimbench.papers.commands.invocation import SHARED_KEYS, TASKS, CommonSettings
+from trimbench.papers.commands.invocation import OF_THE_RUN, SHARED_KEYS, TASKS, CommonSettings
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
 from trimbench.papers.validation import ConfigurationError, unknown
 
@@ -70,7 +70,8 @@ def check_arguments(arguments: Sequence[str], allowed: Sequence[str] = ()) -> No
     if options.config_dir:  # of a sweep, Hydra sees the first point
         rest = [one for one in overrides if one not in changes or one.package or one.key_or_group not in GROUPS]
         rest = [one for one in rest if not one.is_sweep_override()]
-        check_folder(options.config_dir, [*(one[0] for one in chosen if one), *(str(one.input_line) for one in rest)])
+        words = [*(one[0] for one in chosen if one), *(str(one.input_line) for one in rest)]
+        check_folder(options.config_dir, words, root_of(arguments))
 
 
 def _check_dashes(arguments: Sequence[str]) -> None:
@@ -267,30 +268,42 @@ def _variable(name: str, *default: str | None) -> str | None:
     return os.environ.get(name, *default)
 
 
-def check_folder(folder: str, words: Sequence[str]) -> None:
-    """Raise ConfigurationError if what the settings `words` find in a folder changes settings of Hydra itself.
+def check_folder(folder: str, words: Sequence[str], root: str) -> None:
+    """Raise ConfigurationError if what the settings `words` find in a folder changes settings of Hydra, or of the run.
 
-    With these, Hydra would call any function and set environment variables; on the command line they are allowed.
+    With the former, Hydra would call any function and set environment variables; the latter say what is done, where and
+    on whose machines. On the command line they are allowed, as is an executor of the folder that it names.
     """
-    own = [word for word in words if word.startswith("hydra")]
     path = Path(folder).absolute()
     search = [f"hydra.searchpath=['file://{path}']"] if path.is_dir() else []
-    expected, found = _hydra_settings(own), _hydra_settings([*words, *search])
+    taken = [name for name in Catalogue((path, configuration_folder())).replaced() if name.startswith("executor/")]
+    if taken:
+        raise ConfigurationError(f"files in {folder} must not replace {taken[0]} of the project; give it another name")
+    first = {word: re.split("[=.@]", word.lstrip("+~"))[0] for word in words}
+    own = [word for word in words if first[word] in ("hydra", *OF_THE_RUN) and first[word] != "executor"]
+    chosen = [word for word in words if first[word] == "executor"]
+    expected, found = _settings(root, own), _settings(root, [*words, *search])
+    expected["executor"] = _settings(root, [*chosen, *search])["executor"] if chosen else expected["executor"]
     for key in sorted(expected.keys() | found.keys()):
         if expected.get(key) != found.get(key):
+            does = (
+                "Hydra would run what they name" if key.startswith("hydra.") else "they say what is computed, not how"
+            )
             raise ConfigurationError(
-                f"files in {folder} must not set hydra.{key}: Hydra would run what they name; remove it there, or "
-                "set it on the command line"
+                f"files in {folder} must not set {key}: {does}; remove it there, or set it on the command line"
             )
 
 
-def _hydra_settings(words: Sequence[str]) -> dict[str, Any]:
+def _settings(root: str, words: Sequence[str]) -> dict[str, Any]:
+    """Return the settings of Hydra and of the run."""
     with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
-        config = hydra.compose("config", overrides=list(words), return_hydra_config=True)
+        config = hydra.compose(root, overrides=list(words), return_hydra_config=True)
     found: dict[str, Any] = OmegaConf.to_container(config.hydra, resolve=False)  # type: ignore[assignment]
     job = {key: value for key, value in found.pop("job").items() if key not in _OF_THE_JOB}
-    settings = {key: value for key, value in found.items() if key not in _OF_THE_COMMAND}
-    return settings | {f"job.{key}": value for key, value in job.items()}
+    settings = {f"hydra.{key}": value for key, value in found.items() if key not in _OF_THE_COMMAND}
+    settings |= {f"hydra.job.{key}": value for key, value in job.items()}
+    whole: dict[str, Any] = OmegaConf.to_container(config, resolve=False)  # type: ignore[assignment]
+    return settings | {key: whole.get(key) for key in OF_THE_RUN}
 
 
 # What the Tab key completes in a shell: keys, and the names that a key takes.

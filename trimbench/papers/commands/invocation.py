@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.files import is_accepted, safe_name
-from trimbench.papers.validation import ConfigurationError, Json, settings, unknown, validated
+from trimbench.papers.validation import ConfigurationError, Json, brief, settings, unknown, validated
 from trimbench.papers.vocabulary.figures import FigureSettings
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ SHARED_KEYS = (
     *("task", "run", "runs", "seed", "results", "cache_mode", "offline", "verify", "archive"),
     *("executor", "profile", "figure"),
 )
+# Those that say what is done and where, which is for the command line alone: files of others do not set them.
+OF_THE_RUN = ("task", "run", "runs", "results", "cache_mode", "offline", "archive", "executor")
 # The committed outcome, which no run writes to.
 PUBLISHED = "published"
 # Folders beside those of the runs.
@@ -50,8 +52,11 @@ class CommonSettings:
     archive: bool = False
 
     def __post_init__(self) -> None:
-        if not self.results:
-            raise ConfigurationError("results must be a folder, got ''; write results=. for the current one")
+        if not self.results.isprintable() or not self.results:
+            raise ConfigurationError(
+                f"results must be a folder with a printable name, got {brief(self.results)}; write results=. for the "
+                "current one"
+            )
         if self.run is not None and (not is_accepted(self.run) or self.run in _TAKEN or self.run[:1] in "-."):
             raise ConfigurationError(
                 f"run must be a name of ASCII letters, digits and the signs _ = + , . - and none of "

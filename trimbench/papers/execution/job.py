@@ -133,13 +133,18 @@ def run_job_function(job: Job) -> dict[str, Json]:
         raise TypeError(f"the result of {job.function!r} must be a mapping, got {result!r}; return a dict")
     plain: dict[str, Json] = to_plain(result, "result")
     check_result(job.function, plain)
+    check_size(job.function, plain)
+    return plain
+
+
+def check_size(function: str, plain: Mapping[str, Json]) -> None:
+    """Raise ValueError if a result, of which `to_plain` made a copy, is too long."""
     size = len(canonical_text(plain))
     if size > RESULT_BYTES:
         raise ValueError(
-            f"the result of {job.function!r} must have at most {in_megabytes(RESULT_BYTES)} as JSON, got "
+            f"the result of {function!r} must have at most {in_megabytes(RESULT_BYTES)} as JSON, got "
             f"{in_megabytes(size)}; return less, for example a summary"
         )
-    return plain
 
 
 def located(value: Any, places: Mapping[str, str]) -> Any:

@@ -4,28 +4,45 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
+import itertools
+import json
 import logging
 import math
 import os
+import pickle
+import re
+import secrets
 import shutil
 import socket
 import sys
 import tempfile
+import threading
 import time
 import zlib
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from trimbench.papers.execution.here import Workers
-from trimbench.papers.execution.job import Job, JobLimits
-from trimbench.papers.execution.store import RUN_VARIABLE, Record, usable_cpus
-from trimbench.papers.execution.workers import ExecutorError, OnRecord, WorkerSettings, describe, failure, take
-from trimbench.papers.files import host, is_alive, remove_stale, temporary_folder, temporary_name
-from trimbench.papers.validation import settings
+from trimbench.papers.execution.job import LOG_BYTES, Job, JobLimits, check_size, in_megabytes, to_plain
+from trimbench.papers.execution.store import PROVENANCE, RUN_VARIABLE, Record, usable_cpus
+from trimbench.papers.execution.workers import (
+    LONGEST_LOG,
+    TRACEBACK_CHARACTERS,
+    ExecutorError,
+    OnRecord,
+    WorkerSettings,
+    describe,
+    failure,
+    take,
+)
+from trimbench.papers.files import host, is_alive, remove_stale, temporary_folder, temporary_name, write
+from trimbench.papers.validation import reason, settings
 
 # After this many tasks that could not run, without one that could, no other will.
 _MAX_USELESS_TASKS = 5
@@ -56,8 +73,8 @@ class Cluster(Protocol):
         """Wait a moment, and return the tasks that have ended."""
         ...
 
-    def result(self, task: Task) -> list[Record]:
-        """Return the records of a task that has ended; raise TaskLost, or what the task raised."""
+    def result(self, task: Task) -> bytes:
+        """Return what `run_task` gave; raise TaskLost, or another error for a task that could not run."""
         ...
 
     def cancel(self, tasks: Collection[Task]) -> None:
@@ -100,8 +117,8 @@ class RemoteExecutor(WorkerSettings, ABC):
             lost = dict.fromkeys(jobs, "")
             for _ in range(cluster.attempts):
                 lost = sweep.run(list(lost))
-            for job, reason in lost.items():
-                text = f"the task ended without a result: {reason}"
+            for job, why in lost.items():
+                text = f"the task ended without a result: {why}"
                 on_record(failure(job, "crashed", text, 0.0, take(cluster.logs / job.key)))
 
 
@@ -133,44 +150,78 @@ class _Sweep:
     def _collect(self, task: Task, jobs: Sequence[Job]) -> dict[Job, str]:
         """Hand over the records of a task; return the jobs that have none, each with the reason."""
         records: list[Record] = []
-        reason = ""
+        why = ""
         try:
-            records = self._cluster.result(task)
+            records = _records(self._cluster.result(task), jobs)
             self._useless = None
         except TaskLost as error:
-            reason = str(error)
+            why = reason(error)
         except Exception as error:  # a cluster raises what the task raised, whatever it was
-            reason = describe(error).splitlines()[-1]
+            why = describe(error).splitlines()[-1]
             if self._useless is not None:
                 self._useless += 1
             if self._useless == _MAX_USELESS_TASKS:
                 raise ExecutorError(
-                    f"the first {self._useless} tasks could not run, the last because of {reason}; is the project "
+                    f"the first {self._useless} tasks could not run, the last because of {why}; is the project "
                     "installed in the same version on every machine of the cluster?"
                 ) from error
         for record in records:
             self._on_record(record)
         done = {record.job for record in records}
-        return {job: reason for job in jobs if job not in done}
+        return {job: why for job in jobs if job not in done}
 
 
 _kept: dict[tuple[JobLimits, Path], Workers] = {}
 
 
-def run_task(
-    jobs: Sequence[Job], limits: JobLimits, logs: Path, environment: Mapping[str, str] | None = None
-) -> list[Record]:
+def run_task(jobs: Sequence[Job], limits: JobLimits, logs: Path, environment: Mapping[str, str] | None = None) -> bytes:
     """Run the jobs of one task in a worker process, one after another; this is what a cluster calls on its machines.
 
-    If a cluster runs several tasks of one sweep in the same process, they share the worker.
+    If a cluster runs several tasks of one sweep in the same process, they share the worker. What is returned is data in
+    a closed format, which is read without running anything: one line of JSON for each job, in order, with the text of
+    its record and its log; or a line with the reason why the task could not run.
     """
-    os.environ.update(environment or {})
-    if (limits, logs) not in _kept:
-        _stop_kept()
-        _kept[limits, logs] = Workers(1, limits, logs)
-    records: list[Record] = []
-    _kept[limits, logs].run(jobs, records.append)
-    return records
+    try:
+        os.environ.update(environment or {})
+        if (limits, logs) not in _kept:
+            _stop_kept()
+            _kept[limits, logs] = Workers(1, limits, logs)
+        records: dict[Job, Record] = {}
+        _kept[limits, logs].run(jobs, lambda record: records.update({record.job: record}))
+        return "\n".join(json.dumps([records[job].to_json(), records[job].log]) for job in jobs).encode()
+    except Exception as error:  # noqa: BLE001  (whatever it was, it goes back as a text)
+        return json.dumps({"error": _last_line(describe(error))}).encode()
+
+
+def _records(answer: object, jobs: Sequence[Job]) -> list[Record]:
+    """Read what `run_task` returned elsewhere; raise RuntimeError with the reason if the task could not run.
+
+    Nothing in it is trusted: what is not the record of its job, as a job of this program could have written it, is a
+    failure of this job alone.
+    """
+    if not isinstance(answer, bytes):
+        raise RuntimeError(f"a task must send back bytes, got {type(answer).__name__}")
+    lines = answer.split(b"\n")
+    with contextlib.suppress(ValueError, RecursionError):
+        first = json.loads(lines[0])
+        if isinstance(first, dict) and isinstance(first.get("error"), str):
+            raise RuntimeError(reason(ValueError(first["error"])))
+    return [_record(job, line) for job, line in zip(jobs, itertools.chain(lines, itertools.repeat(b"")), strict=False)]
+
+
+def _record(job: Job, line: bytes) -> Record:
+    """Return the record of a job in a line that came from elsewhere."""
+    try:
+        text, log = json.loads(line)
+        if not isinstance(text, str) or not isinstance(log, str) or len(log) > LONGEST_LOG:
+            raise ValueError(f"it must be the text of a record and a log of at most {in_megabytes(LOG_BYTES)}")
+        record = Record.of(job, text)
+        check_size(job.function, to_plain(record.result, "result"))
+        if len(record.error or "") > 2 * TRACEBACK_CHARACTERS or not PROVENANCE.holds(record.provenance):
+            raise ValueError(f"it must have a short error, and provenance that is {PROVENANCE.words}")
+    except (ValueError, TypeError, RecursionError) as error:
+        return failure(job, "failed", f"what its task sent back is not used: {reason(error)}", 0.0)
+    return replace(record, log=log)
 
 
 @atexit.register
@@ -184,7 +235,10 @@ def _stop_kept() -> None:
 
 _IDLE_SECONDS = 0.5
 _REACH_SECONDS = 10.0
+_ADDRESS = re.compile(r"([\w.-]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})", re.ASCII)
 _END_SECONDS = 10.0
+# Errors of Ray for a task that could not run, as its function was not found, or that gave what is refused.
+_NOT_RUN = ("RaySystemError", "UnserializableException")
 # Enough to make a cluster grow, if it can.
 _MAX_TASKS = 500
 # Variables that a worker on another machine needs as well.
@@ -203,6 +257,13 @@ class RayExecutor(RemoteExecutor):
 
     address: str | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.address is not None and self.address != "auto" and not _is_address(self.address):
+            raise ValueError(
+                f"address must be host:port, auto or None, got {self.address[:100]!r}; None starts a cluster"
+            )
+
     @contextmanager
     def connected(self) -> Iterator[RayCluster]:
         """Provide the cluster for one run."""
@@ -217,7 +278,7 @@ class RayExecutor(RemoteExecutor):
 
         if ray.is_initialized():
             return ray
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
         if self.address is None:
             options |= {"num_cpus": self.workers, "include_dashboard": False, "_temp_dir": ray_folder()}
         try:
@@ -255,15 +316,17 @@ class RayCluster:
         also: list[Task] = self._ray.wait(rest, num_returns=len(rest), timeout=0)[0] if done and rest else []
         return [*done, *also]
 
-    def result(self, task: Task) -> list[Record]:
-        """Return the records of a task."""
+    def result(self, task: Task) -> bytes:
+        """Return what a task gave, which is never an object that Ray makes of it: that could run anything."""
         try:
-            records: list[Record] = self._ray.get(task)
-        except self._ray.exceptions.RayTaskError:
-            raise
+            with _only_data():
+                answer: bytes = self._ray.get(task)
         except self._ray.exceptions.RayError as error:
-            raise TaskLost(str(error).strip().partition("\n")[0]) from error
-        return records
+            text = str(error).strip()
+            if type(error).__name__ in _NOT_RUN or isinstance(error, self._ray.exceptions.RayTaskError):
+                raise RuntimeError(_last_line(text)) from error
+            raise TaskLost(text.partition("\n")[0]) from error
+        return answer
 
     def cancel(self, tasks: Collection[Task]) -> None:
         """End tasks, together with the processes that run them."""
@@ -274,18 +337,48 @@ class RayCluster:
             self._ray.wait(list(tasks), num_returns=len(tasks), timeout=_END_SECONDS)
 
 
-def _run_ray_task(jobs: Sequence[Job], limits: JobLimits, logs: Path, environment: Mapping[str, str]) -> list[Record]:
+_reading = threading.local()
+
+
+@contextmanager
+def _only_data() -> Iterator[None]:
+    """Refuse to look up any function or class that a pickle names, in this thread."""
+    _watch_pickles()
+    _reading.only_data = True
+    try:
+        yield
+    finally:
+        _reading.only_data = False
+
+
+@functools.cache
+def _watch_pickles() -> None:
+    """Add the hook of `_only_data`: Python itself asks it, whatever library reads the pickle, and never lets it go."""
+
+    def refuse(event: str, _: object) -> None:
+        if event == "pickle.find_class" and getattr(_reading, "only_data", False):
+            raise pickle.UnpicklingError("a task must send back bytes, got an object")
+
+    sys.addaudithook(refuse)
+
+
+def _run_ray_task(jobs: Sequence[Job], limits: JobLimits, logs: Path, environment: Mapping[str, str]) -> bytes:
     """Run a task in a process of Ray."""
     # A spawned process first runs the file of its parent's __main__, which here would take seconds to import Ray.
     vars(sys.modules["__main__"]).pop("__file__", None)
     return run_task(jobs, limits, logs, environment)
 
 
+def _is_address(text: str) -> bool:
+    """Tell whether a text is ``host:port``; an IPv6 address is in brackets."""
+    found = _ADDRESS.fullmatch(text)
+    return found is not None and 0 < int(found[2]) < 2**16
+
+
 def _check_reachable(address: str | None) -> None:
     """Raise an OSError if nobody listens at ``host:port``: Ray itself would try for minutes."""
-    host, _, port = (address or "").rpartition(":")
-    if host and port.isdigit() and "/" not in host:
-        with socket.create_connection((host, int(port)), timeout=_REACH_SECONDS):
+    if found := _ADDRESS.fullmatch(address or ""):
+        with socket.create_connection((found[1].strip("[]"), int(found[2])), timeout=_REACH_SECONDS):
             pass
 
 
@@ -324,6 +417,7 @@ def _remove_session(session: Path) -> None:
 
 # Slurm is polled rarely, because its controller serves all users.
 _LOOK_SECONDS = {"local": 0.1, "slurm": 10.0}
+_PARTITION = re.compile(r"\w[\w.+-]*(,\w[\w.+-]*)*", re.ASCII)
 
 
 @settings
@@ -344,8 +438,14 @@ class SlurmExecutor(RemoteExecutor):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_least(jobs_per_task=1, minutes=1)
-        if not self.folder:
-            raise ValueError("folder must be the name of a folder, got ''")
+        # Both become part of a script that the shell of another machine reads line by line.
+        if not self.folder or not self.folder.isprintable() or "%" in self.folder:
+            raise ValueError(f"folder must be the name of a folder, printable and without %, got {self.folder[:100]!r}")
+        if self.partition is not None and not _PARTITION.fullmatch(self.partition):
+            raise ValueError(
+                f"partition must be a name of ASCII letters, digits and _ . + -, or several with commas between, "
+                f"got {self.partition[:100]!r}"
+            )
         if not 0 < self.memory_gb < math.inf:
             raise ValueError(f"memory_gb must be a positive number of GiB, got {self.memory_gb!r}")
         if (self.limits.memory or 0) > self.memory_gb * 2**30:
@@ -378,6 +478,7 @@ class SubmititCluster:
     def __init__(self, options: SlurmExecutor, place: Path) -> None:
         self._options, self._place = options, place
         self._is_local = options.cluster == "local"
+        self._answers: dict[Task, Path] = {}
         self.logs = place / "logs"
         self.jobs_per_task = options.jobs_per_task
         self.attempts = options.retries + 1
@@ -401,7 +502,10 @@ class SubmititCluster:
                 **({"slurm_partition": options.partition} if options.partition else {}),
                 **parallel,
             )
-            return list(executor.map_array(run_task, chunks, [options.limits] * n, [self.logs] * n))
+            answers = [self._place / f"{secrets.token_hex(8)}.json" for _ in chunks]
+            tasks = executor.map_array(_write_task, answers, chunks, [options.limits] * n, [self.logs] * n)
+            self._answers |= zip(tasks, answers, strict=True)
+            return list(tasks)
         except (RuntimeError, OSError, submitit.core.utils.FailedJobError) as error:
             raise self.refusal(error) from error
 
@@ -413,31 +517,23 @@ class SubmititCluster:
             time.sleep(_LOOK_SECONDS[self._options.cluster])
         return done
 
-    def result(self, task: Task) -> list[Record]:
-        """Return the records of a task; the logs of one that has none stay in the folder above."""
-        records = None
-        try:
-            records = self._records(task)
-        finally:
-            if records is None:
-                for path in (task.paths.stdout, task.paths.stderr):
-                    with contextlib.suppress(OSError):  # Slurm may not have written one
-                        path.replace(self._place.parent / path.name)
-        return records
+    def result(self, task: Task) -> bytes:
+        """Return what a task wrote; the logs of one that wrote nothing stay in the folder above.
 
-    def _records(self, task: Task) -> list[Record]:
-        import submitit
-
-        if self._is_local and not task.paths.result_pickle.exists():
-            # submitit would wait in case the file system is slow.
-            raise TaskLost(_last_line(task.stderr() or task.state))
+        submitit's own file with the result is only looked at: reading it could run anything.
+        """
+        answer = self._answers.pop(task)
+        limit = time.monotonic() + (0 if self._is_local else _END_SECONDS)
+        while not answer.is_file() and time.monotonic() < limit:  # the file system may be slow
+            time.sleep(_LOOK_SECONDS["local"])
         try:
-            return list(task.result())
-        except submitit.core.utils.FailedJobError as error:
-            trace = str(error).rpartition("\n-----")[0]  # a hint of submitit follows
-            raise RuntimeError(_last_line(trace or str(error))) from error
-        except submitit.core.utils.UncompletedJobError as error:
-            raise TaskLost(_last_line(str(error))) from error
+            return answer.read_bytes()
+        except OSError:
+            said, has_run = _last_line(task.stderr() or task.state), task.paths.result_pickle.exists()
+            for path in (task.paths.stdout, task.paths.stderr):
+                with contextlib.suppress(OSError):  # Slurm may not have written one
+                    path.replace(self._place.parent / path.name)
+            raise (RuntimeError if has_run else TaskLost)(said) from None
 
     def cancel(self, tasks: Collection[Task]) -> None:
         """End tasks; wait until those of this machine have ended and write nothing more."""
@@ -454,6 +550,12 @@ class SubmititCluster:
             f"the tasks could not be given to {self._options.cluster!r}: {error}; run where sbatch is, or use "
             "executor=processes"
         )
+
+
+def _write_task(answer: Path, jobs: Sequence[Job], limits: JobLimits, logs: Path) -> None:
+    """Run a task in a process of submitit."""
+    content = run_task(jobs, limits, logs)
+    write(answer, lambda temporary: temporary.write_bytes(content))
 
 
 def _last_line(text: str) -> str:

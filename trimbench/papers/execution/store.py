@@ -18,7 +18,7 @@ import subprocess
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -26,7 +26,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from trimbench.papers.execution.job import Job, canonical_json, check_result, to_plain
+from trimbench.papers.execution.job import (
+    COUNT,
+    FLAG,
+    NOTHING,
+    TEXT,
+    Job,
+    canonical_json,
+    check_result,
+    fields,
+    to_plain,
+)
 from trimbench.papers.files import remove_stale, sealed, temporary_name, unsealed
 from trimbench.papers.validation import Json
 
@@ -43,6 +53,7 @@ _HASH = re.compile(rb'\{"sha256":"([0-9a-f]{64})",')
 _HEAD_BYTES = 288
 _HEAD = re.compile(_HASH.pattern + rb'"key":"([0-9a-f]{64})","status":"(\w+)","seconds":([0-9.e+-]+),')
 _END = b"}\n"
+_FIELDS = {"sha256", "key", "status", "seconds", "job", "result", "error", "provenance"}
 
 
 @dataclass(frozen=True)
@@ -111,15 +122,32 @@ class Record:
             if hashlib.sha256(content[head.end() :]).hexdigest() != head[1].decode():
                 raise ValueError("its content does not have the hash that it states")
             fields = json.loads(content)
+            if fields.keys() != _FIELDS:
+                raise ValueError(f"its fields must be {', '.join(sorted(_FIELDS))}, got {sorted(fields)}")
             job = Job.from_dict(fields["job"])
             if fields["key"] != job.key:
                 raise ValueError(f"key must be that of the job in the record, got {fields['key']!r}")
-            error, provenance = fields["error"], fields["provenance"]
+            error, provenance, seconds = fields["error"], fields["provenance"], fields["seconds"]
             if not (error is None or isinstance(error, str)) or not isinstance(provenance, dict):
                 raise ValueError("error must be text or null and provenance must be an object")
-            return cls(job, fields["status"], fields["result"], error, float(fields["seconds"]), provenance)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
+                raise ValueError(f"seconds must be a number, 0 or more, got {seconds!r}")
+            return cls(job, fields["status"], fields["result"], error, float(seconds), provenance)
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"not a readable record: {error!r}; run the job again") from error
+
+    @classmethod
+    def of(cls, job: Job, text: str | bytes) -> Record:
+        """Read the record of a finished run of this job, with a result that its function declares.
+
+        Raises ValueError for anything else.
+        """
+        record = cls.from_json(text)
+        if record.job != job or record.status not in _STORED_STATUSES:
+            raise ValueError("it is not the record of a finished run of this job")
+        if record.result is not None:
+            check_result(job.function, record.result)
+        return replace(record, job=job)
 
 
 class Glance(NamedTuple):
@@ -203,17 +231,12 @@ class JobStore:
             content = path.read_bytes()
             if not content.endswith(_END):
                 raise ValueError("the file is cut short")
-            record = Record.from_json(content)
-            if record.job != job or record.status not in _STORED_STATUSES:
-                raise ValueError("it is not the record of a finished run of this job")
-            if record.result is not None:
-                check_result(job.function, record.result)
+            return Record.of(job, content)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError) as error:
             _log.warning("the stored record %s is not used: %.300s", path, error)
             return None
-        return record
 
     def glance(self, job: Job) -> Glance | None:
         """Tell the status and seconds of a record from the first bytes of its file, however long its result is.
@@ -433,6 +456,17 @@ _PACKAGES = (
     "threadpoolctl",
 )
 _GIT_SECONDS = 5.0
+PROVENANCE = fields(
+    trimbench=TEXT | NOTHING,
+    python=TEXT,
+    packages=fields(**{"*": TEXT}),
+    commit=TEXT | NOTHING,
+    dirty=FLAG | NOTHING,
+    platform=TEXT,
+    cpus=COUNT,
+    time=TEXT,
+)
+"""What `provenance` returns."""
 
 
 def provenance() -> dict[str, Json]:

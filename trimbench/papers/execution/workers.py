@@ -137,7 +137,7 @@ def executor_of(values: Mapping[str, Json]) -> Executor:
 # What happens around one job, in a worker process or in the calling one.
 
 _TRACEBACK_FRAMES = 5
-_TRACEBACK_CHARACTERS = 4000
+TRACEBACK_CHARACTERS = 4000
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -188,7 +188,7 @@ def describe(error: BaseException) -> str:
     Text survives where the exception itself does not: many exceptions cannot be pickled or unpickled.
     """
     text = "".join(traceback.format_exception(error, limit=-_TRACEBACK_FRAMES)).strip()
-    return text if len(text) <= _TRACEBACK_CHARACTERS else f"...{text[-_TRACEBACK_CHARACTERS:]}"
+    return text if len(text) <= TRACEBACK_CHARACTERS else f"...{text[-TRACEBACK_CHARACTERS:]}"
 
 
 def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
@@ -241,6 +241,8 @@ def _end_with_parent() -> None:
 
 _OUT, _ERR = 1, 2
 _CUT = "\n[... {} bytes are cut here: of a log, the first and last {} MB are kept ...]\n"
+# Characters, with a line that says what was cut.
+LONGEST_LOG = LOG_BYTES + 1000
 _CUT_BEFORE = re.compile(rb"\n\[\.\.\. (\d+) bytes are cut here: [^\]]*\]\n")
 
 
@@ -277,7 +279,11 @@ def take(path: Path) -> str:
         path.unlink()
     except FileNotFoundError:
         return ""
-    return text
+    if len(text) <= LONGEST_LOG:
+        return text
+    kept = BoundedText()  # of bytes that are no text, each has become four characters
+    kept.write(text)
+    return kept.shortened()
 
 
 def shorten_file(path: Path, longest: int) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.papers import configuration
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
@@ -77,6 +83,59 @@ def test_the_folder_is_found_in_both_layouts(monkeypatch: pytest.MonkeyPatch, tm
         folder.mkdir()
         (folder / "config.yaml").write_text("a: 1\n")
         assert configuration_folder() == folder
+
+
+def chain(link: str, n: int, first: str = "v0: &v0 [1, 2]") -> str:
+    """Return values each of which stands for several of the one before."""
+    return first + "\n" + "".join(link.format(n, n - 1) + "\n" for n in range(1, n))
+
+
+BOMBS = {
+    "aliases": chain("v{0}: &v{0} [*v{1}, *v{1}, *v{1}]", 15),
+    "merged keys": chain("v{0}: &v{0} {{a: *v{1}, b: *v{1}, <<: {{c: *v{1}}}}}", 15),
+    "texts": chain("v{0}: ${{v{1}}}${{v{1}}}", 25, "v0: text"),
+    "lists": chain("v{0}: ['${{v{1}}}', '${{v{1}}}']", 25),
+    "relative": "a:\n" + chain("  v{0}: [x, '${{..v{1}}}', '${{..v{1}}}']", 25, "  v0: text"),
+    "through others": chain("v{0}: {{t: '${{w{1}.t}}${{w{1}.t}}'}}\nw{0}: ${{v{0}}}", 25, "w0: {t: text}"),
+    "by a resolver": chain("v{0}: '${{oc.select:v{1}}}${{oc.select:\"v{1}\", 1}}'", 25, "v0: text"),
+    "long": "a: [" + "1, " * 50_000 + "1]\n",
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_file_that_stands_for_too_much_is_refused_at_once(catalogue: Catalogue, tmp_path: Path, name: str) -> None:
+    file = tmp_path / "own/dataset/bomb.yaml"
+    file.write_text(BOMBS[name])
+    start = time.process_time()
+    with pytest.raises(ConfigurationError, match=rf"^{file} must have at most 131,072 characters.*; ") as raised:
+        catalogue.mapping("dataset", "bomb")
+    assert time.process_time() - start < 2
+    assert len(str(raised.value)) <= 500
+    if name not in ("aliases", "merged keys", "long"):
+        with pytest.raises(ConfigurationError, match=r"^the configuration must have at most 131,072 "):
+            plain(OmegaConf.create(file.read_text()))
+
+
+@given(
+    st.recursive(
+        st.sampled_from(["${a}", "${b.c}x${a}", "${..b}", "${.c}", "${d.0}", "text", 1, None]),
+        lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.sampled_from("abcd"), inside, max_size=3),
+    ).map(lambda values: {"top": values, "a": "text", "b": {"c": "${a}${a}"}, "d": ["${b}", "${b.c}"]})
+)
+def test_the_length_that_is_counted_is_at_least_that_of_the_resolved_values(values: dict[str, Any]) -> None:
+    try:
+        resolved = OmegaConf.to_container(OmegaConf.create(values), resolve=True)
+    except (OmegaConfBaseException, RecursionError):
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(configuration, "_LONGEST", sum(map(len, re.findall(r"\w+", str(resolved)))) - 1)
+        with pytest.raises(ConfigurationError, match="must have at most"):
+            plain(OmegaConf.create(values))
+
+
+def test_one_interpolation_inside_of_another_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"^b\.0 must not have one interpolation inside of another, got "):
+        plain(OmegaConf.create({"a": "b", "b": ["${${a}}"]}))
 
 
 def test_plain_resolves() -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import copy
 import functools
+import io
 import itertools
+import operator
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from trimbench.papers.validation import ConfigurationError, reason, unknown
+from trimbench.papers.validation import ConfigurationError, brief, reason, unknown
 
 
 def configuration_folder() -> Path:
@@ -72,6 +76,8 @@ class Catalogue:
         path = self.path(group, name)
         try:
             content = copy.deepcopy(_read(path, path.stat().st_mtime_ns))
+        except ConfigurationError:
+            raise
         except (OmegaConfBaseException, yaml.YAMLError, ValueError, OSError, RecursionError) as error:
             raise ConfigurationError(f"{path} cannot be read: {reason(error)}") from error
         if not isinstance(content, dict):
@@ -80,7 +86,7 @@ class Catalogue:
 
     def keys(self, group: str, name: str) -> list[str]:
         """Return the keys of one declaration, without its values, which may refer to what stands elsewhere."""
-        return [str(key) for key in OmegaConf.load(self.path(group, name))]
+        return [str(key) for key in load(self.path(group, name))]
 
     def about(self, group: str, name: str) -> str:
         """Return the comment at the head of a declaration, its first paragraph in one line."""
@@ -107,12 +113,85 @@ class Catalogue:
 @functools.lru_cache(maxsize=256)
 def _read(path: Path, changed: int) -> Any:
     """Return the content of a file as it is since `changed`; many jobs read the same declarations."""
-    return OmegaConf.to_container(OmegaConf.load(path), resolve=True)
+    return _resolved(load(path))
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
     """Return a composed configuration as a resolved dictionary."""
-    content = OmegaConf.to_container(config, resolve=True)
+    content = _resolved(config)
     if not isinstance(content, dict):
         raise ConfigurationError(f"the configuration must hold keys and values, got {content!r}")
     return {str(key): value for key, value in content.items()}
+
+
+# What a file stands for: with aliases and interpolations, a few hundred bytes can become gigabytes.
+
+_LONGEST = 2**17  # characters
+_REFERENCE = re.compile(r"\$\{([^${}]*)\}")
+_Place = tuple[str | int, ...]
+
+
+def load(path: Path) -> DictConfig | ListConfig:
+    """Return the content of a file; raise ConfigurationError if it is too long, or stands for too much."""
+    return OmegaConf.load(io.StringIO(checked_text(path)))
+
+
+def checked_text(path: Path) -> str:
+    """Return the text of a file that `load` takes."""
+    text = path.read_text(encoding="utf-8")
+    if len(text) > _LONGEST:
+        raise ConfigurationError(f"{path} must have at most {_LONGEST:,} characters, got {len(text):,}; split it")
+    _check_length(yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)), str(path))
+    return text
+
+
+def _resolved(config: DictConfig | ListConfig) -> Any:
+    _check_length(OmegaConf.to_container(config, resolve=False), "the configuration")
+    return OmegaConf.to_container(config, resolve=True)
+
+
+def _check_length(values: Any, what: str) -> None:
+    """Raise ConfigurationError if values are too long where aliases and interpolations are what they stand for."""
+    lengths: dict[_Place | int, int] = {}
+
+    def length(place: _Place) -> int:
+        value = functools.reduce(operator.getitem, place, values)
+        own = id(value) if isinstance(value, dict | list) else place
+        if own not in lengths:
+            lengths[own] = 0  # of a circle, which is refused when it is resolved
+            inside = [(*place, key) for key, _ in _items(value)]
+            written = sum(len(str(key)) for *_, key in inside) if inside else len(str(value))
+            lengths[own] = 1 + written + sum(map(length, [*inside, *_named(values, place, value)]))
+        return lengths[own]
+
+    try:
+        found = length(())
+    except RecursionError as error:
+        raise ConfigurationError(f"{what} must not have hundreds of levels; write values where they belong") from error
+    if found > _LONGEST:
+        raise ConfigurationError(
+            f"{what} must have at most {_LONGEST:,} characters with aliases (*name) and interpolations (${{name}}) "
+            f"written out, got {found:.3g}; write the values themselves, and fewer of them"
+        )
+
+
+def _named(values: Any, place: _Place, text: object) -> Iterator[_Place]:
+    """Yield the places that the interpolations in a text name, or what is on the way there if that is one itself."""
+    if not isinstance(text, str) or "${" not in text:
+        return
+    if "${" in _REFERENCE.sub("", text):
+        name = ".".join(map(str, place))
+        raise ConfigurationError(f"{name} must not have one interpolation inside of another, got {brief(text)}")
+    # What a resolver is given may name places, too.
+    for name in re.split(r"[:,\s'\"]+", " ".join(_REFERENCE.findall(text))):
+        up = len(name) - len(name.lstrip("."))
+        found: _Place = place[:-up] if up else ()
+        for part in re.findall(r"[^.\[\]]+", name):
+            value = functools.reduce(operator.getitem, found, values)
+            found += tuple(key for key, _ in _items(value) if str(key) == part)[:1]
+        if found != place[: len(found)]:
+            yield found
+
+
+def _items(value: Any) -> Any:
+    return value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

@@ -31,6 +31,14 @@ def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "ran"
 
 
+def test_a_file_that_stands_for_too_much_is_refused_before_anything_reads_it(command: Command) -> None:
+    lines = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+    write("mine/experiment/theirs.yaml", "\n".join(["# @package _global_", "a0: &a0 [1, 2]", *lines]))
+    answer = refusal(command, *WORDS, "experiment=theirs")
+    assert "mine/experiment/theirs.yaml must have at most 131,072 characters with aliases" in answer
+    assert answer.count("\n") == 1
+
+
 def test_a_runner_from_elsewhere_is_imported_only_if_allowed(command: Command, code: Path) -> None:
     write("mine/experiment/trimming/theirs.yaml", "# @package _global_\nrunner: their_code:Theirs\n")
     words = (*WORDS, "experiment=trimming/theirs")

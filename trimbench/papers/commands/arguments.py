@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import functools
 import itertools
@@ -17,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import hydra
+import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override, OverrideType
 from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from trimbench.papers.commands.invocation import OF_THE_RUN, SHARED_KEYS, TASKS, CommonSettings
-from trimbench.papers.configuration import Catalogue, configuration_folder, plain
+from trimbench.papers.configuration import Catalogue, checked_text, configuration_folder, load, plain
 from trimbench.papers.validation import ConfigurationError, unknown
 
 _KEYS = (*SHARED_KEYS, "experiment")
@@ -176,7 +178,7 @@ class Composer:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._composed = functools.cache(lambda groups: hydra.compose("config", overrides=list(groups)))
-        self._read = functools.cache(OmegaConf.load)
+        self._read = functools.cache(load)
 
     def compose(self, words: Sequence[str]) -> dict[str, Any]:
         """Return the configuration with these settings, resolved."""
@@ -275,6 +277,9 @@ def check_folder(folder: str, words: Sequence[str], root: str) -> None:
     on whose machines. On the command line they are allowed, as is an executor of the folder that it names.
     """
     path = Path(folder).absolute()
+    for one in sorted(filter(Path.is_file, path.rglob("*.yaml"))):  # before Hydra reads them
+        with contextlib.suppress(yaml.YAMLError, OSError, UnicodeError, RecursionError):  # which it tells where it must
+            checked_text(one)
     search = [f"hydra.searchpath=['file://{path}']"] if path.is_dir() else []
     taken = [name for name in Catalogue((path, configuration_folder())).replaced() if name.startswith("executor/")]
     if taken:

@@ -183,7 +183,7 @@ def test_values_that_imputers_refuse() -> None:
             impute(GAPS[:, :7])
         with pytest.raises(ValueError, match=r"gaps must have two dimensions .* got 1; use gaps\.reshape"):
             impute(GAPS[0])
-        with pytest.raises(ValueError, match="rows must hold numbers, got values of type <U"):
+        with pytest.raises(ValueError, match="rows must hold real numbers, got values of type <U"):
             fit_imputer(name, REAL.astype(str))
     with pytest.raises(
         ValueError, match=r"rows\[0, 0\] must be 0, 1 or NaN for imputer 'em', got .*; use another imputer"

@@ -259,7 +259,7 @@ def test_one_row_of_each_class_and_no_information() -> None:
         ({"X": np.full((300, 2), np.nan)}, "X must have finite numbers only; leave rows with missing values out"),
         ({"X": csr_matrix(np.full((300, 2), np.inf))}, "X must have finite numbers only"),
         ({"X": np.empty((300, 0))}, r"X must have at least one row and one column, got shape \(300, 0\)"),
-        ({"X": [["a"]] * 300}, "X must hold numbers"),
+        ({"X": [["a"]] * 300}, "X must hold real numbers"),
         ({"X": np.zeros(300)}, "X must have two dimensions"),
     ],
 )

@@ -272,7 +272,7 @@ def test_names_of_rows_are_left_out() -> None:
 def test_text_in_a_column_of_numbers() -> None:
     X, y = people()
     classifier = NaiveConformantClassifier().fit(X, y)
-    with pytest.raises(ValueError, match="column 'age' must hold numbers, and NaN where one is missing, got could not"):
+    with pytest.raises(ValueError, match="column 'age' must hold numbers, and NaN where one is missing, got 'forty'"):
         classifier.predict(X.assign(age="forty"))
 
 

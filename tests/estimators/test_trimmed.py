@@ -209,10 +209,10 @@ def test_strange_columns_are_explained() -> None:
     X, y = patients()
     with pytest.raises(ValueError, match="X must have a different name for each column, got 'ward' twice"):
         TrimmedClassifier().fit(X.rename(columns={"noise": "ward"}), y)
-    with pytest.raises(ValueError, match="column 'noise' must hold real numbers, got complex128"):
+    with pytest.raises(ValueError, match=r"column 'noise' must hold numbers, .*complex"):
         TrimmedClassifier().fit(X.assign(noise=X["noise"] + 1j), y)
     trimmed = TrimmedClassifier(1, required=["fever"], **BY_MODEL).fit(X, y)
-    with pytest.raises(ValueError, match="column 'fever' must hold real numbers, got datetime64"):
+    with pytest.raises(ValueError, match=r"column 'fever' must hold numbers, .* got '2020-01-01 00:00:00'"):
         trimmed.predict(X.assign(fever=pd.Timestamp("2020-01-01")))
 
 

@@ -186,5 +186,5 @@ def test_bad_input_is_explained() -> None:
     with pytest.raises(ValueError, match="column 'x' must be finite, got infinity in 1 rows"):
         Discretizer.fit(pd.DataFrame({"x": [1.0, np.inf, 2.0]}), [0, 1, 1])
     learned = Discretizer.fit(frame, [0, 1, 1], "mean")
-    with pytest.raises(ValueError, match="column 'x' must hold numbers, as in training, got 'tall'"):
+    with pytest.raises(ValueError, match=r"column 'x' must hold numbers, .* got 'tall'"):
         learned.transform(pd.DataFrame({"x": [1.0, "tall"]}))

@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from trimbench._extras import check_installed
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.distribution import logsumexp
-from trimbench.conformant.layout import FeatureLayout, FeatureStatistics, as_numbers, as_table, blocks, has_gaps
+from trimbench.conformant.layout import FeatureLayout, FeatureStatistics, as_table, blocks, has_gaps
 from trimbench.conformant.mixture import ComponentScores, ConformantMixture, learn_mixture
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_newton
+from trimbench.networks.values import as_numbers
 
 SolverName = Literal["newton", "gpkit", "cvxpy"]
 SOLVERS: tuple[SolverName, ...] = get_args(SolverName)

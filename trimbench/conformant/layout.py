@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench.networks.values import as_numbers
+
 # Rows that are processed at a time, which bounds the memory for checks and products.
 CHUNK_ROWS = 8192
 # Numbers of a block that stays in the processor's cache from its check to the products.
@@ -279,29 +281,6 @@ class FeatureStatistics:
 
 
 # Tables and rows of numbers from lists, arrays and data frames; missing values become NaN.
-
-
-def as_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Return values as an array of numbers, without copying one.
-
-    None, NA of pandas and masked entries of NumPy become NaN. Raises ValueError if the values are sparse, ragged, or
-    not numbers; the message calls them `name`.
-    """
-    if hasattr(values, "toarray"):
-        raise ValueError(f"{name} must be dense, got a sparse {type(values).__name__}; use {name}.toarray()")
-    if isinstance(values, np.ma.MaskedArray):
-        values = np.ma.filled(values.astype(np.float64), np.nan)
-    try:
-        array = np.asarray(values)
-        if array.dtype == object:
-            import pandas as pd
-
-            array = np.where(pd.isna(array), np.nan, array).astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold numbers, and NaN where a value is missing, got {error}") from error
-    if array.dtype.kind not in "buif":
-        raise ValueError(f"{name} must hold numbers, got values of type {array.dtype}; encode them first")
-    return array
 
 
 def as_table(rows: ArrayLike, n_columns: int | None = None, name: str = "X") -> NDArray[Any]:

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix as _TypingMatrix
 from trimbench._typing import Vector
-from trimbench.conformant.layout import as_numbers, as_table
+from trimbench.conformant.layout import as_table
+from trimbench.networks.values import as_numbers
 
 _CHECKED_ROWS = 8192
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,61 +13,57 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.networks.discretize import IdentifierColumnWarning
+from trimbench.networks.discretize import IdentifierColumnWarning, warn_of_unknown
+from trimbench.networks.values import (
+    column_numbers,
+    is_missing,
+    places_among,
+    plain_columns,
+    plain_table,
+    unmasked,
+    value_names,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def plain_table(X: Any) -> Any:
-    """Return a sparse matrix as an array, and a data frame of another library (polars, pyarrow) as one of pandas.
-
-    Missing values become NaN or None. Anything else is returned as it is. ValueError for a lazy frame.
-    """
-    import pandas as pd
-
-    if hasattr(X, "toarray"):
-        return X.toarray()
-    if isinstance(X, pd.DataFrame):
-        return X
-    if hasattr(X, "get_column") and hasattr(X, "columns"):  # polars
-        return pd.DataFrame({str(name): X.get_column(name).to_numpy() for name in X.columns})
-    if hasattr(X, "collect") and hasattr(X, "collect_schema"):
-        raise ValueError(f"X must be a data frame with rows, got a {type(X).__name__}; use X.collect()")
-    return X.to_pandas() if hasattr(X, "to_pandas") else X
-
-
 def checked_rows(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_validation") -> pd.DataFrame:
-    """Return the table as a data frame with a name for each column, checked as scikit-learn does.
+    """Return the table as a data frame of plain columns with the names of the fit, checked as scikit-learn does.
 
-    The columns of an array are called ``x0, x1, ...``. A data frame keeps the types of its columns.
+    The columns of an array are called ``x0, x1, ...`` in the fit.
     """
     import pandas as pd
 
-    if is_frame(X):
+    X = plain_table(X)
+    if isinstance(X, pd.DataFrame):
         labels = [str(label) for label in X.columns]
         twice = next((label for label in labels if labels.count(label) > 1), None)
         if twice is not None:
             raise ValueError(f"X must have a different name for each column, got {twice[:80]!r} twice; rename one")
+        fitted = None if reset else getattr(estimator, "feature_names_in_", None)
+        # scikit-learn takes integers for no names; but for 0, 1, 2, ... in this order they are.
+        if _are_integers(X.columns) and (labels != [str(i) for i in range(len(labels))] or fitted is not None):
+            X = X.set_axis(labels, axis=1)
         validate_data(estimator, X, y, reset=reset, skip_check_array=True)
         if X.shape[1] == 0 or len(X) == 0:
             raise ValueError(
                 f"X must have at least one row and one column: found {len(X)} sample(s) and {X.shape[1]} feature(s)"
             )
-        return X.set_axis(labels, axis=1)
-    checked = validate_data(estimator, unmasked(X), y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
-    table = checked if isinstance(y, str) and y == "no_validation" else checked[0]
-    return pd.DataFrame(table, columns=[f"x{place}" for place in range(table.shape[1])])
+        frame = X
+    else:
+        checked = validate_data(estimator, unmasked(X), y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+        frame = pd.DataFrame(checked if isinstance(y, str) and y == "no_validation" else checked[0])
+        labels = [f"x{place}" for place in range(frame.shape[1])]
+    if reset:
+        estimator._column_labels = labels
+    else:
+        labels = getattr(estimator, "_column_labels", getattr(estimator, "feature_names_in_", labels))
+    return plain_columns(frame.set_axis([str(label) for label in labels], axis=1))
 
 
-def unmasked(X: Any) -> Any:
-    """Return a masked array with NaN in place of masked numbers, and None of anything else; the rest as it is."""
-    if not isinstance(X, np.ma.MaskedArray):
-        return X
-    of_numbers = X.dtype.kind in "biuf"
-    values = np.array(X.data, dtype=np.float64 if of_numbers else object)
-    values[np.ma.getmaskarray(X)] = np.nan if of_numbers else None
-    return values
+def _are_integers(labels: Iterable[Any]) -> bool:
+    return all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels)
 
 
 def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame, NDArray[Any]]:
@@ -83,32 +79,14 @@ def checked_training_rows(estimator: Any, X: Any, y: Any) -> tuple[pd.DataFrame,
 
 def check_no_missing_label(y: Any) -> None:
     """Raise a ValueError if a label is missing; of numbers that are not masked, scikit-learn says it."""
-    import pandas as pd
-
     hidden = np.ma.is_masked(y)
     labels = np.asarray(unmasked(y) if hidden else y)
     is_checked = labels.ndim == 1 and (hidden or labels.dtype.kind in "OTmM")
-    if is_checked and (n_missing := int(np.sum(pd.isna(labels)))):
+    if is_checked and (n_missing := int(np.sum(is_missing(labels)))):
         raise ValueError(
             f"y must have a label for every row, got none (NaN, None or NA) in {n_missing} of {len(labels)} rows; drop "
             "those rows, or give them a label of their own"
         )
-
-
-def is_frame(X: Any) -> TypeGuard[pd.DataFrame]:
-    """Return whether X is a data frame of pandas."""
-    import pandas as pd
-
-    return isinstance(X, pd.DataFrame)
-
-
-def plain_columns(X: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose columns of nullable text, pandas' or Arrow's, hold Python strings.
-
-    Some versions of pandas and scikit-learn take them for numbers.
-    """
-    plain: pd.DataFrame = X.apply(lambda column: column.astype(object) if _is_nullable_text(column.dtype) else column)
-    return plain
 
 
 def column_names(given: Any, names: Sequence[str], what: str) -> list[str]:
@@ -156,14 +134,6 @@ def groups_by_name(groups: Any, names: Sequence[str]) -> dict[str, list[str]] | 
             "example groups={'blood': ['urea', 'iron']}"
         )
     return {str(name): column_names(members, names, f"groups[{name!r}]") for name, members in groups.items()}
-
-
-def _is_nullable_text(dtype: object) -> bool:
-    import pandas as pd
-
-    if isinstance(dtype, pd.ArrowDtype):
-        return not pd.api.types.is_any_real_numeric_dtype(dtype)
-    return isinstance(dtype, pd.StringDtype) and dtype.na_value is pd.NA
 
 
 # Columns of raw tables as features of a conformant model: binary, one-hot or real.
@@ -238,15 +208,14 @@ class CategoricalColumn:
     """A column of categories: text, codes, or anything else that can be compared."""
 
     name: str
-    categories: NDArray[Any]
+    categories: tuple[str, ...]
 
     def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
         """Return one column for each category; a category that no training row has counts as missing."""
-        import pandas as pd
-
-        index = pd.Index(self.categories.astype(object), dtype=object)
-        place = index.get_indexer(pd.Index(values.astype(object), dtype=object))
-        encoded = np.where(place[:, None] >= 0, np.arange(len(index)) == place[:, None], np.nan)
+        place = places_among(values, self.categories)
+        if (place < 0).all() and len(known := values[values.notna()]) > 1:
+            warn_of_unknown(self.name, str(known.iloc[0]), self.categories)
+        encoded = np.where(place[:, None] >= 0, np.arange(len(self.categories)) == place[:, None], np.nan)
         return np.asarray(encoded, dtype=np.float64)
 
     @property
@@ -352,14 +321,7 @@ def as_floats(values: pd.Series[Any], name: str) -> NDArray[np.float64]:
 
     Raises ValueError if a value is not a number, or infinite.
     """
-    import pandas as pd
-
-    is_plain = isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf"
-    try:
-        numbers = values if is_plain else np.where(pd.isna(values), np.nan, values.to_numpy(dtype=object))
-        numbers = np.asarray(numbers, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"column {name!r} must hold numbers, and NaN where one is missing, got {error}") from error
+    numbers = column_numbers(values, name).astype(np.float64)
     if np.isinf(numbers).any():
         raise ValueError(f"column {name!r} must be finite, got infinity; mark a missing value with NaN")
     return numbers
@@ -371,9 +333,9 @@ def _learned(values: pd.Series[Any], is_named: bool, numeric: Numeric, weights: 
     name = str(values.name)
     known = values[values.notna()]
     if is_named:
-        return CategoricalColumn(name, _sorted_values(known))
+        return CategoricalColumn(name, value_names(known))
     if isinstance(values.dtype, pd.CategoricalDtype) or _is_text(known, name):
-        categories = _sorted_values(known)
+        categories = value_names(known)
         if len(categories) > max(_FEW_VALUES, _LARGEST_SHARE * len(known)):
             warnings.warn(
                 f"column {name!r} is left out: its {len(categories)} different values in {len(known)} rows are names "
@@ -411,11 +373,3 @@ def _is_text(known: pd.Series[Any], name: str) -> bool:
             "name the column in categorical_features"
         )
     return all(text)
-
-
-def _sorted_values(known: pd.Series[Any]) -> NDArray[Any]:
-    distinct = known.astype(object).unique()
-    try:
-        return np.sort(distinct)
-    except TypeError:  # of several kinds
-        return np.array(sorted(distinct, key=lambda value: (type(value).__name__, str(value))), dtype=object)

@@ -36,10 +36,9 @@ from trimbench.estimators.columns import (
     categorical_names,
     checked_rows,
     checked_training_rows,
-    plain_table,
-    unmasked,
 )
 from trimbench.estimators.fitted_pipeline import GivenClassifier, check_left_out
+from trimbench.networks.values import unmasked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -287,7 +286,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
             When a column of text has more values than half of the rows; it is left out.
         """
         self._check_parameters()
-        frame, labels = checked_training_rows(self, plain_table(X), y)
+        frame, labels = checked_training_rows(self, X, y)
         check_classification_targets(labels)
         weights = row_weights(sample_weight, len(frame))
         if not weights.all():
@@ -317,7 +316,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         """
         classifier = cls(estimator=estimator, **settings)
         classifier._check_parameters()
-        frame = checked_rows(classifier, plain_table(X), reset=True)
+        frame = checked_rows(classifier, X, reset=True)
         classifier.classes_ = np.array([])
         return classifier._fit_model(frame, np.zeros(len(frame), dtype=np.intp), np.ones(len(frame)))
 
@@ -441,7 +440,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         return self.model_
 
     def _encoded(self, X: Any) -> NDArray[np.float64]:
-        encoded = self._encoding.encode(checked_rows(self, plain_table(X)))
+        encoded = self._encoding.encode(checked_rows(self, X))
         warn_of_zeros(encoded, self._one_hot_groups, self.get_feature_names_out().tolist(), stacklevel=3)
         return encoded
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.naive_bayes import BernoulliNB
 
 from trimbench.conformant.conform import check_probabilities, conform, linear_scores
-from trimbench.estimators.columns import checked_rows, plain_table
+from trimbench.estimators.columns import checked_rows
 from trimbench.estimators.fitted_pipeline import (
     NaiveBayesBits,
     NaiveBayesScores,
@@ -21,10 +21,11 @@ from trimbench.estimators.fitted_pipeline import (
     unwrapped,
 )
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.discretize import ColumnRule, Discretizer, cell_texts, interval_names
+from trimbench.networks.discretize import ColumnRule, Discretizer, interval_names
 from trimbench.networks.learning import learn_mixture, learn_naive_bayes, learn_tree_augmented
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.networks.values import cell_text
 from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier
 from trimbench.trimming.model import short
 
@@ -85,7 +86,7 @@ def rows_of(model: Any, rows: Any) -> pd.DataFrame | None:
     if rows is None or not is_estimator(model):
         return None
     parted(model)  # an estimator that is not fitted says so
-    return checked_rows(model, plain_table(rows))
+    return checked_rows(model, rows)
 
 
 def is_estimator(model: Any) -> bool:
@@ -569,7 +570,7 @@ def _of_categories(name: str, categories: Sequence[Any]) -> tuple[ColumnRule, li
     if categories == (0, 1):  # truth values, too
         return ColumnRule(name, ("0", "1"), (0.5,)), [0.0, 1.0]
     cells = list(categories)
-    texts = cell_texts(cells)
+    texts = [cell_text(cell) for cell in cells]
     absent = next((place for place, cell in enumerate(cells) if pd.isna(cell)), None)
     if absent is not None:
         texts[absent] = "missing"

@@ -20,13 +20,12 @@ from trimbench.estimators.columns import (
     column_names,
     cost_by_name,
     groups_by_name,
-    is_frame,
-    plain_columns,
 )
 from trimbench.estimators.pipeline_values import Density, check_density, columns_of, distribution_of, learned, rows_of
 from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
 from trimbench.networks.formats.parsing import read_json, write_json
+from trimbench.networks.values import plain_columns, plain_table
 from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier
 from trimbench.trimming.result import Trimming
 from trimbench.trimming.trim import trim
@@ -277,7 +276,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
     def transform(self, X: Any) -> Any:
         """Return the columns that are kept, as an array of shape (n_rows, n_kept) or as `set_output` says."""
         check_is_fitted(self, "classifier_")
-        return super().transform(plain_columns(X) if is_frame(X) else X)
+        X = plain_table(X)
+        return super().transform(plain_columns(X) if hasattr(X, "iloc") else X)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier as JSON; floats keep every digit. `trimming_` is not written.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import numbers
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.values import listed
+from trimbench.networks.values import column_numbers, listed, places_among, plain_column, value_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +24,10 @@ _FEW_VALUES, _LARGEST_SHARE = 10, 0.5
 
 class IdentifierColumnWarning(UserWarning):
     """A column of text has about as many values as rows, and says nothing about new rows: it is left out."""
+
+
+class UnknownValuesWarning(UserWarning):
+    """A column has none of the values that the training rows had: it may be written in another way."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +61,19 @@ class ColumnRule:
         """
         index = {value: code for code, value in enumerate(self.categories)}
         usual = -1 if self.fallback is None else index[self.fallback]
+        column = plain_column(column)
         absent = column.isna().to_numpy(dtype=bool)
         if self.cuts is None:
-            texts = cell_texts(column[~absent].tolist())
-            found = np.array([index.get(text, usual) for text in texts], dtype=np.int64)
-            strange = texts[int(np.argmax(found < 0))] if (found < 0).any() else None
-            if strange is not None:
-                raise ValueError(
-                    f"column {self.name!r} must hold values among {listed(self.categories)}, got {strange[:80]!r}"
-                )
+            found = places_among(column[~absent], self.categories)
+            if (found < 0).any():
+                strange = str(column[~absent].iloc[int(np.argmax(found < 0))])
+                if self.fallback is None:
+                    raise ValueError(
+                        f"column {self.name!r} must hold values among {listed(self.categories)}, got {strange[:80]!r}"
+                    )
+                if (found < 0).all() and len(found) > 1 and len(self.categories) > 1:
+                    warn_of_unknown(self.name, strange, self.categories)
+            found = np.where(found < 0, usual, found)
         else:
             found = np.searchsorted(np.array(self.cuts), _numbers(column[~absent], self.name), side="left")
         codes = np.full(len(column), usual if self.missing is None else index[self.missing], dtype=np.int64)
@@ -141,7 +148,18 @@ class Discretizer:
         )
 
 
+def warn_of_unknown(name: str, strange: str, known: Sequence[str]) -> None:
+    """Warn that a column has none of the values that training rows had."""
+    warnings.warn(
+        f"column {name!r} has no value that the training rows had, which are {listed(known)}: all its cells, such as "
+        f"{strange[:40]!r}, count as unknown; check how they are written",
+        UnknownValuesWarning,
+        stacklevel=6,
+    )
+
+
 def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut: CutRule) -> ColumnRule:
+    column = plain_column(column)
     absent = column.isna().to_numpy(dtype=bool)
     seen = column[~absent]
     if _is_numeric(column, seen):
@@ -149,8 +167,7 @@ def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut:
         values = interval_names(cuts or ())
     else:
         cuts = None
-        texts = cell_texts(seen.tolist())
-        values = tuple(sorted(set(texts)))
+        values = tuple(sorted(value_names(seen)))
         n_values, n_rows = len(values), len(seen)
         if n_values > 2 and (n_values == n_rows or _are_names_of_rows(n_values, n_rows)):
             warnings.warn(
@@ -194,38 +211,16 @@ def interval_names(cuts: Sequence[float]) -> tuple[str, ...]:
 
 
 def _is_numeric(column: pd.Series[Any], seen: pd.Series[Any]) -> bool:
-    import pandas as pd
-
-    if pd.api.types.is_bool_dtype(column.dtype):
-        return False
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        return True
-    return column.dtype == object and all(_is_number(value) for value in seen.tolist())
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind != "O":
+        return column.dtype.kind in "iufc"
+    return not len(seen)
 
 
 def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
-    if column.dtype.kind in "cmM":
-        raise ValueError(f"column {name!r} must hold real numbers, got {column.dtype}; make it numbers first")
-    try:
-        values = column.to_numpy(dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        strange = next((value for value in column.tolist() if not _is_number(value)), None)
-        raise ValueError(f"column {name!r} must hold numbers, as in training, got {str(strange)[:80]!r}") from error
+    values = column_numbers(column, name).astype(np.float64)
     if np.isinf(values).any():
         raise ValueError(f"column {name!r} must be finite, got infinity in {int(np.isinf(values).sum())} rows")
     return values
-
-
-def cell_texts(cells: Iterable[Any]) -> list[str]:
-    """Return cells as strings; whole numbers are written without a decimal point, whatever their type."""
-    return [
-        str(int(value)) if isinstance(value, float | np.floating) and float(value).is_integer() else str(value)
-        for value in cells
-    ]
 
 
 def _are_names_of_rows(n_values: int, n_rows: int) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.networks.values import checked_names
+from trimbench.networks.values import checked_names, plain_column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,6 +138,7 @@ def category_codes(column: pd.Series, what: str, *, missing: MissingValues) -> t
     """
     if missing not in get_args(MissingValues):
         raise ValueError(f"missing must be 'error' or 'ignore', got {missing!r}")
+    column = plain_column(column)
     if column.dtype.kind == "f":
         if np.isinf(column.to_numpy(np.float64, na_value=np.nan)).any():
             raise ValueError(f"{what} must hold finite numbers, got infinity; mark a missing value with NaN")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -39,13 +41,14 @@ def encode_columns(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> 
     return encode_compactly(frame, values).astype(np.int64)
 
 
-def encode_compactly(frame: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDArray[Any]:
+def encode_compactly(frame: Any, values: Mapping[str, Sequence[str]]) -> NDArray[Any]:
     """Translate as `encode_columns` does, into the smallest integers that hold the indices, column by column.
 
     Returns
     -------
     ndarray of uint8, uint16 or int64, shape (n_rows, n_variables), in Fortran order
     """
+    frame = plain_table(frame)
     if not hasattr(frame, "columns"):
         first = ", ".join(repr(name) for name in list(values)[:3])
         raise ValueError(
@@ -72,19 +75,28 @@ def code_type(n_values: int) -> type[np.integer[Any]]:
 def state_name(value: object, known: Collection[str]) -> str:
     """Return which of the known names a value has: its text, or that of the same number or truth value.
 
-    So 1, 1.0 and True all have the name ``"1"``, or ``"1.0"``, or ``"True"``. Returns the text where none is known.
+    So 1, 1.0, True and their texts all have the name ``"1"``, or ``"1.0"``, or ``"True"``. Returns the text where none
+    is known.
     """
     text = str(value)
-    if text in known or not isinstance(value, Real | np.bool_):
+    if text in known:
         return text
-    try:
-        number = float(value)
-    except OverflowError:
-        return text
-    others = [str(int(number)), str(number)] if number.is_integer() else [str(number)]
-    if number in (0.0, 1.0):
-        others.append(str(bool(number)))
-    return next((other for other in others if other in known), text)
+    return next((other for other in _same_values(value) if other in known), text)
+
+
+def _same_values(value: object) -> list[str]:
+    """Return the texts of a number or truth value in its different types; none of a text that only resembles one."""
+    if isinstance(value, str) and value in ("True", "False"):
+        number = float(value == "True")
+    else:
+        try:
+            number = float(value) if isinstance(value, str | Real | Decimal | np.bool_) else np.nan
+        except (OverflowError, ValueError):
+            return []
+    texts = [str(int(number))] if number.is_integer() else []
+    texts += [str(number), *([str(bool(number))] if number in (0.0, 1.0) else [])]
+    # "01" and "1e0" are texts of their own.
+    return texts if not isinstance(value, str) or value in texts else []
 
 
 def listed(names: Sequence[object]) -> str:
@@ -94,6 +106,7 @@ def listed(names: Sequence[object]) -> str:
 
 
 def _column_codes(column: pd.Series[Any], name: str, known: Sequence[str]) -> NDArray[Any]:
+    column = plain_column(column)
     if isinstance(getattr(column, "dtype", None), _categorical_type()):
         places = column.cat.codes.to_numpy()
         distinct = column.cat.categories.tolist()
@@ -149,6 +162,178 @@ def _categorical_type() -> type:
     import pandas as pd
 
     return pd.CategoricalDtype
+
+
+# Tables, columns and cells as NumPy has them, whatever library or type they come in.
+
+
+def plain_table(X: Any) -> Any:
+    """Return a sparse matrix as an array, and a data frame of another library (polars, pyarrow) as one of pandas.
+
+    Missing values become NaN or None. Anything else is returned as it is. ValueError for a lazy frame.
+    """
+    import pandas as pd
+
+    if hasattr(X, "toarray"):
+        return X.toarray()
+    if isinstance(X, pd.DataFrame):
+        return X
+    if hasattr(X, "get_column") and hasattr(X, "columns"):  # polars
+        return pd.DataFrame({str(name): X.get_column(name).to_numpy() for name in X.columns})
+    if hasattr(X, "collect") and hasattr(X, "collect_schema"):
+        raise ValueError(f"X must be a data frame with rows, got a {type(X).__name__}; use X.collect()")
+    return X.to_pandas() if hasattr(X, "to_pandas") else X
+
+
+def is_plain(kind: object) -> bool:
+    """Return whether columns of a type are what `plain_column` would make of them."""
+    import pandas as pd
+
+    return isinstance(kind, pd.CategoricalDtype) or (isinstance(kind, np.dtype) and kind.kind != "O")
+
+
+def plain_column(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column of nullable or Arrow's types, or of objects, as numbers, truth values or objects of NumPy.
+
+    What any library calls missing becomes NaN, which leaves numbers and objects. Categories stay what they are.
+    """
+    import pandas as pd
+
+    if is_plain(column.dtype):
+        return column
+    cells = np.asarray(column, dtype=object)
+    absent = is_missing(cells)
+    known = cells[~absent]
+    kinds = {type(cell) for cell in known.tolist()}
+    if kinds and all(issubclass(kind, bool | np.bool_) for kind in kinds):
+        cells = known.astype(bool) if len(known) == len(cells) else np.where(absent, np.nan, cells)
+    elif kinds and all(issubclass(kind, _NUMBERS) and not issubclass(kind, np.timedelta64) for kind in kinds):
+        whole = len(known) == len(cells) and all(issubclass(kind, int | np.integer) for kind in kinds)
+        with contextlib.suppress(OverflowError):  # numbers that no type of NumPy holds stay objects
+            cells = cells.astype(np.int64) if whole else np.where(absent, np.nan, cells).astype(np.float64)
+    else:
+        cells = np.where(absent, np.nan, cells)
+    return pd.Series(cells, index=column.index, name=column.name, dtype=cells.dtype)
+
+
+_NUMBERS = (Real, Decimal, np.bool_)
+
+
+def plain_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame of plain columns: itself, if it has no others."""
+    import pandas as pd
+
+    if all(map(is_plain, frame.dtypes)):
+        return frame
+    return pd.DataFrame(
+        {place: plain_column(frame.iloc[:, place]) for place in range(frame.shape[1])}, index=frame.index
+    ).set_axis(frame.columns, axis=1)
+
+
+def is_missing(cells: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which cells no library counts as values: None, NaN (Decimal's, too), NaT, NA and what NumPy masks."""
+    import pandas as pd
+
+    absent: NDArray[np.bool_] = np.asarray(pd.isna(cells), dtype=bool)
+    if cells.dtype == object:
+        absent |= np.frompyfunc(lambda cell: cell is np.ma.masked, 1, 1)(cells).astype(bool)
+    return absent
+
+
+def unmasked(X: Any) -> Any:
+    """Return a masked array with NaN in place of masked numbers, and None of anything else; the rest as it is."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    of_numbers = X.dtype.kind in "biuf"
+    values = np.array(X.data, dtype=np.float64 if of_numbers else object)
+    values[np.ma.getmaskarray(X)] = np.nan if of_numbers else None
+    return values
+
+
+def column_numbers(column: pd.Series[Any], name: str) -> NDArray[Any]:
+    """Return a column as an array of numbers, NaN where a value is missing.
+
+    Raises ValueError, with the name of the column and the value, if one is not a number.
+    """
+    plain = plain_column(column)
+    if isinstance(plain.dtype, np.dtype) and plain.dtype.kind in "biuf":
+        return plain.to_numpy()
+    cells = np.asarray(plain, dtype=object)
+    numbers = np.full(len(cells), np.nan)
+    for place in np.flatnonzero(~is_missing(cells)).tolist():
+        try:
+            if not isinstance(cells[place], str | Real | Decimal) or isinstance(cells[place], np.timedelta64):
+                raise TypeError
+            numbers[place] = float(cells[place])
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(
+                f"column {name[:80]!r} must hold numbers, and NaN where one is missing, got {str(cells[place])[:80]!r} "
+                f"({type(cells[place]).__name__}); leave it out, or make numbers of it"
+            ) from error
+    return numbers
+
+
+def as_numbers(values: Any, name: str) -> NDArray[Any]:
+    """Return values as an array of numbers, without copying one; what any library calls missing becomes NaN.
+
+    Raises ValueError if the values are sparse, ragged, or not numbers; the message calls them `name`.
+    """
+    import pandas as pd
+
+    if hasattr(values, "toarray"):
+        raise ValueError(f"{name} must be dense, got a sparse {type(values).__name__}; use {name}.toarray()")
+    values = plain_table(unmasked(values))
+    if isinstance(values, pd.DataFrame):
+        if any(not isinstance(kind, np.dtype) or kind.kind not in "biuf" for kind in values.dtypes):
+            return np.column_stack([column_numbers(values.iloc[:, i], str(x)) for i, x in enumerate(values.columns)])
+    elif isinstance(values, pd.Series):
+        values = plain_column(values)
+    try:
+        array = np.asarray(values)
+        if array.dtype == object:
+            array = np.where(is_missing(array), np.nan, array).astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers, and NaN where a value is missing, got {error}") from error
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} must hold real numbers, got values of type {array.dtype}; encode them first")
+    return array
+
+
+def value_names(column: pd.Series[Any]) -> tuple[str, ...]:
+    """Return the names of the values of a column without missing ones: equal values have one, whatever their types.
+
+    Numbers come in their order, then the rest in that of its text. Whole numbers have no decimal point.
+    """
+    distinct = np.asarray(column, dtype=object)
+    texts, others = (
+        [cell for cell in dict.fromkeys(distinct.tolist()) if isinstance(cell, str) == is_text]
+        for is_text in (True, False)
+    )
+    try:
+        others.sort()
+    except TypeError:  # of several kinds
+        others.sort(key=lambda value: (type(value).__name__, str(value)))
+    names = dict.fromkeys(cell_text(value) for value in others)
+    for text in sorted(texts):
+        names.setdefault(state_name(text, names) if others else text)
+    return tuple(names)
+
+
+def cell_text(value: Any) -> str:
+    """Return a cell as text; whole numbers are written without a decimal point, whatever their type."""
+    is_float = isinstance(value, float | np.floating | Decimal)
+    return str(int(value)) if is_float and float(value).is_integer() else str(value)
+
+
+def places_among(column: pd.Series[Any], names: Sequence[str]) -> NDArray[np.int64]:
+    """Return the place of each cell's value among the names (see `state_name`), -1 where it is missing or unknown."""
+    import pandas as pd
+
+    cells = np.asarray(plain_column(column), dtype=object)
+    places, distinct = pd.factorize(cells)
+    index = {name: place for place, name in enumerate(names)}
+    of_distinct = np.array([index.get(state_name(value, index), -1) for value in distinct] + [-1], dtype=np.int64)
+    return of_distinct[places]
 
 
 # Checks on probability tables, shared by everything that holds one.

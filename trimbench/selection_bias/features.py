@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench.networks.values import as_numbers, is_missing, plain_table, unmasked
+
 # Values of a block of columns or rows.
 _BLOCK_ENTRIES = 2**20
 
@@ -158,18 +160,11 @@ def checked_table(name: str, X: ArrayLike, *, allow_missing: bool = False) -> ND
     allow_missing : bool
         Whether values may be missing. NaN, masked values, None and the missing value of pandas become NaN.
     """
-    values = _as_array(name, X)
+    values = as_numbers(X, name)
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(
             f"{name} must be a table of shape (n_cases, n_features) with at least one of each, got shape {values.shape}"
         )
-    if values.dtype.kind == "c":
-        raise ValueError(f"{name} must hold real numbers, got complex ones; take their real parts")
-    if values.dtype.kind not in "biuf":
-        try:
-            values = values.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{name} must hold numbers, got {error}; encode its labels first") from error
     if values.dtype.kind == "f":
         for rows in row_blocks(values):
             if not (np.isfinite(rows) | (allow_missing & np.isnan(rows))).all():
@@ -264,27 +259,24 @@ def checked_more_cases(unlabelled: ArrayLike, n_features: int, *, allow_missing:
 
 
 def _as_array(name: str, values: ArrayLike) -> NDArray[Any]:
-    """Return an array; what a mask or pandas calls missing becomes NaN, as an array would show what lies under it."""
-    if isinstance(values, np.ma.MaskedArray):
-        return np.ma.filled(values.astype(np.float64), np.nan) if np.ma.is_masked(values) else np.asarray(values.data)
+    """Return an array; what any library calls missing becomes NaN."""
     try:
-        array = np.asarray(values)
+        array = np.asarray(unmasked(values))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must have rows of one length, got {values!r}") from error
-    if array.dtype == object and array.ndim:
-        missing = np.array([value is None or type(value).__name__ == "NAType" for value in array.flat])
-        if missing.any():
-            array = np.where(missing.reshape(array.shape), np.nan, array)
+    if array.dtype == object and array.ndim and (missing := is_missing(array)).any():
+        array = np.where(missing, np.nan, array)
     return array
 
 
 def without_masks(X: Any) -> Any:
-    """Return X for checks of scikit-learn, which know neither masks nor the missing value of pandas among objects."""
-    if isinstance(X, np.ma.MaskedArray):
-        return _as_array("X", X)
-    if hasattr(X, "iloc") and hasattr(X, "columns") and any(dtype.kind == "O" for dtype in X.dtypes):
-        return type(X)(_as_array("X", X), index=X.index, columns=X.columns)
-    return _as_array("X", X) if isinstance(X, np.ndarray) and X.dtype == object else X
+    """Return X for checks of scikit-learn, which know neither masks nor every missing value among objects."""
+    X = plain_table(X)
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        plain = all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in X.dtypes)
+        return X if plain else type(X)(as_numbers(X, "X"), index=X.index, columns=X.columns)
+    is_masked = isinstance(X, np.ma.MaskedArray)
+    return _as_array("X", X) if is_masked or (isinstance(X, np.ndarray) and X.dtype == object) else X
 
 
 def _is_binary(values: NDArray[Any]) -> bool:

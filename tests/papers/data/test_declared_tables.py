@@ -68,7 +68,10 @@ def test_mistakes_are_explained(cache: Cache, tmp_path: Path, keys: dict[str, An
         load(cache, tmp_path, **keys)
 
 
-def test_missing_values_are_those_of_pandas_and_a_question_mark() -> None:
+def test_missing_values_are_those_of_pandas_of_databases_and_of_spreadsheets() -> None:
     from pandas._libs.parsers import STR_NA_VALUES
 
-    assert set(MISSING_VALUES) == STR_NA_VALUES | {"?"}
+    others = set(MISSING_VALUES) - STR_NA_VALUES - {"?", "NaT", "\\N", "(null)", "[NULL]", "<null>"}
+    assert set(MISSING_VALUES) >= STR_NA_VALUES
+    assert {"#NV", "#DIV/0!"} < others
+    assert all(mark.startswith("#") for mark in others)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import pickle
 import zipfile
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -286,3 +288,259 @@ def test_every_repair_of_the_benchmark_is_on_the_card(tmp_path: Path) -> None:
         "without a class in 'diagnosis'",
     ):
         assert any(part in line for line in repairs), part
+
+
+# A type is a statement.
+
+SIZES = [row * 37 % 101 for row in range(ROWS)]
+DAYS = [dt.datetime(2019, 1, 1) + dt.timedelta(days=row) for row in range(ROWS - 2)]
+ENDLESS = [*DAYS, *[dt.datetime(9999, 12, 31)] * 2]
+FAR = "9999-12-31 in 2 rows (rows 59, 60) is apart from the others, 2019-01-01 to 2019-02-27"
+TEXTS = [str(size % 5) for size in SIZES]
+
+
+def arrow(values: Any, kind: pa.DataType | None = None) -> pd.Series:
+    found = pa.array(values, kind)
+    return pd.Series(found, dtype=pd.ArrowDtype(found.type))
+
+
+LEFT_OUT = "left out"
+DICTIONARY = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+TYPED = {
+    "declared digits": (pd.Categorical(TEXTS), "category", "0", ""),
+    "declared numbers": (pd.Categorical(cycled(1, 2, -9)), "category", "1", "-9 in 20 rows"),
+    "declared, every row another": (pd.Categorical([f"p{row}" for row in range(ROWS)]), "left out", None, "types: cat"),
+    "intervals": (pd.cut(SIZES, 3), "category", "(-0.1, 33.333]", ""),
+    "endless": (pd.Series(ENDLESS, dtype="datetime64[us]"), "date", 17897.0, FAR),
+    "endless in a zone": (pd.Series(ENDLESS).dt.tz_localize("America/Lima"), "date", 17897 + 5 / 24, FAR),
+    "datetimes": (pd.Series(ENDLESS, dtype=object), "date", 17897.0, FAR),
+    "dates": (pd.Series([day.date() for day in ENDLESS], dtype=object), "date", 17897.0, FAR),
+    "the first year": (pd.Series([dt.datetime(1, 1, 1)] * 2 + DAYS), "date", -719162.0, "0001-01-01 in 2 rows"),
+    "periods": (pd.period_range("2019-01", periods=ROWS, freq="M").to_series(), "date", 17897.0, "by their first day"),
+    "durations": (pd.Series([None, *pd.to_timedelta(SIZES[1:], unit="h")]), "number", np.nan, "read as days"),
+    "times": (pd.Series([dt.time(size % 24, 30) for size in SIZES]), "number", 0.5, "read as hours"),
+    "decimals": (pd.Series([Decimal(size % 3) / 4 for size in SIZES]), "number", 0.0, ""),
+    "a few objects": (pd.Series([size % 3 for size in SIZES], dtype=object), "number", 0.0, ""),
+    "truth": (pd.Series([None, *cycled(True, False)[1:]], dtype=object), "boolean", np.nan, ""),
+    "complex": (pd.Series([complex(size, 1) for size in SIZES]), "left out", None, "complex numbers"),
+    "sparse": (pd.arrays.SparseArray(cycled(0, 0, 1, 2)), "number", 0.0, ""),
+    "bytes": (pd.Series(cycled(b"yes", b"no", b"?")), "boolean", "yes", "'?' in 20 rows"),
+    "numbers as bytes": (pd.Series([str(size).encode() for size in SIZES]), "number", 0.0, ""),
+    "bytes of cp1252": (pd.Series(cycled(b"m\xfcd", b"no")), "category", r"m\xfcd", "name the encoding"),
+    "Arrow's categories": (arrow(TEXTS).astype(DICTIONARY), "category", "0", ""),
+    "Arrow's decimals": (arrow([Decimal(size) for size in SIZES], pa.decimal128(10, 2)), "number", 0.0, ""),
+    "Arrow's durations": (arrow(pd.to_timedelta(SIZES, unit="h"), pa.duration("us")), "number", 0.0, "read as days"),
+    "Arrow's days": (arrow([day.date() for day in ENDLESS]), "date", 17897.0, FAR),
+    "Arrow's bytes": (arrow(cycled(b"yes", b"no")), "boolean", "yes", ""),
+    "the least of 32 bits": ([-(2**31), *SIZES[1:]], "number", -2.0**31, "-2147483648 in 1 row"),
+    "the least of 64 bits": ([-(2**63), *SIZES[1:]], "number", -2.0**63, "e+18 in 1 row"),
+    "the largest float": ([1.7976931348623157e308, *SIZES[1:]], "number", np.nan, "e+308 in row 1 counts as missing"),
+    "the largest of 32 bits": ([-3.4028234663852886e38] * 2 + SIZES[2:], "number", -3.4028234663852886e38, "it stands"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:Sparse:FutureWarning")
+@pytest.mark.parametrize("case", TYPED)
+def test_a_type_says_what_a_column_is_in_frames_and_files(tmp_path: Path, case: str) -> None:
+    values, read_as, first, note = TYPED[case]
+    source = frame(x=values if isinstance(values, list) else pd.Series(values).reset_index(drop=True))
+    sources: list[Any] = [source]
+    if case not in ("complex", "sparse", "periods", "intervals"):  # which Arrow does not hold, or in its own way
+        sources += [pa.Table.from_pandas(source), tmp_path / "t.parquet"]
+        source.to_parquet(tmp_path / "t.parquet")
+    tables = [read_table(one, "y") for one in sources]
+    card = tables[0].card[0]
+    assert card.read_as == read_as
+    assert note in "".join(tables[0].repairs)
+    assert ("x" in tables[0].features) == (read_as != "left out")
+    if read_as != "left out":
+        np.testing.assert_equal(tables[0].features["x"].iloc[0], first)
+    assert len({table.sha256 for table in tables}) == 1
+    assert len({table.card for table in tables}) == 1
+
+
+def test_an_index_is_no_feature_unless_it_is_asked_for(tmp_path: Path) -> None:
+    shuffled = frame(a=SIZES).sample(frac=0.9, random_state=1)
+    left_out = "is no column, so it was left out; reset_index() makes it one"
+    for name, repair in ((None, "the index '__index_level_0__'"), ("patient", "the index 'patient'")):
+        shuffled.rename_axis(name).to_parquet(tmp_path / "t")
+        table = pa.Table.from_pandas(shuffled.rename_axis(name))
+        sources = [tmp_path / "t", table] + [table.replace_schema_metadata(None)] * (name is None)
+        for source in sources:
+            found = read_table(source, "y")
+            assert list(found.features) == ["a", "z"]
+            assert found.repairs[0] == f"{repair} {left_out}"
+    assert read_table(tmp_path / "t", "y", TableSettings(id="patient")).card[0].read_as == "id"
+    assert read_table(table.select(["a", "z", "y"]).replace_schema_metadata(None), "y").features.shape[1] == 2
+    for source in (shuffled.set_index("y"), pa.Table.from_pandas(shuffled.set_index("y"))):
+        assert read_table(source, "y").classes == ("ill", "well")
+
+
+# Text is looked at once, with the whole column as evidence.
+
+AMOUNTS = [1_000 + 8_641 * row for row in range(ROWS)]
+
+
+@pytest.mark.parametrize(
+    ("values", "read_as", "first", "note"),
+    [
+        ([f"{size:,}".replace(",", ".") for size in [1_234_567, *AMOUNTS[1:]]], "number", 1_234_567, "groups of"),
+        ([f"{size:,}" for size in [1_234_567, *AMOUNTS[1:]]], "number", 1_234_567, "groups of digits"),
+        ([f"{size:,}".replace(",", ".") for size in AMOUNTS], "number", 1.0, "if it parts thousands, say decimal=','"),
+        ([f"{size:,}.5".replace(",", "\u2019") for size in AMOUNTS], "number", 1000.5, "groups of digits"),
+        (["2,923", "1,045,442.22", *cycled("10.44", "76.33")[:-2]], "number", 2923, "groups of digits"),
+        (cycled("(517)", *map(str, range(516, 540))), "number", -517, "'(517)' is -517"),
+        (cycled("517-", *map(str, range(516, 540))), "number", -517, "'517-' is -517"),
+        (cycled("(1.517,5)", *(f"{size},25" for size in range(516, 540))), "number", -1517.5, "'(1.517,5)' is -1517.5"),
+        (cycled("(1)", "(2)"), "category", "(1)", ""),
+        (cycled("01JAN1970", "31DEC2020"), "date", 0, ""),
+        (cycled("01JAN1970:12:00:00", "31DEC2020:00:00:00.5"), "date", 0.5, ""),
+        (cycled("1/13/1970 6:00 PM", "1/2/1970 12:00 AM"), "date", 12.75, "the month first"),
+        (cycled("01JAN20", "31DEC21"), "left out", None, "the year of '01JAN20' has two digits"),
+        (cycled("1/13/20", "12/2/45"), "left out", None, "the year of '1/13/20' has two digits"),
+        (cycled("december-30-11 1:14 pm", "january-04-10 11:02 am"), "left out", None, "has two digits"),
+        (cycled(*(f"202001{day:02}" for day in range(1, 29))), "number", 20200101, "types: date reads them"),
+        (cycled("39e1804", "3901805", "3901806"), "category", "39e1804", "digits such as '39e1804' were taken"),
+        (cycled("3.9e3", "1e5", "2E+02", *map(str, range(20))), "number", 3900, ""),
+        (cycled(".", *map(str, range(20))), "number", np.nan, "count as missing: '.' in rows 1"),
+        (cycled("1e300", *map(str, range(20))), "number", np.nan, "counts as missing"),
+        (cycled("-1.7976931348623157e+308", *map(str, range(20))), "number", np.nan, "e+308 in rows 1, 22, 43 counts"),
+        (cycled("-2147483648", *map(str, range(20))), "number", -(2**31), "if it stands for missing"),
+        (cycled("9223372036854775807", *map(str, range(20))), "number", 2.0**63, "if it stands for missing"),
+        (cycled("-999.9", "1.5", "2.5", "4"), "number", -999.9, "-999.9 in 15 rows"),
+        ([f"Person {row}" for row in range(ROWS)], "left out", None, "types: category to keep it"),
+    ],
+)  # fmt: skip
+def test_texts_are_read_with_the_whole_column_as_evidence(
+    values: list[str], read_as: str, first: object, note: str
+) -> None:
+    found = read_table(frame(x=values), "y")
+    assert found.card[0].read_as == read_as, found.card[0]
+    assert note in notes(found, "x")
+    if first is not None:
+        np.testing.assert_equal(found.features["x"].iloc[0], first)
+
+
+@pytest.mark.parametrize("n_rows", [12, 45])
+def test_a_column_with_another_text_in_every_row_is_no_feature(n_rows: int) -> None:
+    for values in ([f"Person {row}" for row in range(n_rows)], [f"0{row + 10}" for row in range(n_rows)]):
+        source = frame(x=(values * ROWS)[:ROWS]).iloc[:n_rows]
+        assert "x" not in read_table(source, "y").features
+        assert "x" in read_table(source, "y", TableSettings(types={"x": "category"})).features
+
+
+@pytest.mark.parametrize(
+    ("spelling", "named"),
+    [
+        *((text, "-999") for text in ("-999.0", "-9.99E+02", "\u2212999", "-999,0", "-0999", "-999.", " -999 ")),
+        ("-9,999", "-9999"),
+        ("-999", "-999.0"),
+        ("(999)", "-999"),
+    ],
+)
+def test_missing_values_are_compared_as_values(spelling: str, named: str) -> None:
+    values = cycled(spelling, *(f"{size}.5" for size in range(29)))
+    target = cycled("1", "2", spelling if "9,9" not in spelling and "(" not in spelling else "")
+    found = read_table(frame(x=values, y=target), "y", TableSettings(missing_values=(named,)))
+    assert np.flatnonzero(found.features["x"].isna()).tolist() == [0, 20]
+    assert found.classes == ("1", "2")
+    assert "missing" in notes(found, "x")
+
+
+def test_missing_values_are_compared_in_the_type_of_the_column() -> None:
+    half = frame(
+        x=np.array(cycled(-999.9, 1, 2, 3), dtype=np.float32), day=pd.to_datetime(cycled("1970-01-01", "2020-01-02"))
+    )
+    found = read_table(half, "y", TableSettings(missing_values=("-999.9", "1970-01-01")))
+    assert found.features["x"].isna().sum() == 15
+    assert found.features["day"].isna().sum() == 30
+    codes = read_table(frame(x=pd.Categorical(cycled(1, 2, -9))), "y", TableSettings(missing_values=("-9.0",)))
+    assert list(codes.features["x"].cat.categories) == ["1", "2"]
+    named = read_table(frame(x=cycled("007", "7", "b")), "y", TableSettings(missing_values=("7",)))
+    assert list(named.features["x"].cat.categories) == ["007", "b"]
+
+
+@pytest.mark.parametrize("mark", ["\\N", "#NV", "#DIV/0!", "#BEZUG!", "#N/A", "NaT", "[NULL]"])
+def test_marks_of_databases_and_spreadsheets_are_missing(mark: str) -> None:
+    found = read_table(frame(x=cycled(mark, "a", "b", "c"), y=cycled("p", "q", mark)), "y")
+    assert found.card[0].missing == 10
+    assert found.classes == ("p", "q")
+
+
+@pytest.mark.parametrize("other", ["b.", "b\u200b", "\ufeffb", "b\u00ad", "B", "b\u00a0", "b;"])
+def test_labels_that_look_alike_are_pointed_out_in_features_and_target(other: str) -> None:
+    found = read_table(frame(x=cycled("a", "b", other, "c"), y=cycled("a", "b", other)), "y")
+    for name in "xy":
+        said = "look like spellings of one" in notes(found, name)
+        assert said == (other.strip() != "b")
+
+
+# Files as programs leave them.
+
+HEAD, BODY = "a;b;y", LINES
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "repair"),
+    [
+        ("\n".join([HEAD, *BODY[:20], HEAD, *BODY[20:40], HEAD, *BODY[40:]]), ["a", "b"], "again, in rows 21, 42"),
+        ("\n".join([HEAD, *(f'"{i}";{line}' for i, line in enumerate(BODY))]), ["a", "b"], "where it names the rows"),
+        ("\n".join([HEAD, *(f"car {i};{line}" for i, line in enumerate(BODY))]), ["a", "b"], "where it names the rows"),
+        ("\n".join([HEAD, *(f"{line};" for line in BODY)]), ["a", "b"], "at their ends, where it is empty"),
+        ("\n".join([f"{line};" for line in [HEAD, *BODY]]), ["a", "b"], "column 4 of the header line has no name"),
+        ("\n".join([f";{HEAD}", *(f"{i};{line}" for i, line in enumerate(BODY))]), ["a", "b"], "it numbers the rows"),
+        ("\n".join(['"dose\n(mg)";b;y', *BODY]), ["dose (mg)", "b"], "line breaks or invisible characters"),
+        ("\n".join(['"dose,\r\nor, mg";b;y', *BODY]), ["dose, or, mg", "b"], "line breaks or invisible characters"),
+        ("\n".join(["a\u200b;b;y", *BODY]), ["a", "b"], "line breaks or invisible characters"),
+        ("\n".join([HEAD, *BODY[:9], f"{'q' * 200_000};1;ill", *BODY[10:]]), ["a", "b"], "most rows have numbers"),
+        ("\n".join([line.replace(";", ",5;", 1).replace(";well", ";y") for line in BODY]), ["0,5", "0"], "write one"),
+    ],
+)  # fmt: skip
+def test_files_as_programs_leave_them(tmp_path: Path, text: str, columns: list[str], repair: str) -> None:
+    target = "ill" if columns[0] == "0,5" else "y"
+    found = read_table(written(tmp_path, text), target)
+    assert list(found.features) == columns
+    assert len(found.labels) == ROWS - (target == "ill")
+    assert len(found.classes) == 2
+    assert repair in "\n".join(found.repairs)
+
+
+@pytest.mark.parametrize("n_lines", [15, ROWS])
+def test_a_file_without_names_is_named_as_such(tmp_path: Path, n_lines: int) -> None:
+    for lines in (LINES, [f"{line}1;{line}" for line in LINES]):
+        with pytest.raises(
+            DeclarationError, match="the names look like values: if the file has no line with the names"
+        ) as caught:
+            read_table(written(tmp_path, "\n".join(lines[:n_lines])), "y")
+        assert "\n" not in str(caught.value)
+    assert "the names look" not in "".join(read_table(frame(**{"2019": SIZES}), "y").repairs)
+
+
+ADVICE = [
+    cycled("39e1804", "3901805"), cycled("00501", "10115"), cycled("1", "2", "3", "A"), cycled("12e5", "3901805"),
+    cycled("Null", "1", "2"), [f"{row}.5" if row % 2 else f"{row},5" for row in range(ROWS)],
+    [f"{size:,}".replace(",", ".") for size in AMOUNTS], cycled("1,234", "12"), cycled("20200101", "20200102"),
+    [f"Person {row}" for row in range(ROWS)], [f"town {row % 55}" for row in range(ROWS)], cycled("a", "unknown", "b"),
+    [*cycled(*range(20))[:-2], "-999", "-999"], cycled(1.0, float("inf")), cycled("inf", *map(str, range(20))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("values", ADVICE, ids=str)
+def test_advice_works_when_it_is_followed(values: list[Any]) -> None:
+    source = frame(x=values)
+    try:
+        said = notes(read_table(source, "y"), "x")
+    except DeclarationError as error:
+        said = str(error)
+    wanted: dict[str, Any] = {}
+    for kind in ("number", "category", "date"):
+        if f"types: {kind}" in said:
+            wanted["types"] = {"x": kind}
+    if "decimal=" in said or "say which in decimal" in said:
+        wanted["decimal"] = ","
+    if "missing_values" in said:
+        wanted["missing_values"] = ("inf", "-inf", "unknown", "-999", "Null")
+    assert wanted or "39e1804" in values
+    found = read_table(source, "y", TableSettings(**wanted))
+    assert found.card[0].read_as != "left out"
+    assert "types" not in wanted or found.card[0].read_as == wanted["types"]["x"]

@@ -70,7 +70,7 @@ def test_what_is_no_date_is_none(text: str) -> None:
 @QUICK
 @given(st.lists(st.sampled_from(["a", " a", "b ", "NA", "", None, "c"]), max_size=30))
 def test_columns_of_text_keep_every_row(values: list[str | None]) -> None:
-    column = TextColumn.of("x", pd.Series(values, dtype=object), {"NA"}, str.strip)
+    column = TextColumn.of("x", pd.Series(values, dtype=object), {"NA"})
     expected = [None if not value or value == "NA" else value.strip() for value in values]
     assert [column.texts[code] if code >= 0 else None for code in column.codes] == expected
     assert column.counted_missing == ({"NA": values.count("NA")} if "NA" in values else {})
@@ -119,8 +119,11 @@ def test_plain_declarations_read_what_pandas_reads(
     text = "\n".join(["a;b;c;label", *(";".join(row) for row in rows)]) + "\n"
     path = Path(tmp_path_factory.mktemp("declared")) / "t.csv"
     path.write_text(text)
+    bare = re.sub(
+        " +(?=;|$)", "", text, flags=re.MULTILINE
+    )  # blanks behind values are not read, nor are they in a study
     expected = pd.read_csv(
-        io.StringIO(text), sep=";", dtype={"label": str}, na_values=["?"], skipinitialspace=True, low_memory=False
+        io.StringIO(bare), sep=";", dtype={"label": str}, na_values=["?"], skipinitialspace=True, low_memory=False
     )
     ours = build_dataset("t", Facts(), read_table("t", "label", path), "label")
     theirs = build_dataset("t", Facts(), expected, "label")

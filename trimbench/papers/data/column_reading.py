@@ -9,13 +9,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.papers.data.dataset import is_number_column, label_column, label_text, number_column
+from trimbench.papers.data.dataset import label_column, label_text
 from trimbench.papers.data.table_files import MISSING_VALUES, ColumnType, ReadAs, SourceTable, TableSettings
 from trimbench.papers.validation import DeclarationError, quoted, rows_in, rows_named, shown
 
@@ -43,13 +43,18 @@ class ReadColumn:
 
 
 def read_texts(
-    column: TextColumn, kind: ColumnType | None = None, decimal: str | None = None, marks: Iterable[str] = ()
+    column: TextColumn,
+    kind: ColumnType | None = None,
+    decimal: str | None = None,
+    marks: Iterable[str] = (),
+    missing: Collection[str] = (),
+    has_categories: bool = False,
 ) -> ReadColumn:
-    """Read a column of text as `kind`, or as what its values look like.
+    """Read a column of text as `kind`, or as categories if its type has them, or as what its values look like.
 
     Where the numbers of the column do not say what stands before decimals, the declared mark `decimal` does, or
-    `marks`, which are those of the whole table. Raises `DeclarationError` if the column cannot be read as `kind`, or
-    has infinite values.
+    `marks`, which are those of the whole table. `missing` has the texts that stand for a missing value. Raises
+    `DeclarationError` if the column cannot be read as `kind`, or has infinite values.
     """
     gaps = column.missing_notes()
     if not column.texts:
@@ -58,20 +63,23 @@ def read_texts(
     if decimal and mark != decimal:
         gaps = (*gaps, f"its numbers have {mark!r} before decimals, not {decimal!r}")
     parsed = np.array([number_of(text, mark or ".") for text in column.texts])
-    is_given, kind = kind is not None, kind or _recognised(column, parsed)
-    if kind == "number" and mark is None and (example := ambiguous_comma(column.texts)):
+    if not np.isnan(parsed).all():  # beside plain numbers, signs of accounting are signs
+        parsed = np.array([number_of(text, mark or ".") for text in column.signed])
+    is_given = kind is not None
+    kind = kind or ("category" if has_categories else _recognised(column, parsed))
+    if kind == "number" and mark is None and (example := ambiguous(column.signed, ",")):
         note = f"the comma in {quoted(example)} may stand before decimals or part thousands; say which in decimal"
         if is_given:
             raise DeclarationError(f"types.{column.name} is number, but {note}")
         read = ReadColumn(column.name, "left out", None, (f"it is left out, because {note}",))
     elif kind == "number":
-        read = _numbers(column, parsed, mark or ".")
+        read = _numbers(column, parsed, mark, missing)
     elif kind == "date":
-        read = _dates(column, is_given)
+        read = _dates(column, is_given, missing)
     elif kind == "boolean":
         read = _answers(column)
     else:
-        read = _categories(column, parsed, is_given)
+        read = _categories(column, None if is_given or has_categories else parsed, is_given)
     return replace(read, notes=(*gaps, *read.notes))
 
 
@@ -88,7 +96,7 @@ def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     counts, known = column.counts, ~np.isnan(parsed)
     odd = _texts(column, ~known)
     beside_limits = all(map(is_limit, odd))
-    enough = _NUMBERS_BESIDE_LIMITS if beside_limits else 1 - _ODD
+    enough = _NUMBERS_BESIDE_LIMITS if all(is_limit(text) or text.casefold() in _WORDS for text in odd) else 1 - _ODD
     # Few different numbers are more likely codes, and what is none of them is one more.
     if (
         counts[known].sum() >= enough * counts.sum()
@@ -115,38 +123,44 @@ def _texts(column: TextColumn, chosen: NDArray[np.bool_]) -> list[str]:
     return [column.texts[place] for place in np.flatnonzero(chosen)]
 
 
-def _numbers(column: TextColumn, parsed: NDArray[np.float64], mark: str) -> ReadColumn:
-    refuse_infinite(column.name, column.numbers(parsed))
+def _numbers(
+    column: TextColumn, parsed: NDArray[np.float64], mark: str | None, missing: Collection[str] = ()
+) -> ReadColumn:
     known = ~np.isnan(parsed)
     if not known.any():
         raise DeclarationError(
             f"types.{column.name} is number, but no value of the column is one, got {shown(column.texts, 3)}"
         )
-    notes = []
-    commas = [text for text in _texts(column, known) if mark == "," and "," in text]
-    if commas:
-        notes.append(f"decimal commas were read: {quoted(commas[0])} as {number_of(commas[0], mark):g}")
-    grouped = [text for text in _texts(column, known) if is_grouped(text, mark)]
-    if grouped:
-        notes.append(f"groups of digits were joined: {quoted(grouped[0])} is {number_of(grouped[0], mark):.15g}")
-    if huge := [text for text in _texts(column, known) if is_huge(text)]:
+    texts, notes = _texts(column, known), []
+    for chosen, what in (
+        ([text for text in texts if mark == "," and "," in text], "decimal commas were read: {} as {:.15g}"),
+        ([text for text in texts if is_grouped(text, mark or ".")], "groups of digits were joined: {} is {:.15g}"),
+        ([text for text in texts if signed(text) != text], "signs of accounting were read: {} is {:.15g}"),
+    ):
+        if chosen:
+            notes.append(what.format(quoted(chosen[0]), number_of(signed(chosen[0]), mark or ".")))
+    if mark is None and (example := ambiguous(column.signed, ".")):
+        notes.append(f"the point in {quoted(example)} was taken for decimals; if it parts thousands, say decimal=','")
+    if huge := [text for text in texts if is_huge(text)]:
         notes.append(f"whole numbers above 2^53 were rounded, such as {quoted(huge[0])}; types: category keeps them")
+    if all(is_compact_date(text) for text in texts):
+        notes.append(f"{quoted(texts[0])} and the others may be dates; types: date reads them")
     if not known.all():
         notes.append(
             _said_of(column, ~known, "has no number and counts as missing", "have no number and count as missing")
         )
-    values = column.numbers(parsed)
-    notes += outlying_codes(values, days=False, text="{:.15g}".format)
-    return _with_values(column, "number", values, notes)
+    return _finished(column.name, "number", column.numbers(parsed), missing, notes)
 
 
-def _dates(column: TextColumn, is_given: bool) -> ReadColumn:
-    order = day_first(column.texts)
-    if order is None and needs_order(column.texts):
-        example = next(text for text in column.texts if needs_order([text]))
+def _dates(column: TextColumn, is_given: bool, missing: Collection[str]) -> ReadColumn:
+    reason, order = None, day_first(column.texts)
+    if example := next(filter(has_short_year, column.texts), None):
+        reason = f"the year of {quoted(example)} has two digits and may be in any century; write 2020-12-31"
+    elif order is None and (example := next((text for text in column.texts if needs_order([text])), None)):
         reason = f"{quoted(example)} does not say whether the day or the month comes first; write 2020-12-31"
-        if is_given:
-            raise DeclarationError(f"types.{column.name} is date, but {reason}")
+    if reason and is_given:
+        raise DeclarationError(f"types.{column.name} is date, but {reason}")
+    if reason:
         return ReadColumn(column.name, "left out", None, (f"it is left out, because {reason}",))
     days = np.array([days_of(text, bool(order)) for text in column.texts])
     known = ~np.isnan(days)
@@ -154,15 +168,10 @@ def _dates(column: TextColumn, is_given: bool) -> ReadColumn:
         raise DeclarationError(
             f"types.{column.name} is date, but no value of the column is one, got {shown(column.texts, 3)}"
         )
-    notes = [
-        "dates were read as days since 1970-01-01"
-        + ("" if order is None else f", the {'day' if order else 'month'} first")
-    ]
+    notes = [_DAYS_READ + ("" if order is None else f", the {'day' if order else 'month'} first")]
     if not known.all():
         notes.append(_said_of(column, ~known, "has no date and counts as missing", "have no date and count as missing"))
-    values = column.numbers(days)
-    notes += outlying_codes(values, days=True, text=text_of)
-    return _with_values(column, "date", values, notes)
+    return _finished(column.name, "date", column.numbers(days), missing, notes)
 
 
 def _answers(column: TextColumn) -> ReadColumn:
@@ -186,24 +195,30 @@ def _answers(column: TextColumn) -> ReadColumn:
     return ReadColumn(column.name, "boolean", merged.labels(), notes)
 
 
-def _categories(column: TextColumn, parsed: NDArray[np.float64], is_given: bool) -> ReadColumn:
-    known = ~np.isnan(parsed)
-    notes = []
-    if known.all() and not is_given:
-        code = next(text for text in column.texts if is_code(text))
-        notes.append(f"digits such as {quoted(code)} were taken for codes; if they are amounts, write types: number")
-    elif not is_given and column.counts[known].sum() >= _NUMBERS_BESIDE_LIMITS * column.n_present:
-        odd = _said_of(column, ~known, "has none", "have none")
-        notes.append(f"most rows have numbers, but {odd}; types: number makes what is none missing")
-    elif not is_given:
-        notes += _with_units(column, known)
-    if len(column.texts) > MAX_CATEGORIES and not is_given:
-        notes.append(
-            f"it has {len(column.texts):,} different values that are not read as numbers, so it is left out; "
-            "write types: category to keep it"
-        )
+def _categories(column: TextColumn, parsed: NDArray[np.float64] | None, is_given: bool) -> ReadColumn:
+    notes = [] if parsed is None else _what_else(column, parsed)
+    reason = None
+    if len(column.texts) > MAX_CATEGORIES:
+        reason = f"it has {len(column.texts):,} different values that are not read as numbers"
+    elif 1 < len(column.texts) == column.n_present:
+        reason = "every row with a value has a different text"
+    if reason and not is_given:
+        notes.append(f"{reason}, so it is left out; write types: category to keep it")
         return ReadColumn(column.name, "left out", None, tuple(notes))
     return ReadColumn(column.name, "category", column.labels(), (*notes, *words_for_missing(column), *alike(column)))
+
+
+def _what_else(column: TextColumn, parsed: NDArray[np.float64]) -> list[str]:
+    """Return that categories may be numbers, if so; advice that would end in an error is none."""
+    known = ~np.isnan(parsed)
+    are_finite = bool(np.isfinite(parsed[known]).all())
+    if known.all() and (code := next(filter(is_code, column.texts), None)):
+        advice = "; if they are amounts, write types: number" if are_finite else ""
+        return [f"digits such as {quoted(code)} were taken for codes{advice}"]
+    if column.counts[known].sum() >= _NUMBERS_BESIDE_LIMITS * column.n_present:
+        odd = _said_of(column, ~known, "has none", "have none")
+        return [f"most rows have numbers, but {odd}{'; types: number makes what is none missing' * are_finite}"]
+    return _with_units(column, known)
 
 
 def _with_units(column: TextColumn, known: NDArray[np.bool_]) -> list[str]:
@@ -216,7 +231,10 @@ def _with_units(column: TextColumn, known: NDArray[np.bool_]) -> list[str]:
 
 
 def alike(column: TextColumn) -> list[str]:
-    """Return which values of a column may be two spellings of one: they differ in case or blanks, or as 1 and 1.0."""
+    """Return which values of a column may be two spellings of one.
+
+    They differ in case, blanks, a mark at the end or invisible characters, or as 1 and 1.0.
+    """
     of_key: dict[str, list[str]] = {}
     for text in column.texts:
         of_key.setdefault(_key(text), []).append(text)
@@ -229,10 +247,12 @@ def alike(column: TextColumn) -> list[str]:
 
 def _key(text: str) -> str:
     """Return what two spellings of one value have in common."""
-    number = number_of(text, ".")
-    if math.isfinite(number) and not is_code(text):
+    text = "".join(one for one in text if unicodedata.category(one) not in ("Cf", "Cc") or one.isspace())
+    number = plain_number(text)
+    if number is not None and not is_code(text):
         return repr(number)
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    words = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return words.rstrip(" .,;:!*") or words
 
 
 def _said_of(column: TextColumn, chosen: NDArray[np.bool_], one: str, several: str) -> str:
@@ -261,10 +281,31 @@ def refuse_infinite(name: str, values: NDArray[np.float64]) -> None:
         )
 
 
-def _with_values(column: TextColumn, kind: ReadAs, values: NDArray[np.float64], notes: list[str]) -> ReadColumn:
+def _finished(
+    name: str, kind: ReadAs, values: NDArray[np.float64], missing: Iterable[str], notes: Iterable[str] = ()
+) -> ReadColumn:
+    """Return a column of numbers or dates without the values that stand for missing ones or cannot be reckoned with."""
     import pandas as pd
 
-    return ReadColumn(column.name, kind, pd.Series(values, name=column.name), tuple(notes))
+    is_date, notes = kind == "date", list(notes)
+    show = text_of if is_date else "{:.15g}".format
+    for text in missing:
+        number = days_of(text, day_comes_first=True) if is_date else plain_number(text)
+        gaps = np.zeros(len(values), dtype=bool) if number is None else values == number
+        if gaps.any():
+            values[gaps] = np.nan
+            notes.append(f"{text!r} counts as missing in {rows_in(int(gaps.sum()))}")
+    refuse_infinite(name, values)
+    if len(beyond := np.flatnonzero(np.abs(values) > _LARGEST)):
+        notes.append(
+            f"{show(values[beyond[0]])} in {rows_named((beyond + 1).tolist(), _ROWS_NAMED)} counts as missing: squares "
+            "of what is above 1e150 are no numbers"
+        )
+        values[beyond] = np.nan
+    if np.isnan(values).all():
+        return ReadColumn(name, "left out", None, (*notes, "it has no values, so it is left out"))
+    notes += outlying_codes(values, days=is_date, text=show)
+    return ReadColumn(name, kind, pd.Series(values, name=name), tuple(notes))
 
 
 # All columns of a table, each as its values or the settings say.
@@ -272,19 +313,19 @@ def _with_values(column: TextColumn, kind: ReadAs, values: NDArray[np.float64], 
 
 def read_columns(table: SourceTable, names: Sequence[str], settings: TableSettings) -> list[ReadColumn]:
     """Read columns of a table."""
-    missing = frozenset(settings.missing_values)
     types = {name: type_of(table.frame[name]) for name in names}
     texts = {
-        name: TextColumn.of(name, table.frame[name], missing, str.strip)
+        name: TextColumn.of(name, table.frame[name], settings.missing_values)
         for name, kind in types.items()
-        if kind is None or settings.types.get(name, kind) != kind
+        if kind in (None, "category") or settings.types.get(name, kind) != kind
     }
     marks = set() if settings.decimal else set().union(*(column.decimal_marks for column in texts.values()))
     found = []
     for name, kind in types.items():
         try:
             if name in texts:
-                found.append(read_texts(texts[name], settings.types.get(name), settings.decimal, marks))
+                wanted, values = settings.types.get(name), settings.missing_values
+                found.append(read_texts(texts[name], wanted, settings.decimal, marks, values, kind == "category"))
             elif kind is not None:
                 found.append(read_typed(name, table.frame[name], kind, settings.missing_values))
         except DeclarationError as error:
@@ -295,7 +336,7 @@ def read_columns(table: SourceTable, names: Sequence[str], settings: TableSettin
 # Numbers as people write them: decimal points and commas, groups of three digits, "<5".
 
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
-_SPACES = " \u00a0\u202f'"
+_SPACES = " \u00a0\u2009\u202f'\u2019"
 _PLAIN = {mark: re.compile(rf"[+-]?(?:\d+(?:\{mark}\d*)?|\{mark}\d+){_EXPONENT}", re.ASCII) for mark in ".,"}
 _GROUPED = {
     mark: re.compile(rf"[+-]?\d{{1,3}}(?:([{group}{_SPACES}])\d{{3}})(?:\1\d{{3}})*(?:\{mark}\d*)?", re.ASCII)
@@ -308,14 +349,20 @@ _WITH_UNIT = re.compile(
     r"(?P<after> ?[%‰°$€£¥]| ?°?[a-zA-Zµμ]{1,6}[23²³]?(?:/[a-zA-Zµμ]{1,4}[23²³]?)?)?"
 )
 _NUMBERS_PER_UNIT = 3
-_CODE = re.compile(r"[+-]?0\d+", re.ASCII)
+# Digits behind zero, or a power of ten as no program writes one.
+_CODE = re.compile(r"0\d+|\d{2,}[eE]\d+", re.ASCII)
+_ACCOUNTING = re.compile(r"\( *([^()+\u2212-]*\d) *\)|([^()+\u2212-]*\d) ?[\u2212-]")
 # A mark that cannot be one of groups, because what follows it is not three digits or what precedes it a bare zero.
 _DECIMALS = {
     mark: re.compile(rf"[+-]?(?:0?\{mark}\d+|\d+\{mark}(?:\d{{1,2}}|\d{{4,}})|\d{{4,}}\{mark}\d+){_EXPONENT}", re.ASCII)
     for mark in ".,"
 }
-# Above it, some whole numbers are no floats.
-LARGEST_EXACT = 2**53
+# Two marks of one kind can only be those of groups.
+_SEVERAL = {mark: re.compile(rf"[+-]?\d{{1,3}}(?:\{group}\d{{3}}){{2,}}", re.ASCII) for mark, group in (".,", ",.")}
+# Above it, some whole numbers are no floats; above the other, their squares are none.
+LARGEST_EXACT, _LARGEST = 2**53, 1e150
+# What types of whole numbers end with: programs write it for missing values.
+_ENDS = frozenset({-(2**31), 2**31 - 1, 2**32 - 1, -(2**63), 2**63 - 1, 2**64 - 1})
 
 
 def number_of(text: str, decimal: str) -> float:
@@ -337,42 +384,60 @@ def number_of(text: str, decimal: str) -> float:
     return float(text) if _INFINITE.fullmatch(text) else math.nan
 
 
+def signed(text: str) -> str:
+    """Return a number with the minus before it, where accounts have it behind, or parentheses.
+
+    >>> signed("(1,234.50)"), signed("516-"), signed("(a)")
+    ('-1,234.50', '-516', '(a)')
+    """
+    match = _ACCOUNTING.fullmatch(text) if text[-1:] in (")", "-", "\u2212") else None
+    return f"-{match[1] or match[2]}" if match else text
+
+
+def plain_number(text: str) -> float | None:
+    """Return the number that a text is, with either mark before the decimals and without groups, or None.
+
+    >>> plain_number("-9.99E+02"), plain_number("-999,0"), plain_number("1,234.5")
+    (-999.0, -999.0, None)
+    """
+    text = text.strip().replace("\u2212", "-")
+    is_number = any(pattern.fullmatch(text) for pattern in _PLAIN.values()) or _INFINITE.fullmatch(text)
+    return float(text.replace(",", ".")) if is_number else None
+
+
 def plain_numbers(texts: Sequence[str], decimal: str) -> list[float] | None:
     """Return the numbers that texts are, without groups of digits, or None if one of them is none."""
     pattern = _PLAIN[decimal]
-    stripped = [text.strip() for text in texts]
-    if all(pattern.fullmatch(text) or _INFINITE.fullmatch(text) for text in stripped):
-        return [float(text.replace(",", ".")) for text in stripped]
+    if all(pattern.fullmatch(text) or _INFINITE.fullmatch(text) for text in texts):
+        return [float(text.replace(",", ".")) for text in texts]
     return None
 
 
 def decimal_marks(texts: Iterable[str]) -> set[str]:
     """Return the marks that certainly stand before decimals in some texts.
 
-    >>> sorted(decimal_marks(["0,5", "1,234"])), decimal_marks(["1,234", "12"])
-    ([','], set())
+    >>> sorted(decimal_marks(["0,5", "1,234"])), decimal_marks(["1,234", "12"]), decimal_marks(["1.234.567"])
+    ([','], set(), {','})
     """
     found: set[str] = set()
     for text in texts:
-        if "." in text and _DECIMALS["."].fullmatch(text):
-            found.add(".")
-        elif "," in text and _DECIMALS[","].fullmatch(text):
-            found.add(",")
-        elif (
-            "." in text
-            and "," in text
-            and _GROUPED[mark := text[max(text.rfind("."), text.rfind(","))]].fullmatch(text)
-        ):
-            found.add(mark)
+        if not (points := "." in text) | (commas := "," in text):
+            continue
+        last = text[max(text.rfind("."), text.rfind(","))]
+        if (_GROUPED if points and commas else _DECIMALS)[last].fullmatch(text):
+            found.add(last)
+        elif _SEVERAL[other := "," if last == "." else "."].fullmatch(text):
+            found.add(other)
         if len(found) == 2:
             break
     return found
 
 
-def ambiguous_comma(texts: Sequence[str]) -> str | None:
-    """Return a number whose comma could stand before decimals or part thousands, if all with a comma are like it."""
-    commas = [text for text in texts if "," in text]
-    return commas[0] if commas and all(_GROUPED["."].fullmatch(text) for text in commas) else None
+def ambiguous(texts: Sequence[str], mark: str) -> str | None:
+    """Return a number whose mark could stand before decimals or part thousands, if all with the mark are like it."""
+    marked = [text for text in texts if mark in text]
+    pattern = _GROUPED["." if mark == "," else ","]
+    return marked[0] if marked and all(pattern.fullmatch(text) for text in marked) else None
 
 
 def is_grouped(text: str, decimal: str) -> bool:
@@ -386,7 +451,7 @@ def is_limit(text: str) -> bool:
 
 
 def is_code(text: str) -> bool:
-    """Tell whether digits name something: they begin with zero, or a float cannot hold them."""
+    """Tell whether digits name something: they begin with zero, a float cannot hold them, or as in 39e1804."""
     return bool(_CODE.fullmatch(text)) or is_huge(text)
 
 
@@ -398,7 +463,8 @@ def is_huge(text: str) -> bool:
     """
     # The shortest has 16 digits.
     digits = text.lstrip("+-\u2212") if len(text) > 15 else ""
-    return digits.isdecimal() and int(digits[:40]) > LARGEST_EXACT
+    is_end = len(text) < 22 and digits.isdecimal() and int(text.replace("\u2212", "-")) in _ENDS
+    return digits.isdecimal() and int(digits[:40]) > LARGEST_EXACT and not is_end
 
 
 def with_units(texts: Sequence[str]) -> NDArray[np.bool_]:
@@ -426,12 +492,16 @@ def _unit(text: str) -> str:
 
 # Dates as people write them, as days since 1970-01-01.
 
-_TIME = r"(?:[T ]+(\d{1,2}:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s*(Z|[+-]\d\d:?\d\d)?)?"
+_TIME = r"(?:[T :]+(\d{1,2}:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s*([AaPp][Mm])?\s*(Z|[+-]\d\d:?\d\d)?)?"
 _YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + _TIME, re.ASCII)
-_YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})" + _TIME, re.ASCII)
-_NAMED = re.compile(r"(?:(\d{1,2})[ .-]+([A-Za-z]{3,9})|([A-Za-z]{3,9})\.? +(\d{1,2}),?)[ .,-]+(\d{4})", re.ASCII)
+_YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d\d)" + _TIME, re.ASCII)
+_NAMED = re.compile(
+    r"(?:(\d{1,2})[ ./-]*([A-Za-z]{3,9})[ .,/-]*|([A-Za-z]{3,9})[ ./-]+(\d{1,2})[ ,./-]+)(\d{4}|\d\d)" + _TIME, re.ASCII
+)
+_COMPACT = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)", re.ASCII)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAYS_READ = "dates were read as days since 1970-01-01"
 
 
 def day_first(texts: Sequence[str]) -> bool | None:
@@ -454,34 +524,56 @@ def needs_order(texts: Sequence[str]) -> bool:
     return any(_YEAR_LAST.fullmatch(text) for text in texts)
 
 
+def has_short_year(text: str) -> bool:
+    """Tell whether a date has a year of two digits."""
+    match = _YEAR_LAST.fullmatch(text)
+    year = match[4] if match else (named[5] if (named := _NAMED.fullmatch(text)) else "")
+    return len(year) == 2
+
+
+def is_compact_date(text: str) -> bool:
+    """Tell whether eight digits may be a date, as in 20201231."""
+    return bool(_COMPACT.fullmatch(text)) and not math.isnan(days_of(text, day_comes_first=True))
+
+
 def is_date(text: str) -> bool:
-    """Tell whether a text is a date, in either order of day and month."""
-    return not math.isnan(days_of(text, True)) or (needs_order([text]) and not math.isnan(days_of(text, False)))
+    """Tell whether a text is a date, in either order of day and month; digits alone are a number."""
+    is_one = not math.isnan(days_of(text, True)) or (needs_order([text]) and not math.isnan(days_of(text, False)))
+    return is_one and not text.isdecimal()
 
 
 def days_of(text: str, day_comes_first: bool) -> float:
     """Return the days since 1970-01-01, with the time of the day as decimals, NaN if the text is no date.
 
+    A year of two digits is taken for one after 2000; `has_short_year` tells whether it has one.
+
     >>> days_of("1970-01-02 12:00", True), days_of("3/4/1970", False), days_of("5 Mar 1970", True)
     (1.5, 62.0, 63.0)
+    >>> days_of("02JAN1970:12:00:00", True), days_of("1/2/1970 6:00 PM", False)
+    (1.5, 1.75)
     """
     if not (text[:1].isdecimal() or text[:3].lower() in _MONTHS):
         return math.nan  # by far the most texts of other columns
-    time = zone = None
+    time = half = zone = None
     if match := _YEAR_FIRST.fullmatch(text):
-        year, _, month, day, time, zone = match.groups()
+        year, _, month, day, time, half, zone = match.groups()
     elif match := _YEAR_LAST.fullmatch(text):
-        first, _, second, year, time, zone = match.groups()
+        first, _, second, year, time, half, zone = match.groups()
         day, month = (first, second) if day_comes_first else (second, first)
+    elif match := _COMPACT.fullmatch(text):
+        year, month, day = match.groups()
     elif match := _NAMED.fullmatch(text):
-        early_day, late_month, early_month, late_day, year = match.groups()
+        early_day, late_month, early_month, late_day, year, time, half, zone = match.groups()
         day, name = early_day or late_day, (late_month or early_month)[:3].lower()
         month = str(_MONTHS.index(name) + 1) if name in _MONTHS else "0"
     else:
         return math.nan
     hour, rest = (time or "00:00").split(":", 1)
+    if half:
+        hour = str(int(hour) % 12 + 12 * (half.lower() == "pm"))
     try:
-        moment = datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}T{hour:0>2}:{rest}{zone or '+00:00'}")
+        day = f"{'20' * (len(year) == 2)}{year}-{month:0>2}-{day:0>2}"
+        moment = datetime.fromisoformat(f"{day}T{hour:0>2}:{rest}{zone or '+00:00'}")
     except ValueError:  # no such day
         return math.nan
     return (moment - _EPOCH).total_seconds() / 86_400
@@ -493,7 +585,7 @@ def text_of(days: float) -> str:
     >>> text_of(1.5)
     '1970-01-02'
     """
-    return str((_EPOCH + timedelta(days=days)).date())
+    return str(np.datetime64(math.floor(days), "D"))
 
 
 # A column of text as its different values and where they stand.
@@ -519,20 +611,26 @@ class TextColumn:
     counted_missing: dict[str, int]
 
     @classmethod
-    def of(cls, name: str, column: pd.Series[Any], missing: Collection[str], tidy: Callable[[str], str]) -> TextColumn:
-        """Return the texts of a column, each made `tidy`; those that are `missing` then count as missing."""
+    def of(cls, name: str, column: pd.Series[Any], missing: Collection[str]) -> TextColumn:
+        """Return the texts of a column without blanks around them; those that are `missing` count as missing.
+
+        A number that is `missing` is compared as a number: -999 is missing as -999.0 and -9.99E+02, too.
+        """
         codes, found = _factorized(column)
-        tidied = [tidy(text) for text in found]
+        tidied = [text.strip() for text in found]
+        numbers = {plain_number(text) for text in missing} - {None}
+        gone = {text for text in tidied if text in missing or (numbers and plain_number(text) in numbers)}
+        gone -= {text for text in gone if text not in missing and is_code(text)}
         values: dict[str, int] = {}
         for text in tidied:
-            if text and text not in missing:
+            if text and text not in gone:
                 values.setdefault(text, len(values))
         # The last entry is for the code -1.
         translation = np.array([*(values.get(text, -1) for text in tidied), -1], dtype=np.int64)
         counts = np.bincount(codes[codes >= 0], minlength=len(found))
         gaps: dict[str, int] = {}
         for text, count in zip(tidied, counts.tolist(), strict=True):
-            if text and text in missing:
+            if text in gone and text:
                 gaps[text] = gaps.get(text, 0) + count
         return cls(name, list(values), translation[codes], gaps)
 
@@ -544,7 +642,12 @@ class TextColumn:
     @functools.cached_property
     def decimal_marks(self) -> set[str]:
         """The marks that certainly stand before decimals in some texts."""
-        return decimal_marks(self.texts)
+        return decimal_marks(self.signed)
+
+    @functools.cached_property
+    def signed(self) -> list[str]:
+        """The texts with signs before the numbers."""
+        return list(map(signed, self.texts))
 
     @property
     def n_present(self) -> int:
@@ -596,77 +699,104 @@ def _factorized(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[str]]:
 
 # Columns that already have a type, as data frames and Parquet files have.
 
-
-def _are_whole(values: pd.Series[Any]) -> bool:
-    known = values.dropna()
-    return bool((known == known.round()).all())
+_KINDS: Mapping[str, ColumnType] = {
+    **dict.fromkeys(("integer", "floating", "mixed-integer-float", "decimal", "timedelta64", "timedelta"), "number"),
+    **dict.fromkeys(("datetime64", "datetime", "date", "period"), "date"),
+    **dict.fromkeys(("categorical", "interval"), "category"),
+    **{"boolean": "boolean", "time": "number", "complex": "number"},
+}
 
 
 def type_of(column: pd.Series[Any]) -> ColumnType | None:
-    """Return how a column is read because of its dtype, None if its values must be looked at.
+    """Return what the type of a column, or of all its objects, says that it is; None for text.
 
     Whole numbers that a float cannot hold are looked at as text, so that they stay different.
     """
     from pandas.api import types
 
-    if types.is_bool_dtype(column.dtype) and column.dtype != object:
-        return "boolean"
-    if is_number_column(column) and not types.is_complex_dtype(column.dtype):
-        return None if types.is_integer_dtype(column.dtype) and _has_huge(column) else "number"
-    return "date" if types.is_datetime64_any_dtype(column.dtype) else None
+    found = types.infer_dtype(column, skipna=True)
+    if found in ("integer", "decimal") and any(map(_is_huge_number, (column.max(), column.min()))):
+        return None if any(map(_is_huge_number, set(column.dropna()) - _ENDS)) else "number"
+    return _KINDS.get(found)
 
 
-def _has_huge(column: pd.Series[Any]) -> bool:
-    known = column.dropna()
-    return bool(len(known)) and (int(known.max()) > LARGEST_EXACT or int(known.min()) < -LARGEST_EXACT)
+def _is_huge_number(value: Any) -> bool:
+    return not -LARGEST_EXACT <= int(value) <= LARGEST_EXACT
 
 
 def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Iterable[str]) -> ReadColumn:
     """Read a column of the type `kind`, as `type_of` gives it."""
-    import pandas as pd
+    from pandas.api import types
 
+    found = types.infer_dtype(column, skipna=True)
     if column.isna().all():
         return ReadColumn(name, "left out", None, ("it has no values, so it is left out",))
+    if found == "complex":
+        return ReadColumn(name, "left out", None, ("it has complex numbers, so it is left out; make it two columns",))
     if kind == "boolean":
         return ReadColumn(name, "boolean", label_column(column))
     if kind == "date":
-        utc = pd.to_datetime(column, utc=True)
-        days = (utc - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-        values = number_column(days)
-        codes = outlying_codes(values.to_numpy(), days=True, text=text_of)
-        return ReadColumn(name, "date", values, ("dates were read as days since 1970-01-01", *codes))
-    values = number_column(column)
-    notes: list[str] = []
-    for text in missing:
-        number = plain_numbers([text], ".") if text else None
-        gaps = values == number[0] if number else np.zeros(len(values), dtype=bool)
-        if gaps.any():
-            values[gaps] = np.nan
-            notes.append(f"{text!r} counts as missing in {rows_in(int(gaps.sum()))}")
-    refuse_infinite(name, values.to_numpy())
-    huge = np.flatnonzero(values.abs() > LARGEST_EXACT)
-    if len(huge) and _are_whole(values):
+        notes = [_DAYS_READ + ", periods by their first day" * (found == "period")]
+        return _finished(name, "date", _days(column, found), missing, notes)
+    notes = []
+    if found.startswith("timedelta"):
+        notes.append("durations were read as days")
+        values = column.astype("timedelta64[us]").to_numpy() / np.timedelta64(1, "D")
+    elif found == "time":
+        notes.append("times of the day were read as hours")
+        hours = column.dropna().map(lambda time: time.hour + (time.minute + time.second / 60) / 60)
+        values = hours.reindex(column.index).to_numpy(dtype=np.float64)
+    else:
+        values = column.where(column.notna(), np.nan).to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+    narrow = getattr(column.dtype, "numpy_dtype", column.dtype)
+    if narrow in (np.float16, np.float32):  # -999.9 is another number in them
+        missing = [*missing, *(repr(float(narrow.type(one))) for one in map(plain_number, missing) if one is not None)]
+    huge = np.flatnonzero((np.abs(values) > LARGEST_EXACT) & (np.abs(values) < _LARGEST) & ~_is_end(values))
+    known = values[~np.isnan(values)]
+    if len(huge) and (known == np.round(known)).all():
         notes.append(
             f"whole numbers above 2^53 in {rows_named((huge + 1).tolist())} are floats, which may have rounded them; "
             "if they name something, read them as text"
         )
-    if values.isna().all():
-        return ReadColumn(name, "left out", None, (*notes, "it has no values, so it is left out"))
-    notes += outlying_codes(values.to_numpy(), days=False, text="{:.15g}".format)
-    return ReadColumn(name, "number", values, tuple(notes))
+    return _finished(name, "number", values, missing, notes)
+
+
+def _days(column: pd.Series[Any], found: str) -> NDArray[np.float64]:
+    """Return days since 1970-01-01, of any year that the type can hold."""
+    import pandas as pd
+
+    if found == "period":
+        known = pd.PeriodIndex(column.dropna()).asfreq("D", how="S").astype("int64")
+        days = pd.Series(known, index=column.dropna().index, dtype="float64").reindex(column.index)
+        return days.to_numpy()
+    if column.dtype == object:
+        texts = column.map(lambda value: value.isoformat().replace("T", " "), na_action="ignore")
+        return np.array([days_of(text, True) if isinstance(text, str) else np.nan for text in texts])
+    if getattr(column.dtype, "tz", None) is not None:
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    moments = column.to_numpy()
+    return np.asarray((moments - np.datetime64(0, "D").astype(moments.dtype)) / np.timedelta64(1, "D"))
 
 
 # Values that may stand for missing ones: -999 among ages, 9999-12-31 among dates, "unknown" among categories.
 
 # 99, 999, ..., and so with 8 and 7, of either sign; of single digits, only negative ones.
-_CODES = tuple(
-    sign * float(digit * length) for digit in "987" for length in range(1, 9) for sign in (1, -1) if sign < length
+_CODES = (
+    *(sign * float(digit * length) for digit in "987" for length in range(1, 9) for sign in (1, -1) if sign < length),
+    *(127.0, -128.0, 255.0, 32767.0, -32767.0, -32768.0, 65535.0),
+    *(-99.9, -99.99, -999.9, -999.99, -888.8, -9999.9),
 )
-# 1899-12-30, 1900-01-01, 1970-01-01, 2099-12-31, 2999-12-31, 9999-12-31
-_DAYS = (-25569.0, -25567.0, 0.0, 47481.0, 376199.0, 2932896.0)
+_DAYS = tuple(
+    float((date.fromisoformat(day) - date(1970, 1, 1)).days)
+    for day in (
+        *("0001-01-01", "1601-01-01", "1753-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1970-01-01"),
+        *("2099-12-31", "2999-12-31", "9999-12-31"),
+    )
+)
 _WORDS = frozenset(
     {text.casefold() for text in MISSING_VALUES if text}
     | {"-", "--", ".", "n.a.", "missing", "unknown", "not available", "not known", "unbekannt", "k.a.", "k. a."}
+    | {f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz_"}  # of SAS and Stata
 )
 
 
@@ -676,22 +806,27 @@ def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[f
     Such a number is in several rows and typical of codes. It is either the only negative one, or farther away from all
     others than these are from each other. `days` tells dates from numbers, and `text` says a value.
     """
-    codes = np.array(_DAYS if days else _CODES)
-    is_code = np.isin(values, codes)
+    is_end = _is_end(values) & (not days)
+    # What floats of 32 bits end with, and what is as large, is written in several ways.
+    is_code = np.isin(np.floor(values), _DAYS) if days else np.isin(values, _CODES) | is_end | (np.abs(values) >= 1e30)
     others = values[~is_code & ~np.isnan(values)]
-    if not is_code.any() or len(others) < 2 or others.min() == others.max():
+    if not is_code.any() or not len(others):
         return []
     low, high = float(others.min()), float(others.max())
     found = []
     for code in np.unique(values[is_code]).tolist():
         rows = (np.flatnonzero(values == code) + 1).tolist()
         is_far = max(low - code, code - high) > high - low or (not days and code < 0 <= low)
-        if len(rows) > 1 and is_far:
+        if (len(rows) > 1 and is_far) or is_end[rows[0] - 1]:
             found.append(
                 f"{text(code)} in {rows_in(len(rows))} ({rows_named(rows)}) is apart from the others, {text(low)} to "
                 f"{text(high)}; if it stands for missing, add it to missing_values"
             )
     return found
+
+
+def _is_end(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.isin(values, [float(one) for one in _ENDS])
 
 
 def words_for_missing(column: TextColumn) -> list[str]:
@@ -702,6 +837,7 @@ def words_for_missing(column: TextColumn) -> list[str]:
         for text, count in zip(column.texts, counts, strict=True)
         if text.casefold() in _WORDS
     ]
-    if not found:
-        return []
-    return [f"taken for a category: {', '.join(found)}; if it stands for missing, add it to missing_values"]
+    said = [f"taken for a category: {', '.join(found)}; if it stands for missing, add it to missing_values"]
+    numbers = [np.nan if is_code(text) else plain_number(text) for text in column.texts]
+    values = column.numbers(np.nan if number is None else number for number in numbers)
+    return said * bool(found) + outlying_codes(values, days=False, text="{:.15g}".format)

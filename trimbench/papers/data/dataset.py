@@ -168,6 +168,8 @@ def label_text(value: object) -> str:
     """
     if isinstance(value, str):
         return value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)

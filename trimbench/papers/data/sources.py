@@ -140,6 +140,7 @@ def read_table(
         reading.encoding,
         columns,
         check=lambda names: check_columns(owner, names, target, reading),
+        wanted=reading.columns(target),
     )
     table, notes = read_declared(SourceTable(name, owner, frame), target, reading)
     for note in [*repairs, *notes]:

@@ -7,9 +7,10 @@ import gzip
 import io
 import os
 import re
+import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.papers.data.cache import one_line_reason
-from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, shortened, shown
+from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, rows_named, shortened, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 SEPARATORS = ",;\t|"
 _QUOTED = re.compile(r'"[^"]*"')
+_INDEX = re.compile(r"__index_level_\d+__")
+_VALUE = re.compile(r"[+-]?\d*[.,]?\d+(?:[eE][+-]?\d+)?")
 # The first line by which files tell Excel their separator.
 _FOR_EXCEL = re.compile(r'\s*"?sep=([^\r\n])"?[,;\t| ]*(?=[\r\n])', re.IGNORECASE)
 _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
@@ -47,19 +50,21 @@ def read_file(
     encoding: str | None = None,
     columns: Sequence[str] = (),
     check: Callable[[list[str]], object] | None = None,
+    wanted: Collection[str] = (),
 ) -> tuple[pd.DataFrame, list[str]]:
     """Read a text table, whose values stay text as it is written, or a Parquet, Arrow or Feather file.
 
     Returns the table and notes on what was repaired. `owner` begins the messages; `columns` has the names of the
     columns of a text file without a header line; `check` is called with the names of the columns as soon as they are
-    known, and may raise an error before the rest is read. Raises `DeclarationError` if the file holds no table.
+    known, and may raise an error before the rest is read; `wanted` are columns even where pandas made them an index.
+    Raises `DeclarationError` if the file holds no table.
     """
     try:
         body = _content(owner, path)
     except (OSError, EOFError, zlib.error) as error:
         raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
     if body.startswith((_PARQUET, *_ARROW)):
-        return _columnar(owner, path, body, check), []
+        return plain(_columnar(owner, path, body, check), encoding, wanted)
     text = _text(owner, path, body, encoding)
     del body
     notes = []
@@ -79,8 +84,14 @@ def read_file(
         raise _no_table(owner, path, f"{found} ({separator!r} was taken), or take a part of its columns")
     if check:
         check(names)
-    _check_lines(owner, path, text, separator, names)
-    return _texts(owner, path, text, separator, names, bool(columns)), notes
+    place = _surplus(owner, path, text, separator, names, bool(columns))
+    frame, repairs = plain(_texts(owner, path, text, separator, names, place, bool(columns)), encoding)
+    if place is not None:
+        what = "their ends, where it is empty" if place else "their beginnings, where it names the rows"
+        repairs.append(f"all lines have one value more than there are names, at {what}; it was left out")
+    if 2 * sum((_is_value(name) and not name.isdecimal()) or name in set(frame[name]) for name in names) > len(names):
+        repairs.append(f"the names of columns, {shown(names, 3)}, look like values: {_NO_HEADER}")
+    return frame, [*notes, *repairs]
 
 
 def check_names(owner: str, names: Sequence[str]) -> None:
@@ -89,7 +100,20 @@ def check_names(owner: str, names: Sequence[str]) -> None:
     if twice:
         raise DeclarationError(
             f"{owner}: every column must have a name of its own, got {shown(twice, 3)} more than once; rename one"
+            f"{_without_names(names)}"
         )
+
+
+_NO_HEADER = "if the file has no line with the names of the columns, write one"
+
+
+def _without_names(names: Sequence[str]) -> str:
+    """Return what to do where names look like values."""
+    return f"; the names look like values: {_NO_HEADER}" if 2 * sum(map(_is_value, names)) > len(names) else ""
+
+
+def _is_value(name: str) -> bool:
+    return _VALUE.fullmatch(name) is not None
 
 
 def _no_table(owner: str, path: Path, reason: str) -> DeclarationError:
@@ -142,9 +166,57 @@ def in_pandas(table: pa.Table) -> pd.DataFrame:
     import pyarrow as pa
 
     exact = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
-    # What pandas made its index is a column like the others.
     frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, types_mapper=exact.get)
-    return frame
+    about = table.schema.pandas_metadata or {}
+    # Parquet has no categories but of text.
+    declared = [one["name"] for one in about.get("columns", []) if one["pandas_type"] == "categorical"]
+    frame = frame.astype({name: "category" for name in frame.columns if name in declared})
+    # Programs that keep no metadata keep the column of an index without a name.
+    index = [name for name in frame.columns if name in about.get("index_columns", []) or _INDEX.fullmatch(name)]
+    return frame.set_index(index) if index else frame
+
+
+def plain(frame: pd.DataFrame, encoding: str | None, wanted: Collection[str] = ()) -> tuple[pd.DataFrame, list[str]]:
+    """Return a frame whose columns have types of pandas or texts, without an index, and notes on what was changed.
+
+    Levels of the index are left out unless they are `wanted`. Bytes are text in `encoding`, or else in UTF-8. Rows of
+    nothing but the names of the columns are left out.
+    """
+    import pandas as pd
+
+    levels = [name for name in frame.index.names if name is not None and name in wanted]
+    frame = frame.reset_index(level=levels)
+    notes = _without_index(frame)
+    columns = {str(name): _plain(column, encoding) for name, column in frame.reset_index(drop=True).items()}
+    for name, column in columns.items():
+        if frame[name].dtype == object and column.dtype != object and _is_escaped(column):
+            notes.append(f"column {quoted(name)}: not all of its bytes are {encoding or 'utf-8'}; name the encoding")
+    frame = pd.DataFrame(columns, index=range(len(frame)))
+    if frame.shape[1] and all(map(pd.api.types.is_string_dtype, frame.dtypes)):
+        is_first = frame.iloc[:, 0].eq(frame.columns[0]).to_numpy(dtype=bool, na_value=False)
+        again = np.flatnonzero(is_first)[(frame[is_first] == list(frame.columns)).all(axis=1)]
+        if len(again):
+            notes.append(f"the names of the columns again, in {rows_named((again + 1).tolist())}, were left out")
+            frame = frame.drop(index=again.tolist()).reset_index(drop=True)
+    return frame, notes
+
+
+def _plain(column: pd.Series[Any], encoding: str | None) -> pd.Series[Any]:
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.SparseDtype):
+        return pd.Series(np.asarray(column), name=column.name)
+    if isinstance(column.dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        column = in_pandas(pa.table({"x": pa.array(column.array)}))["x"]
+    if column.dtype == object and pd.api.types.infer_dtype(column) == "bytes":
+        return column.map(lambda value: value.decode(encoding or "utf-8", "backslashreplace"), "ignore").astype("str")
+    return column
+
+
+def _is_escaped(column: pd.Series[Any]) -> bool:
+    return bool(column.str.contains(r"\\x[0-9a-f]{2}", na=False).any())
 
 
 def _text(owner: str, path: Path, body: bytes, encoding: str | None) -> str:
@@ -169,11 +241,12 @@ def _text(owner: str, path: Path, body: bytes, encoding: str | None) -> str:
 
 def _separator(text: str) -> str:
     """Return the separator that occurs most often in the header line, outside quotes."""
-    header = _QUOTED.sub("", text.lstrip("\r\n").split("\n", 1)[0])
+    header = _QUOTED.sub("", text[:_SEARCHED].lstrip("\r\n")).split("\n", 1)[0]
     return max(SEPARATORS, key=header.count)
 
 
 def _rows(text: str, separator: str) -> Any:
+    csv.field_size_limit(_LARGEST)
     return csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True)
 
 
@@ -185,19 +258,27 @@ def _header(owner: str, path: Path, text: str, separator: str) -> tuple[list[str
         raise _no_table(owner, path, f"its header line cannot be read: {error}") from error
     if len(first) == 1:
         _check_told_apart(owner, path, first[0], text.lstrip().startswith('"'))
-    names = [name.strip() or f"Unnamed: {place}" for place, name in enumerate(first)]
+    names = [_tidy(name) or f"Unnamed: {place}" for place, name in enumerate(first)]
     check_names(owner, names)
     notes = []
     if nameless := [place for place, name in enumerate(first) if not name.strip()]:
         places = ("column " if len(nameless) == 1 else "columns ") + _listed([str(place + 1) for place in nameless])
         verb = "has no name and is" if len(nameless) == 1 else "have no name and are"
         notes.append(f"{places} of the header line {verb} called {shown([names[place] for place in nameless], 3)}")
+    if tidied := [name for name, raw in zip(names, first, strict=True) if raw.strip() and name != raw.strip()]:
+        notes.append(f"line breaks or invisible characters were taken out of names, which are {shown(tidied, 3)} now")
     # The reader drops blanks before names, too, but never says so.
     if blank := [name.strip() for name in _blank_names(text, separator, first)]:
         notes.append(
             f"blanks around the name{'s' * (len(blank) > 1)} {shown(blank, 3)} in the header line were removed"
         )
     return names, notes
+
+
+def _tidy(name: str) -> str:
+    """Return a name without invisible characters, and with blanks for line breaks."""
+    seen = "".join(one for one in name if unicodedata.category(one) != "Cf").strip()
+    return re.sub(r"\s*[\r\n\v\f]\s*", " ", seen)
 
 
 def _blank_names(text: str, separator: str, names: Sequence[str]) -> list[str]:
@@ -222,29 +303,44 @@ def _check_told_apart(owner: str, path: Path, only: str, is_quoted: bool) -> Non
         raise _no_table(owner, path, f"its header line has one column, {quoted(only)}; {advice}")
 
 
-def _check_lines(owner: str, path: Path, text: str, separator: str, names: Sequence[str]) -> None:
-    """Raise an error unless every line has one value for each column; pandas would fill up short ones."""
+def _surplus(owner: str, path: Path, text: str, separator: str, names: Sequence[str], bare: bool) -> int | None:
+    """Return where every line has one value more than there are names: at 0, or at the end, where it is empty.
+
+    Raises an error unless every line has one value for each column otherwise; pandas would fill up short ones.
+    """
     reader = _rows(text, separator)
+    odd, n_odd, n_lines, is_empty = None, 0, -1 + bare, True
     try:
         for row in reader:
             # A line of blanks is none, as for pandas.
-            if len(row) != len(names) and any(map(str.strip, row)):
-                values = f"{len(row)} value{'s' * (len(row) != 1)}"
-                reason = f"line {reader.line_num} has {values} where there are {len(names)} columns"
-                raise _no_table(owner, path, f"{reason}; correct it, or name the separator ({separator!r} was taken)")
+            if not any(map(str.strip, row)):
+                continue
+            n_lines += 1
+            if len(row) != len(names):
+                odd = odd or (reader.line_num, len(row))
+                n_odd += len(row) == len(names) + 1
+                is_empty &= not row[-1].strip()
     except csv.Error as error:
         reason = f"line {reader.line_num} cannot be read: {error}"
         raise _no_table(owner, path, f"{reason}; look for a quotation mark that is not closed") from error
+    if odd is None or n_odd == n_lines:
+        return None if odd is None else len(names) * is_empty
+    values = f"{odd[1]} value{'s' * (odd[1] != 1)}"
+    reason = f"line {odd[0]} has {values} where there are {len(names)} columns"
+    raise _no_table(owner, path, f"{reason}; correct it, or name the separator ({separator!r} was taken)")
 
 
-def _texts(owner: str, path: Path, text: str, separator: str, names: list[str], bare: bool) -> pd.DataFrame:
+def _texts(
+    owner: str, path: Path, text: str, separator: str, names: list[str], place: int | None, bare: bool
+) -> pd.DataFrame:
     import pandas as pd
 
+    every = names if place is None else [*names[:place], "\0", *names[place:]]
     try:
         table = pd.read_csv(
             io.StringIO(text),
             sep=separator,
-            names=names,
+            names=every,
             header=None if bare else 0,
             index_col=False,
             dtype=str,
@@ -253,7 +349,7 @@ def _texts(owner: str, path: Path, text: str, separator: str, names: list[str], 
         )
     except (ValueError, OSError) as error:  # parser errors are ValueErrors
         raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
-    return table
+    return table[names]
 
 
 # What a file that is no table looks like, by how it begins.
@@ -353,7 +449,7 @@ class SourceTable:
 CheckNames = Callable[[str, list[str]], object]
 
 
-def open_source(source: Any, settings: TableSettings, check: CheckNames) -> SourceTable:
+def open_source(source: Any, settings: TableSettings, target: str, check: CheckNames) -> SourceTable:
     """Return the table of a file or a frame; raise `DeclarationError` if it is none.
 
     `check` is called as soon as the names of the columns are known.
@@ -365,18 +461,20 @@ def open_source(source: Any, settings: TableSettings, check: CheckNames) -> Sour
         owner = f"table {quoted(path.name)}"
         if not path.is_file():
             raise DeclarationError(_no_file(path))
+        wanted = settings.columns(target)
         frame, repairs = read_file(
-            owner, path, settings.separator, settings.encoding, check=lambda names: check(owner, names)
+            owner, path, settings.separator, settings.encoding, (), lambda names: check(owner, names), wanted
         )
         return SourceTable(path.name.split(".")[0] or path.name, owner, frame, tuple(repairs))
     owner = "the table"
     if not isinstance(source, pd.DataFrame):
-        source = _from_arrow(owner, source, check)
-    names = [str(name) for name in source.columns]
-    check_names(owner, names)
-    check(owner, names)
-    repairs = [*_renamed(source), *_without_index(source)]
-    return SourceTable("table", owner, source.set_axis(names, axis="columns").reset_index(drop=True), tuple(repairs))
+        source = _from_arrow(owner, source)
+    repairs = _renamed(source)
+    source = source.set_axis([str(name) for name in source.columns], axis="columns")
+    check_names(owner, list(source.columns))
+    frame, more = plain(source, settings.encoding, settings.columns(target))
+    check(owner, list(frame.columns))
+    return SourceTable("table", owner, frame, (*repairs, *more))
 
 
 def _renamed(frame: pd.DataFrame) -> list[str]:
@@ -409,7 +507,7 @@ def _no_file(path: Path) -> str:
     return f"data must be an existing file, got {str(path)!r}; {hint}"
 
 
-def _from_arrow(owner: str, source: Any, check: CheckNames) -> pd.DataFrame:
+def _from_arrow(owner: str, source: Any) -> pd.DataFrame:
     """Return a frame of polars or pyarrow, or whatever else gives Arrow columns, in pandas."""
     import pyarrow as pa
 
@@ -430,7 +528,6 @@ def _from_arrow(owner: str, source: Any, check: CheckNames) -> pd.DataFrame:
             f"{type(source).__name__}; {advice}"
         )
     check_names(owner, table.column_names)
-    check(owner, list(table.column_names))
     return in_pandas(table)
 
 
@@ -444,6 +541,7 @@ def check_columns(owner: str, names: Sequence[str], target: str, settings: Table
                 raise DeclarationError(
                     f"{owner}: {role} must be a column of the data, got {quoted(name)}"
                     f"{_separated(name, names) or did_you_mean(name, names)}; the columns are {shown(names)}"
+                    f"{_without_names(names)}"
                 )
     for first, second in (
         ("target", "drop"),
@@ -475,10 +573,12 @@ def _separated(name: str, names: Sequence[str]) -> str:
 ColumnType = Literal["category", "number", "boolean", "date"]
 COLUMN_TYPES: tuple[ColumnType, ...] = get_args(ColumnType)
 ReadAs = Literal["category", "number", "boolean", "date", "id", "target", "left out"]
-# What pandas takes for missing, and the question mark of many UCI files.
+# What pandas takes for missing, the question mark of many UCI files, marks of databases and errors of spreadsheets.
 MISSING_VALUES = (
     *("", "?", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NULL", "null", "None"),
     *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+    *("\\N", "(null)", "[NULL]", "<null>", "NaT", "#NV", "#N/D", "#DIV/0!", "#\u00a1DIV/0!", "#NUM!", "#REF!"),
+    *("#VALUE!", "#NAME?", "#NULL!", "#WERT!", "#BEZUG!", "#ZAHL!", "#VALEUR!", "#NOMBRE!", "#VALOR!", "#VALORE!"),
 )
 _LISTS = ("drop", "features", "id", "missing_values")
 
@@ -550,6 +650,10 @@ class TableSettings:
     def ids(self) -> tuple[str, ...]:
         """The columns that name a row."""
         return (self.id,) if isinstance(self.id, str) else self.id or ()
+
+    def columns(self, target: str) -> set[str]:
+        """Return the target and all columns that a setting names."""
+        return {target}.union(*self.named.values())
 
     @property
     def named(self) -> dict[str, tuple[str, ...]]:

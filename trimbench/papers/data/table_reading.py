@@ -17,6 +17,7 @@ from trimbench.papers.data.column_reading import (
     alike,
     plain_numbers,
     read_columns,
+    read_typed,
     text_of,
     type_of,
     words_for_missing,
@@ -64,7 +65,7 @@ def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISE
         check_columns(owner, names, target, settings)
         _check_features(owner, _features(names, target, settings))
 
-    table = open_source(source, settings, check)
+    table = open_source(source, settings, target, check)
     chosen = _features(table.frame.columns, target, settings)
     classes = read_classes(table, target, settings)
     if len(classes.labels) < _FEWEST_ROWS:
@@ -219,7 +220,7 @@ class Classes:
 
 def read_classes(table: SourceTable, target: str, settings: TableSettings) -> Classes:
     """Read the target; raise `DeclarationError` if there are not several classes, or no such positive one."""
-    column = TextColumn.of(target, table.frame[target], settings.missing_values, str.strip)
+    column = TextColumn.of(target, table.frame[target], settings.missing_values)
     _check_classes(table, column)
     numbers = plain_numbers(column.texts, ".")
     keys = column.texts if numbers is None else list(zip(numbers, column.texts, strict=True))
@@ -354,7 +355,8 @@ def _is_constant(known: pd.Series[Any]) -> bool:
 
 def _numbers_rows(column: pd.Series[Any]) -> bool:
     """Tell whether every row has another whole number."""
-    if len(column) < _FEWEST_FOR_ID or not is_number_column(column) or not column.is_unique:
+    is_nameless = str(column.name).startswith("Unnamed: ")
+    if (len(column) < _FEWEST_FOR_ID and not is_nameless) or not is_number_column(column) or not column.is_unique:
         return False
     values = column.to_numpy(dtype=np.float64)
     return bool(np.isfinite(values).all() and (values == np.round(values)).all())
@@ -422,7 +424,7 @@ def card_of(column: ReadColumn) -> ColumnCard:
 def card_of_source(column: pd.Series[Any], settings: TableSettings, notes: tuple[str, ...] | None) -> ColumnCard:
     """Return the card of a column that is no feature; `notes` say why, None if settings do."""
     name = str(column.name)
-    texts = TextColumn.of(name, column, settings.missing_values, str.strip)
+    texts = TextColumn.of(name, column, settings.missing_values)
     is_id = name in settings.ids
     if notes is None:
         notes = _repeated(texts) if is_id else ()
@@ -483,9 +485,13 @@ def read_declared(table: SourceTable, target: str, settings: TableSettings) -> t
 
 
 def _plain(column: pd.Series[Any], settings: TableSettings, is_target: bool) -> pd.Series[Any]:
-    if type_of(column) is not None or is_number_column(column):
+    kind = type_of(column)
+    if kind in ("number", "date") and not is_target:
+        read = read_typed(str(column.name), column, kind, settings.missing_values).data
+        return column if read is None else read
+    if kind is not None:
         return column
-    texts = TextColumn.of(str(column.name), column, settings.missing_values, str)
+    texts = TextColumn.of(str(column.name), column, settings.missing_values)
     numbers = None if is_target else plain_numbers(texts.texts, settings.decimal or ".")
     if numbers is not None:
         import pandas as pd

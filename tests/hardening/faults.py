@@ -21,6 +21,7 @@ from pathlib import Path
 
 from tests.papers.command_line import tables, write
 from trimbench.papers.commands import cli
+from trimbench.papers.commands.arguments import CommandLine
 from trimbench.papers.reporting.figures import drawing as figures
 
 from .fault_hooks import KINDS, Fault
@@ -46,7 +47,7 @@ _STUDY = (
 )
 _EXECUTORS = {"serial": ("executor=serial",), "processes": ("executor=processes", "executor.workers=2")}
 _SECONDS = 120.0
-_COMPOSE, _CHECK = cli._compose, cli.check_arguments
+_COMPOSE, _CHECK = cli._compose, cli.check_settings
 
 
 @dataclass
@@ -140,10 +141,10 @@ def warm_up(folder: Path, *, draw: bool) -> None:
 
     Composing writes nothing and takes a third of the time. Drawing takes another; without `draw`, pictures are a word.
     """
-    compose = functools.cache(lambda arguments, code: _COMPOSE(list(arguments), code))
-    cli._compose = lambda arguments, code: compose(tuple(arguments), code)
-    check = functools.cache(lambda arguments, code: _CHECK(list(arguments), code))
-    cli.check_arguments = lambda arguments, code=(): check(tuple(arguments), tuple(code))
+    compose = functools.cache(lambda words: _COMPOSE(CommandLine.of(words)))
+    cli._compose = lambda line: compose(tuple(line.words))
+    check = functools.cache(lambda words: _CHECK(CommandLine.of(words)))
+    cli.check_settings = lambda line: check(tuple(line.words))
     if not draw:
         figures.draw = lambda _, names, __: [Path(name).write_text("picture") for name in names]
     folder.mkdir()

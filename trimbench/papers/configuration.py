@@ -47,13 +47,14 @@ class Catalogue:
             path.relative_to(folder / group).with_suffix("").as_posix()
             for folder in self.folders
             for path in (folder / group).rglob("*.yaml")
+            if _is_declaration(path)
         }
         return sorted(found)
 
     def replaced(self) -> dict[str, Path]:
         """Return the files of a user's folders that take the place of the project's, by ``group/name``."""
         *own, project = self.folders
-        found = (path for folder in own for path in sorted(folder.rglob("*.yaml")))
+        found = (path for folder in own for path in sorted(folder.rglob("*.yaml")) if _is_declaration(path))
         names = ((path, path.relative_to(next(f for f in own if path.is_relative_to(f)))) for path in found)
         return {name.with_suffix("").as_posix(): path for path, name in names if (project / name).is_file()}
 
@@ -108,6 +109,11 @@ class Catalogue:
         if isinstance(path, str):
             mapping["path"] = str((self.path(group, name).parent / Path(path).expanduser()).resolve())
         return mapping
+
+
+def _is_declaration(path: Path) -> bool:
+    """Tell whether a path is a file with a name of its own, not an editor's lock or copy, such as ``.#name.yaml``."""
+    return path.is_file() and not path.name.startswith(".")
 
 
 @functools.lru_cache(maxsize=256)

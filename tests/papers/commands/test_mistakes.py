@@ -60,7 +60,7 @@ VALUES = [
     ("seed=abc", "configuration: seed must be a whole number, got 'abc'"),
     ("~seed", "configuration: key seed is missing; add it"),
     ("results=null", "configuration: results must be a text (in quotes), got None"),
-    ("results=", "configuration: results must be a folder, got ''"),
+    ("results=", "configuration: results must be a folder with a printable name, got ''"),
     ("executor.workers=0", "executor: workers must be a positive int or None, got 0"),
     ("executor=serial executor.timeout=3", "executor: timeout must be None for the serial executor"),
     (f"{T6} networks=[]", f"{IN6} networks must be a list of at least one value, each once, got"),
@@ -129,6 +129,26 @@ def test_a_users_own_experiment_is_known(command: Command, tmp_path: Path, optio
         "\n## mine/t4: complete, beyond the papers\n"
     )
     assert (tmp_path / "results/quick/mine/t4.csv").is_file()
+
+
+@pytest.mark.parametrize("name", ["it's", "a=b", "50% [1,2]", "a, b", '"x"'])
+def test_a_folder_may_have_any_name(command: Command, tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, {"experiment/mine/t4.yaml": (EXPERIMENT_FOLDER / "table4.yaml").read_text()})
+    (tmp_path / name / "experiment/mine/.#t4.yaml").symlink_to("me@machine.1:2")  # as Emacs locks a file
+    command("--config-dir", name, "experiment=mine/t4", "threshold=0.4", "executor=serial", code=0)
+    told = command("--config-dir", name, "experiment=mine/t5", code=2).err
+    assert "mine/t4" in told
+    assert ".#" not in told
+
+
+def test_what_hydra_misreads_in_a_folder_is_refused(command: Command, tmp_path: Path) -> None:
+    text = (EXPERIMENT_FOLDER / "table4.yaml").read_text()
+    write(tmp_path / "mine", {"experiment/t4.yaml": f"\ufeff{text}"})
+    told = command("--config-dir", "mine", "experiment=t4", code=2).err
+    assert told.endswith("t4.yaml must not begin with a byte order mark; save it as UTF-8 without one\n")
+    write(tmp_path / "a${b}", {"experiment/t4.yaml": text})
+    told = command("--config-dir", "a${b}", "experiment=t4", code=2).err
+    assert told.startswith("--config-dir must be a folder without '${' in its path, got ")
 
 
 @pytest.mark.usefixtures("_own_t4")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import contextlib
 import copy
 import functools
@@ -13,14 +14,17 @@ import shlex
 import sys
 import typing
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import hydra
 import yaml
+from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import ChoiceSweep, Override, OverrideType
+from hydra.core.override_parser.types import Override, OverrideType, Quote, QuotedString, RangeSweep, ValueType
 from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
@@ -29,74 +33,148 @@ from trimbench.papers.configuration import Catalogue, checked_text, configuratio
 from trimbench.papers.validation import ConfigurationError, unknown
 
 _KEYS = (*SHARED_KEYS, "experiment")
-# Hydra's options that take a value; every other word is a setting or an option without a value.
-_VALUED = ("--cfg -c", "--package -p", "--config-path -cp", "--config-name -cn", "--config-dir -cd")
 _EXAMPLES = "for example experiment=trimming/table4 or task=list; trimbench --help shows more"
 _Names = Mapping[str, Sequence[str]]
+# Groups of the configuration that a command line chooses from.
+GROUPS = ("experiment", "executor", "profile", "figure")
+_STUDY = "study"
 
 
-def check_arguments(arguments: Sequence[str], allowed: Sequence[str] = ()) -> None:
-    """Raise ConfigurationError, which says what to write instead, if a key or a choice does not exist.
+@dataclass(frozen=True)
+class CommandLine:
+    """What Hydra's own parsers make of a command line.
 
-    Those of the project's configuration and of a folder given with ``--config-dir`` exist. With another root or search
-    path, only Hydra knows. These, and other settings of Hydra, need the code ``hydra`` to be `allowed`.
+    Attributes
+    ----------
+    options : argparse.Namespace
+        Hydra's options, and ``allow_code``.
+    written : tuple of Override
+        The settings in their order. Of one that is repeated, the last counts.
+    settings : tuple of tuples of Override
+        The same, each with its values: several in a sweep, else one.
     """
-    _check_dashes(arguments)
-    # Like Hydra's, it takes abbreviations of options.
-    parser = argparse.ArgumentParser("trimbench", "trimbench [key=value ...]", add_help=False)
-    for option in (*_VALUED, "--experimental-rerun"):
-        parser.add_argument(*option.split())
-    parser.add_argument("--info", "-i", nargs="?")
-    options, words = parser.parse_known_args(arguments)
-    own = [Path(options.config_dir).absolute()] if options.config_dir else []
-    catalogue = Catalogue((*own, configuration_folder()))
-    names = {group: catalogue.names(group) for group in GROUPS}
-    overrides = _parsed(words, names | {"task": list(TASKS)})
-    roots = ("config_path", "config_name", "experimental_rerun")
-    given = [f"--{root.replace('_', '-')}" for root in roots if getattr(options, root)]
-    # With the package of a group: executor@hydra.callbacks puts the chosen file there.
-    check_hydra(given, [one.get_key_element() for one in overrides], allowed)
-    if options.config_path or options.config_name or any(one.key_or_group == "hydra.searchpath" for one in overrides):
-        return
-    changes = [override for override in overrides if override.type is OverrideType.CHANGE]
-    chosen = [_choices(override, names) for override in changes if override.key_or_group in GROUPS]
-    changed = [override.key_or_group for override in changes]
-    keys = [key for key in changed if key not in _KEYS and not key.startswith(("hydra.", "hydra/"))]
-    search = [f"hydra.searchpath=['file://{folder}']" for folder in own if folder.is_dir()]
-    # The keys that exist depend on the experiment: each point of a sweep has its own.
-    for point in itertools.product(*chosen) if keys else ():
-        with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
-            config = hydra.compose(root_of(arguments), overrides=[*point, *search])
-        for key in keys:
-            _check_key(key, config)
-    if options.config_dir:  # of a sweep, Hydra sees the first point
-        rest = [one for one in overrides if one not in changes or one.package or one.key_or_group not in GROUPS]
-        rest = [one for one in rest if not one.is_sweep_override()]
-        words = [*(one[0] for one in chosen if one), *(str(one.input_line) for one in rest)]
-        check_folder(options.config_dir, words, root_of(arguments))
+
+    options: argparse.Namespace
+    written: tuple[Override, ...]
+    settings: tuple[tuple[Override, ...], ...]
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> CommandLine:
+        """Parse the words of a command line; raise ConfigurationError for what is no setting.
+
+        Like Hydra, end the program with exit code 2 if an option does not exist or lacks its argument.
+        """
+        _check_dashes(words)
+        parser = argparse.ArgumentParser(
+            "trimbench",
+            "trimbench [key=value ...]",
+            parents=[get_args_parser()],
+            add_help=False,
+            conflict_handler="resolve",
+        )
+        parser.add_argument("--version", action="store_true", help="Show the version of trimbench and exit")
+        parser.add_argument(_OPTION, action="append", default=[], metavar="MODULE", help="Let MODULE run code")
+        options = parser.parse_intermixed_args(words)
+        last = {} if options.shell_completion else {one.get_key_element(): one for one in _parsed(options.overrides)}
+        if any(one.key_or_group == "task" and one.value() == _STUDY for one in last.values()):
+            # No file of the configuration can have the columns that `types` names.
+            last = {key: _forced(one) if key.partition(".")[0] == "types" else one for key, one in last.items()}
+        written = tuple(last.values())
+        return cls(options, written, tuple(_alternatives(one) if options.multirun else (one,) for one in written))
+
+    @property
+    def root(self) -> str:
+        """The name of the root of the configuration: a study has keys of its own."""
+        return _STUDY if any(one.key_or_group == "task" and one.value() == _STUDY for one in self.first) else "config"
+
+    @property
+    def first(self) -> list[Override]:
+        """All settings, each with its first value."""
+        return [values[0] for values in self.settings]
+
+    @property
+    def own(self) -> list[tuple[Override, ...]]:
+        """The settings apart from those of Hydra itself, each with its values."""
+        return [values for values in self.settings if not values[0].is_hydra_override()]
+
+    @property
+    def points(self) -> list[list[Override]]:
+        """The settings of each point of a sweep: every combination of values, the last setting changing fastest."""
+        return [list(point) for point in itertools.product(*self.own)]
+
+    @property
+    def swept(self) -> list[str]:
+        """The keys that have several values."""
+        return [values[0].key_or_group for values in self.own if len(values) > 1]
+
+    @property
+    def words(self) -> list[str]:
+        """The command line of the first point, which Hydra composes as if it stood alone."""
+        other = self.options.run or self.options.cfg or self.options.info  # Hydra refuses these in a sweep
+        ours = {"overrides", "version", "allow_code", *(() if other else ("multirun",))}
+        given = {name.replace("_", "-"): value for name, value in vars(self.options).items() if name not in ours}
+        options = [f"--{name}" if value is True else f"--{name}={value}" for name, value in given.items() if value]
+        return [*options, *(str(one.input_line) for one in self.first)]
+
+
+def setting(key: str, value: str) -> Override:
+    """Return the setting of a key to a text, whatever is in it."""
+    return OverridesParser.create().parse_override(f"{key}={quoted(value)}")
+
+
+def quoted(text: str) -> str:
+    """Return a text as Hydra reads it back."""
+    return QuotedString(text, Quote.single).with_quotes()
+
+
+def value_text(one: Override) -> str:
+    """Return the value of a setting as it was written; empty for one that is deleted."""
+    return str(one.input_line).partition("=")[2]
+
+
+def _forced(one: Override) -> Override:
+    return OverridesParser.create().parse_override(f"++{str(one.input_line).lstrip('+')}")
+
+
+def _alternatives(one: Override) -> tuple[Override, ...]:
+    """Return a setting with each of its values, as Hydra's own sweeper takes them."""
+    if not one.is_sweep_override():
+        return (one,)
+    sweep, key = one.value(), one.key_or_group
+    # A pattern such as glob(*) asks Hydra for the choices of a group, which it has not read yet.
+    if not one.is_discrete_sweep() or one.value_type is ValueType.GLOB_CHOICE_SWEEP:
+        raise ConfigurationError(
+            f"a swept setting must have values separated by commas or a range, got {one.input_line}; "
+            f"write {key}=1,2 or '{key}=range(1,5)'"
+        )
+    if isinstance(sweep, RangeSweep) and any(isinstance(end, float) for end in (sweep.start, sweep.stop, sweep.step)):
+        # Hydra would add up the binary forms of decimals, and miss 0.3 in steps of 0.1.
+        for name in ("start", "stop", "step"):
+            setattr(sweep, name, Decimal(str(getattr(sweep, name))))
+    values = [f"{one.get_key_element()}={text}" for text in one.sweep_string_iterator()]
+    if not values:
+        raise ConfigurationError(f"a swept setting must have a value, got {one.input_line}; write {key}=1,2")
+    return tuple(OverridesParser.create().parse_overrides(values))
 
 
 def _check_dashes(arguments: Sequence[str]) -> None:
     """Raise ConfigurationError if a key is written like an option."""
     for word, following in itertools.pairwise([*arguments, ""]):
-        key, _, value = word.lstrip("-").partition("=")
-        if word.startswith("-") and key in _KEYS:
+        key, equals, value = word.lstrip("-").partition("=")
+        if word.startswith("-") and key in _KEYS and (equals or key != "run"):  # --run is an option of Hydra
             meant = f"{key}={value or following or '...'}"
             raise ConfigurationError(f"settings are written without dashes, got {word!r}; write {meant}")
 
 
-def _parsed(words: Sequence[str], names: _Names) -> list[Override]:
-    """Parse the settings among the words; options without a value remain for Hydra."""
+def _parsed(words: Sequence[str]) -> list[Override]:
     overrides = []
     for word, following in itertools.pairwise([*words, ""]):
-        if word.startswith("-"):
-            continue
-        key = word.partition("=")[0]
         if "=" not in word and not word.startswith("~"):
-            raise _no_setting(word, following, names)
+            raise _no_setting(word, following)
         try:
             overrides.append(OverridesParser.create().parse_override(word))
         except HydraException as error:
+            key = word.partition("=")[0]
             raise ConfigurationError(
                 f"a setting must be key=value, with a number, a word, a list [a,b] or a quoted text as its value, "
                 f"got {word!r}; quote a text once for the shell and once for Hydra: '{key}=\"...\"'"
@@ -104,7 +182,9 @@ def _parsed(words: Sequence[str], names: _Names) -> list[Override]:
     return overrides
 
 
-def _no_setting(word: str, following: str, names: _Names) -> ConfigurationError:
+def _no_setting(word: str, following: str) -> ConfigurationError:
+    catalogue = Catalogue((configuration_folder(),))
+    names: _Names = {group: catalogue.names(group) for group in GROUPS} | {"task": TASKS}
     if word in _KEYS:
         meant = [f"{word}={following.lstrip('=') or '...'}"]
     else:
@@ -115,20 +195,61 @@ def _no_setting(word: str, following: str, names: _Names) -> ConfigurationError:
     return ConfigurationError(f"a setting must be key=value, without spaces, got {word!r}; {advice}")
 
 
-def _choices(override: Override, names: _Names) -> list[str]:
-    """Return the settings of a group, several in a sweep, after checking that each choice exists."""
-    group = override.key_or_group
-    if not override.is_sweep_override():
-        value = override.value()
-        # As text, Hydra would escape the spaces of a name in quotes.
-        values = [str(value) if isinstance(value, str) else override.get_value_element_as_str()]
-    else:
-        values = list(override.sweep_string_iterator()) if isinstance(override.value(), ChoiceSweep) else []
-    values = [value.strip("'\"") for value in values]
-    for value in values:
-        if value not in names[group]:
-            raise unknown(group, names[group], value)
-    return [f"{group}='{value}'" for value in values]
+def check_settings(line: CommandLine) -> None:
+    """Raise ConfigurationError, which says what to write instead, if a key or a choice does not exist.
+
+    Those of the project's configuration and of a folder given with ``--config-dir`` exist. With another root or search
+    path, only Hydra knows. These, and other settings of Hydra, need the code ``hydra`` to be allowed.
+    """
+    options, first = line.options, line.first
+    _check_modules(options.allow_code)
+    roots = ("config_path", "config_name", "experimental_rerun")
+    given = [f"--{root.replace('_', '-')}" for root in roots if getattr(options, root)]
+    # With the package of a group: executor@hydra.callbacks puts the chosen file there.
+    check_hydra(given, [one.get_key_element() for one in first], options.allow_code)
+    if options.config_path or options.config_name or any(one.key_or_group == "hydra.searchpath" for one in first):
+        return
+    own = Path(options.config_dir) if options.config_dir else None
+    catalogue = Catalogue((*([own] if own else []), configuration_folder()))
+    changes = [values for values in line.settings if values[0].type is OverrideType.CHANGE]
+    chosen = [[_choice(one, catalogue) for one in values] for values in changes if values[0].key_or_group in GROUPS]
+    keys = [values[0].key_or_group for values in changes if not values[0].is_hydra_override()]
+    keys = [key for key in keys if key not in _KEYS]
+    search = [f"hydra.searchpath=[{quoted(f'file://{own.absolute()}')}]"] if own and own.is_dir() else []
+    if own and own.is_dir():
+        _check_files(own)
+    # The keys that exist depend on the experiment: each point of a sweep has its own.
+    for point in itertools.product(*chosen) if keys else ():
+        with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
+            config = hydra.compose(line.root, overrides=[*point, *search])
+        for key in keys:
+            _check_key(key, config)
+    if own:  # of a sweep, Hydra sees the first point
+        _check_folder(own, [one for one in first if not one.is_sweep_override()], search, line.root)
+
+
+def _choice(one: Override, catalogue: Catalogue) -> str:
+    """Return the setting of a group, after checking that what it chooses exists."""
+    value, names = one.value(), catalogue.names(one.key_or_group)
+    if one.is_sweep_override():  # Hydra refuses several values outside of a sweep
+        return str(one.input_line)
+    # As text, Hydra would escape the spaces of a name in quotes.
+    name = value if isinstance(value, str) else one.get_value_element_as_str()
+    if name not in names:
+        raise unknown(one.key_or_group, names, name)
+    return f"{one.get_key_element()}={quoted(name)}"
+
+
+def _check_files(folder: Path) -> None:
+    """Raise ConfigurationError for what Hydra misreads: ``${`` in a path, a byte order mark, too long a file."""
+    if "${" in str(folder.absolute()):
+        raise ConfigurationError(f"--config-dir must be a folder without '${{' in its path, got {folder}; rename it")
+    for path in sorted(filter(Path.is_file, folder.rglob("*.yaml"))):
+        is_group = path.relative_to(folder).parts[0] in GROUPS
+        if is_group and path.read_bytes().startswith(codecs.BOM_UTF8):
+            raise ConfigurationError(f"{path} must not begin with a byte order mark; save it as UTF-8 without one")
+        with contextlib.suppress(yaml.YAMLError, OSError, UnicodeError, RecursionError):  # which Hydra tells
+            checked_text(path)
 
 
 def _check_key(key: str, config: DictConfig) -> None:
@@ -150,27 +271,6 @@ def _check_key(key: str, config: DictConfig) -> None:
 
 # Compose the configurations of many experiments, or of many points of a sweep, without reading every file again.
 
-GROUPS = ("experiment", "executor", "profile", "figure")
-_STUDY = "study"
-_BY_COLUMN = ("types=", "types.")
-
-
-def root_of(arguments: Sequence[str]) -> str:
-    """Return the name of the root of the configuration: a study has keys of its own."""
-    return _STUDY if f"task={_STUDY}" in arguments else "config"
-
-
-def with_columns(arguments: Sequence[str]) -> list[str]:
-    """Let `types` of a study name columns, which no file of the configuration can have."""
-    if root_of(arguments) != _STUDY:
-        return list(arguments)
-    return [f"++{word}" if word.startswith(_BY_COLUMN) else word for word in arguments]
-
-
-def parsed(words: Sequence[str]) -> list[Override]:
-    """Parse settings as they stand on the command line."""
-    return list(OverridesParser.create().parse_overrides(list(words)))
-
 
 class Composer:
     """Composes configurations while Hydra runs, and remembers what they have in common."""
@@ -180,11 +280,10 @@ class Composer:
         self._composed = functools.cache(lambda groups: hydra.compose("config", overrides=list(groups)))
         self._read = functools.cache(load)
 
-    def compose(self, words: Sequence[str]) -> dict[str, Any]:
+    def compose(self, overrides: Sequence[Override]) -> dict[str, Any]:
         """Return the configuration with these settings, resolved."""
-        overrides = parsed(words)
         if any(one.type is not OverrideType.CHANGE for one in overrides):
-            return plain(hydra.compose("config", overrides=list(words)))
+            return plain(hydra.compose("config", overrides=[str(one.input_line) for one in overrides]))
         groups = {one.key_or_group: one for one in overrides if one.key_or_group in GROUPS}
         config = self._with_groups(groups)
         for one in overrides:
@@ -225,17 +324,10 @@ _HARMLESS = ("hydra.job.name", "hydra.verbose")
 _OF_THE_JOB = ("name", "override_dirname", "id", "num", "config_name")
 
 
-def split_allowed_code(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Take ``--allow-code=module`` out of the arguments; return the others and the modules.
-
-    Raises ConfigurationError if no module is named.
-    """
-    rest = [word for word in arguments if word.partition("=")[0] != _OPTION]
-    named = [word.partition("=")[2] for word in arguments if word.partition("=")[0] == _OPTION]
-    for name in named:
+def _check_modules(names: Sequence[str]) -> None:
+    for name in names:
         if not all(part.isidentifier() for part in name.split(".")):
             raise ConfigurationError(f"{_OPTION} must name a module or package, got {name!r}; write {_OPTION}=mine")
-    return rest, tuple(named)
 
 
 def check_hydra(options: Sequence[str], settings: Sequence[str], allowed: Sequence[str]) -> None:
@@ -270,24 +362,22 @@ def _variable(name: str, *default: str | None) -> str | None:
     return os.environ.get(name, *default)
 
 
-def check_folder(folder: str, words: Sequence[str], root: str) -> None:
-    """Raise ConfigurationError if what the settings `words` find in a folder changes settings of Hydra, or of the run.
+def _check_folder(folder: Path, overrides: Sequence[Override], search: Sequence[str], root: str) -> None:
+    """Raise ConfigurationError if what these settings find in a folder changes settings of Hydra, or of the run.
 
     With the former, Hydra would call any function and set environment variables; the latter say what is done, where and
     on whose machines. On the command line they are allowed, as is an executor of the folder that it names.
     """
-    path = Path(folder).absolute()
-    for one in sorted(filter(Path.is_file, path.rglob("*.yaml"))):  # before Hydra reads them
-        with contextlib.suppress(yaml.YAMLError, OSError, UnicodeError, RecursionError):  # which it tells where it must
-            checked_text(one)
-    search = [f"hydra.searchpath=['file://{path}']"] if path.is_dir() else []
-    taken = [name for name in Catalogue((path, configuration_folder())).replaced() if name.startswith("executor/")]
+    taken = [name for name in Catalogue((folder, configuration_folder())).replaced() if name.startswith("executor/")]
     if taken:
         raise ConfigurationError(f"files in {folder} must not replace {taken[0]} of the project; give it another name")
-    first = {word: re.split("[=.@]", word.lstrip("+~"))[0] for word in words}
-    own = [word for word in words if first[word] in ("hydra", *OF_THE_RUN) and first[word] != "executor"]
-    chosen = [word for word in words if first[word] == "executor"]
-    expected, found = _settings(root, own), _settings(root, [*words, *search])
+    first = {
+        str(one.input_line): "hydra" if one.is_hydra_override() else one.key_or_group.partition(".")[0]
+        for one in overrides
+    }
+    own = [word for word, key in first.items() if key in ("hydra", *OF_THE_RUN) and key != "executor"]
+    chosen = [word for word, key in first.items() if key == "executor"]
+    expected, found = _settings(root, own), _settings(root, [*first, *search])
     expected["executor"] = _settings(root, [*chosen, *search])["executor"] if chosen else expected["executor"]
     for key in sorted(expected.keys() | found.keys()):
         if expected.get(key) != found.get(key):
@@ -313,7 +403,7 @@ def _settings(root: str, words: Sequence[str]) -> dict[str, Any]:
 
 # What the Tab key completes in a shell: keys, and the names that a key takes.
 
-OPTION = ("--shell-completion", "-sc")
+_COMPLETION = "--shell-completion"
 # Bash takes "=" for the end of a word, so what stands before it is not part of a completion there; zsh does not.
 _BASH = """\
 _trimbench() {
@@ -355,8 +445,8 @@ def answer(words: Sequence[str]) -> str:
     shell = asked.removeprefix("install=")
     if shell not in _SCRIPTS:
         raise ConfigurationError(
-            f"{OPTION[0]} must be followed by install=bash, install=zsh or install=fish, got {asked!r}; then write "
-            f'eval "$(trimbench {OPTION[0]} install=bash)"'
+            f"{_COMPLETION} must be followed by install=bash, install=zsh or install=fish, got {asked!r}; then write "
+            f'eval "$(trimbench {_COMPLETION} install=bash)"'
         )
     program = Path(sys.argv[0]).absolute()
     command = [sys.executable, "-m", "trimbench"] if program.suffix == ".py" else [str(program)]
@@ -383,8 +473,8 @@ def completions(line: str) -> list[str]:
 def _keys(words: Sequence[str], experiment: str, catalogue: Catalogue) -> set[str]:
     """Return the keys that a command line may have: a study and each experiment have their own."""
     keys = {*SHARED_KEYS, "experiment"}
-    if root_of(words) != "config":
-        keys = {*SHARED_KEYS, *catalogue.keys("", root_of(words))}
+    if f"task={_STUDY}" in words:
+        keys = {*SHARED_KEYS, *catalogue.keys("", _STUDY)}
     elif experiment in catalogue.names("experiment"):
         keys |= set(catalogue.keys("experiment", experiment))
     return keys - {"runner", "smoke_test", "defaults", "hydra"}

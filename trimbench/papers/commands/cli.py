@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import hydra
 import yaml
 from hydra.conf import ConfigSourceInfo
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.types import Override, ValueType
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from trimbench.papers.commands import arguments as commands_arguments
 from trimbench.papers.commands.arguments import (
+    CommandLine,
     Composer,
-    check_arguments,
+    answer,
+    check_settings,
     limit_environment,
-    parsed,
-    root_of,
-    split_allowed_code,
-    with_columns,
+    setting,
+    value_text,
 )
 from trimbench.papers.commands.invocation import SHARED_KEYS, CommonSettings, FigureChoice, Invocation, Point
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
@@ -49,19 +46,19 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
     # With this, Hydra raises its errors instead of printing them.
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     try:
-        if "--version" in sys.argv[1:]:
-            from trimbench.papers.execution.store import own_version
-
-            sys.stdout.write(f"trimbench {own_version()}\n")
-            return
         limit_environment()
         with _exit_on(*_COMPLAINTS):
-            if sys.argv[1:2] and sys.argv[1] in commands_arguments.OPTION:
-                sys.stdout.write(commands_arguments.answer(sys.argv[2:]))
+            line = CommandLine.of(sys.argv[1:])
+            if line.options.version:
+                from trimbench.papers.execution.store import own_version
+
+                sys.stdout.write(f"trimbench {own_version()}\n")
                 return
-            arguments, allowed = split_allowed_code(with_columns(sys.argv[1:]))
-            check_arguments(arguments, allowed)
-            invocation = _compose(arguments, allowed)
+            if line.options.shell_completion:
+                sys.stdout.write(answer(line.options.overrides))
+                return
+            check_settings(line)
+            invocation = _compose(line)
         understood()
         code = _run(invocation) if invocation else 0
     except BrokenPipeError:  # as in `trimbench task=list | head`
@@ -87,31 +84,23 @@ def _exit_on(*errors: type[Exception]) -> Iterator[None]:
         sys.exit(2)
 
 
-def _compose(arguments: Sequence[str], code: tuple[str, ...]) -> Invocation | None:
+def _compose(line: CommandLine) -> Invocation | None:
     """Return what the command line asks for; None if Hydra has answered it, for example ``--help``."""
     invocations: list[Invocation] = []
-    sweep = is_sweep(arguments)
 
-    @hydra.main(config_path=str(configuration_folder()), config_name=root_of(arguments), version_base="1.3")
+    @hydra.main(config_path=str(configuration_folder()), config_name=line.root, version_base="1.3")
     def application(config: DictConfig) -> None:
         # Handled inside, because Hydra would announce an error that leaves this function.
         with _exit_on(*_COMPLAINTS):
-            found = _invocation(config, list(filter(is_setting, arguments)) if sweep else [])
-            invocations.append(replace(found, code=code))
+            invocations.append(_invocation(config, line))
 
     before = sys.argv
-    # Hydra takes its options before the settings or after them, but not among them.
-    sys.argv = [sys.argv[0], *sorted(first_point(arguments) if sweep else arguments, key=_is_option)]
+    sys.argv = [sys.argv[0], *line.words]
     try:
         application()
     finally:
         sys.argv = before
     return invocations[0] if invocations else None
-
-
-def _is_option(word: str) -> bool:
-    """Tell whether a word of the command line is an option, or the value of one."""
-    return word.startswith("-") or not ("=" in word or word.startswith("~"))
 
 
 def _run(invocation: Invocation) -> int:
@@ -128,21 +117,20 @@ def _run(invocation: Invocation) -> int:
         return 1
 
 
-def _invocation(config: DictConfig, sweep: Sequence[str]) -> Invocation:
-    """Return what a composed configuration asks for; `sweep` has the settings of a sweep as they were written."""
+def _invocation(config: DictConfig, line: CommandLine) -> Invocation:
+    """Return what a composed configuration asks for."""
     state = HydraConfig.get()
     catalogue = _catalogue(state.runtime.config_sources)
     values = plain(config)
     settings = CommonSettings.of(values)
     if not isinstance(values.get("executor"), dict):
         raise unknown("executor", catalogue.names("executor"), str(values.get("executor")))
-    swept = swept_keys(sweep)
-    if sweep:
-        check_sweep(settings, swept)
+    is_sweep, code = bool(line.options.multirun), tuple(line.options.allow_code)
+    if is_sweep:
+        check_sweep(settings, line.swept)
     if settings.task == "study":
         return _study(values, settings, catalogue)
     composer = Composer(catalogue)
-    written = points_of(sweep) if swept else [list(state.overrides.task)]
     # Whatever is found with these is not what the project declares.
     replaced = [
         f"{name.replace('/', '.')}={hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]}"
@@ -153,11 +141,12 @@ def _invocation(config: DictConfig, sweep: Sequence[str]) -> Invocation:
         executor=values["executor"],
         executor_name=str(state.runtime.choices["executor"]),
         figure=FigureChoice.of(values, str(state.runtime.choices["figure"]), catalogue),
-        points=[_point(words, swept, composer, catalogue, replaced) for words in written],
+        points=[_point(point, line.swept, composer, catalogue, replaced) for point in line.points],
         chosen=state.runtime.choices.get("experiment") is not None,
         catalogue=catalogue,
         profile=str(state.runtime.choices["profile"]),
-        sweep=sweep_name(sweep) if swept else "",
+        sweep=sweep_name(line.written) if is_sweep else "",
+        code=code,
     )
 
 
@@ -178,24 +167,29 @@ def _study(values: Mapping[str, Json], settings: CommonSettings, catalogue: Cata
 
 
 def _point(
-    words: Sequence[str], swept: Sequence[str], composer: Composer, catalogue: Catalogue, replaced: Sequence[str]
+    overrides: Sequence[Override],
+    swept: Sequence[str],
+    composer: Composer,
+    catalogue: Catalogue,
+    replaced: Sequence[str],
 ) -> Point:
-    """Return the experiments with the settings `words`, and which of these change what they find.
+    """Return the experiments with these settings, and which of the settings change what they find.
 
     So do declarations of the project that the user has `replaced`.
     """
-    text = {one.key_or_group: str(one.input_line).partition("=")[2] for one in parsed(words)}
-    chosen = text.get("experiment", "null").strip("'\"")
-    names = catalogue.names("experiment") if chosen == "null" else [chosen]
-    rest = [word for word in words if not word.startswith("experiment=")]
+    by_key = {one.key_or_group: one for one in overrides}
+    text = {key: value_text(one) for key, one in by_key.items()}
+    chosen = by_key["experiment"].value() if "experiment" in by_key else None
+    names = catalogue.names("experiment") if chosen is None else [str(chosen)]
+    rest = [one for one in overrides if one.key_or_group != "experiment"]
     # A value of the profile is a setting of the experiments; the choice of another profile is not a change.
     shared = (*SHARED_KEYS, "experiment")
     altered = [key for key in text if key.startswith("profile.") or key.partition(".")[0] not in shared]
     return Point(
-        experiments={name: composer.compose([*rest, f"experiment='{name}'"]) for name in names},
+        experiments={name: composer.compose([*rest, setting("experiment", name)]) for name in names},
         altered=(*(f"{key}={text[key]}" for key in altered), *replaced),
         named=(*(f"{key}={text[key]}" for key in text if key in (*altered, "seed")), *replaced),
-        swept={key: value_of(text[key]) for key in swept},
+        swept={key: value_of(by_key[key]) for key in swept},
         folder=settings_name([f"{key}={text[key]}" for key in swept]) if swept else "",
     )
 
@@ -209,42 +203,13 @@ def _catalogue(sources: Sequence[ConfigSourceInfo]) -> Catalogue:
 
 # The points of a sweep (``-m``): every combination of the values that the command line separates by commas.
 
-_OPTIONS = ("-m", "--multirun")
 
-
-def is_sweep(arguments: Sequence[str]) -> bool:
-    """Tell whether the command line asks for a sweep."""
-    return any(argument in _OPTIONS for argument in arguments)
-
-
-def first_point(arguments: Sequence[str]) -> list[str]:
-    """Return the command line of the first point of a sweep, which Hydra composes as if it stood alone."""
-    words = [argument for argument in arguments if argument not in _OPTIONS]
-    return [_values(parsed([word])[0])[0] if is_setting(word) else word for word in words]
-
-
-def is_setting(word: str) -> bool:
-    """Tell whether a word of the command line sets something, and is no option and none of Hydra's own settings."""
-    key, equals, _ = word.partition("=")
-    return bool(equals) and not key.startswith(("-", "hydra.", "hydra/"))
-
-
-def points_of(words: Sequence[str]) -> list[list[str]]:
-    """Return the settings of each point, in the order of the command line: the last setting changes fastest."""
-    return [list(point) for point in itertools.product(*map(_values, parsed(words)))]
-
-
-def swept_keys(words: Sequence[str]) -> list[str]:
-    """Return the keys that have several values."""
-    return [one.key_or_group for one in parsed(words) if one.is_sweep_override()]
-
-
-def value_of(text: str) -> Json:
-    """Return a swept value: a number, or the number in a list of one, as such; anything else as it was written."""
-    value = yaml.safe_load(text)
+def value_of(one: Override) -> Json:
+    """Return a swept value as Hydra reads it; of a list of one its item, any other list as it was written."""
+    value: Any = one.value()
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
-    return value if isinstance(value, int | float) else text.strip("'\"")
+    return value if isinstance(value, str | int | float) else value_text(one)
 
 
 def check_sweep(settings: CommonSettings, swept: Sequence[str]) -> None:
@@ -268,32 +233,18 @@ def check_sweep(settings: CommonSettings, swept: Sequence[str]) -> None:
         )
 
 
-def sweep_name(words: Sequence[str]) -> str:
+def sweep_name(settings: Sequence[Override]) -> str:
     """Return the name of a sweep's folder: the experiments, and all settings that matter to its points."""
-    parts = [word for word in words if _matters(word.partition("=")[0])]
-    experiments = [word.partition("=")[2].replace("/", "_") for word in parts if word.startswith("experiment=")]
-    rest = [word for word in parts if not word.startswith("experiment=")]
     # Values are separated by commas, like the items of a list.
-    return settings_name([f"[{text}]" for text in experiments] + [_as_list(word) for word in rest])
+    texts = {one.key_or_group: value_text(one) for one in settings if not one.is_hydra_override()}
+    experiments = [f"[{text.replace('/', '_')}]" for key, text in texts.items() if key == "experiment"]
+    rest = [f"{key}={_as_list(text)}" for key, text in texts.items() if key != "experiment" and _matters(key)]
+    return settings_name([*experiments, *rest])
 
 
 def _matters(key: str) -> bool:
     return key == "seed" or key.startswith("profile.") or key.partition(".")[0] not in SHARED_KEYS
 
 
-def _as_list(word: str) -> str:
-    key, _, value = word.partition("=")
-    return word if value.startswith(("[", "range(")) else f"{key}=[{value}]"
-
-
-def _values(override: Override) -> list[str]:
-    if not override.is_sweep_override():
-        return [str(override.input_line)]
-    # A pattern such as glob(*) asks Hydra for the choices of a group, which it has not read yet.
-    if not override.is_discrete_sweep() or override.value_type is ValueType.GLOB_CHOICE_SWEEP:
-        key = override.key_or_group
-        raise ConfigurationError(
-            f"a swept setting must have values separated by commas or a range, got {override.input_line}; "
-            f"write {key}=1,2 or '{key}=range(1,5)'"
-        )
-    return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
+def _as_list(text: str) -> str:
+    return text if text.startswith(("[", "range(")) else f"[{text}]"

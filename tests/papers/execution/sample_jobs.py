@@ -1,7 +1,9 @@
 """Job functions that the tests run, importable by spawned workers."""
 
+import contextlib
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -240,3 +242,39 @@ declare_result(declared, agreement=SHARE, budgets=listed(COUNT), best=fields(agr
 @job_function(code=CODE)
 def remembered(value: float) -> dict[str, Any]:
     return {"value": float(remember("sample", {}, lambda: {"values": np.array([value])})["values"][0])}
+
+
+@job_function(code=CODE)
+def write_junk(junk: str, first: int, token: int = 0) -> dict[str, Any]:
+    """Write to every open file that takes it, as a program that has mixed up its files does."""
+    for descriptor in range(first, 200):
+        with contextlib.suppress(OSError):
+            os.set_blocking(descriptor, False)
+            os.write(descriptor, bytes.fromhex(junk))
+    return {}
+
+
+@job_function(code=CODE)
+def start_children(folder: str, then: str, token: int = 0) -> dict[str, Any]:
+    """Start processes that outlive their parents, and end in one of several ways."""
+    mark = Path(folder, then)
+    program = f"import os, time; open({str(mark)!r} + str(os.getpid()), 'w'); time.sleep(300)"
+    again = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {program!r}])"
+    subprocess.Popen([sys.executable, "-c", program])
+    subprocess.run([sys.executable, "-c", again], check=True)  # its child has lost its parent
+    while len(list(Path(folder).glob(f"{then}*"))) < 2:
+        time.sleep(0.01)
+    if then == "crashed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if then == "timeout":
+        time.sleep(300)
+    return {}
+
+
+@job_function(code=CODE)
+def remove_temporary_folder(token: int) -> dict[str, Any]:
+    """Remove the folder of temporary files, as a program that tidies up does, and make a file there."""
+    if token == 3:
+        shutil.rmtree(tempfile.gettempdir())
+        return {}
+    return leave_a_file()

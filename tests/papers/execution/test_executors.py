@@ -142,6 +142,27 @@ def test_an_idle_pool_that_is_killed_is_replaced(monkeypatch: pytest.MonkeyPatch
     assert set(statuses) <= {"ok", "crashed"}
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("junk", ["6a756e6b0a" * 2, "000000040102030480", "ff" * 4])
+def test_a_job_that_writes_into_all_files_of_its_worker_costs_one_job(
+    monkeypatch: pytest.MonkeyPatch, junk: str
+) -> None:
+    """It is understood as a message that is longer than what comes, is no message, or is too long for the memory."""
+    monkeypatch.setattr("trimbench.papers.execution.here._TURN_SECONDS", 1.0)
+    rude = Job.create(sample_jobs.write_junk, {"junk": junk, "first": 3})
+    ok = squares(6)
+    records = run(ProcessExecutor(workers=2), [*ok[:2], rude, *ok[2:]])
+    assert [records[job.key].status for job in ok] == ["ok"] * 6
+    assert records[rude.key].status == "crashed"
+    assert workers_alive() == []
+
+
+def test_a_removed_folder_of_temporary_files_is_made_again() -> None:
+    jobs = [Job.create(sample_jobs.remove_temporary_folder, {"token": n}) for n in range(12)]
+    records = run(ProcessExecutor(workers=2), jobs)
+    assert [record.status for record in records.values()] == ["ok"] * 12
+
+
 def fail_to_start(*settings: Any) -> None:
     raise RuntimeError("no worker today")
 

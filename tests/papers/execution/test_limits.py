@@ -23,7 +23,7 @@ from trimbench.papers.execution.workers import (
 )
 
 from . import sample_jobs
-from .programs import run, squares
+from .programs import is_alive, run, squares, start_program, wait_for
 
 needs_proc = pytest.mark.skipif(not can_measure(), reason="memory is limited on Linux only")
 
@@ -69,6 +69,31 @@ def test_memory_is_that_of_a_process_and_its_children() -> None:
         for pid in tree[::-1]:
             subprocess.run(["kill", "-9", str(pid)], check=True)
     assert memory_held(process.pid) == 0
+
+
+@needs_proc
+@pytest.mark.parametrize(("end", "status"), [("timeout", "timeout"), ("crashed", "crashed"), ("stay", "ok")])
+def test_nothing_that_a_job_started_outlives_its_worker(marks: Path, end: str, status: str) -> None:
+    job = Job.create(sample_jobs.start_children, {"folder": str(marks), "then": end})
+    assert run(ProcessExecutor(workers=1, timeout=5.0), [job])[job.key].status == status
+    started = [int(mark.name.removeprefix(end)) for mark in marks.iterdir()]
+    assert len(started) == 2
+    wait_for(lambda: not any(map(is_alive, started)))
+
+
+@needs_proc
+def test_nothing_that_a_job_started_outlives_the_program(
+    store: JobStore, marks: Path, programs: list[subprocess.Popen[str]]
+) -> None:
+    programs.append(
+        start_program(
+            store.folder, "processes", "start_children", "token", 1, {"folder": str(marks), "then": "timeout"}
+        )
+    )
+    wait_for(lambda: len(list(marks.iterdir())) == 2, seconds=60)
+    programs[0].kill()
+    started = [int(mark.name.removeprefix("timeout")) for mark in marks.iterdir()]
+    wait_for(lambda: not any(map(is_alive, started)))
 
 
 def test_where_memory_cannot_be_measured_its_limit_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from trimbench.papers.execution.workers import (
     WorkerSettings,
     can_measure,
     describe,
+    end_group,
     failure,
     prepare_worker,
     take,
@@ -155,15 +156,19 @@ class Workers:
 
     def _run(self, waiting: deque[Job], on_record: OnRecord, interrupts: HeldInterrupts) -> None:
         n_useless = 0
-        while waiting:
-            n_before = len(waiting)
+        suspects: deque[Job] = deque()  # ran when a pool broke, so that each runs again without others
+        while waiting or suspects:
+            n_before = len(waiting) + len(suspects)
             self._pool = self._pool or _Pool(self._n_workers, self._limits, self._logs)
             try:
-                self._pool.run(waiting, on_record, interrupts)
+                if suspects:
+                    self._pool.run(deque([suspects.popleft()]), on_record, interrupts)
+                else:
+                    self._pool.run(waiting, on_record, interrupts, suspects)
             finally:
                 if not self._pool.is_idle:
                     self._stop_pool()
-            n_useless = 0 if len(waiting) < n_before else n_useless + 1
+            n_useless = 0 if len(waiting) + len(suspects) < n_before else n_useless + 1
             if n_useless == _MAX_USELESS_POOLS:
                 raise ExecutorError(
                     f"worker processes died in {n_useless} pools in a row before they finished a job; see "
@@ -198,8 +203,9 @@ class _Pool:
         self._limits, self._logs = limits, logs
         self._jobs: dict[Future[Record], tuple[Job, int]] = {}
         self._free = list(range(_JOBS_PER_WORKER * n_workers))
-        self._suspects: set[Future[Record]] = set()
-        self._starts = context.RawArray("d", 3 * len(self._free))
+        self._maybe_lost: set[Future[Record]] = set()
+        self._pids: set[int | None] = set()
+        self._starts = context.RawArray("d", 4 * len(self._free))
         self._pool = ProcessPool(
             max_workers=n_workers, initializer=_prepare, initargs=(_TURN_SECONDS, self._starts, logs), context=context
         )
@@ -207,22 +213,35 @@ class _Pool:
             self.broken = not self._pool.active  # starts it
             self._watch = Watch(
                 limits.memory,
-                lambda: [self._running(place) for place in range(len(self._starts) // 3)],
+                lambda: [self._running(place) for place in range(len(self._starts) // 4)],
                 lambda: [logs / job.key for job, _ in list(self._jobs.values())],
             )
 
-    def run(self, waiting: deque[Job], on_record: OnRecord, interrupts: HeldInterrupts) -> None:
-        """Run the waiting jobs; if the pool breaks, those without a record are waiting again."""
+    def run(
+        self,
+        waiting: deque[Job],
+        on_record: OnRecord,
+        interrupts: HeldInterrupts,
+        suspects: deque[Job] | None = None,
+    ) -> None:
+        """Run the waiting jobs; if the pool breaks, those without a record are waiting again.
+
+        Those that have started become `suspects`, any of which may have broken it, or without these have crashed.
+        """
         while (waiting or self._jobs) and not self.broken:
             while waiting and self._launch(waiting[0]):
                 waiting.popleft()
             landed = self._land()
             with interrupts.allowed():
-                for job, record in landed:
-                    if record is None:
-                        waiting.append(job)
-                    else:
+                for job, record, has_started in landed:
+                    if record is not None:
                         on_record(record)
+                    elif not has_started:
+                        waiting.append(job)
+                    elif suspects is not None:
+                        suspects.append(job)
+                    else:
+                        on_record(failure(job, "crashed", "its worker process could not be understood any more", 0.0))
 
     @property
     def is_idle(self) -> bool:
@@ -232,15 +251,19 @@ class _Pool:
     def stop(self) -> None:
         """Kill the workers, whatever they do."""
         self._watch.stop()
+        self._pids |= {self._running(place).pid for _, place in self._jobs.values()}
+        pids = self._pids & _children()
         self._pool.stop()  # type: ignore[no-untyped-call]
         self._pool.join()
+        for pid in filter(None, pids):
+            end_group(pid)
 
     def _launch(self, job: Job) -> bool:
         """Give a job to the pool; False if all places are taken or the pool just broke."""
         if not self._free:
             return False
         place = self._free[-1]
-        self._starts[3 * place : 3 * place + 3] = [0.0, 0.0, 0.0]
+        self._starts[4 * place : 4 * place + 4] = [0.0] * 4
         try:
             future = self._pool.schedule(work, args=(job, place, self._logs / job.key), timeout=self._limits.seconds)
         except RuntimeError:
@@ -249,24 +272,34 @@ class _Pool:
         self._jobs[future] = (job, self._free.pop())
         return True
 
-    def _land(self) -> list[tuple[Job, Record | None]]:
-        """Wait a moment for jobs to end and take them out; None as a record asks to run the job again."""
+    def _land(self) -> list[tuple[Job, Record | None, bool]]:
+        """Wait a moment for jobs to end and take them out, with records and whether they have started.
+
+        None as a record asks to run the job again.
+        """
         done, _ = concurrent.futures.wait(self._jobs, _IDLE_SECONDS, concurrent.futures.FIRST_COMPLETED)
         self.broken = self.broken or not self._pool.active
         landed = []
-        for future in list(self._jobs) if self.broken else done or self._find_lost():
+        lost = set() if self.broken or done else self._find_lost()
+        for future in list(self._jobs) if self.broken else done or lost:
             job, place = self._jobs.pop(future)
             self._free.append(place)
-            landed.append((job, self._outcome(future, job, place)))
+            pid = self._running(place).pid
+            landed.append((job, self._outcome(future, job, place), self.broken and pid != 0))
             future.cancel()  # tells pebble to forget a lost job; nothing happens to one that is done
         return landed
 
     def _find_lost(self) -> set[Future[Record]]:
-        """Return the jobs whose worker was gone at two looks in a row, though pebble has not noticed."""
-        alive = _children()
-        gone = {future for future, (_, place) in self._jobs.items() if self._running(place).pid not in alive | {0}}
-        lost = {future for future in gone & self._suspects if not future.done()}
-        self._suspects = gone
+        """Return the jobs whose worker was gone at two looks in a row, though pebble has not noticed.
+
+        If the record of one that has ended does not arrive, its worker cannot be understood, and the pool is broken.
+        """
+        alive, late = _children(), time.monotonic() - _TURN_SECONDS
+        running = {future: self._running(place) for future, (_, place) in self._jobs.items()}
+        gone = {future for future, one in running.items() if one.pid not in alive | {0} or 0 < one.ended < late}
+        lost = {future for future in gone & self._maybe_lost if not future.done()}
+        self._maybe_lost = gone
+        self.broken = any(running[future].pid in alive for future in lost)
         return lost
 
     def _outcome(self, future: Future[Record], job: Job, place: int) -> Record | None:
@@ -276,8 +309,11 @@ class _Pool:
         pid = running.pid
         seconds = time.monotonic() - running.started if pid else 0.0
         error = future.exception() if future.done() else BrokenProcessPool()
+        self._pids.add(pid)
         if error is None:
             return future.result()
+        if pid and pid not in _children():
+            end_group(pid)
         log = take(self._logs / job.key)
         if pid in self._watch.over:
             return self._over_memory(job, running, seconds, log)
@@ -303,8 +339,8 @@ class _Pool:
         return failure(job, "memory", text, seconds, log)
 
     def _running(self, place: int) -> Running:
-        started, left, pid = self._starts[3 * place : 3 * place + 3]
-        return Running(started, left, int(pid))
+        started, left, pid, ended = self._starts[4 * place : 4 * place + 4]
+        return Running(started, left, int(pid), ended)
 
 
 def _prepare(turn_seconds: float, *shared: Any) -> None:

@@ -200,6 +200,8 @@ def prepare_worker(starts: MutableSequence[float], temporary: Path) -> None:
     import threadpoolctl
 
     _starts.set(starts)
+    with contextlib.suppress(OSError, AttributeError):
+        os.setsid()
     # With a thread for each processor, several workers would be slower than one. The variables reach the libraries that
     # a job loads later, threadpoolctl those that are loaded already.
     os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
@@ -216,15 +218,18 @@ def work(job: Job, place: int, log: Path) -> Record:
     and child processes write, until there is a record.
     """
     starts = _starts.get()
-    starts[3 * place] = started = time.monotonic()
-    starts[3 * place + 1] = memory_held(os.getpid()) - _fresh.get()
-    starts[3 * place + 2] = os.getpid()  # last: a reader takes a process number as the sign that all are there
+    starts[4 * place] = started = time.monotonic()
+    starts[4 * place + 1] = memory_held(os.getpid()) - _fresh.get()
+    starts[4 * place + 2] = os.getpid()  # last: a reader takes a process number as the sign that all are there
     try:
+        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have tidied up
         with written_to(log):
             record = _attempt(job, (BaseException,))  # workers ignore Ctrl-C, so the job itself must have raised it
         return replace(record, log=without_homes(take(log)))
     except BaseException as error:  # noqa: BLE001  (a log that cannot be written, or a job that broke its streams)
         return failure(job, "failed", describe(error), time.monotonic() - started)
+    finally:
+        starts[4 * place + 3] = time.monotonic()
 
 
 def _end_with_parent() -> None:
@@ -232,9 +237,14 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        for child in multiprocessing.active_children():
-            child.terminate()
+        end_group(os.getpid())
         os._exit(1)
+
+
+def end_group(pid: int) -> None:
+    """Kill a worker and all that it started, even if it has ended: each worker leads a group of processes."""
+    with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 # What a job writes, kept in a file as it is written, so that it outlives a worker that is killed.
@@ -360,13 +370,14 @@ _KIBI = 1024
 class Running(NamedTuple):
     """What a worker writes into shared memory when it takes a job.
 
-    `started` is on the monotonic clock, `left` has the bytes that earlier jobs have left in the worker, and `pid` is
-    its process number, 0 until the others are there.
+    `started` and `ended` (0 until then) are on the monotonic clock, `left` has the bytes that earlier jobs have left in
+    the worker, and `pid` is its process number, 0 until the others are there.
     """
 
     started: float
     left: float
     pid: int
+    ended: float
 
 
 def can_measure() -> bool:
@@ -442,9 +453,10 @@ class Watch:
             held = memory_held(job.pid) if _is_child(job.pid) else 0
             if held > limit:
                 self.over[job.pid] = job, held
-                for pid in process_tree(job.pid):
+                for pid in process_tree(job.pid):  # also those that left the group
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, signal.SIGKILL)
+                end_group(job.pid)
 
 
 def _is_child(pid: int) -> bool:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import trimbench as tb
-from trimbench.estimators import NaiveConformantClassifier
+from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
+from trimbench.estimators.columns import column_name
 
 
 def symptoms() -> tuple[pd.DataFrame, np.ndarray]:
@@ -60,3 +66,105 @@ def test_one_hot_columns_have_the_name_they_share_and_estimators_that_of_the_raw
     for classifier in (NaiveConformantClassifier().fit(raw, y), tb.conform(pipeline, raw)):
         assert set(classifier.explain(raw.iloc[0]).table()["feature"]) == {"rash", "town"}
         assert set(classifier.contrast(raw.iloc[0]).names) <= {"rash", "town"}
+
+
+def fitted_on_frames() -> dict[str, Any]:
+    X, y = symptoms()
+    model = tb.conform(LogisticRegression().fit(X, y), X)
+    mixture = tb.conform(LogisticRegression().fit(X.to_numpy(), y), X, n_components=2)
+    few = {"n_chains": 2, "n_draws": 4, "n_warmup": 2}
+    return {
+        "conform": model.predict_proba,
+        "log_likelihood": model.log_likelihood,
+        "mixture": mixture.predict_proba,
+        "explain": lambda rows: [model.explain(row).log_odds for _, row in rows.iloc[:9].iterrows()],
+        "corrected": tb.fit_selection_corrected(X, y, k=2).predict_proba,
+        "uncorrected": tb.fit_selection_corrected(X, y, k=2).uncorrected().predict,
+        "gaussian": tb.fit_gaussian_selection_corrected(X, y, k=2).log_odds,
+        "discrete": tb.fit_discrete_selection_corrected(X, y, k=2).predict_proba,
+        "chains": warned(tb.fit_mixture_selection_corrected, X, y, k=2, **few).predict_proba,
+    }
+
+
+def warned(call: Any, *arguments: Any, **settings: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return call(*arguments, **settings)
+
+
+@pytest.mark.parametrize("name", fitted_on_frames())
+def test_what_was_fitted_on_a_frame_takes_columns_by_name(name: str) -> None:
+    X, _ = symptoms()
+    ask = fitted_on_frames()[name]
+    np.testing.assert_array_equal(ask(X[["cough", "fever", "rash"]]), ask(X))
+    with pytest.raises(ValueError, match=r"(?s)feature names should match.*unseen at.*- pain.*now missing.*- rash"):
+        ask(X.rename(columns={"rash": "pain"}))
+    if name != "explain":
+        np.testing.assert_array_equal(ask(X.to_numpy()), ask(X))
+
+
+def test_rows_of_the_fit_are_matched_by_the_names_of_the_classifier() -> None:
+    X, y = symptoms()
+    logistic, nothing = LogisticRegression().fit(X, y), np.full((1, 3), np.nan)
+    expected = tb.conform(logistic, X).predict_proba(nothing)
+    np.testing.assert_array_equal(tb.conform(logistic, X[["rash", "cough", "fever"]]).predict_proba(nothing), expected)
+
+
+ESTIMATORS: list[Any] = [TrimmedClassifier(2, rows_weight=0), NaiveConformantClassifier(), SelectionCorrectedNB(k=2)]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one).__name__)
+def test_frames_after_arrays_and_arrays_after_frames_are_warned_of_as_scikit_learn_does(estimator: Any) -> None:
+    X, y = symptoms()
+    on_frame, on_array = clone(estimator).fit(X, y), clone(estimator).fit(X.to_numpy(), y)
+    expected = on_frame.predict_proba(X)
+    with pytest.warns(UserWarning, match="X does not have valid feature names, but"):
+        np.testing.assert_array_equal(on_frame.predict_proba(X.to_numpy()), expected)
+    with pytest.warns(UserWarning, match="X has feature names, but"):
+        np.testing.assert_array_equal(on_array.predict_proba(X), expected)
+    with pytest.raises(ValueError, match="must be in the same order"):
+        on_frame.predict(X[["cough", "fever", "rash"]])
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one).__name__)
+def test_integers_as_names_are_names(estimator: Any) -> None:
+    X, y = symptoms()
+    numbered = X.set_axis([0, 2, 1], axis=1)
+    fitted = clone(estimator).fit(numbered, y)
+    np.testing.assert_array_equal(fitted.predict_proba(numbered), clone(estimator).fit(X, y).predict_proba(X))
+    for other in (numbered[[0, 1, 2]], numbered.set_axis(range(3), axis=1)):
+        with pytest.raises(ValueError, match="must be in the same order"):
+            fitted.predict(other)
+
+
+def test_integers_among_parameters_mean_names_or_positions_or_are_refused() -> None:
+    assert column_name(2, [0, 2, 1], "forbidden") == column_name("2", ["a", "2"], "forbidden") == "2"
+    assert column_name(1, ["0", "1"], "costs") == "1"
+    assert column_name(2, ["a", "b", "c"], "costs") == "c"
+    with pytest.raises(ValueError, match=r"forbidden must name columns among \['5', '7'\], got '1'"):
+        column_name(1, [5, 7], "forbidden")
+    with pytest.raises(ValueError, match="must say which column it means, got 1: the name of a column is '1', and"):
+        column_name(1, ["1", "0"], "forbidden")
+    X, y = symptoms()
+    numbered = X.set_axis([2, 0, 1], axis=1)
+    kept = TrimmedClassifier(1, forbidden=[2], rows_weight=0).fit(numbered, y)
+    assert kept.features_ == ("1",)
+    costly = TrimmedClassifier(1, costs={2: 5, 0: 1, 1: 1}, rows_weight=0).fit(numbered, y)
+    assert costly.features_ == ("1",)
+    coded = NaiveConformantClassifier(categorical_features=[0]).fit(numbered, y)
+    assert coded.get_feature_names_out().tolist() == ["2", "0_0", "0_1", "1"]
+
+
+@pytest.mark.parametrize("library", ["pyarrow", "polars"])
+def test_tables_of_other_libraries_keep_their_names_in_files(library: str, tmp_path: Path) -> None:
+    frames = pytest.importorskip(library)
+    X, y = symptoms()
+    table = frames.Table.from_pandas(X) if library == "pyarrow" else frames.from_pandas(X)
+    TrimmedClassifier(2, rows_weight=0).fit(table, y).save(tmp_path / "trimmed.json")
+    loaded = TrimmedClassifier.load(tmp_path / "trimmed.json")
+    assert loaded.feature_names_in_.tolist() == list(X)
+    np.testing.assert_array_equal(loaded.predict(table), loaded.predict(X))
+    with pytest.raises(ValueError, match="must be in the same order"):
+        loaded.predict(table.select(["rash", "cough", "fever"]))
+    model = tb.conform(LogisticRegression().fit(X, y), table)
+    np.testing.assert_array_equal(model.predict_proba(table.select(["rash", "cough", "fever"])), model.predict_proba(X))

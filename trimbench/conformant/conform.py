@@ -19,7 +19,7 @@ from trimbench.conformant.layout import FeatureLayout, FeatureStatistics, as_tab
 from trimbench.conformant.mixture import ComponentScores, ConformantMixture, learn_mixture
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_newton
-from trimbench.networks.values import as_numbers
+from trimbench.networks.values import as_numbers, names_of
 
 SolverName = Literal["newton", "gpkit", "cvxpy"]
 SOLVERS: tuple[SolverName, ...] = get_args(SolverName)
@@ -82,7 +82,8 @@ def conform(
         takes a fitted `BernoulliNB`, `CategoricalNB`, or a fitted pipeline that ends in one of the three, and then
         returns a `NaiveConformantClassifier` of the raw columns.
     X : array of shape (n_rows, n_columns)
-        Training rows; labels are not needed. Columns are 0 or 1 unless they are named in `real`. NaN marks a missing
+        Training rows; labels are not needed. The columns of a data frame are matched by name, here and in predictions.
+        Columns are 0 or 1 unless they are named in `real`. NaN marks a missing
         feature: the model then fits what is observed best.
     solver : {"newton", "gpkit", "cvxpy"}
         ``"newton"`` for the reduced form (the default), ``"gpkit"`` for the paper's geometric program, ``"cvxpy"``
@@ -145,8 +146,8 @@ def conform(
     _check_n_components(n_components)
     weights, biases, classes = linear_scores(logistic_regression)
     layout = FeatureLayout.of(len(weights), categorical, real)
-    names = getattr(logistic_regression, "feature_names_in_", getattr(X, "columns", None))
-    table = as_table(X, layout.n_columns)
+    names = getattr(logistic_regression, "feature_names_in_", names_of(X))
+    table = as_table(X, layout.n_columns, columns=names)
     statistics = FeatureStatistics.of(table, layout, missing=True)
     check_probabilities(logistic_regression, table, weights, biases)
     model = conform_to_statistics(weights, biases, classes, layout, statistics, solver, smoothing)

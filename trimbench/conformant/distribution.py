@@ -207,7 +207,7 @@ class ConformantDistribution(ExpectedPredictions):
         ValueError
             When X has the wrong number of columns, an infinite value, or a value that its feature cannot have.
         """
-        table = as_table(X, self.layout.n_columns)
+        table = as_table(X, self.layout.n_columns, columns=self.column_names)
         scores = np.empty((len(table), len(self.classes)))
         for block in blocks(table, self.layout):
             scores[block.rows] = self._scores(block)
@@ -215,7 +215,7 @@ class ConformantDistribution(ExpectedPredictions):
 
     def log_likelihood(self, X: ArrayLike) -> Vector:
         """Return log P(observed features) of each row, in nats; a density where features are real-valued."""
-        table = as_table(X, self.layout.n_columns)
+        table = as_table(X, self.layout.n_columns, columns=self.column_names)
         evidence = Evidence(self.layout, self.coding)
         total = np.empty(len(table))
         for block in blocks(table, self.layout):
@@ -313,6 +313,10 @@ class Explained(Protocol):
         """Which columns make up which feature."""
 
     @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """Names of the columns, if they have any."""
+
+    @property
     def log_weights(self) -> Vector:
         """Logarithms of the shares of the components, shape (n_components,)."""
 
@@ -326,7 +330,7 @@ class Explained(Protocol):
 
 def checked_row(model: Explained, x: ArrayLike) -> Vector:
     """Return a row of the model, of shape (n_columns,); raise ValueError if it is none."""
-    (rows,) = chunks(as_row(x, model.layout.n_columns), model.layout, missing=True)
+    (rows,) = chunks(as_row(x, model.layout.n_columns, model.column_names), model.layout, missing=True)
     row: Vector = rows[0]
     return row
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.values import as_numbers
+from trimbench.networks.values import as_numbers, in_order
 
 # Rows that are processed at a time, which bounds the memory for checks and products.
 CHUNK_ROWS = 8192
@@ -283,12 +283,14 @@ class FeatureStatistics:
 # Tables and rows of numbers from lists, arrays and data frames; missing values become NaN.
 
 
-def as_table(rows: ArrayLike, n_columns: int | None = None, name: str = "X") -> NDArray[Any]:
-    """Return rows as a table of numbers, without copying one.
+def as_table(
+    rows: ArrayLike, n_columns: int | None = None, name: str = "X", columns: Sequence[str] | None = None
+) -> NDArray[Any]:
+    """Return rows as a table of numbers, without copying one; a data frame in the order of the names of `columns`.
 
     Raises ValueError if they are not a table of numbers with `n_columns` columns; the message calls them `name`.
     """
-    table = as_numbers(rows, name)
+    table = as_numbers(in_order(rows, columns), name)
     if table.ndim != 2:
         raise ValueError(
             f"{name} must have two dimensions (rows and columns), got {table.ndim}; use {name}.reshape(1, -1)"
@@ -298,8 +300,10 @@ def as_table(rows: ArrayLike, n_columns: int | None = None, name: str = "X") -> 
     return table
 
 
-def as_row(x: ArrayLike, n_columns: int) -> NDArray[np.float64]:
-    """Return one row as a table of float64; raise ValueError unless it has `n_columns` numbers."""
+def as_row(x: Any, n_columns: int, columns: Sequence[str] | None = None) -> NDArray[np.float64]:
+    """Return one row as a table of float64; raise ValueError unless it has `n_columns` numbers, with other names."""
+    if hasattr(x, "to_frame"):  # a Series, by name
+        x = in_order(x.to_frame().T, columns).iloc[0]
     values = as_numbers(x, "x")
     if values.shape != (n_columns,):
         raise ValueError(f"x must be one row of {n_columns} values, got shape {values.shape}")

@@ -166,7 +166,7 @@ class ConformantMixture(ExpectedPredictions):
         ValueError
             When X has the wrong number of columns, an infinite value, or a value that its feature cannot have.
         """
-        table = as_table(X, self.layout.n_columns)
+        table = as_table(X, self.layout.n_columns, columns=self.column_names)
         if table.size * self._missing.shape[1] >= _MANY and not self.layout.real:
             return self._scores_of_many(table)
         scores = np.empty((len(table), len(self.classes)))
@@ -180,7 +180,7 @@ class ConformantMixture(ExpectedPredictions):
 
     def log_likelihood(self, X: ArrayLike) -> Vector:
         """Return log P(observed features) of each row, in nats; a density where features are real-valued."""
-        table = as_table(X, self.layout.n_columns)
+        table = as_table(X, self.layout.n_columns, columns=self.column_names)
         total = np.empty(len(table))
         for block in blocks(table, self.layout, self._missing.shape[1]):
             total[block.rows] = logsumexp(self.scores_of(block).joint) + self.evidence.base(block)

@@ -231,7 +231,7 @@ def conformity_error(model: ConformantDistribution, X: ArrayLike) -> float:
     """
     if model.layout.real:
         raise ValueError("conformity_error takes discrete features only, got a model with real-valued ones")
-    table = as_table(X, model.layout.n_columns)
+    table = as_table(X, model.layout.n_columns, columns=model.column_names)
     binary = model.layout.binary
     of_one, never_one = _log_odds(model.log_probabilities)
     of_zero, never_zero = _log_odds(model.log_complements[binary])

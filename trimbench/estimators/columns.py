@@ -43,7 +43,8 @@ def checked_rows(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_va
             raise ValueError(f"X must have a different name for each column, got {twice[:80]!r} twice; rename one")
         fitted = None if reset else getattr(estimator, "feature_names_in_", None)
         # scikit-learn takes integers for no names; but for 0, 1, 2, ... in this order they are.
-        if _are_integers(X.columns) and (labels != [str(i) for i in range(len(labels))] or fitted is not None):
+        given = X.columns.tolist()
+        if _are_integers(given) and (labels != [str(i) for i in range(len(labels))] or fitted is not None):
             X = X.set_axis(labels, axis=1)
         validate_data(estimator, X, y, reset=reset, skip_check_array=True)
         if X.shape[1] == 0 or len(X) == 0:
@@ -54,9 +55,9 @@ def checked_rows(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_va
     else:
         checked = validate_data(estimator, unmasked(X), y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
         frame = pd.DataFrame(checked if isinstance(y, str) and y == "no_validation" else checked[0])
-        labels = [f"x{place}" for place in range(frame.shape[1])]
+        given = labels = [f"x{place}" for place in range(frame.shape[1])]
     if reset:
-        estimator._column_labels = labels
+        estimator._column_labels = given
     else:
         labels = getattr(estimator, "_column_labels", getattr(estimator, "feature_names_in_", labels))
     return plain_columns(frame.set_axis([str(label) for label in labels], axis=1))
@@ -89,7 +90,7 @@ def check_no_missing_label(y: Any) -> None:
         )
 
 
-def column_names(given: Any, names: Sequence[str], what: str) -> list[str]:
+def column_names(given: Any, names: Sequence[Any], what: str) -> list[str]:
     """Return columns that are given by name or position as names.
 
     Raises ValueError, with the argument named as `what`, if there is no such column.
@@ -99,20 +100,29 @@ def column_names(given: Any, names: Sequence[str], what: str) -> list[str]:
     return [column_name(label, names, what) for label in given]
 
 
-def column_name(label: Any, names: Sequence[str], what: str) -> str:
-    """Return the name of a column that is given by name or position."""
-    if isinstance(label, int | np.integer) and not isinstance(label, bool):
-        if 0 <= label < len(names):
-            return names[int(label)]
-        raise ValueError(f"{what} must have positions from 0 to {len(names) - 1}, got {int(label)}")
+def column_name(label: Any, labels: Sequence[Any], what: str) -> str:
+    """Return the name of a column that is given by name or position; an integer is a name where names are integers.
+
+    Raises ValueError if there is no such column, or the text of a number is the name of another.
+    """
+    names = [str(name) for name in labels]
+    if _are_integers([label]) and not _are_integers(labels):
+        if not 0 <= label < len(names):
+            raise ValueError(f"{what} must have positions from 0 to {len(names) - 1}, got {int(label)}")
+        if str(label) in names and names[label] != str(label):
+            raise ValueError(
+                f"{what} must say which column it means, got {int(label)}: the name of a column is {str(label)!r}, and "
+                f"that at this position is {names[label]!r}; write either name as text"
+            )
+        return names[int(label)]
     if str(label) not in names:
-        shown = list(names[:8])
+        shown = names[:8]
         more = f" and {len(names) - 8} more" if len(names) > 8 else ""
         raise ValueError(f"{what} must name columns among {shown}{more}, got {str(label)[:80]!r}")
     return str(label)
 
 
-def cost_by_name(costs: Any, names: Sequence[str], groups: Mapping[str, Any] | None) -> Any:
+def cost_by_name(costs: Any, names: Sequence[Any], groups: Mapping[str, Any] | None) -> Any:
     """Return costs with the names of columns, or of groups, as keys; a sequence is left as it is."""
     if hasattr(costs, "to_dict") and costs.ndim == 1:  # a Series, by name
         costs = costs.to_dict()
@@ -124,7 +134,7 @@ def cost_by_name(costs: Any, names: Sequence[str], groups: Mapping[str, Any] | N
     }
 
 
-def groups_by_name(groups: Any, names: Sequence[str]) -> dict[str, list[str]] | None:
+def groups_by_name(groups: Any, names: Sequence[Any]) -> dict[str, list[str]] | None:
     """Return groups with their columns by name."""
     if groups is None:
         return None
@@ -291,7 +301,7 @@ class ColumnEncoder:
         return [name for column in self.columns for name in column.outputs]
 
 
-def categorical_names(given: Any, names: Sequence[str]) -> set[str]:
+def categorical_names(given: Any, names: Sequence[Any]) -> set[str]:
     """Return the columns that `categorical_features` names by name, position or mask; none for "from_dtype"."""
     if given is None or (isinstance(given, str) and given == "from_dtype"):
         return set()
@@ -312,7 +322,7 @@ def categorical_names(given: Any, names: Sequence[str]) -> set[str]:
                 f"categorical_features must have one truth value for each of the {len(names)} columns, if it is a "
                 f"mask, got {len(listed)}"
             )
-        return {name for name, chosen in zip(names, listed, strict=True) if chosen}
+        return {str(name) for name, chosen in zip(names, listed, strict=True) if chosen}
     return set(column_names(listed, names, "categorical_features"))
 
 

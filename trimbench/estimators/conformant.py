@@ -357,7 +357,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
             raise ValueError(f"X must have a value in each column, got none in column {empty[0]!r}; leave it out")
         self._encoding: ColumnEncoder | GivenClassifier
         if self.estimator is None:
-            named = categorical_names(self.categorical_features, names)
+            named = categorical_names(self.categorical_features, self._column_labels)
             self._encoding = ColumnEncoder.fit(frame, named, self.numeric, weights)
             return
         self._encoding = GivenClassifier.of(self.estimator, frame)

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
-from trimbench.estimators.columns import check_no_missing_label
+from trimbench.estimators.columns import check_no_missing_label, checked_rows
+from trimbench.networks.values import as_numbers
 from trimbench.selection_bias.binary import ClassCounts
 from trimbench.selection_bias.factors import Factor
 from trimbench.selection_bias.features import Binariser, checked_cuts, without_masks
@@ -160,7 +161,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
             Itself.
         """
         check_no_missing_label(y)
-        table, labels = validate_data(self, without_masks(X), y, ensure_min_samples=2, ensure_all_finite="allow-nan")
+        table, labels = self._table(X, y)
         check_classification_targets(labels)
         if sample_weight is not None:
             copies = _copies(sample_weight, table)
@@ -194,7 +195,8 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
         """Return the columns of the selected features, in their order in X; what is masked becomes NaN."""
-        found: NDArray[Any] = super().transform(without_masks(X))
+        check_is_fitted(self)
+        found: NDArray[Any] = super().transform(checked_rows(self, X) if _is_frame(X) else without_masks(X))
         return found
 
     def expected_error(self, X: ArrayLike) -> float:
@@ -204,8 +206,17 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
 
     def _checked(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        table: NDArray[Any] = validate_data(self, without_masks(X), reset=False, ensure_all_finite="allow-nan")
+        table: NDArray[Any] = self._table(X)
         return table
+
+    def _table(self, X: Any, y: Any = "no_validation") -> Any:
+        """Return the cases as an array of numbers, with the labels of training cases if there are any."""
+        is_training = not isinstance(y, str)
+        allowed = {"ensure_all_finite": "allow-nan", "ensure_min_samples": 1 + is_training}
+        if not _is_frame(X):
+            return validate_data(self, without_masks(X), y, reset=is_training, **allowed)
+        numbers = as_numbers(checked_rows(self, X, reset=is_training, y=y), "X")
+        return check_X_y(numbers, y, **allowed) if is_training else check_array(numbers, **allowed)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "selected_")
@@ -251,6 +262,10 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
                 f"k={k} is reduced to {n_useful}: no other feature is correlated with the class", stacklevel=3
             )
         return min(int(k), n_useful)
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") or hasattr(X, "collect_schema")
 
 
 def _copies(sample_weight: ArrayLike, table: NDArray[Any]) -> NDArray[np.int64]:

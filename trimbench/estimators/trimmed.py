@@ -203,7 +203,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         found = columns_of(model, target, trimmed.threshold, rows_of(model, rows))
         distribution, trimmed.discretizer_, trimmed.classes_ = found
         names = [rule.name for rule in trimmed.discretizer_.rules]
-        trimmed.n_features_in_ = len(names)
+        trimmed.n_features_in_, trimmed._column_labels = len(names), names
         if hasattr(model, "feature_names_in_") or not hasattr(model, "n_features_in_"):
             trimmed.feature_names_in_ = np.array(names, dtype=object)
         coded = None if rows is None else trimmed.discretizer_.transform(checked_rows(trimmed, rows))
@@ -218,9 +218,10 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
                 f"threshold must be 0.5 for {len(self.classes_)} classes, of which the most probable is given, got "
                 f"{self.threshold!r}"
             )
-        groups = groups_by_name(self.groups, names)
-        required = [] if self.required is None else column_names(self.required, names, "required")
-        forbidden = [] if self.forbidden is None else column_names(self.forbidden, names, "forbidden")
+        labels = self._column_labels
+        groups = groups_by_name(self.groups, labels)
+        required = [] if self.required is None else column_names(self.required, labels, "required")
+        forbidden = [] if self.forbidden is None else column_names(self.forbidden, labels, "forbidden")
         constant = [rule.name for rule in self.discretizer_.rules if len(rule.categories) == 1]
         if len(constant) < len(names):
             # Columns that say nothing must not fill the budget.
@@ -228,7 +229,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         found = trim(
             classifier,
             self.budget,
-            cost_by_name(self.costs, names, groups),
+            cost_by_name(self.costs, labels, groups),
             groups=groups,
             required=required,
             forbidden=forbidden,
@@ -359,7 +360,7 @@ def load_trimmed(cls: Any, path: str | Path) -> Any:
         absent = [name for name in estimator.features_ if name not in names]
         if absent:
             raise ValueError(f"columns must have every feature of the classifier, got none called {absent[0]!r}")
-        estimator.n_features_in_ = len(names)
+        estimator.n_features_in_, estimator._column_labels = len(names), names
         if content["has_column_names"]:
             estimator.feature_names_in_ = np.array(names, dtype=object)
         estimator.classes_ = _labels(content["classes"]["type"], content["classes"]["labels"])

@@ -185,11 +185,34 @@ def plain_table(X: Any) -> Any:
     return X.to_pandas() if hasattr(X, "to_pandas") else X
 
 
+def names_of(X: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of a data frame; None of anything else, and where they are 0, 1, 2, ...."""
+    labels = tuple(getattr(plain_table(X), "columns", ()))
+    return tuple(map(str, labels)) if labels and labels != tuple(range(len(labels))) else None
+
+
+def in_order(X: Any, names: Sequence[str] | None) -> Any:
+    """Return a table with its columns in the order of the names, if it has names; with others, scikit-learn's error."""
+    own = names_of(X)
+    if names is None or own is None or own == tuple(names):
+        return X
+    frame = plain_table(X).set_axis(own, axis=1)
+    if sorted(own) != sorted(names):
+        from sklearn.base import BaseEstimator
+        from sklearn.utils.validation import validate_data
+
+        fitted = BaseEstimator()
+        fitted.feature_names_in_ = np.array(names, dtype=object)
+        validate_data(fitted, frame, reset=False, skip_check_array=True)
+    return frame[list(names)]
+
+
 def is_plain(kind: object) -> bool:
     """Return whether columns of a type are what `plain_column` would make of them."""
     import pandas as pd
 
-    return isinstance(kind, pd.CategoricalDtype) or (isinstance(kind, np.dtype) and kind.kind != "O")
+    is_text = isinstance(kind, pd.StringDtype) and kind.na_value is not pd.NA  # whose missing cells are NaN
+    return is_text or isinstance(kind, pd.CategoricalDtype) or (isinstance(kind, np.dtype) and kind.kind != "O")
 
 
 def plain_column(column: pd.Series[Any]) -> pd.Series[Any]:

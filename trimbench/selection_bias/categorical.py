@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from trimbench.networks.values import names_of
 from trimbench.selection_bias.factors import (
     MAX_CATEGORIES,
     DiscreteWeakness,
@@ -162,6 +163,7 @@ def fit_discrete_selection_corrected(
         selected=np.array(order[:n_selected]),
         gamma=gamma,
         n_categories=categories,
+        column_names=names_of(X),
         class_sizes=np.array(sizes),
         prior=prior,
         alpha_grid=alphas,

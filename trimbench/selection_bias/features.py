@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.values import as_numbers, is_missing, plain_table, unmasked
+from trimbench.networks.values import as_numbers, in_order, is_missing, unmasked
 
 # Values of a block of columns or rows.
 _BLOCK_ENTRIES = 2**20
@@ -250,9 +250,11 @@ def checked_rows(name: str, rows: ArrayLike | None, y: NDArray[np.int64]) -> NDA
     return values.astype(np.int64)
 
 
-def checked_more_cases(unlabelled: ArrayLike, n_features: int, *, allow_missing: bool = False) -> NDArray[Any]:
+def checked_more_cases(
+    unlabelled: ArrayLike, n_features: int, names: Sequence[str] | None = None, *, allow_missing: bool = False
+) -> NDArray[Any]:
     """Return the cases without response; raise ValueError unless they are a table of numbers with the same features."""
-    more = checked_table("unlabelled", unlabelled, allow_missing=allow_missing)
+    more = checked_table("unlabelled", in_order(unlabelled, names), allow_missing=allow_missing)
     if more.shape[1] != n_features:
         raise ValueError(f"unlabelled must have the {n_features} features of X, got {more.shape[1]} features")
     return more
@@ -270,13 +272,9 @@ def _as_array(name: str, values: ArrayLike) -> NDArray[Any]:
 
 
 def without_masks(X: Any) -> Any:
-    """Return X for checks of scikit-learn, which know neither masks nor every missing value among objects."""
-    X = plain_table(X)
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        plain = all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in X.dtypes)
-        return X if plain else type(X)(as_numbers(X, "X"), index=X.index, columns=X.columns)
-    is_masked = isinstance(X, np.ma.MaskedArray)
-    return _as_array("X", X) if is_masked or (isinstance(X, np.ndarray) and X.dtype == object) else X
+    """Return an array for checks of scikit-learn, which know neither masks nor every missing value among objects."""
+    is_unknown = isinstance(X, np.ma.MaskedArray) or (isinstance(X, np.ndarray) and X.dtype == object)
+    return _as_array("X", X) if is_unknown else X
 
 
 def _is_binary(values: NDArray[Any]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench.networks.values import names_of
 from trimbench.selection_bias.binary import ClassCounts, Marginals, class_marginals, marginals
 from trimbench.selection_bias.factors import (
     Factor,
@@ -152,7 +153,9 @@ def fit_selection_corrected(
     simulation = Simulation(factor, n_simulations, seed)
     n_selected = checked_k(k, table.shape[1])
     rows = checked_rows("selection_rows", selection_rows, response)
-    more = None if unlabelled is None else checked_more_cases(unlabelled, table.shape[1], allow_missing=True)
+    more = (
+        None if unlabelled is None else checked_more_cases(unlabelled, table.shape[1], names_of(X), allow_missing=True)
+    )
     binariser = Binariser.fit(table, more, checked_cuts(cuts, table.shape[1]))
     counts = ClassCounts.of(table, response, n_classes, binariser, rows)
     if n_classes == 2 and counts.complete and len(response) <= _MOST_TABLED:
@@ -176,6 +179,7 @@ def fit_selection_corrected(
         log_likelihood=features.log_likelihood @ np.bincount(pair_of_feature),
         features=features,
         pair_of_feature=pair_of_feature,
+        column_names=names_of(X),
     )
 
 
@@ -268,7 +272,11 @@ def cross_validate_selection(
     folds = _folds(response, n_folds, seed)
     if settings.get("cuts") is None:
         more = settings.get("unlabelled")
-        cases = [table] if more is None else [table, checked_more_cases(more, table.shape[1], allow_missing=True)]
+        cases = (
+            [table]
+            if more is None
+            else [table, checked_more_cases(more, table.shape[1], names_of(X), allow_missing=True)]
+        )
         settings["cuts"] = known_cuts(np.concatenate(cases))
     corrected, uncorrected = np.empty((2, len(table), n_classes))
     selected = []

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, logsumexp
 
+from trimbench.networks.values import names_of
 from trimbench.selection_bias.features import checked_classes, checked_rows, checked_table
 from trimbench.selection_bias.model import AveragedClassifier
 from trimbench.selection_bias.prior import Prior
@@ -189,6 +190,7 @@ def fit_gaussian_selection_corrected(
         n_features=table.shape[1],
         moments=moments,
         varying=selected[varying],
+        column_names=names_of(X),
     )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri
 from scipy.stats import rankdata
 
+from trimbench.networks.values import in_order, names_of
 from trimbench.selection_bias.factors import Ties, check_ties
 from trimbench.selection_bias.features import Binariser, checked_more_cases, checked_response, checked_table
 from trimbench.selection_bias.mixture_sampler import MixtureData, MixtureFactor, log_joint, start, sweep
@@ -54,6 +55,7 @@ class MixturePosterior:
     sizes: NDArray[np.int64]
     labels: NDArray[np.int8]
     acceptance: float
+    column_names: tuple[str, ...] | None = None
 
     @property
     def selected(self) -> NDArray[np.int64]:
@@ -96,7 +98,7 @@ class MixturePosterior:
         ndarray of shape (n_cases, 2)
             Ratio of the means over the draws of P(x, y) for both y.
         """
-        values = self.binariser.checked(X, allow_missing=True)
+        values = self.binariser.checked(in_order(X, self.column_names), allow_missing=True)
         x = self.binariser.transform(values, self.selected, allow_missing=True).astype(np.float64)
         seen = ~np.isnan(values[:, self.selected])
         joint = np.full((len(x), 2), -np.inf)
@@ -217,7 +219,9 @@ def fit_mixture_selection_corrected(
         raise ValueError(f"theta_step must be in (0, 1], got {theta_step!r}")
     prior, prior0 = mixture_priors(shape, rate, shape0, rate0, f1, f2, n_alpha, n_theta_adjust)
     n_selected = checked_k(k, table.shape[1])
-    binariser = Binariser.fit(table, None if unlabelled is None else checked_more_cases(unlabelled, table.shape[1]))
+    binariser = Binariser.fit(
+        table, None if unlabelled is None else checked_more_cases(unlabelled, table.shape[1], names_of(X))
+    )
     binary = binariser.transform(table)
     ones0, ones1 = class_counts(binary, response)
     n1 = int(response.sum())
@@ -236,7 +240,7 @@ def fit_mixture_selection_corrected(
             chains = list(threads.map(run, children))
     kept = {name: np.stack([chain[name] for chain in chains]) for name in chains[0]}
     acceptance = float(kept.pop("acceptance").mean())
-    posterior = MixturePosterior(selection, binariser, f1, f2, acceptance=acceptance, **kept)
+    posterior = MixturePosterior(selection, binariser, f1, f2, acceptance=acceptance, column_names=names_of(X), **kept)
     if not posterior.converged:
         _warn(posterior)
     return posterior

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logsumexp
 
+from trimbench.networks.values import in_order
 from trimbench.selection_bias.binary import ClassCounts, Marginals
 from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.prior import Prior
@@ -34,6 +35,8 @@ class AveragedClassifier(ABC):
         Its error.
     log_likelihood : ndarray of shape (n_alpha,)
         Of the selected features.
+    column_names : tuple of str, optional
+        Of the data frame that it was fitted to: other frames are matched by name.
     """
 
     prior: Prior
@@ -42,6 +45,7 @@ class AveragedClassifier(ABC):
     log_adjustment: NDArray[np.float64]
     log_adjustment_error: NDArray[np.float64]
     log_likelihood: NDArray[np.float64]
+    column_names: tuple[str, ...] | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -94,7 +98,7 @@ class AveragedClassifier(ABC):
         """Return the most probable class of each case; class 1 where two are equally probable, the first of several."""
         if len(self.class_sizes) == 2:
             return (self.log_odds(X) >= 0).astype(np.int64)
-        found: NDArray[np.int64] = self._scores(X).argmax(axis=1)
+        found: NDArray[np.int64] = self._scores(in_order(X, self.column_names)).argmax(axis=1)
         return found
 
     def expected_error(self, X: ArrayLike) -> float:
@@ -106,13 +110,13 @@ class AveragedClassifier(ABC):
         """Return log P(y = 1 | x) - log P(y = 0 | x) of two classes, of shape (n_cases,)."""
         if len(self.class_sizes) != 2:
             raise ValueError(f"log_odds needs two classes, got {len(self.class_sizes)}; use log_probabilities")
-        scores = self._scores(X)
+        scores = self._scores(in_order(X, self.column_names))
         found: NDArray[np.float64] = scores[:, 1] - scores[:, 0]
         return found
 
     def log_probabilities(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return log P(y | x), of shape (n_cases, n_classes)."""
-        scores = self._scores(X)
+        scores = self._scores(in_order(X, self.column_names))
         result: NDArray[np.float64] = scores - logsumexp(scores, axis=1, keepdims=True)
         return result
 

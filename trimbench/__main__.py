@@ -11,6 +11,7 @@ def main() -> None:
     """Run the command line, or say which extra has to be installed for it."""
     # It takes a second until the command is loaded and understood. Until then, Python would answer Ctrl-C with a
     # traceback, or with an exception that some packages swallow. Where it is ignored, as under nohup, it stays so.
+    _make_streams_writable()
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
@@ -22,6 +23,16 @@ def main() -> None:
     from trimbench.papers.commands.cli import main as run
 
     run(understood=lambda: signal.signal(signal.SIGINT, before))
+
+
+def _make_streams_writable() -> None:
+    """Let what is written to a closed stream go nowhere, and show what the encoding of another lacks by its numbers."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # In the order of their numbers, so that each takes its own.
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+        elif name != "stdin" and hasattr(getattr(sys, name), "reconfigure"):
+            getattr(sys, name).reconfigure(errors="backslashreplace")
 
 
 def _stop(*_: object) -> None:

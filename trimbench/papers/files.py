@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 # A longer table is compressed.
 _MOST_LINES = 2000
 # What a spreadsheet would compute: text that begins with one of these signs, also a wide one, and is no number. It may
-# begin with apostrophes of its own, so that the one that is added can be taken away again.
+# begin with apostrophes of its own, so that the one that is added can be taken away again. Where numbers have a decimal
+# comma, a semicolon ends a cell.
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf"
-_FORMULA = re.compile(rf"'*(?:[=@\t\r\n＝＠＋－]|[+-](?!(?:{_NUMBER})?\Z))")
+_FORMULA = rf"(?='*(?:[=@\t\r\n＝＠＋－]|[+-](?!(?:{_NUMBER})?(?:;|\Z))))"
+_TO_TAME, _TAMED = re.compile(rf"(?:\A|(?<=;)){_FORMULA}"), re.compile(rf"(?:\A|(?<=;))'{_FORMULA}")
 
 
 def beside(stem: Path, part: str, ending: str) -> Path:
@@ -62,12 +64,12 @@ def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _tame(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+    return _TO_TAME.sub("'", value) if isinstance(value, str) else value
 
 
 def as_it_was(text: str) -> str:
-    """Return a text of a table without the apostrophe that `write_csv` put before it."""
-    return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
+    """Return a text of a table without the apostrophes that `write_csv` put into it."""
+    return _TAMED.sub("", text)
 
 
 def write_text(text: str, path: Path) -> Path:

@@ -18,7 +18,7 @@ import requests
 
 from trimbench.papers.data import downloads
 from trimbench.papers.data.cache import Cache
-from trimbench.papers.data.downloads import stream
+from trimbench.papers.data.downloads import _is_this_machine, stream
 
 # Answers without end: the body of a redirect, the size of a piece, and compressed blocks in which there is nothing.
 _HEADERS = {
@@ -151,6 +151,13 @@ def test_redirects_lead_to_https_or_to_this_machine(server: str, tmp_path: Path)
     with pytest.raises(ValueError, match="more than 5 times"):
         stream(f"{server}/to/" * 9 + "small", tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+def test_this_machine_is_what_would_be_asked() -> None:
+    ours = ("http://localhost/", "http://127.0.0.1:8000/x", "http://[::1]/", "http://user@localhost/")
+    assert all(map(_is_this_machine, ours))
+    others = (r"http://example.org\@localhost/", "http://[::1]x/", "http://localhost.example.org", "http:///", "x")
+    assert not any(map(_is_this_machine, others))
 
 
 def test_what_a_killed_download_left_is_removed(tmp_path: Path) -> None:

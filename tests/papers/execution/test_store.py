@@ -158,6 +158,18 @@ def test_a_folder_that_cannot_exist_is_named(tmp_path: Path) -> None:
             write()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_or_a_huge_file_in_the_place_of_a_record_counts_as_missing(store: JobStore) -> None:
+    path = store.path(JOB)
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    assert (store.get(JOB), store.glance(JOB)) == (None, None)
+    store.put(OK)
+    assert store.get(JOB) == OK
+    os.truncate(path, 2**40)  # one that takes no room
+    assert store.get(JOB) is None
+
+
 @pytest.mark.parametrize("step", ["write_bytes", "replace"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 def test_a_full_or_read_only_folder_keeps_what_it_has(

@@ -16,6 +16,7 @@ import pytest
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.reporting.archive import write_archive
+from trimbench.papers.validation import ConfigurationError
 
 from .. import stored_runs
 from ..command_line import PROJECT, T4, Command
@@ -201,6 +202,15 @@ def test_an_archive_is_of_a_run_that_is_there(command: Command) -> None:
     broken = command("task=report", *QUICKLY, "archive=true", code=2)
     assert "got results/quick/trimming/broken.json" in broken.err
     assert not Path("results/archives").exists()
+
+
+def test_jobs_of_an_archive_are_keys(tmp_path: Path) -> None:
+    (tmp_path / "jobs/aa").mkdir(parents=True)
+    (tmp_path / "secret.json").write_text("{}")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/x.json").write_text(json.dumps({**RAN, "experiment": "x", "jobs": {"../../secret": "ok"}}))
+    with pytest.raises(ConfigurationError, match=r"jobs of a run must be named by their keys, got '\.\./\.\./secret'"):
+        archived(tmp_path / "run")
 
 
 def test_a_wheel_has_what_the_citation_is_made_of() -> None:

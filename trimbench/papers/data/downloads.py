@@ -248,8 +248,10 @@ def _broken_off_at(deadline: float, answer: Any) -> Iterator[None]:
 
 
 def _is_this_machine(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
+    from urllib3.util import parse_url
+
     try:
+        host = (parse_url(url).host or "").strip("[]")  # which is asked, whatever others read in the address
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False

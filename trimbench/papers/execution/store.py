@@ -14,6 +14,7 @@ import os
 import platform
 import re
 import secrets
+import stat
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -30,11 +31,13 @@ from trimbench.papers.execution.job import (
     COUNT,
     FLAG,
     NOTHING,
+    RESULT_BYTES,
     TEXT,
     Job,
     canonical_json,
     check_result,
     fields,
+    in_megabytes,
     to_plain,
 )
 from trimbench.papers.files import remove_stale, sealed, temporary_name, unsealed
@@ -228,7 +231,7 @@ class JobStore:
         """
         path = self.path(job)
         try:
-            content = path.read_bytes()
+            content = _content(path, 2 * RESULT_BYTES)
             if not content.endswith(_END):
                 raise ValueError("the file is cut short")
             return Record.of(job, content)
@@ -245,7 +248,7 @@ class JobStore:
         the hash.
         """
         try:
-            with self.path(job).open("rb") as stream:
+            with _opened(self.path(job)) as stream:
                 head = _HEAD.match(stream.read(_HEAD_BYTES))
                 if head is None:
                     return None
@@ -322,6 +325,24 @@ class JobStore:
         )
 
 
+def _opened(path: Path) -> BinaryIO:
+    """Open a file to read; raise an OSError for a pipe, whose writer might never come, and the like."""
+    stream = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise OSError("it is not a file with a content of its own")
+    return stream
+
+
+def _content(path: Path, limit: int) -> bytes:
+    """Read a file; raise a ValueError if it has more bytes than the limit."""
+    with _opened(path) as stream:
+        content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(f"it has more than {in_megabytes(limit)}")
+    return content
+
+
 # Arrays that several jobs need and that take long to compute, kept in the user's cache folder.
 
 Arrays = dict[str, "np.ndarray[Any, Any]"]
@@ -329,6 +350,7 @@ Arrays = dict[str, "np.ndarray[Any, Any]"]
 RUN_VARIABLE = "TRIMBENCH_ONLY_ARRAYS_OF"
 # After the arrays, a file has the name of the run that wrote it and the hash of all before.
 _RUN_BYTES = 16
+_MAX_ARRAY_BYTES = 2**31
 
 
 def read_earlier_arrays(read: bool) -> None:
@@ -391,7 +413,7 @@ def _read(path: Path) -> Arrays | None:
     import numpy as np
 
     try:
-        content = unsealed(path.read_bytes())
+        content = unsealed(_content(path, _MAX_ARRAY_BYTES))
         body, run = content[:-_RUN_BYTES], content[-_RUN_BYTES:]
         if os.environ.get(RUN_VARIABLE, run.decode()) != run.decode():
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +20,13 @@ import yaml
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.files import without_homes, write
-from trimbench.papers.validation import ConfigurationError, Json
+from trimbench.papers.validation import ConfigurationError, Json, brief
 from trimbench.papers.vocabulary.reported import Literature
 
 _CITATION = "CITATION.cff"
 _PICTURES = (".pdf", ".png")
 # Without the time of writing, the same run gives the same bytes.
+_KEY = re.compile("[0-9a-f]{8,64}")
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -76,6 +78,8 @@ def _files(folder: Path) -> list[Path]:
 def _records(about: Mapping[str, Any], store: JobStore) -> Iterator[Path]:
     """Give the records of an experiment's jobs that are stored; its provenance has the beginnings of their keys."""
     for key in about["jobs"]:
+        if not _KEY.fullmatch(key):
+            raise ConfigurationError(f"jobs of a run must be named by their keys, got {brief(key)}; run it again")
         yield from store.folder.glob(f"{key[:2]}/{key}*.json")
 
 

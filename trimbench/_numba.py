@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar, cast
 
@@ -14,6 +16,35 @@ _F = TypeVar("_F", bound=Callable[..., object])
 
 # Loading compiled kernels takes about a second of processor time, and compiling them for the first time ten.
 _LOADING_SECONDS = 15.0
+
+
+class _Loading:
+    """The seconds that importing, compiling and loading kernels took; those that overlap in threads count once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth, self._began, self._seconds = 0, 0.0, 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._depth == 0:
+                self._began = time.perf_counter()
+            self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                self._seconds += time.perf_counter() - self._began
+
+    def clock(self) -> float:
+        """Return the seconds of a clock that stands still meanwhile; limits of time are held by it."""
+        with self._lock:
+            return (self._began if self._depth else time.perf_counter()) - self._seconds
+
+
+_loading = _Loading()
+clock = _loading.clock
 
 
 def compiled(function: _F) -> _F:
@@ -31,17 +62,36 @@ def compiled_sums(function: _F) -> _F:
 
 
 def _compiled(function: _F, *, fastmath: bool | set[str]) -> _F:
-    import numba
+    with _loading:
+        import numba
 
-    compiler = functools.partial(numba.njit, nogil=True, error_model="numpy", fastmath=fastmath)
-    try:
-        return cast(_F, compiler(cache=True)(function))
-    except RuntimeError:  # no folder in which the machine code can be kept
-        return cast(_F, compiler()(function))
+        _stop_clock_while_compiling()
+        compiler = functools.partial(numba.njit, nogil=True, error_model="numpy", fastmath=fastmath)
+        try:
+            return cast(_F, compiler(cache=True)(function))
+        except RuntimeError:  # no folder in which the machine code can be kept
+            return cast(_F, compiler()(function))
+
+
+@functools.cache
+def _stop_clock_while_compiling() -> None:
+    from numba.core import event
+
+    class Listener(event.Listener):
+        def on_start(self, event: object) -> None:
+            _loading.__enter__()
+
+        def on_end(self, event: object) -> None:
+            _loading.__exit__()
+
+    # Who compiles a kernel, or reads one that was compiled before, holds the lock.
+    event.register("numba:compiler_lock", Listener())  # type: ignore[no-untyped-call]
 
 
 def is_worth_loading(seconds: float | None, kernel: str) -> bool:
     """Return whether a search of so many seconds (None: no limit) should wait until a kernel is loaded.
+
+    The wait is not part of its time.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_iris
-from sklearn.exceptions import NotFittedError
+from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB
 from sklearn.pipeline import make_pipeline
 
 import trimbench as tb
+from trimbench._numba import clock
 from trimbench.estimators import TrimmedClassifier
 from trimbench.networks.discretize import Discretizer, IdentifierColumnWarning
 
@@ -110,6 +112,37 @@ def test_tables_of_other_types_are_read_as_those_of_numpy_are(backend: Any) -> N
     gaps = table.copy()
     gaps.loc[3, ["number", "text"]] = pd.NA
     assert fitted.predict_proba(gaps).shape == (80, 2)
+
+
+@pytest.mark.parametrize("density", ["naive_bayes", "tree_augmented", "mixture"])
+def test_a_stopped_search_fills_the_budget_and_says_so(density: Any) -> None:
+    X, y = load_digits(return_X_y=True)
+    trimmed = TrimmedClassifier(8, density=density, time_limit=1e-6)
+    with pytest.warns(
+        ConvergenceWarning, match=r"time_limit=1e-06 .* the 8 columns .* of 0\.\d+ at least.*99%.* None for"
+    ):
+        trimmed.fit(X, y)
+    assert len(trimmed.features_) == 8
+    assert trimmed.trimming_.may_go_on
+    assert trimmed.score(X, y) > 0.75  # 0.265 with the one column that the search had got to
+
+
+@pytest.mark.parametrize("density", ["naive_bayes", "tree_augmented"])
+def test_the_result_on_a_slow_machine_is_the_same_or_a_warning_says_why(
+    density: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = patients()
+    expected = TrimmedClassifier(2, density=density, time_limit=None).fit(X, y)
+    for slowness in (1.0, 1e2, 1e4, 1e6):
+        for name in ("limits.clock", "search.cross_fitting.clock", "sampled.seconds_now"):
+            monkeypatch.setattr(f"trimbench.trimming.{name}", lambda factor=slowness: factor * clock())
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            found = TrimmedClassifier(2, density=density).fit(X, y)
+        assert len(found.features_) == 2
+        same = found.features_ == expected.features_ and found.predict(X).tolist() == expected.predict(X).tolist()
+        assert same or [warning.category for warning in caught] == [ConvergenceWarning]
+        assert slowness > 1.0 or not caught
 
 
 def test_names_of_rows_are_left_out_with_a_warning() -> None:

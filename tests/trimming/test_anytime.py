@@ -47,7 +47,9 @@ def test_a_search_of_a_network_in_parts_ends_where_a_whole_one_does(seed: int) -
     assert whole.agreement - 1e-12 <= part.upper_bound
     while not part.optimal:
         part = part.resume(evaluation_limit=part.n_evaluations + 1)
-    assert (part.features, part.agreement) == (whole.features, whole.agreement)
+    # What fills the budget of a stopped search may turn out to be as good.
+    assert part.agreement == whole.agreement
+    assert part.features == whole.features or set(whole.features) < set(part.features)
 
 
 @pytest.mark.parametrize("n_features", [12, 34, 50])

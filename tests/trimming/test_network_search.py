@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.extras import needs_pysdd
 from tests.trimming import brute_force
+from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines.choice import EngineName, make_engine
 from trimbench.trimming.engines.circuit import SddEngine
 from trimbench.trimming.engines.sdd import CircuitError
 from trimbench.trimming.engines.table import DenseEngine
+from trimbench.trimming.sampled import trim_by_sampling
 
 
 def case(seed: int, n_features: int = 4) -> tb.BayesianClassifier:
@@ -52,6 +58,48 @@ def test_more_features_can_agree_less() -> None:
         single = tb.maximum_achievable_agreement(classifier, ["f0"])[0]
         found = found or pair < single - 1e-6
     assert found
+
+
+@given(st.integers(0, 10**6), st.data())
+@settings(max_examples=40, deadline=None)
+def test_what_is_bought_together_is_kept_together(seed: int, data: st.DataObject) -> None:
+    """The best of all subsets of units, by enumeration, with and without a feature that is required."""
+    classifier = case(seed)
+    names = data.draw(st.permutations(classifier.features))
+    groups = {"g": names[: data.draw(st.integers(1, 4))]}
+    required = names[: data.draw(st.integers(0, 1))]
+    forbidden = names[3:] if data.draw(st.booleans()) and len(groups["g"]) < 4 else []
+    choice = checked_choice(classifier.features, 2, groups=groups, required=required, forbidden=forbidden)
+    units = [
+        choice.features(chosen)
+        for size in range(3)
+        for chosen in itertools.combinations(range(len(choice.units)), size)
+    ]
+    allowed = [kept for kept in units if choice.required <= set(kept)]
+    best = max(brute_force.achievable_agreement(classifier, kept) for kept in allowed)
+    for limit in (None, 1, 5):
+        found = tb.trim(
+            classifier, 2, groups=groups, required=required, forbidden=forbidden, evaluation_limit=limit, engine="dense"
+        )
+        assert found.kept in allowed
+        assert found.agreement <= best + 1e-12 <= found.upper_bound + 2e-12
+        assert limit or (found.optimal and found.agreement == pytest.approx(best, abs=1e-12))
+
+
+def test_the_rest_of_a_group_is_kept_where_it_makes_no_difference() -> None:
+    # Only x0 matters, but x1 is bought with it; and a classifier that always says the same has what it must keep.
+    network = tb.BayesianNetwork(
+        {name: ["0", "1"] for name in ("c", "x0", "x1", "x2")},
+        {"x0": ["c"], "x1": ["x0"], "x2": ["x1"]},
+        {"c": [0.4, 0.6], **{name: [[0.8, 0.2], [0.3, 0.7]] for name in ("x0", "x1", "x2")}},
+    )
+    classifier = tb.BayesianClassifier(network, "c", positive="1")
+    sampled = trim_by_sampling(classifier, checked_choice(classifier.features, 1, groups={"g": ["x0", "x1"]}))
+    assert sampled.features == (0, 1)
+    rng = np.random.default_rng(0)
+    constant = brute_force.random_classifier(rng, [2] * 24, 0.0)
+    kept = tb.trim(constant, 1, groups={"g": ["x3", "x5"]}, required=["x5"]).features
+    assert kept == ("x3", "x5")
 
 
 @pytest.mark.parametrize("seed", range(12))

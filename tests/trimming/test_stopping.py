@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
+import numba
 import numpy as np
 import pandas as pd
 import pytest
 
 import trimbench as tb
+from trimbench._numba import _loading, _stop_clock_while_compiling, clock
+from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines.log_odds import LogOddsEngine
+from trimbench.trimming.limits import Limits
 
 
 def random_classifier(
@@ -67,6 +72,72 @@ def test_stopped_search_does_not_sort_millions_of_instances() -> None:
     assert time.process_time() - start < 2.0  # 3 to 6 seconds if 3^15 instances are sorted
     exact = LogOddsEngine(classifier).agreement(found.kept, found.threshold)
     assert found.agreement == pytest.approx(exact, abs=1e-11)
+
+
+def test_time_in_which_kernels_are_compiled_is_no_time_of_a_search() -> None:
+    _stop_clock_while_compiling()
+    limits, clocks, began = Limits(time_limit=0.05), clock(), time.perf_counter()
+    for constant in range(20):  # each is compiled anew
+        numba.njit(lambda x, added=float(constant): x + added)(1.0)
+        if (waited := time.perf_counter() - began) > 0.5:
+            break
+    assert clock() - clocks < 0.5 * waited
+    with _loading:
+        with _loading:
+            stands = clock()
+            time.sleep(0.1)
+        assert clock() == stands
+    assert limits.in_time() or clock() - clocks > 0.05
+
+
+def network(n_features: int) -> tb.BayesianClassifier:
+    """Return a classifier whose features depend on the one before them, too."""
+    rng = np.random.default_rng(n_features)
+    names = [f"x{i}" for i in range(n_features)]
+    parents = {name: ["c", *names[max(0, i - 1) : i]] for i, name in enumerate(names)}
+    tables = {name: rng.dirichlet([1, 1], (2,) * len(parents[name])) for name in names}
+    model = tb.BayesianNetwork({name: ["0", "1"] for name in ("c", *names)}, parents, {"c": [0.4, 0.6], **tables})
+    return tb.BayesianClassifier(model, "c", positive="1")
+
+
+def several(n_features: int) -> tb.ArgMaxClassifier:
+    rng = np.random.default_rng(n_features)
+    tables = [rng.dirichlet([1, 1], 3) for _ in range(n_features)]
+    return tb.ArgMaxClassifier(tb.NaiveBayes([0.3, 0.3, 0.4], tables))
+
+
+@pytest.mark.parametrize("by", ["model", "rows", "blend"])
+@pytest.mark.parametrize("limit", [{"time_limit": 1e-9}, {"evaluation_limit": 1}, {"evaluation_limit": 9}], ids=str)
+@pytest.mark.parametrize(
+    "classifier", [random_classifier(10), random_classifier(26), random_classifier(46), network(8), network(30),
+                   several(6), several(30)], ids=lambda given: f"{type(given).__name__}-{given.n_features}"
+)  # fmt: skip
+def test_a_stopped_search_fills_the_budget(classifier: Any, limit: Any, by: str) -> None:
+    names = classifier.features
+    costs = {name: 1.0 + 0.5 * (place % 3) for place, name in enumerate(names) if name not in names[:2]} | {"pair": 2.0}
+    rows = None
+    if by != "model":
+        codes = classifier.draw(600, np.random.default_rng(1))
+        rows = pd.DataFrame({name: codes[:, i].astype(str) for i, name in enumerate(names)})
+    weight = {"model": "auto", "rows": 1.0, "blend": "auto"}[by]
+    if by == "model" and isinstance(classifier, tb.ArgMaxClassifier) and classifier.n_features > 26:
+        pytest.skip("too large without rows")
+    found = tb.trim(classifier, 5, costs, groups={"pair": names[:2]}, rows=rows, rows_weight=weight, **limit)
+    choice = checked_choice(names, 5, costs, groups={"pair": names[:2]})
+    bought = [unit for unit, members in enumerate(choice.units) if set(members) <= set(found.kept)]
+    assert choice.features(bought) == found.kept
+    assert found.may_go_on
+    assert choice.filled(bought, range(len(choice.units))) == tuple(bought)
+
+
+@pytest.mark.parametrize("limit", [1, 20, 50, 100, 200, 400])
+def test_a_cross_validation_that_was_cut_short_is_said(limit: int) -> None:
+    classifier = random_classifier(6)
+    codes = classifier.draw(60, np.random.default_rng(1))
+    rows = pd.DataFrame({name: codes[:, i].astype(str) for i, name in enumerate(classifier.features)})
+    found = tb.trim(classifier, 3, rows=rows, evaluation_limit=limit)
+    assert found.rows_agreement is not None
+    assert found.rows_agreement.n_rows == len(rows) or found.may_go_on
 
 
 @pytest.mark.parametrize("threshold", [0.0, 1.0])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,7 +28,7 @@ from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierC
 from trimbench.networks.formats.parsing import read_json, write_json
 from trimbench.networks.values import plain_columns, plain_table
 from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier
-from trimbench.trimming.result import Trimming
+from trimbench.trimming.result import AnyTrimming
 from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
     threshold : float in [0, 1]
         Of the classifier with all columns, for two classes.
     time_limit : float or None
-        Seconds for the search, which needs less with few columns; None gives it the time to prove its result.
+        Seconds for the search, which needs less with few columns; None gives it the time to prove its result. A search
+        that ends by itself finds the same columns in any time; one that is stopped fills the budget, and warns.
 
     Attributes
     ----------
@@ -160,6 +162,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         -----
         IdentifierColumnWarning
             When a column of text has about as many values as rows; it is left out.
+        sklearn.exceptions.ConvergenceWarning
+            When the time limit stopped the search: what is certified of its result, and how to go on.
         """
         check_density(self.density)
         frame, labels = checked_training_rows(self, X, y)
@@ -238,10 +242,21 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
             prefer=self.prefer,
             time_limit=self.time_limit,
         )
-        # What a stopped search would need to go on is large, and cannot be pickled.
-        self.trimming_ = replace(found, _go_on=None) if isinstance(found, Trimming) else found
+        if found.may_go_on:
+            warnings.warn(self._stopped(found), ConvergenceWarning, stacklevel=3)
+        self.trimming_ = found
         self.classifier_ = found.classifier
         self.features_ = self.classifier_.features
+
+    def _stopped(self, found: AnyTrimming[Any]) -> str:
+        low, high = math.floor(1e4 * found.agreement_interval[0]) / 1e4, math.ceil(1e4 * found.upper_bound) / 1e4
+        sure = "" if found.confidence == 1.0 else f" (with a confidence of {found.confidence:.0%})"
+        return (
+            f"the search was stopped after time_limit={self.time_limit:g} seconds: under the distribution, the "
+            f"{len(found.features)} columns that are kept agree with all columns with a probability of {low:.4f} at "
+            f"least, and no others within the budget with more than {high:.4f}{sure}; a longer time_limit, or None for "
+            "as long as it takes, may find better ones"
+        )
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class, given the columns that are kept.

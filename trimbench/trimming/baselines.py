@@ -115,15 +115,11 @@ def most_informative_units(classifier: ArgMaxClassifier, choice: Choice) -> froz
 
     Each feature counts by itself, so that this takes next to no time.
     """
-    units = set(choice.required_units)
     gains = [
         math.fsum(_mutual_information(classifier.joint([feature])) for feature in unit) / max(cost, _TIE)
         for unit, cost in zip(choice.units, choice.costs, strict=True)
     ]
-    for unit in sorted(range(len(gains)), key=lambda unit: -gains[unit]):
-        if choice.is_affordable(choice.features({*units, unit})):
-            units.add(unit)
-    return frozenset(units)
+    return frozenset(choice.filled(choice.required_units, sorted(range(len(gains)), key=lambda unit: -gains[unit])))
 
 
 def _mutual_information(table: NDArray[np.float64]) -> float:

@@ -9,10 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from trimbench._extras import is_installed
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.bounds import CertifiedEngine, by_separation, certain_bound
-from trimbench.trimming.engines.choice import Engine, EngineName, exact_engine, make_engine
+from trimbench.trimming.engines.choice import Engine, EngineName, exact_engine, has_small_circuit, make_engine
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
 from trimbench.trimming.engines.table import MAX_ENTRIES as DENSE_ENTRIES
 from trimbench.trimming.limits import Limits
@@ -53,7 +54,7 @@ def trim_by_model(
         return _trim_general(classifier, choice, engine, limits)
     n_instances = math.prod(classifier.cardinalities)
     if engine in ("auto", "log_odds") and n_instances > DENSE_ENTRIES and _is_constant(classifier):
-        return nothing_needed(classifier, sorted(choice.required))
+        return nothing_needed(classifier, choice.features(choice.required_units))
     if engine in ("auto", "log_odds") and n_instances > MAX_ENTRIES:
         return _trim_certified(classifier, choice, limits)
     if engine == "auto" and 0 < classifier.threshold < 1 and classifier.prior.all():
@@ -181,6 +182,9 @@ def _trim_by_sampling(classifier: BayesianClassifier, choice: Choice, limits: Li
         classifier, choice, time_limit=limits.seconds_left(), evaluation_limit=limits.evaluation_limit
     )
     limits.report(sampled.agreement, lambda: sampled.upper_bound, sampled.n_evaluations, last=True)
+    # With more time, a circuit may be exact.
+    may_compile = limits.time_limit is not None and is_installed("pysdd") and has_small_circuit(classifier)
+    stopped = may_compile or not sampled.finished
     return Trimming(
         original=classifier,
         features=tuple(classifier.features[i] for i in sampled.features),
@@ -193,7 +197,7 @@ def _trim_by_sampling(classifier: BayesianClassifier, choice: Choice, limits: Li
         n_evaluations=sampled.n_evaluations,
         confidence=sampled.confidence,
         # The best of two answers would not have the confidence of one: with other limits the search begins anew.
-        _go_on=(lambda more: _trim_by_sampling(classifier, choice, more)) if limits.are_set else None,
+        _go_on=(lambda more: _trim_general(classifier, choice, "auto", more)) if stopped else None,
     )
 
 

@@ -73,6 +73,16 @@ class Choice:
         """Return whether a feature subset is within the budget."""
         return self.cost(features) <= highest_cost(self.budget)
 
+    def filled(self, units: Iterable[int], order: Iterable[int]) -> tuple[int, ...]:
+        """Return some units and, while the budget lasts, more of them in the given order."""
+        chosen = list(units)
+        spent = [self.costs[unit] for unit in chosen]
+        for unit in order:
+            if unit not in chosen and is_affordable([*spent, self.costs[unit]], self.budget):
+                chosen.append(unit)
+                spent.append(self.costs[unit])
+        return tuple(chosen)
+
     def features(self, units: Iterable[int]) -> tuple[int, ...]:
         """Return the features of some units, in the order of the classifier."""
         return tuple(sorted(feature for unit in units for feature in self.units[unit]))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import functools
 import math
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+
+from trimbench._numba import clock
 
 # Seconds between two reports of progress.
 _PAUSE = 0.1
@@ -39,7 +40,7 @@ class Progress:
 
 
 class Limits:
-    """The limits of one search; its time begins when they are made.
+    """The limits of one search; its time begins when they are made, and stands still while kernels are loaded.
 
     Parameters
     ----------
@@ -75,18 +76,13 @@ class Limits:
         self.evaluation_limit = evaluation_limit
         self._evaluation_limit = math.inf if evaluation_limit is None else evaluation_limit
         self._progress = progress
-        self._start = time.perf_counter()
+        self._start = clock()
         self._deadline = math.inf if time_limit is None else self._start + float(time_limit)
         self._reported = -math.inf
 
-    @property
-    def are_set(self) -> bool:
-        """Whether time or evaluations are limited at all."""
-        return self.time_limit is not None or self.evaluation_limit is not None
-
     def in_time(self, seconds: float = 0.0) -> bool:
         """Return whether there is time left, for something that takes so many seconds."""
-        return math.isinf(self._deadline) or time.perf_counter() + seconds < self._deadline
+        return math.isinf(self._deadline) or clock() + seconds < self._deadline
 
     def allows(self, n_evaluations: int) -> bool:
         """Return whether so many evaluations in all are allowed."""
@@ -98,7 +94,7 @@ class Limits:
 
     def seconds_left(self) -> float | None:
         """Return the seconds that are left, more than 0; None without a time limit."""
-        return None if math.isinf(self._deadline) else max(self._deadline - time.perf_counter(), 1e-9)
+        return None if math.isinf(self._deadline) else max(self._deadline - clock(), 1e-9)
 
     def part(self, share: float) -> Limits:
         """Return limits whose time ends when this share of what is left is over; its reports go nowhere."""
@@ -120,7 +116,7 @@ class Limits:
         """Report progress, unless the last report was a moment ago."""
         if self._progress is None:
             return
-        now = time.perf_counter()
+        now = clock()
         if last or now >= self._reported + _PAUSE:
             self._reported = now
             self._progress(Progress(max(agreement, 0.0), upper_bound(), n_evaluations, now - self._start))

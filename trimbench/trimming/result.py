@@ -155,18 +155,19 @@ class AnyTrimming(Generic[Original]):
         Returns
         -------
         Trimming or ArgMaxTrimming
-            This one if nothing is left to search: where it is optimal, or the search ended by itself.
+            This one if nothing is left to search: where it is optimal, without rows, or the search ended by itself.
         """
         return self.resumed(Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress))
 
     def resumed(self, limits: Limits) -> Self:
         """Return what `resume` does, within limits that have begun."""
-        return self if self._go_on is None or self.optimal else self._go_on(limits)
+        return self._go_on(limits) if self._go_on is not None and self.may_go_on else self
 
     @property
     def may_go_on(self) -> bool:
-        """Whether `resume` has anything left to search."""
-        return self._go_on is not None and not self.optimal
+        """Whether a limit has stopped the search, so that `resume` has something left to do."""
+        # What is best under the model need not be so on rows.
+        return self._go_on is not None and not (self.optimal and self.rows_agreement is None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
+from trimbench._numba import clock as seconds_now
 from trimbench._typing import IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.inference.rows import Lookup
@@ -67,6 +68,8 @@ class SampledTrimming:
         Number of subsets that were scored.
     n_rows : int
         Rows behind the interval.
+    finished : bool
+        Whether no limit made it search less, or on fewer rows.
     """
 
     features: tuple[int, ...]
@@ -77,6 +80,7 @@ class SampledTrimming:
     upper_bound: float
     n_evaluations: int
     n_rows: int
+    finished: bool = True
 
 
 def trim_by_sampling(
@@ -119,18 +123,16 @@ def trim_by_sampling(
     lossless = _without_loss(classifier, choice)
     if lossless is not None:
         return lossless
-    clock = _Clock(time.monotonic(), time_limit)
+    clock = _Clock(seconds_now(), time_limit, evaluation_limit)
     searching, evaluating, bounding, kicking = (np.random.default_rng([seed, purpose]) for purpose in range(4))
     n_search = _affordable_rows(classifier, clock)
     rows = _drawn(classifier, n_search, searching, clock)
     search = RowSearch(rows.codes, rows.posterior, rows.decision, classifier.cardinalities)
 
-    def may_go_on(n_evaluations: int, share: float = _SEARCH_SHARE) -> bool:
-        return clock.has(share) and (evaluation_limit is None or n_evaluations < evaluation_limit)
-
     # Half of the time is for the exact posteriors.
-    found = search_rows(search, choice, lambda n_evaluations: may_go_on(n_evaluations, 0.5 * _SEARCH_SHARE))
+    found = search_rows(search, choice, partial(clock.has, 0.5 * _SEARCH_SHARE))
     few = slice(_EXACT_ROWS)
+    may_go_on = partial(clock.has, _SEARCH_SHARE)
     exact = PosteriorSearch(
         classifier, choice, rows.codes[few], rows.posterior[few], rows.decision[few], may_go_on, search.n_evaluations
     )
@@ -144,7 +146,10 @@ def trim_by_sampling(
     work = int(seconds * _LOOKUPS_PER_SECOND)
     bounding_rows = classifier.draw(min(_BOUND_ROWS, n_search), bounding)
     bound = upper_bound(classifier, choice, rows.codes[:_RANKING_ROWS], bounding_rows, confidence, work)
-    n_rows = min(rows_for_width(on_search, width, confidence), clock.rows_left(rows, classifier.rows.operations))
+    n_wanted = rows_for_width(on_search, width, confidence)
+    n_rows = min(n_wanted, clock.rows_left(rows, classifier.rows.operations))
+    no_limit = _Clock(clock.start, None)
+    n_unlimited = min(n_wanted, no_limit.rows_left(rows, classifier.rows.operations))
     agreed = 0
     for start in range(0, n_rows, _BATCH):
         codes = classifier.draw(min(_BATCH, n_rows - start), evaluating)
@@ -159,19 +164,25 @@ def trim_by_sampling(
         upper_bound=max(bound, high),
         n_evaluations=exact.n_evaluations,
         n_rows=n_rows,
+        finished=not clock.has_stopped and n_search == _affordable_rows(classifier, no_limit) and n_rows == n_unlimited,
     )
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Clock:
-    """How much of the time has passed."""
+    """How much of the time has passed, and whether that stopped anything."""
 
     start: float
     limit: float | None
+    evaluation_limit: int | None = None
+    has_stopped: bool = False
 
-    def has(self, share: float) -> bool:
-        """Return whether less than this share of the time has passed."""
-        return self.limit is None or time.monotonic() - self.start < share * self.limit
+    def has(self, share: float, n_evaluations: int = 0) -> bool:
+        """Return whether less than this share of the time has passed, and another evaluation is allowed."""
+        in_time = self.limit is None or seconds_now() - self.start < share * self.limit
+        allowed = self.evaluation_limit is None or n_evaluations < self.evaluation_limit
+        self.has_stopped = self.has_stopped or not (in_time and allowed)
+        return in_time and allowed
 
     @property
     def seconds(self) -> float:
@@ -182,7 +193,7 @@ class _Clock:
         """Return how many rows the rest of the time allows, after others, if one takes so many operations."""
         if self.limit is None:
             return max(_FEWEST_ROWS, int(_EVALUATION_SHARE * _LONGEST * _OPERATIONS_PER_SECOND / max(operations, 1)))
-        left = 0.9 * (self.start + self.limit - time.monotonic())
+        left = 0.9 * (self.start + self.limit - seconds_now())
         # The trimmed classifier takes about as long as the original.
         return max(_FEWEST_ROWS, int(left * len(rows.codes) / max(2.0 * rows.seconds, 1e-6)))
 
@@ -202,7 +213,16 @@ def _without_loss(classifier: BayesianClassifier, choice: Choice) -> SampledTrim
     needed = classifier.rows.relevant | choice.required
     if needed & set(choice.forbidden) or not choice.is_affordable(needed):
         return None
-    return SampledTrimming(tuple(sorted(needed)), classifier.threshold, 1.0, (1.0, 1.0), 1.0, 1.0, 0, 0)
+    return SampledTrimming(
+        choice.features({choice.unit_of[feature] for feature in needed}),
+        classifier.threshold,
+        1.0,
+        (1.0, 1.0),
+        1.0,
+        1.0,
+        0,
+        0,
+    )
 
 
 def _affordable_rows(classifier: BayesianClassifier, clock: _Clock) -> int:
@@ -219,7 +239,7 @@ def _affordable_rows(classifier: BayesianClassifier, clock: _Clock) -> int:
 
 def _drawn(classifier: BayesianClassifier, n_rows: int, rng: np.random.Generator, clock: _Clock) -> _Rows:
     """Draw up to so many rows, fewer if there is no time."""
-    start = time.monotonic()
+    start = seconds_now()
     codes, posteriors, decisions = [], [], []
     step = max(_FEWEST_ROWS, n_rows // 8)
     for first in range(0, n_rows, step):
@@ -231,7 +251,7 @@ def _drawn(classifier: BayesianClassifier, n_rows: int, rng: np.random.Generator
         if not clock.has(0.25 * _SEARCH_SHARE):
             break
     together = np.asfortranarray(np.concatenate(codes))
-    seconds = time.monotonic() - start
+    seconds = seconds_now() - start
     return _Rows(together, np.concatenate(posteriors), np.concatenate(decisions), seconds)
 
 

@@ -119,8 +119,10 @@ def trim(
         small where a table is impossible. A network for which neither is likely to be ready within half a minute is
         trimmed by drawing rows from it (see `Trimming.confidence`).
     time_limit : float, optional
-        Seconds after which the search stops, certification included. The result is then the best trimming found, with
-        an upper bound on all others; its method `resume` goes on from there.
+        Seconds after which the search stops, certification included; loading compiled kernels, and compiling them for
+        the first time, does not count. The result is then the best trimming found, whose budget is filled up, with an
+        upper bound on all others: its property `may_go_on` says that it was stopped, and its method `resume` goes on
+        from there.
     evaluation_limit : int, optional
         Evaluations of the criterion after which the search stops. The result is the same on every machine. With `rows`,
         it is for the search by the model and for that by the rows, each.

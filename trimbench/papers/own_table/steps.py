@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.logistic_regression import fit_logistic_regression
@@ -134,9 +135,10 @@ def select_within(
 
 
 def fitted(features: pd.DataFrame, wanted: NDArray[Any], **settings: Any) -> Any:
-    """Return a fitted `TrimmedClassifier`; what the card says of names of rows needs no further warning."""
+    """Return a fitted `TrimmedClassifier`; names of rows and a stopped search are said in the report."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentifierColumnWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         return TrimmedClassifier(**settings).fit(features, wanted)
 
 

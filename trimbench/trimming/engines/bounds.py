@@ -9,13 +9,13 @@ rounded one.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._numba import clock
 from trimbench._typing import FloatArray
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice, highest_cost
@@ -627,16 +627,16 @@ def certain_bound(classifier: BayesianClassifier, choice: Choice, limits: Limits
     groups = [choice.units[unit] for unit in units]
     bound = 1.0
     for n_points in _POINTS[classifier.n_features > _MANY_FEATURES :]:
-        began, before = time.perf_counter(), bound
+        began, before = clock(), bound
         losses = removal_losses(classifier, groups, choice.forbidden, n_points)
         bound = min(bound, loss_bound(zip((1.0 - loss for loss in losses), groups, strict=True), choice))
         left = limits.seconds_left()
         if left is None:
             enough = bound < 1.0 and n_points >= _ENOUGH_POINTS
         elif bound < 1.0:
-            enough = 1.0 - bound < _RAISED * (1.0 - before) or _LONGER * (time.perf_counter() - began) > left
+            enough = 1.0 - bound < _RAISED * (1.0 - before) or _LONGER * (clock() - began) > left
         else:
-            enough = _LONGER * (time.perf_counter() - began) > max(left, _GRACE)
+            enough = _LONGER * (clock() - began) > max(left, _GRACE)
         if enough:
             break
     return bound

@@ -124,7 +124,7 @@ def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | Non
     """
     # What takes less than a moment is done in any case.
     seconds = max(seconds, _MOMENT)
-    if is_installed("pysdd") and _has_small_circuit(classifier):
+    if is_installed("pysdd") and has_small_circuit(classifier):
         try:
             return SddEngine.of(classifier, timeout=0.5 * seconds)
         except CircuitError:
@@ -140,8 +140,8 @@ def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | Non
 
 def _for_network(classifier: BayesianClassifier, limits: TableLimits | None) -> Engine:
     """Return the engine of circuits where zeros make them small, else the dense engine."""
-    has_small_circuit = _has_small_circuit(classifier)
-    if has_small_circuit and is_installed("pysdd"):
+    is_promising = has_small_circuit(classifier)
+    if is_promising and is_installed("pysdd"):
         try:
             return SddEngine.of(classifier, timeout=_CIRCUIT_SECONDS)
         except CircuitError:
@@ -151,7 +151,7 @@ def _for_network(classifier: BayesianClassifier, limits: TableLimits | None) -> 
             classifier.prepare_table(**limits)
         return engines_table.DenseEngine.build(classifier, compiled=True)
     except ValueError as error:
-        if has_small_circuit:
+        if is_promising:
             what = f"engine='auto' for this network with {classifier.n_features} features, too many for a table,"
             check_installed("pysdd", extra="sdd", what=what)
         if math.prod(classifier.cardinalities) <= engines_table.MAX_ENTRIES:
@@ -162,7 +162,7 @@ def _for_network(classifier: BayesianClassifier, limits: TableLimits | None) -> 
         ) from error
 
 
-def _has_small_circuit(classifier: BayesianClassifier) -> bool:
+def has_small_circuit(classifier: BayesianClassifier) -> bool:
     """Return whether a circuit is promising: of large or otherwise impossible networks with many zeros."""
     network = classifier.model
     if not isinstance(network, BayesianNetwork) or classifier.n_features > _MOST_CIRCUIT_FEATURES:

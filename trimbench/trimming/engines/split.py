@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._numba import clock
 from trimbench._typing import FloatArray
 from trimbench.trimming import kernels
 from trimbench.trimming.classifier import BayesianClassifier
@@ -101,7 +101,7 @@ class SplitSums:
         found: dict[int | None, float] = {}
         open_, longest = list(candidates), 0.0
         while open_ and (not found or limits.in_time(longest)):
-            began = time.perf_counter()
+            began = clock()
             chosen = self._some(open_, node.half, limits)
             within = [i for i in chosen if i is None or i in node.half.enumerated]
             outside = [i for i in chosen if i is not None and i not in node.half.enumerated]
@@ -119,7 +119,7 @@ class SplitSums:
             for part, call in zip(evaluated, calls, strict=True):
                 found.update(zip(part, call.out.tolist(), strict=True))
             open_ = open_[len(chosen) :]
-            longest = max(longest, time.perf_counter() - began)
+            longest = max(longest, clock() - began)
         return [found[i] for i in candidates[: len(candidates) - len(open_)]]
 
     def _sums_over(self, removed: frozenset[int]) -> Sums:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._numba import clock
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.result import RowsAgreement, rows_agreement
@@ -123,6 +123,7 @@ class CrossFitting:
                 self.fitted(setup)
         for fold in range(self.n_folds if open_ else 0):
             if not self._may_go_on(self.n_evaluations):
+                self.finished = False
                 return
             held_out = self.folds == fold
             if self._n_jobs == 1:
@@ -131,6 +132,7 @@ class CrossFitting:
                 with ThreadPoolExecutor(self._n_jobs) as pool:
                     parts = list(pool.map(partial(self._judged_part, held_out=held_out), open_))
             if not self._may_go_on(self.n_evaluations):  # some of these selections may have been cut short
+                self.finished = False
                 return
             for setup, part in zip(open_, parts, strict=True):
                 self._judged[setup][held_out] = part
@@ -381,12 +383,12 @@ class _Deadline:
     seconds: float | None
     evaluations: int | None
     share: float
-    start: float = field(default_factory=time.monotonic)
+    start: float = field(default_factory=clock)
 
     def may_go_on(self, n_evaluations: int) -> bool:
         if self.evaluations is not None and n_evaluations >= self.share * self.evaluations:
             return False
-        return self.seconds is None or time.monotonic() - self.start < self.share * self.seconds
+        return self.seconds is None or clock() - self.start < self.share * self.seconds
 
 
 def _fitted(by_model: tuple[Sequence[int], Cut] | None, threshold: float | None) -> Fitted | None:

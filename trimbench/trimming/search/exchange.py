@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -204,7 +204,8 @@ def select_forward(
     distribution = candidates.distribution(coarse, bought)
     while units := candidates.affordable(bought):
         if not may_go_on(n_evaluations + len(units) - 1):
-            return Selection(_filled_up(candidates, bought), n_evaluations, False, tuple(bought))
+            filled = list(choice.features(choice.filled(bought, candidates.by_separation)))
+            return Selection(filled, n_evaluations, False, tuple(bought))
         n_evaluations += len(units)
         best = units[int(np.argmax(candidates.agreements(coarse, distribution, bought, units)))]
         for feature in choice.units[best]:
@@ -244,16 +245,6 @@ def _exchange(
                 bought = [*others, listed_first[int(np.argmax(values))]]
                 improved = True
     return Selection(list(choice.features(bought)), n_evaluations, True)
-
-
-def _filled_up(candidates: _Candidates, bought: Sequence[int]) -> list[int]:
-    choice, chosen = candidates.choice, list(bought)
-    spent, have = [choice.costs[unit] for unit in bought], set(bought)
-    for unit in candidates.by_separation:
-        if unit not in have and is_affordable([*spent, choice.costs[unit]], choice.budget):
-            chosen.append(unit)
-            spent.append(choice.costs[unit])
-    return list(choice.features(chosen))
 
 
 # A feature subset for a classifier of any size, found on rows that were drawn from its distribution.
@@ -361,6 +352,8 @@ class Found:
 def search_rows(search: RowSearch, choice: Choice, may_go_on: Callable[[int], bool]) -> Found:
     """Return the best units found; `may_go_on` is asked before each step with the number of evaluations so far.
 
+    Once it returns False, the units that explain most on their own fill the rest of the budget.
+
     Few subsets are all tried. Otherwise units are bought one by one, once by what they explain of the posterior,
     once by agreement and once starting from the best pair, and exchanged while that helps.
     """
@@ -371,7 +364,7 @@ def search_rows(search: RowSearch, choice: Choice, may_go_on: Callable[[int], bo
     if subsets is not None:
         for units in subsets:
             if not may_go_on(search.n_evaluations):
-                break
+                return replace(best, units=choice.filled(best.units, _ranked(search, choice, required)))
             score = search.score(search.with_features(start, choice.features(set(units) - set(required))))
             if score > best.score:
                 best = Found(tuple(units), score)
@@ -381,7 +374,8 @@ def search_rows(search: RowSearch, choice: Choice, may_go_on: Callable[[int], bo
         best = max(best, _greedy(search, choice, required, tie_break, may_go_on), key=lambda found: found.score)
     pair = _best_pair(search, choice, required, ranked, may_go_on)
     best = max(best, _greedy(search, choice, pair, _TIE_BREAK, may_go_on), key=lambda found: found.score)
-    return _exchange_row_search(search, choice, best, set(ranked[:_SHORT_LIST_ROW_SEARCH]), may_go_on)
+    best = _exchange_row_search(search, choice, best, set(ranked[:_SHORT_LIST_ROW_SEARCH]), may_go_on)
+    return best if may_go_on(search.n_evaluations) else replace(best, units=choice.filled(best.units, ranked))
 
 
 def _few_subsets(choice: Choice, required: Sequence[int]) -> list[tuple[int, ...]] | None:

@@ -125,8 +125,11 @@ class RemovalSearch:
         return self._result()
 
     def _result(self) -> SearchResult:
-        if self._best is None:
-            self._take_guess()
+        if self._best is None or self._improves(self._bound()):
+            # Stopped: what still fits is bought, those that seem best first.
+            filled = frozenset(self._choice.filled(self._best or self._required, self._first_guess))
+            if filled != self._best:
+                self._evaluate(filled)
         features = frozenset(self._choice.features(self._best or frozenset()))
         self._limits.report(self._agreement, self._bound, self._n_evaluations, last=True)
         return SearchResult(features, self._agreement, self._bound(), self._n_evaluations)
@@ -313,13 +316,6 @@ class RemovalSearch:
                 break
         return self._agreement > before
 
-    def _take_guess(self) -> None:
-        guess = set(self._required)
-        for unit in self._first_guess:
-            if self._affordable(guess | {unit}):
-                guess.add(unit)
-        self._evaluate(frozenset(guess))
-
 
 # Trimming of general Bayesian network classifiers: Algorithm 1 of the paper.
 
@@ -346,7 +342,7 @@ class GeneralResult:
 
 @dataclass(frozen=True)
 class _NetworkBranch:
-    """The subsets that hold `included` and some of `undecided`; `node` is the measure over both and `excluded`."""
+    """The subsets of units that hold `included` and some of `undecided`; `node` is over both and `excluded`."""
 
     node: SignedMeasure
     excluded: int | None
@@ -382,6 +378,7 @@ class InclusionSearch:
         self._choice = choice
         self._threshold = threshold
         self._open: list[_NetworkBranch] | None = None
+        self._first_guess: tuple[int, ...] = ()
         self._best: tuple[int, ...] = ()
         self._cut = Cut(-math.inf, 0.0, 0.0)
         self._n_evaluations = 0
@@ -401,8 +398,16 @@ class InclusionSearch:
             limits.report(self._cut.agreement, self._bound, self._n_evaluations)
             self._open.pop()
             self._open += self._below(branch)
-        limits.report(self._cut.agreement, self._bound, self._n_evaluations, last=True)
-        return GeneralResult(tuple(sorted(self._best)), self._cut, self._bound(), self._n_evaluations)
+        best, cut = self._best, self._cut
+        filled = self._choice.filled(best, self._first_guess if self._open else ())
+        if filled != best:
+            # Stopped: what is missed most fills the budget, if that helps. The search goes on from what it knows.
+            self._n_evaluations += 1
+            more = best_cut(self._instances(self._choice.features(filled)), self._threshold)
+            best, cut = (filled, more) if self._improves(more.agreement) else (best, cut)
+        upper_bound = max(cut.agreement, self._bound())
+        limits.report(cut.agreement, lambda: upper_bound, self._n_evaluations, last=True)
+        return GeneralResult(self._choice.features(best), cut, upper_bound, self._n_evaluations)
 
     def _bound(self) -> float:
         return max([self._cut.agreement, *(branch.bound for branch in self._open or ())])
@@ -411,42 +416,44 @@ class InclusionSearch:
         return bound > self._cut.agreement + AGREEMENT_TOLERANCE
 
     def _evaluate(self, included: tuple[int, ...]) -> None:
-        """Compute the maximum achievable agreement of a subset and keep it if it is the best."""
+        """Compute the maximum achievable agreement of some units and keep them if they are the best."""
         self._n_evaluations += 1
-        cut = best_cut(self._instances(included), self._threshold)
+        cut = best_cut(self._instances(self._choice.features(included)), self._threshold)
         if self._improves(cut.agreement):
             self._best, self._cut = included, cut
 
     def _first(self, limits: Limits) -> _NetworkBranch:
-        """Return the branch of all subsets, its features in the order of how much each is missed.
+        """Return the branch of all subsets, its units in the order of how much each is missed.
 
         Including those that are missed most soon gives a good subset, and excluding them a low bound.
         """
-        required = tuple(sorted(self._choice.required))
+        units = self._choice.units
+        required = tuple(sorted(self._choice.required_units))
         self._evaluate(required)
-        undecided = [feature for feature in self._root.features if feature not in self._choice.required]
+        undecided = [unit for unit in range(len(units)) if unit not in required]
         missed: list[tuple[float, tuple[int, ...]]] = []
         bound = 1.0
         # Whatever the limits, as many as it takes to have a bound.
         while len(missed) < len(undecided) and (bound == 1.0 or limits.may_go_on(self._n_evaluations)):
-            groups = [(feature,) for feature in undecided[len(missed) :]]
+            groups = [units[unit] for unit in undecided[len(missed) :]]
             values = self._root.potential_agreements_without(groups, limits)
             self._n_evaluations += len(values)
             missed += zip(values, groups, strict=False)
             bound = loss_bound(missed, self._choice)
-        known = {feature: value for value, (feature,) in missed}
-        order = sorted(undecided, key=lambda feature: (known.get(feature, math.inf), feature))
-        return _NetworkBranch(self._root, None, required, tuple(order), bound)
+        known = {unit: value for unit, (value, _) in zip(undecided, missed, strict=False)}
+        self._first_guess = tuple(sorted(undecided, key=lambda unit: (known.get(unit, math.inf), unit)))
+        return _NetworkBranch(self._root, None, required, self._first_guess, bound)
 
     def _below(self, branch: _NetworkBranch) -> list[_NetworkBranch]:
-        """Return the branches with and without the first undecided feature; the one to be searched first is last."""
+        """Return the branches with and without the first undecided unit; the one to be searched first is last."""
         node, bound = branch.node, branch.bound
-        fits = tuple(i for i in branch.undecided if self._choice.is_affordable((*branch.included, i)))
+        features = self._choice.features
+        fits = tuple(i for i in branch.undecided if self._choice.is_affordable(features((*branch.included, i))))
         gone = [i for i in branch.undecided if i not in set(fits)]
         if branch.excluded is not None:
             gone.append(branch.excluded)
         if gone:
-            node = node.without(*gone)
+            node = node.without(*features(gone))
             if fits:
                 self._n_evaluations += 1
                 bound = min(bound, node.potential_agreement())

@@ -71,8 +71,8 @@ class Selection:
 def select(objective: Objective, choice: Choice, may_go_on: Callable[[int], bool]) -> Selection:
     """Return the best subset within the budget: of all where they are few, else by greedy selection and exchanges.
 
-    `may_go_on` is asked before each step, with the number of evaluations so far; once it returns False, the best subset
-    so far is returned.
+    `may_go_on` is asked before each step, with the number of evaluations so far; once it returns False, the units that
+    add most to the best subset so far fill the rest of the budget.
     """
     n_subsets = count_subsets(choice)
     if n_subsets <= MAX_SUBSETS and n_subsets * objective.n_rows <= _MAX_WORK:
@@ -139,6 +139,13 @@ class _Search:
         self.finished = True
 
     def selection(self) -> Selection:
+        if not self.finished and (additions := self._additions(self._best)):
+            before = self._best
+            gains = dict(zip(additions, self.values_with(before, additions), strict=True))
+            filled = frozenset(self._choice.filled(before, sorted(gains, key=gains.__getitem__, reverse=True)))
+            value = self._objective.value(self._choice.features(filled))
+            if value >= self._value - TOLERANCE:
+                self._best, self._value = filled, value
         return Selection(self._best, self._value, self._n_evaluations, self.finished)
 
     def cost(self, units: Iterable[int]) -> float:

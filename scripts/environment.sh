@@ -39,15 +39,23 @@ make_environment() {
         local install=(uv pip install $quiet --python "$folder/bin/python")
         make_step 1 "an empty environment, by uv" uv venv $quiet --python "$python" "$folder" || return
     else
-        local install=("$folder/bin/python" -m pip install $quiet --disable-pip-version-check)
+        local install=("$folder/bin/python" -m pip install $quiet --disable-pip-version-check --use-pep517)
         make_step 1 "an empty environment of $python" "$python" -m venv "$folder" || return
     fi
-    make_step 2 "the packages of $lock" "${install[@]}" --require-hashes -r "$lock" || return
+    # Packages that come as source are built with what the lock holds, whose hashes are checked, and not with the newest.
+    awk '/^[a-z0-9]/ { split($1, name, "=="); take = name[1] ~ /^(cython|setuptools)$/ } take' "$lock" > "$folder/build.lock"
+    make_step 2 "the packages of $lock" install_locked || return
     make_step 3 "trimbench itself" "${install[@]}" --no-deps --no-build-isolation --editable . || return
     cp pyproject.toml "$folder/installed.toml"
     echo "$PWD" > "$folder/installed.place"
     cp "$lock" "$folder/installed.lock"
     echo "The environment is ready after $((SECONDS - started)) s." >&2
+}
+
+# install_locked: install first what others are built with, then all, in the variables of make_environment.
+install_locked() {
+    "${install[@]}" --require-hashes -r "$folder/build.lock" \
+        && "${install[@]}" --no-build-isolation --require-hashes -r "$lock"
 }
 
 # make_step NUMBER WHAT COMMAND...: run one of the three steps, and say what to do if it fails.

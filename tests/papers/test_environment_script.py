@@ -26,7 +26,9 @@ pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash
 def clone(tmp_path: Path) -> Path:
     (tmp_path / "programs").mkdir()
     (tmp_path / "pyproject.toml").write_text("[project]\n")
-    (tmp_path / "run.lock").write_text("a==1 --hash=sha256:0\nb==2 --hash=sha256:0\n")
+    (tmp_path / "run.lock").write_text(
+        "a==1 --hash=sha256:0\nsetuptools==3 \\\n    --hash=sha256:0\nb==2 --hash=sha256:0\n"
+    )
     return tmp_path
 
 
@@ -55,21 +57,23 @@ def test_each_step_is_announced_and_installers_are_silent_in_a_log(clone: Path, 
     made = make(clone, "python3", *(["uv"] if installer == "uv" else []))
     assert made.stdout == "afterwards\n"  # what the installers print is no result
     told = [line for line in made.stderr.splitlines() if line != "on standard output"]
-    assert told[0].startswith("Making the environment .venv, once: 2 packages, about ")
+    assert told[0].startswith("Making the environment .venv, once: 3 packages, about ")
     assert [line[:9] for line in told[2:5]] == ["  1 of 3:", "  2 of 3:", "  3 of 3:"]
     assert told[5].startswith("The environment is ready after ")
-    environment, packages, project = calls(clone)
+    environment, tools, packages, project = calls(clone)
     assert "venv" in environment
     assert "--quiet" in packages
     assert "--quiet" in project
-    assert packages.endswith("--require-hashes -r run.lock")
+    assert tools.endswith("--require-hashes -r .venv/build.lock")
+    assert (clone / ".venv/build.lock").read_text() == "setuptools==3 \\\n    --hash=sha256:0\n"
+    assert packages.endswith("--no-build-isolation --require-hashes -r run.lock")
     assert project.endswith("--editable .")
 
 
 def test_an_environment_is_made_once_for_each_lock_and_place(clone: Path) -> None:
     make(clone, "python3")
     again = make(clone, "python3")
-    assert (again.stdout, again.stderr, len(calls(clone))) == ("afterwards\n", "", 3)
+    assert (again.stdout, again.stderr, len(calls(clone))) == ("afterwards\n", "", 4)
     (clone / "run.lock").write_text("a==2\n")
     assert "1 packages" in make(clone, "python3").stderr
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -78,3 +82,27 @@ def test_every_locked_package_has_a_hash(name: str) -> None:
     entries = re.split(r"^(?=[\w.-]+==)", text(name), flags=re.MULTILINE)[1:]
     assert len(entries) > 20
     assert all("--hash=sha256:" in entry for entry in entries)
+
+
+def imported(folder: str) -> Iterator[tuple[Path, str]]:
+    """Give what the modules of a folder import, in functions and for types alone, too: file and package."""
+    for path in (pages.ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            yield from ((path, name.partition(".")[0]) for name in names)
+
+
+def test_every_package_that_is_imported_is_declared_where_it_is_needed() -> None:
+    installed = packages_distributions() | {"pyagrum": ["pyagrum"]}  # which the tests do without
+    own = {*sys.stdlib_module_names, "trimbench", "tests", "scripts"}
+    library = [*PROJECT["dependencies"], *EXTRAS["sdd"], *EXTRAS["solvers"]]
+    lists = {"library": library, "papers": STATED, "tests": [*STATED, *asked_for(*GROUPS.values())]}
+    declared = {floor: {canonicalize_name(Requirement(one).name) for one in found} for floor, found in lists.items()}
+    found = [one for folder in ("trimbench", "tests", "scripts") for one in imported(folder) if one[1] not in own]
+    for path, package in found:
+        place = path.relative_to(pages.ROOT)
+        floor = "tests" if place.parts[0] != "trimbench" else "papers" if place.parts[1] == "papers" else "library"
+        names = {canonicalize_name(name) for name in installed[package]}
+        assert names & declared[floor], f"{place} imports {package}: declare it in pyproject.toml"
+    assert len(found) > 1000

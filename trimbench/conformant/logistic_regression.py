@@ -90,7 +90,7 @@ def fit_logistic_regression(
     from sklearn.linear_model import LogisticRegression
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import validate_data
-    from threadpoolctl import threadpool_limits  # a requirement of scikit-learn
+    from threadpoolctl import threadpool_limits
 
     _check_positive(inverse_penalty, "inverse_penalty")
     _check_positive(tolerance, "tolerance")

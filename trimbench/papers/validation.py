@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, dataclass_transform
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError, WrapValidator
-    from pydantic_core import ErrorDetails
 
 
 Settings = TypeVar("Settings")
@@ -193,10 +192,10 @@ def _names(listed: str) -> list[str]:
     return [name.strip("'") for name in listed.split(", ")]
 
 
-def _expected(error: ErrorDetails) -> str:
+def _expected(error: Mapping[str, Any]) -> str:
     if error["type"] in _EXPECTED:
         return _EXPECTED[error["type"]].format(**error.get("ctx", {}))
-    return error["msg"].removeprefix("Input should be ")
+    return str(error["msg"]).removeprefix("Input should be ")
 
 
 def _inside(path: Sequence[str]) -> str:

@@ -264,7 +264,7 @@ def draw(figure: Figure, paths: Sequence[Path], settings: FigureSettings) -> Non
 
 def with_few_colours(picture: Path) -> None:
     """Write a PNG again with a palette, which is enough for lines and text and takes a third of the space."""
-    from PIL import Image  # a requirement of matplotlib
+    from PIL import Image
 
     with Image.open(picture) as image:
         image.load()

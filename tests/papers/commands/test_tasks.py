@@ -164,8 +164,8 @@ def test_a_file_that_cannot_be_read_is_one_missing_data_set(command: Command, tm
     reason += "; make it readable, or remove it and run trimbench task=fetch"
     small = (*F7, "networks=[cpcs54,s386]", "offline=true")
     listed = command("task=list", *small, code=0)
-    assert f"| cpcs54: {reason}; 1 of 2 to be fetched (trimbench task=fetch): s386 |" in listed.out
-    assert command(*small, "executor=serial").out.count(f"  cpcs54: {reason}\n") == 1
+    assert f"| network/cpcs54: {reason}; 1 of 2 to be fetched (trimbench task=fetch): network/s386 |" in listed.out
+    assert command(*small, "executor=serial").out.count(f"  network/cpcs54: {reason}\n") == 1
     assert f"cpcs54: FAILED: {reason}\n" in command("task=fetch", *small).out
 
 

@@ -33,9 +33,10 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 def test_an_experiment_without_its_data(command: Command) -> None:
     answer = command("experiment=trimming/figure5", "offline=true", code=0)
     assert "## trimming/figure5: data not available\n" in answer.out
-    assert f"Data that is not available ({WAY_OUT}):\n  diabetes: data set 'diabetes' (OpenML 37) is not" in answer.out
+    away = "dataset/diabetes: data set 'diabetes' (OpenML 37) is not"
+    assert f"Data that is not available ({WAY_OUT}):\n  {away}" in answer.out
     reasons = set(table_of("trimming/figure5")["reason"])
-    assert reasons == {"data not available: diabetes, heart_cleveland, heart_statlog"}
+    assert reasons == {"data not available: dataset/diabetes, dataset/heart_cleveland, dataset/heart_statlog"}
     rows = table_of("trimming/figure5_rows")
     assert set(rows["status"]) == {"data not available"}
     assert rows["error"].str.endswith(WAY_OUT).all()
@@ -90,9 +91,9 @@ def test_nothing_runs_when_one_of_the_experiments_has_a_wrong_key(
     few_experiments: Path, command: Command, tmp_path: Path
 ) -> None:
     path = few_experiments / "experiment/z.yaml"
-    path.write_text((few_experiments / "experiment/trimming/table4.yaml").read_text() + "threshhold: 1\n")
+    path.write_text((few_experiments / "experiment/trimming/table4.yaml").read_text() + "instnces: 1\n")
     answer = command("executor=serial", "offline=true", code=2)
-    assert answer.err.startswith("experiment z: a key must be one of instances, threshold, got 'threshhold'; did you")
+    assert answer.err.startswith("experiment z: a key must be one of instances, got 'instnces'; did you")
     assert not (tmp_path / "results").exists()
 
 
@@ -101,18 +102,19 @@ def test_nothing_runs_when_one_of_the_experiments_has_a_wrong_key(
 
 @settings
 class Sample:
-    """An experiment with one job for each data set and one without data."""
+    """An experiment with one job for each data set and network, and one without data."""
 
     datasets: list[str] = field(default_factory=list)
+    networks: list[str] = field(default_factory=list)
     n_entries: int = 3  # of the instances that the jobs read; with fewer they fail
     seed: int = 0
 
     def cells(self, inputs: Inputs) -> list[Cell]:
-        found: list[Input | None] = [None, *map(inputs.dataset, self.datasets)]
+        found: list[Input | None] = [None, *map(inputs.dataset, self.datasets), *map(inputs.network, self.networks)]
         cells = []
         for place, needed in enumerate(found):
             instances = [[0.5, 0.1 + place / 10, 0.1][: self.n_entries]]
-            cell = Cell.of({"cell": place}, best_threshold, instances=instances, threshold=0.5)
+            cell = Cell.of({"cell": place}, best_threshold, instances=instances)
             cells.append(Cell(cell.labels, cell.job, (needed,) if needed else ()))
         return cells
 
@@ -128,7 +130,7 @@ def test_an_experiment_gets_the_shared_keys_that_it_has() -> None:
     values = {"runner": RUNNER, "smoke_test": {"seed": 1}, "task": "run", "seed": 7, "datasets": ["a"]}
     made = make_experiment("x", values, SHARED, [__name__])
     assert made == Sample(datasets=["a"], seed=7)
-    allowed = r"experiment x: a key must be one of datasets, n_entries, seed, got 'data'; did"
+    allowed = r"experiment x: a key must be one of datasets, n_entries, networks, seed, got 'data'; did"
     with pytest.raises(ConfigurationError, match=allowed):
         make_experiment("x", values | {"data": 1}, SHARED, [__name__])
 
@@ -177,7 +179,7 @@ def test_missing_data_costs_only_the_rows_that_need_it(where: Surroundings, tmp_
     findings = run(sample, where)
     assert findings.rows["cell"].tolist() == [0, 1, 2]
     assert findings.rows["status"].tolist() == ["ok", "ok", "data not available"]
-    assert list(findings.missing) == ["away"]
+    assert list(findings.missing) == ["dataset/away"]
     assert "path must be an existing file" in findings.rows["error"].iloc[2]
     assert findings.rows["agreement"].notna().tolist() == [True, True, False]
     assert (findings.failures, findings.first_failure, findings.labels) == (0, "", ("cell",))
@@ -191,6 +193,14 @@ def test_missing_data_costs_only_the_rows_that_need_it(where: Surroundings, tmp_
     assert again.rows["status"].tolist() == ["ok", "ok", "missing"]
     assert again.missing == {}
     pd.testing.assert_frame_equal(again.rows.iloc[:2], findings.rows.iloc[:2], check_dtype=False)
+
+
+def test_a_network_is_there_though_a_data_set_of_its_name_is_not(where: Surroundings, tmp_path: Path) -> None:
+    bif = "network n {}\nvariable A { type discrete [ 2 ] { a, b }; }\nprobability ( A ) { table 0.3, 0.7; }\n"
+    write(tmp_path / "network", {"away.bif": bif, "away.yaml": "format: bif\npath: away.bif\n"})
+    findings = run(Sample(datasets=["away"], networks=["away"]), where)
+    assert findings.rows["status"].tolist() == ["ok", "data not available", "ok"]
+    assert list(findings.missing) == ["dataset/away"]
 
 
 def test_numbers_must_be_those_that_are_reported(where: Surroundings) -> None:

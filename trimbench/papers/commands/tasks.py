@@ -305,7 +305,7 @@ def list_experiments(invocation: Invocation) -> int:
         else:
             stock = _Stock.of(cells, store, typical.get(name, {}))
             everything.add(stock)
-            needs = {found.name: found.declaration for cell in cells for found in cell.inputs}
+            needs = {found.place: found.declaration for cell in cells for found in cell.inputs}
             lines.append({"experiment": name, **stock.line(), "data": _data(needs, cache)})
     if len(experiments) > 1:
         lines.append({"experiment": "all, shared jobs once", **everything.line(), "data": ""})
@@ -362,7 +362,7 @@ def _declarations(invocation: Invocation, cache: Cache) -> Iterator[Declaration]
             for cell in invocation.make(name).cells(inputs)
             for need in cell.inputs
         ]
-        yield from {(need.group, need.name): need.declaration for need in needs}.values()
+        yield from {need.place: need.declaration for need in needs}.values()
         return
     yield from (declare_dataset(name, catalogue.dataset_mapping(name)) for name in catalogue.names("dataset"))
     yield from (declare_network(name, catalogue.network_mapping(name)) for name in catalogue.names("network"))

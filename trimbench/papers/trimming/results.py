@@ -51,6 +51,7 @@ _declare(
 )
 _declare(
     "table6:trim_by_algorithm_1",
+    {"n_features": COUNT, "budget": COUNT},
     {
         **_SEARCHED,
         **{"n_features": COUNT, "budget": COUNT, "method_seconds": POSITIVE},

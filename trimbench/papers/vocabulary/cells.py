@@ -101,7 +101,7 @@ def _plain(value: object, inputs: dict[str, Input]) -> Any:
     if type(value) in _SCALARS:
         return value
     if isinstance(value, Input):
-        inputs[f"{value.group}/{value.name}"] = value
+        inputs[value.place] = value
         if _is_own_file(value):
             value = dataclasses.replace(value, declared={**value.declared, "path": _stand_in(value)})
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

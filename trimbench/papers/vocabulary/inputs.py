@@ -32,6 +32,11 @@ class Input:
     declared: Mapping[str, Json]
     sha256: str
 
+    @property
+    def place(self) -> str:
+        """Where it is declared, for example ``network/heart``: a data set and a network may share a name."""
+        return f"{self.group}/{self.name}"
+
     @functools.cached_property
     def declaration(self) -> Declaration:
         """The declaration, checked."""

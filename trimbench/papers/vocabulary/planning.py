@@ -113,18 +113,17 @@ class Surroundings:
     store: JobStore
     executor: Executor
     cache_mode: str
-    # Why data is not available, by group and name; empty for what is.
-    checked: dict[tuple[str, str], str] = field(default_factory=dict)
+    # Why data is not available, by place; empty for what is.
+    checked: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         read_earlier_arrays(self.cache_mode != "ignore")  # before any job: plans may look at them, too
 
     def obstacle(self, found: Input) -> str:
         """Return why the data of an input is not available, after an attempt to fetch it; empty if it is."""
-        place = found.group, found.name
-        if place not in self.checked:
-            self.checked[place] = self._fetched(found.declaration)
-        return self.checked[place]
+        if found.place not in self.checked:
+            self.checked[found.place] = self._fetched(found.declaration)
+        return self.checked[found.place]
 
     def stored(self, cells: Sequence[Cell]) -> dict[str, float]:
         """Return the seconds of the stored successes among the jobs of some cells, by key."""
@@ -153,7 +152,7 @@ class Plan:
     reported : sequence of Reported
         The printed numbers that it reproduces.
     cells : sequence of Cell
-    missing : mapping from the name of a data set or network to the reason why it is not available
+    missing : mapping from the place of a data set or network to the reason why it is not available
     jobs : sequence of Job
         Those that are stored, and those whose data is available.
     done : mapping from keys of jobs to seconds
@@ -190,12 +189,12 @@ class Plan:
         # Stored results need no data, which may be on another machine.
         stored = where.stored(cells) if where.cache_mode == "default" else {}
         wanted = [] if where.cache_mode == "only" else [cell for cell in cells if cell.job.key not in stored]
-        needs = {(found.group, found.name): found for cell in wanted for found in cell.inputs}
-        missing = {found.name: reason for found in needs.values() if (reason := where.obstacle(found))}
+        needs = {found.place: found for cell in wanted for found in cell.inputs}
+        missing = {place: reason for place, found in needs.items() if (reason := where.obstacle(found))}
         jobs = [
             cell.job
             for cell in cells
-            if cell.job.key in stored or not any(found.name in missing for found in cell.inputs)
+            if cell.job.key in stored or not any(found.place in missing for found in cell.inputs)
         ]
         return cls(name, settings, experiment, reported, cells, missing, jobs, stored, tuple(altered), stem or name)
 
@@ -224,7 +223,7 @@ def _rows(cells: Sequence[Cell], records: Mapping[str, Record], missing: Mapping
         row: dict[str, Json] = dict(cell.labels)
         record = records.get(cell.job.key)
         if record is None:
-            row |= {"status": NO_DATA, "error": next(missing[i.name] for i in cell.inputs if i.name in missing)}
+            row |= {"status": NO_DATA, "error": next(missing[i.place] for i in cell.inputs if i.place in missing)}
         else:
             row |= {"status": record.status, "error": record.error, "seconds": record.seconds}
             # A result cannot say what is known of the job without it.
@@ -302,7 +301,7 @@ class Findings:
         One row for each cell.
     records : sequence of Record
         Of the cells whose data is available.
-    missing : mapping from the name of a data set or network to the reason why it is not available
+    missing : mapping from the place of a data set or network to the reason why it is not available
     altered : tuple of str
         Keys of the experiment that the user has set; its numbers are then not compared with the reported ones.
     labels : tuple of str

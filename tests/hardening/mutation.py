@@ -34,12 +34,16 @@ PACKAGES = {
     "conformant": ("trimbench/conformant", "[!_]*.py"),
     "selection_bias": ("trimbench/selection_bias", "*kernels.py"),
     "estimators": ("trimbench/estimators", "[!_]*.py"),
+    **{
+        f"papers/{room}": (f"trimbench/papers/{room}", "**/[!_]*.py")
+        for room in ("reporting", "own_table", "execution", "data")
+    },
 }
 ENOUGH = 0.85
 EQUIVALENTS = Path(__file__).with_name("equivalent.txt")
 _TEST_SECONDS, _MUTANT_SECONDS = 2.0, 10.0
 _COMMON = (
-    *("-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--no-header"),
+    *("-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--no-header", "-m", "not cluster"),
     *("--override-ini", "addopts=--strict-markers", "-W", "ignore:Module already imported"),
 )
 Ran = dict[str, tuple[float, set[tuple[str, int]]]]

@@ -63,6 +63,15 @@ def test_bins() -> None:
         assert (table.test[:, columns].sum(axis=1) == 1).all()
 
 
+@pytest.mark.parametrize("value", ["violet", "amber", None])
+def test_a_value_that_only_test_rows_have_has_a_column(value: str | None) -> None:
+    train, test = (pd.DataFrame({"colour": column}) for column in (["red", "blue"], ["red", value]))
+    table = encode_binary(train, test, BinaryEncoding())
+    names = sorted(["blue", "red", value or "missing"])
+    for part, values in ((table.train, ["red", "blue"]), (table.test, ["red", value or "missing"])):
+        assert part.tolist() == [[int(name == one) for name in names] for one in values]
+
+
 def test_every_value_of_a_number_can_be_a_bin() -> None:
     frame = pd.DataFrame({"grade": [1.0, 3.0, 3.0, 7.0]})
     table = encode_binary(frame[:3], frame[3:], BinaryEncoding("bins", distinct=("grade",)))

@@ -33,6 +33,8 @@ def test_each_row_loses_exactly_as_many(n: int, fraction: float, rounding: Any, 
         ("down", 100, [0.29], [29]),
         ("down", 13, [0.2], [2]),
         ("down", 784, [1.0], [784]),
+        ("nearest", 5, [0.1, 0.3, 0.5, 0.7], [1, 2, 3, 4]),  # halves go up
+        ("nearest", 3, [0.1, 0.5], [0, 2]),
         ("fifths", 13, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0, 2, 4, 6, 8, 10]),
         ("fifths", 60, [0.2, 0.4, 0.6, 0.8], [12, 24, 36, 48]),
     ],

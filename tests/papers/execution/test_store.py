@@ -84,6 +84,10 @@ def sealed(fields: dict[str, Any]) -> bytes:
     return f'{{"sha256":"{hashlib.sha256(text.encode()).hexdigest()}",{text}\n'.encode()
 
 
+# Whole and sound, but in the wrong file.
+OF_ANOTHER = replace(OK, job=OTHER).to_json().encode() + b"\n"
+
+
 def damaged_texts() -> list[bytes]:
     whole = OK.to_json().encode()
     fields = json.loads(whole)
@@ -104,7 +108,7 @@ def damaged_texts() -> list[bytes]:
         {"job": {**fields["job"], "function": 3}},
     ]
     texts = [whole[:cut] for cut in (0, 1, 10, len(whole) // 2, len(whole) - 1)]
-    texts += [b"[]", b"null", b"\xff\xfe\x00", b"[" * 100_000, b"\0" * 200, replace(OK, job=OTHER).to_json().encode()]
+    texts += [b"[]", b"null", b"\xff\xfe\x00", b"[" * 100_000, b"\0" * 200, OF_ANOTHER]
     texts += [sealed({key: value for key, value in fields.items() if key != left}) for left in fields]
     return [*texts, json.dumps(fields).encode() + b"\n", *(sealed({**fields, **change}) for change in changes)]
 
@@ -134,7 +138,7 @@ def test_a_glance_tells_status_and_seconds_without_the_result(store: JobStore, r
 def test_a_glance_finds_files_that_end_early_or_hold_another_job(store: JobStore) -> None:
     store.put(OK)
     whole = store.path(JOB).read_bytes()
-    for text in (*(whole[:cut] for cut in (0, 1, 100, len(whole) - 2)), replace(OK, job=OTHER).to_json().encode()):
+    for text in (*(whole[:cut] for cut in (0, 1, 100, len(whole) - 2)), OF_ANOTHER):
         store.path(JOB).write_bytes(text)
         assert store.glance(JOB) is None, text
 

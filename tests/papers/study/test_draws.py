@@ -185,6 +185,15 @@ def test_too_few_replications_say_what_they_can_show() -> None:
     assert tail_probability(9.0, [1.0]) == Probability(1.0, 1.0)
 
 
+@pytest.mark.parametrize(("n_replications", "count"), [(38, 0), (39, 1), (40, 1)])
+def test_39_replications_can_show_that_a_number_is_far_out(n_replications: int, count: int) -> None:
+    found = Draws([99.0], np.arange(n_replications)[:, None]).outside()
+    assert (found.count, found.of) == (count, 1)
+    # The smallest of the replications is as far out as the printed number.
+    assert found.most == count
+    assert found.probability.least == pytest.approx((1 + found.most) / (1 + n_replications) if count else 1.0)
+
+
 def test_values_that_are_missing_are_not_far_out() -> None:
     replications = [[1.0, NAN], [2.0, NAN], [3.0, 5.0]]
     draws = Draws([NAN, 5.0], replications)

@@ -123,6 +123,19 @@ def test_the_digits_of_a_number_tell_how_it_was_rounded(printed: str, decimals: 
     assert Reported("a paper", "vote", "error", printed, Rule(kind="exact")).decimals == decimals
 
 
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    # The float 0.155 is a little below, 0.165 a little above; 0.125 and 0.375 are halves, which go to the even digit.
+    [(0.155, "0.15"), (0.165, "0.17"), (0.125, "0.12"), (0.375, "0.38"), (0.15, "0.15"), (-0.155, "-0.15")],
+)
+def test_a_number_rounds_as_the_float_that_it_is(value: float, printed: str) -> None:
+    others = {"0.12", "0.13", "0.15", "0.16", "0.17", "0.37", "0.38", "-0.15", "-0.16"}
+    found = [
+        text for text in others if Reported("a paper", "a", "b", text, Rule(kind="exact")).is_printed_form_of(value)
+    ]
+    assert found == [printed]
+
+
 def test_a_timeout_has_no_decimals() -> None:
     with pytest.raises(ValueError, match="decimals are those of a number, but vote/seconds is a timeout"):
         _ = Reported("a paper", "vote", "seconds", "timeout", Rule(kind="exact")).decimals

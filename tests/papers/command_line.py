@@ -20,6 +20,8 @@ from trimbench.papers.configuration import Catalogue, configuration_folder
 
 PROJECT = Catalogue((configuration_folder(),))
 T4, T6, CURVE = "experiment=trimming/table4", "experiment=trimming/table6", "experiment=trimming/breast_cancer"
+# Settings of Table 4 that are not the paper's, and what files of it are called then.
+OTHER, YET_OTHER = "instances=[[0.4,0.5,0.5]]", "instances=[[0.6,1,0]]"
 SMALL = (CURVE, "budgets=[1,2]", "splits=1", "evaluation_limit=10", "executor=serial")
 
 

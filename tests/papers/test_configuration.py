@@ -7,15 +7,22 @@ import time
 from pathlib import Path
 from typing import Any
 
+import hydra
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.papers import configuration
+from trimbench.papers.commands.arguments import Composer, setting
+from trimbench.papers.commands.invocation import SHARED_KEYS
 from trimbench.papers.configuration import Catalogue, configuration_folder, plain
 from trimbench.papers.validation import ConfigurationError
+from trimbench.papers.vocabulary.reported import Literature
+
+from .command_line import PROJECT
 
 
 @pytest.fixture
@@ -140,3 +147,24 @@ def test_one_interpolation_inside_of_another_is_refused() -> None:
 
 def test_plain_resolves() -> None:
     assert plain(OmegaConf.create({"a": {"b": 2}, "c": "${a.b}"})) == {"a": {"b": 2}, "c": 2}
+
+
+def test_printed_numbers_are_compared_with_the_settings_of_the_papers() -> None:
+    pinned = yaml.safe_load(Path(__file__).with_name("paper_settings.yaml").read_text(encoding="utf-8"))
+    assert set(pinned) == set(Literature.of(PROJECT).experiments)
+    with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
+        composer = Composer(PROJECT)
+        for name, settings in pinned.items():
+            found = composer.compose([setting("profile", "paper"), setting("experiment", name)])
+            own = {key: value for key, value in found.items() if key not in (*SHARED_KEYS, "runner", "smoke_test")}
+            assert own == settings, name
+
+
+def test_files_that_are_the_projects_own_replace_nothing(tmp_path: Path) -> None:
+    text = (configuration_folder() / "dataset/digits.yaml").read_bytes()
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset/digits.yaml").write_bytes(text)
+    catalogue = Catalogue((tmp_path, configuration_folder()))
+    assert catalogue.replaced() == {}
+    (tmp_path / "dataset/digits.yaml").write_bytes(text + b"# another\n")
+    assert catalogue.replaced() == {"dataset/digits": tmp_path / "dataset/digits.yaml"}

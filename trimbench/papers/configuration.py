@@ -52,11 +52,15 @@ class Catalogue:
         return sorted(found)
 
     def replaced(self) -> dict[str, Path]:
-        """Return the files of a user's folders that take the place of the project's, by ``group/name``."""
+        """Return the files of a user's folders that take the place of the project's and differ, by ``group/name``."""
         *own, project = self.folders
         found = (path for folder in own for path in sorted(folder.rglob("*.yaml")) if _is_declaration(path))
         names = ((path, path.relative_to(next(f for f in own if path.is_relative_to(f)))) for path in found)
-        return {name.with_suffix("").as_posix(): path for path, name in names if (project / name).is_file()}
+        return {
+            name.with_suffix("").as_posix(): path
+            for path, name in names
+            if (project / name).is_file() and path.read_bytes() != (project / name).read_bytes()
+        }
 
     def path(self, group: str, name: str) -> Path:
         """Return the file of a declaration; raise ConfigurationError if there is none."""

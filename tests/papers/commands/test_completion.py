@@ -32,7 +32,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
         ("trimbench task=p", ["task=plot", "task=publish"]),
         ("trimbench experiment=trimming/ta", ["experiment=trimming/table4", "experiment=trimming/table6"]),
         ("trimbench -m experiment=trimming/quiz,trimming/s", ["experiment=trimming/quiz,trimming/scaling"]),
-        ("trimbench experiment=trimming/table4 th", ["threshold="]),
+        ("trimbench experiment=trimming/table4 ins", ["instances="]),
         ("trimbench experiment=selection_bias/simulation al", ["alpha="]),
         ("trimbench archive=t", ["archive=true"]),
         ("trimbench th", []),

@@ -9,7 +9,7 @@ import pytest
 
 from trimbench.papers.configuration import configuration_folder
 
-from ..command_line import CURVE, PROJECT, T4, T6, Command, write
+from ..command_line import CURVE, OTHER, PROJECT, T4, T6, Command, write
 
 FIRST = PROJECT.names("experiment")[0]
 EXPERIMENTS, EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("experiment", "executor", "network"))
@@ -47,7 +47,7 @@ KEYS = [
     ("splits=3", f"{SHARED} 'splits'"),
     ("cache_mode.more=1", f"{SHARED} 'cache_mode.more'"),
     (f"{T6} threshold=0.3", f"{FIRST_KEY} budget_divisor, cache_mode, "),
-    (f"-m {T4},trimming/table6 threshold=0.3", f"{FIRST_KEY} budget_divisor, cache_mode, "),
+    (f"-m {CURVE},trimming/table6 threshold=0.3", f"{FIRST_KEY} budget_divisor, cache_mode, "),
     (f"-m {T4},trimming/table6 sed=3", f"{FIRST_KEY} cache_mode, executor, experiment, figure, instances, "),
     ("executor.wrkers=2", "executor.key must be one of "),
     ("profile.split=2", f"profile.key must be one of {PROFILE}, got 'split'; did you mean 'splits'?\n"),
@@ -135,7 +135,7 @@ def test_a_users_own_experiment_is_known(command: Command, tmp_path: Path, optio
 def test_a_folder_may_have_any_name(command: Command, tmp_path: Path, name: str) -> None:
     write(tmp_path / name, {"experiment/mine/t4.yaml": (EXPERIMENT_FOLDER / "table4.yaml").read_text()})
     (tmp_path / name / "experiment/mine/.#t4.yaml").symlink_to("me@machine.1:2")  # as Emacs locks a file
-    command("--config-dir", name, "experiment=mine/t4", "threshold=0.4", "executor=serial", code=0)
+    command("--config-dir", name, "experiment=mine/t4", OTHER, "executor=serial", code=0)
     told = command("--config-dir", name, "experiment=mine/t5", code=2).err
     assert "mine/t4" in told
     assert ".#" not in told
@@ -155,8 +155,8 @@ def test_what_hydra_misreads_in_a_folder_is_refused(command: Command, tmp_path: 
 def test_keys_with_another_search_path_are_left_to_hydra(command: Command, tmp_path: Path) -> None:
     search = f"hydra.searchpath=['file://{tmp_path / 'mine'}']"
     words = ("--allow-code=hydra", search, "experiment=mine/t4", "executor=serial")
-    command(*words, "threshold=0.5", code=0)
-    assert command(*words, "thresold=0.5", code=2).err.startswith("Could not override 'thresold'.")
+    command(*words, OTHER, code=0)
+    assert command(*words, "instanses=1", code=2).err.startswith("Could not override 'instanses'.")
 
 
 @pytest.mark.parametrize("words", ["++seed=3", "hydra.job.name=x", "+executor.more=1", "~seed", "instances.0=[1,1,1]"])
@@ -201,13 +201,13 @@ def test_a_cache_that_does_not_exist_is_named(
     ("word", "message"),
     [
         ("offline=true,false", "a sweep must go over experiments, their settings or seed, got offline; give offline"),
-        ("threshold=0.5,1.5", f"{IN4} threshold must be a probability in [0, 1], got 1.5"),
+        ("threshold=0.5,1.5", f"{IN_CURVE} threshold must be a probability in [0, 1], got 1.5"),
         ("threshold=interval(0,1)", "a swept setting must have values separated by commas or a range, got threshold="),
     ],
 )
 def test_a_wrong_point_of_a_sweep_is_found_before_the_first_runs(
     command: Command, tmp_path: Path, word: str, message: str
 ) -> None:
-    answer = command("-m", T4, word, code=2)
+    answer = command("-m", CURVE, word, code=2)
     assert answer.err.startswith(message)
-    assert not list(tmp_path.rglob("table4*"))
+    assert not list(tmp_path.rglob("breast_cancer*"))

@@ -16,14 +16,16 @@ import pytest
 from trimbench.papers.commands import cli, publishing
 from trimbench.papers.configuration import configuration_folder
 from trimbench.papers.execution.store import provenance
+from trimbench.papers.files import settings_name
 from trimbench.papers.reporting import page as reporting_page
 from trimbench.papers.reporting import runs
 
-from ..command_line import T4, Command, results
+from ..command_line import OTHER, T4, YET_OTHER, Command, results, write
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 QUICKLY = (T4, "executor=serial")
+SWEPT = f"{OTHER},{YET_OTHER.partition('=')[2]}"
 
 
 def test_a_run_has_a_name_and_a_folder(command: Command, tmp_path: Path) -> None:
@@ -38,12 +40,12 @@ def test_a_run_has_a_name_and_a_folder(command: Command, tmp_path: Path) -> None
 def test_settings_never_share_a_file(command: Command, tmp_path: Path) -> None:
     command(*QUICKLY, code=0)
     before = results(tmp_path / "results")
-    command(*QUICKLY, "threshold=0.4", code=0)
-    command(*QUICKLY, "threshold=0.45", "seed=3", code=0)
+    command(*QUICKLY, OTHER, code=0)
+    command(*QUICKLY, YET_OTHER, "seed=3", code=0)
     after = results(tmp_path / "results")
     assert {name: after[name] for name in before} == before
     names = {Path(name).name.removesuffix(".md") for name in after if name.endswith(".md")}
-    assert names == {"table4", "table4,threshold=0.4", "table4,threshold=0.45,seed=3"}
+    assert names == {"table4", *(f"table4,{settings_name(words)}" for words in ([OTHER], [YET_OTHER, "seed=3"]))}
 
 
 def test_a_declaration_of_ones_own_in_the_place_of_the_projects_is_another_setting(
@@ -55,12 +57,57 @@ def test_a_declaration_of_ones_own_in_the_place_of_the_projects_is_another_setti
     for number, folder in enumerate(("one", "two")):
         own = tmp_path / folder / "experiment/trimming"
         own.mkdir(parents=True)
-        (own / "table4.yaml").write_text(text.replace("threshold: 0.55", f"threshold: 0.{number + 3}"))
+        (own / "table4.yaml").write_text(text.replace("0.69", f"0.6{number}"))
         answer = command("--config-dir", folder, *QUICKLY, code=0)
         assert "What the paper reports is for other settings than experiment.trimming.table4=" in answer.out
     after = results(tmp_path / "results")
     assert {name: after[name] for name in before} == before
     assert len({name for name in after if name.endswith(".md")}) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "advice"),
+    [
+        ("profile/quick", "name: quick\nsplits: 1\n", "choose it with profile=..."),
+        ("figure/default", "width: 3\n", "choose it with figure=..."),
+        ("executor/serial", "workers: 1\n", "choose it with executor=..."),
+        ("config", "seed: 1\n", "give its settings on the command line"),
+        ("experiment/trimming/table4", "defaults: [table6]\n", "choose it with experiment=..."),
+    ],
+)
+def test_what_would_be_read_from_the_project_all_the_same_is_refused(
+    command: Command, tmp_path: Path, name: str, text: str, advice: str
+) -> None:
+    write(tmp_path / "mine", {f"{name}.yaml": text})
+    told = command("--config-dir", "mine", *QUICKLY, code=2).err
+    path = Path(f"mine/{name}.yaml")
+    assert told == f"{path} must not take the place of the project's {name}.yaml; rename it and {advice}\n"
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_profile_of_ones_own_is_not_the_papers(command: Command, tmp_path: Path) -> None:
+    profile = (configuration_folder() / "profile/quick.yaml").read_text(encoding="utf-8")
+    write(tmp_path / "mine", {"profile/tiny.yaml": profile.replace("name: quick", "name: tiny")})
+    answer = command("--config-dir", "mine", *QUICKLY, "profile=tiny", code=0)
+    assert "\n## trimming/table4: complete, with other settings\n" in answer.out
+    assert "What the paper reports is for other settings than profile=tiny; nothing is compared." in answer.out
+    assert (tmp_path / "results/tiny/trimming/table4.csv").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "3 of 3 numbers reproduced, with profile=quick"),
+        (("profile=paper",), "3 of 3 numbers reproduced"),
+        ((OTHER,), "complete, with other settings"),
+        (("profile.splits=1",), "complete, with other settings"),
+    ],
+)
+def test_a_summary_says_with_what_the_numbers_were_reproduced(
+    command: Command, words: tuple[str, ...], told: str
+) -> None:
+    out = command(*QUICKLY, *words, code=0).out
+    assert re.search(r"^## trimming/table4[^:]*: (.*)$", out, re.MULTILINE)[1] == told  # type: ignore[index]
 
 
 def test_an_experiment_of_ones_own_may_have_any_name(command: Command, tmp_path: Path) -> None:
@@ -70,7 +117,7 @@ def test_an_experiment_of_ones_own_may_have_any_name(command: Command, tmp_path:
     words = ("--config-dir", "mine", "experiment='own/my tâble'", "executor=serial")
     assert "## own/my tâble: complete, beyond the papers\n" in command(*words, code=0).out
     assert (tmp_path / "results/quick/own/my tâble.csv").is_file()
-    command("-m", *words, "threshold=0.3,0.4", code=0)
+    command("-m", *words, SWEPT, code=0)
     assert [*(tmp_path / "results/quick/sweeps").rglob("my tâble.csv")]
 
 
@@ -79,7 +126,7 @@ def test_git_does_not_see_a_run(command: Command, tmp_path: Path) -> None:
     shutil.copyfile(configuration_folder().parent / ".gitignore", tmp_path / ".gitignore")
     subprocess.run(["git", "-C", str(tmp_path), "add", "-A"], check=True)
     command(*QUICKLY, code=0)
-    command("-m", *QUICKLY, "threshold=0.4,0.45", code=0)
+    command("-m", *QUICKLY, SWEPT, code=0)
     seen = subprocess.run(["git", "-C", str(tmp_path), "status", "--porcelain"], check=True, capture_output=True)
     assert seen.stdout == b"A  .gitignore\n"
 
@@ -121,8 +168,8 @@ def commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_a_run_is_published_whole(command: Command, commit: dict[str, Any], tmp_path: Path) -> None:
     command("executor=serial", code=0)
-    command(*QUICKLY, "threshold=0.4", code=0)
-    command("-m", *QUICKLY, "threshold=0.4,0.45", code=0)
+    command(*QUICKLY, OTHER, code=0)
+    command("-m", *QUICKLY, SWEPT, code=0)
     old = tmp_path / "results/published/old.md"
     old.parent.mkdir()
     old.write_text("an earlier outcome")

@@ -8,12 +8,15 @@ import json
 import shlex
 import time
 from pathlib import Path
+from urllib.parse import quote
 
 import pandas as pd
 import pytest
 
+from trimbench.papers.files import settings_name
+
 from .. import pages
-from ..command_line import SMALL, T4, Command, results, write
+from ..command_line import CURVE, OTHER, SMALL, T4, YET_OTHER, Command, results, write
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -65,19 +68,20 @@ def test_the_sweep_of_the_readme_has_exactly_the_rows_of_its_single_runs(command
 
 
 def test_a_sweep_has_a_folder_for_each_point(command: Command, tmp_path: Path) -> None:
-    words = ("-m", T4, "threshold=0.5,0.55", SERIAL, "results=out")
+    words = ("-m", *SMALL, "threshold=0.3,0.5", "results=out")
     answer = command(*words, code=0)
     folder = sweep_folder(tmp_path / "out")
-    assert folder.name == "trimming_table4,threshold=0.5+0.55"
-    names = [f"threshold={value}" for value in ("0.5", "0.55")]
+    assert folder.name == "trimming_breast_cancer,budgets=1+2,splits=1,evaluation_limit=10,threshold=0.3+0.5"
+    assert pd.read_csv(folder / "sweep.csv").groupby("budget")["ECA"].nunique().min() == 2
+    names = [f"threshold={value}" for value in ("0.3", "0.5")]
     assert sorted(path.name for path in (folder / "points").iterdir()) == names
-    for name, threshold in zip(names, (0.5, 0.55), strict=True):
-        provenance = json.loads((folder / "points" / name / "trimming/table4.json").read_text())
+    for name, threshold in zip(names, (0.3, 0.5), strict=True):
+        provenance = json.loads((folder / "points" / name / "trimming/breast_cancer.json").read_text())
         assert provenance["configuration"]["threshold"] == threshold
         assert all((folder / "points" / name / "trimming" / file).is_file() for file in provenance["files"])
         assert f'href="points/{name.replace("=", "%3D")}/' in (folder / "index.html").read_text(encoding="utf-8")
     assert {path.resolve() for path in answer.files} < {path for path in folder.iterdir() if path.is_file()}
-    assert len(list((tmp_path / "out/jobs").rglob("*.json"))) == 2
+    assert len(list((tmp_path / "out/jobs").rglob("*.json"))) == 4
     assert [path.name for path in tmp_path.iterdir()] == ["out"], "nothing beside the results"
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["jobs", "quick"]
     before = results(tmp_path / "out")
@@ -88,16 +92,16 @@ def test_a_sweep_has_a_folder_for_each_point(command: Command, tmp_path: Path) -
 
 
 def test_two_sweeps_share_no_folder_but_the_same_sweep_does(command: Command, tmp_path: Path) -> None:
-    command("-m", T4, "threshold=0.5,0.55", SERIAL, code=0)
-    command("-m", T4, "threshold=0.5,0.6", SERIAL, "results=./results", code=0)
-    command("-m", SERIAL, T4, "threshold=0.5,0.6", "offline=true", code=0)
+    command("-m", T4, "seed=1,2", SERIAL, code=0)
+    command("-m", T4, "seed=1,3", SERIAL, "results=./results", code=0)
+    command("-m", SERIAL, T4, "seed=1,3", "offline=true", code=0)
     names = {path.name for path in (tmp_path / "results/quick/sweeps").iterdir()}
-    assert names == {"trimming_table4,threshold=0.5+0.55", "trimming_table4,threshold=0.5+0.6"}
+    assert names == {"trimming_table4,seed=1+2", "trimming_table4,seed=1+3"}
 
 
 def test_many_points_take_little_more_than_their_jobs(command: Command, tmp_path: Path) -> None:
     began = time.process_time()
-    command("-m", T4, "threshold=range(0.01,1,0.01)", SERIAL, code=0)
+    command("-m", T4, "seed=range(1,100)", SERIAL, code=0)
     seconds = time.process_time() - began
     folder = sweep_folder(tmp_path / "results")
     assert len(pd.read_csv(folder / "sweep.csv")) == len([*(folder / "points").iterdir()]) == 99
@@ -184,16 +188,17 @@ def test_values_that_differ_in_spaces_and_umlauts_have_folders_of_their_own(comm
 def test_what_cannot_be_swept_is_refused(
     command: Command, tmp_path: Path, words: tuple[str, ...], complaint: str
 ) -> None:
-    assert complaint in command("-m", T4, *words, code=2).err
+    assert complaint in command("-m", CURVE, *words, code=2).err
     assert not (tmp_path / "results").exists(), "nothing runs"
 
 
 def test_a_report_leaves_points_that_are_not_stored_alone_and_counts_their_jobs(
     command: Command, tmp_path: Path
 ) -> None:
-    command("experiment=trimming/table4", "threshold=0.4", SERIAL, code=0)
-    answer = command("-m", "experiment=trimming/table4", "threshold=0.4,0.5", "task=report", code=0)
+    command(T4, OTHER, SERIAL, code=0)
+    answer = command("-m", T4, f"{OTHER},{YET_OTHER.partition('=')[2]}", "task=report", code=0)
     folder = sweep_folder(tmp_path / "results")
-    assert [path.name for path in (folder / "points").iterdir()] == ["threshold=0.4"]
+    assert [path.name for path in (folder / "points").iterdir()] == [settings_name([OTHER])]
     assert "1 job not stored; task=run computes what is missing." in answer.out
-    assert "points/threshold%3D0.5/" not in (folder / "index.html").read_text(encoding="utf-8")
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert [quote(settings_name([one])) in page for one in (OTHER, YET_OTHER)] == [True, False]

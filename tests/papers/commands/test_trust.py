@@ -101,7 +101,7 @@ def test_an_executor_of_a_folder_is_used_where_the_command_line_names_it(command
     write("mine/executor/theirs.yaml", "# @package _global_\nhydra: {sweeper: {_target_: their_code.run}}\n")
     assert "must not set hydra.sweeper" in refusal(command, *WORDS, "executor=theirs")
     write("mine/executor/processes.yaml", THEIR_EXECUTOR)
-    assert "must not replace executor/processes of the project" in refusal(command, *WORDS)
+    assert "must not take the place of the project's executor/processes.yaml" in refusal(command, *WORDS)
 
 
 def test_a_folder_of_results_has_a_printable_name(command: Command) -> None:

@@ -23,7 +23,7 @@ MAIN = Table.of("Main table", [{"row": "a", "value": 0.1 + 0.2}, {"row": "b"}], 
 
 
 def record(number: int, status: str = "ok", error: str | None = None) -> Record:
-    parameters = {"instances": [[0.5, 0.1, number / 100]], "threshold": 0.5}
+    parameters = {"instances": [[0.5, 0.1, number / 100]]}
     job = Job.create(table4.best_threshold, parameters, {f"dataset/{number}": "0" * 64})
     return Record(job, status, {"value": number} if status == "ok" else None, error, 0.5, {"python": "3"})
 

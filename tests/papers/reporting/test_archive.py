@@ -15,11 +15,12 @@ import pytest
 
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.execution.store import JobStore
+from trimbench.papers.files import settings_name
 from trimbench.papers.reporting.archive import write_archive
 from trimbench.papers.validation import ConfigurationError
 
 from .. import stored_runs
-from ..command_line import PROJECT, T4, Command
+from ..command_line import OTHER, PROJECT, T4, Command
 from .builders import record
 
 QUICKLY = (T4, "executor=serial")
@@ -61,7 +62,7 @@ def contents(path: Path) -> dict[str, bytes]:
 
 def test_a_command_archives_a_run_with_all_of_its_files(command: Command, tmp_path: Path) -> None:
     command(*QUICKLY, code=0)
-    command(*QUICKLY, "threshold=0.4", code=0)
+    command(*QUICKLY, OTHER, code=0)
     answer = command("task=report", *QUICKLY, "archive=true", code=0)
     path = Path("results/archives/quick.zip")
     assert f"  {path}\n" in answer.out
@@ -76,13 +77,13 @@ def test_a_command_archives_a_run_with_all_of_its_files(command: Command, tmp_pa
     assert {job["key"] for job in jobs} == {one.stem for one in Path("results/jobs").rglob("*.json")}
     assert {one["name"] for one in of_kind("CreateAction", path)} == {
         "Run of trimming/table4",
-        "Run of trimming/table4,threshold=0.4",
+        f"Run of trimming/table4,{settings_name([OTHER])}",
     }
 
 
 def test_a_run_with_a_sweep_is_archived_with_its_points(command: Command) -> None:
     command(*QUICKLY, code=0)
-    command("-m", *QUICKLY, "threshold=0.4,0.5", code=0)
+    command("-m", *QUICKLY, f"{OTHER},[[0.6,1,0]]", code=0)
     command("task=report", *QUICKLY, "archive=true", code=0)
     names = {one["name"] for one in of_kind("CreateAction", Path("results/archives/quick.zip"))}
     assert len(names) == 3

@@ -39,9 +39,9 @@ def test_a_complete_experiment(overview: Overview, tmp_path: Path, capsys: pytes
     overview.note(findings(values={"a": 0.3, "b": 8.0}))
     assert overview.close(summary=False) == 0
     out = capsys.readouterr().out
-    told = "1 of 2 numbers reproduced, 1 differs"
+    told = "1 of 2 numbers reproduced, 1 differs, with profile=quick"
     assert out.startswith(f"\n## family/one: {told}\n\nMain table\n\n| row   |   value |\n")
-    assert "Of the paper: 1 of 2 numbers reproduced (1 exact), 1 differs (unexplained).\n" in out
+    assert "Of the paper: 1 of 2 numbers reproduced (1 exact), 1 differs (unexplained), with profile=quick.\n" in out
     assert f"  {tmp_path / 'results/family/one.csv'}\n" in out
     assert not (tmp_path / "results/summary.csv").exists()
     assert overview.close(summary=True) == 0
@@ -81,7 +81,7 @@ def test_summary(overview: Overview, tmp_path: Path, capsys: pytest.CaptureFixtu
     out = capsys.readouterr().out
     assert "## family/one: failed\n" in out
     assert "ValueError: Boom" in out
-    assert "# Reported and reproduced" in out
+    assert "# Reported and reproduced, with profile=quick\n" in out
 
 
 def test_with_other_settings_nothing_is_compared(

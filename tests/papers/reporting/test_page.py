@@ -122,7 +122,7 @@ def test_tables_are_in_the_papers_order_with_counts_in_their_headings(text: str)
         "Scope",
         "Figure 9: 1 number not attempted family/zeta",
         "Table 1: 2 of 4 numbers reproduced, 1 differs, 1 not attempted; 1 of 1 identity holds; "
-        "1 of 2 claims hold, 1 fails; 1 of 1 time faster family/one",
+        "1 of 2 claims hold, 1 fails; 1 of 1 time faster, with profile=quick family/one",
         "Table 2 family/changed",
         "family/of_mine beyond the papers",
     ]

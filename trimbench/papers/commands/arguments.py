@@ -218,6 +218,7 @@ def check_settings(line: CommandLine) -> None:
     search = [f"hydra.searchpath=[{quoted(f'file://{own.absolute()}')}]"] if own and own.is_dir() else []
     if own and own.is_dir():
         _check_files(own)
+        _check_replaced(catalogue)
     # The keys that exist depend on the experiment: each point of a sweep has its own.
     for point in itertools.product(*chosen) if keys else ():
         with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
@@ -226,6 +227,16 @@ def check_settings(line: CommandLine) -> None:
             _check_key(key, config)
     if own:  # of a sweep, Hydra sees the first point
         _check_folder(own, [one for one in first if not one.is_sweep_override()], search, line.root)
+
+
+def _check_replaced(catalogue: Catalogue) -> None:
+    """Raise ConfigurationError if a folder has a file in the place of one that Hydra reads from the project's."""
+    for name, path in catalogue.replaced().items():
+        group, _, choice = name.partition("/")
+        if (choice and group not in GROUPS) or (group == "experiment" and _is_merged_last(path)):
+            continue
+        advice = f"choose it with {group}=..." if choice else "give its settings on the command line"
+        raise ConfigurationError(f"{path} must not take the place of the project's {name}.yaml; rename it and {advice}")
 
 
 def _choice(one: Override, catalogue: Catalogue) -> str:
@@ -308,8 +319,12 @@ class Composer:
         if experiment is None:
             return None
         path = self._catalogue.path("experiment", str(experiment.value()))
-        text = path.read_text(encoding="utf-8")
-        return path if text.startswith("# @package _global_\n") and "defaults" not in self._read(path) else None
+        return path if _is_merged_last(path) else None
+
+
+def _is_merged_last(path: Path) -> bool:
+    text = path.read_text(encoding="utf-8")
+    return text.startswith("# @package _global_\n") and "\ndefaults" not in text
 
 
 # What a folder of configuration from somewhere else may not do.
@@ -368,9 +383,6 @@ def _check_folder(folder: Path, overrides: Sequence[Override], search: Sequence[
     With the former, Hydra would call any function and set environment variables; the latter say what is done, where and
     on whose machines. On the command line they are allowed, as is an executor of the folder that it names.
     """
-    taken = [name for name in Catalogue((folder, configuration_folder())).replaced() if name.startswith("executor/")]
-    if taken:
-        raise ConfigurationError(f"files in {folder} must not replace {taken[0]} of the project; give it another name")
     first = {
         str(one.input_line): "hydra" if one.is_hydra_override() else one.key_or_group.partition(".")[0]
         for one in overrides

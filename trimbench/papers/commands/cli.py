@@ -175,20 +175,22 @@ def _point(
 ) -> Point:
     """Return the experiments with these settings, and which of the settings change what they find.
 
-    So do declarations of the project that the user has `replaced`.
+    So do declarations of the project that the user has `replaced`, and a profile of the user.
     """
     by_key = {one.key_or_group: one for one in overrides}
     text = {key: value_text(one) for key, one in by_key.items()}
     chosen = by_key["experiment"].value() if "experiment" in by_key else None
     names = catalogue.names("experiment") if chosen is None else [str(chosen)]
     rest = [one for one in overrides if one.key_or_group != "experiment"]
-    # A value of the profile is a setting of the experiments; the choice of another profile is not a change.
+    # A value of the profile is a setting of the experiments; the choice of another of the project's is not a change.
     shared = (*SHARED_KEYS, "experiment")
     altered = [key for key in text if key.startswith("profile.") or key.partition(".")[0] not in shared]
+    if "profile" in by_key and by_key["profile"].value() not in Catalogue(catalogue.folders[-1:]).names("profile"):
+        altered.append("profile")
     return Point(
         experiments={name: composer.compose([*rest, setting("experiment", name)]) for name in names},
         altered=(*(f"{key}={text[key]}" for key in altered), *replaced),
-        named=(*(f"{key}={text[key]}" for key in text if key in (*altered, "seed")), *replaced),
+        named=(*(f"{key}={text[key]}" for key in text if key in (*altered, "seed") and key != "profile"), *replaced),
         swept={key: value_of(by_key[key]) for key in swept},
         folder=settings_name([f"{key}={text[key]}" for key in swept]) if swept else "",
     )

@@ -12,7 +12,7 @@ from trimbench.papers.files import remove_stale, without_homes, write_csv, write
 from trimbench.papers.reporting.page import Entry, Part, counted, part_file, part_of, render_page, write_part
 from trimbench.papers.reporting.runs import make_run, nothing_stored, profile_of, runs_in, unattempted, write_findings
 from trimbench.papers.reporting.tables import markdown, side_by_side
-from trimbench.papers.reporting.verdicts import COLUMNS, NOT_ATTEMPTED, Judgement, compare, in_words, tally
+from trimbench.papers.reporting.verdicts import COLUMNS, NOT_ATTEMPTED, PAPER, Judgement, compare, in_words, tally
 from trimbench.papers.validation import WAY_OUT
 from trimbench.papers.vocabulary.figures import FigureSettings
 from trimbench.papers.vocabulary.planning import NO_DATA, Findings
@@ -51,7 +51,7 @@ class Overview:
         judgements = compare(reported, findings.numbers, unattempted(findings))
         status = _status(findings)
         entry = self._keep(findings.name, status, judgements, findings)
-        _say(f"\n## {findings.stem}: {_headline(entry)}\n")
+        _say(f"\n## {findings.stem}: {_headline(entry, self._profile)}\n")
         if nothing_stored(findings):
             files = f"{self._folder / findings.stem}.*"
             _say(f"No job is stored for these settings. The files {files} stay unchanged; run the experiment first.")
@@ -69,7 +69,7 @@ class Overview:
             _say(f"What the paper reports is for other settings than {changed}; nothing is compared.\n")
         elif judgements:
             _say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements))}\n")
-            _say(f"Of the paper: {in_words(judgements, detailed=True)}.\n")
+            _say(f"Of the paper: {in_words(judgements, detailed=True, profile=self._profile)}.\n")
         if findings.failures:
             _say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
         _say_files(written)
@@ -137,10 +137,10 @@ def _status(findings: Findings) -> str:
     return ", ".join(f"{count} of {n_rows} jobs {status}" for status, count in counts.items())
 
 
-def _headline(entry: Entry) -> str:
+def _headline(entry: Entry, profile: str) -> str:
     """Say in a line how the jobs went, unless all is well, and what was reproduced."""
     attempted = any(one.verdict != NOT_ATTEMPTED for one in entry.judgements)
-    compared = in_words(entry.judgements) if attempted and not entry.altered else ""
+    compared = in_words(entry.judgements, profile=profile) if attempted and not entry.altered else ""
     if entry.status != _COMPLETE:
         return "; ".join(filter(None, [entry.status, compared]))
     if entry.altered:
@@ -161,7 +161,7 @@ def _say(text: str) -> None:
 # The files of a whole run: the counts of verdicts by experiment, and the page.
 
 
-def _counts(parts: Sequence[Part], literature: Literature) -> Table:
+def _counts(parts: Sequence[Part], literature: Literature, profile: str) -> Table:
     """Return the counts of verdicts and causes, one row for each experiment, in the papers' order."""
     by_name = {part["name"]: part for part in parts}
     ordered = [by_name[name] for name in literature.in_order(by_name)]
@@ -174,7 +174,8 @@ def _counts(parts: Sequence[Part], literature: Literature) -> Table:
         }
         for part in ordered
     ]
-    return Table.of("Reported and reproduced", lines, ["experiment", "table", "status", *COLUMNS])
+    title = "Reported and reproduced" + (f", with profile={profile}" if profile != PAPER else "")
+    return Table.of(title, lines, ["experiment", "table", "status", *COLUMNS])
 
 
 def write_summary(
@@ -186,7 +187,7 @@ def write_summary(
     """
     folder.mkdir(parents=True, exist_ok=True)
     remove_stale(folder.glob("writing.*.tmp"))
-    table = _counts(parts, literature)
+    table = _counts(parts, literature, profile)
     page = render_page(parts, literature, run=run, profile=profile)
     return table, [
         write_csv(table.frame, folder / f"summary{suffix}.csv"),

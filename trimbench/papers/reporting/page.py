@@ -166,7 +166,8 @@ def render_page(parts: Sequence[Part], literature: Literature, *, run: str, prof
     families = {part["name"].split("/")[0]: list[_Shown]() for part in ordered}
     beyond: list[_Shown] = []
     for part in ordered:
-        shown = _experiment(part, literature, [one for one in numbers if one["experiment"] == part["name"]])
+        own = [one for one in numbers if one["experiment"] == part["name"]]
+        shown = _experiment(part, literature, own, profile)
         (families[part["name"].split("/")[0]] if part["numbers"] else beyond).append(shown)
     found = [counted(number) for _, number in judged]
     return render(
@@ -180,9 +181,9 @@ def render_page(parts: Sequence[Part], literature: Literature, *, run: str, prof
         causes=CAUSES,
         columns=len(COLUMNS) - len(PLURALS),
         verdicts=VERDICTS,
-        outcome=in_words(found),
+        outcome=in_words(found, profile=profile),
         because=causes_in_words(found),
-        papers=[_paper(family, literature, parts, judged) for family, parts in families.items() if parts],
+        papers=[_paper(family, literature, parts, judged, profile) for family, parts in families.items() if parts],
         beyond=beyond,
         numbers=numbers,
         reasons=_by_account(accounts, numbers),
@@ -221,13 +222,16 @@ def _by_account(accounts: Sequence[tuple[str, str]], numbers: Sequence[_Shown]) 
     return sorted(groups, key=lambda group: (group["cause"] != "unexplained", -int(str(group["count"]))))
 
 
-def _paper(family: str, literature: Literature, parts: Sequence[_Shown], judged: Sequence[tuple[Part, Part]]) -> _Shown:
+def _paper(
+    family: str, literature: Literature, parts: Sequence[_Shown], judged: Sequence[tuple[Part, Part]], profile: str
+) -> _Shown:
     ours = [counted(number) for part, number in judged if part["name"].split("/")[0] == family]
     paper = literature.papers.get(family) or Paper(title=family, citation=family)
-    return {"id": anchor(family), "paper": paper, "experiments": parts, "tally": tally(ours), "outcome": in_words(ours)}
+    outcome = in_words(ours, profile=profile)
+    return {"id": anchor(family), "paper": paper, "experiments": parts, "tally": tally(ours), "outcome": outcome}
 
 
-def _experiment(part: Part, literature: Literature, numbers: Sequence[_Shown]) -> _Shown:
+def _experiment(part: Part, literature: Literature, numbers: Sequence[_Shown], profile: str) -> _Shown:
     compared = [] if part["altered"] else [counted(number) for number in part["numbers"]]
     return {
         **part,
@@ -236,7 +240,7 @@ def _experiment(part: Part, literature: Literature, numbers: Sequence[_Shown]) -
         "status": "" if part["status"] == "complete" else part["status"],
         "n_reported": len(part["numbers"]),
         "tally": tally(compared),
-        "outcome": in_words(compared),
+        "outcome": in_words(compared, profile=profile),
         "side_by_side": _side_by_side(numbers),
         "earlier": "" if part["commit"] == present_commit() else part["commit"],
     }

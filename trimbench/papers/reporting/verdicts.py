@@ -171,6 +171,8 @@ def _explains(reported: Reported, number: Number, ours: float, explanation: Expl
 # Counts of verdicts and causes, by kind of statement, and the line that says what came out.
 
 NOT_ATTEMPTED: Verdict = "not attempted"
+# The profile with the papers' repetitions.
+PAPER = "paper"
 PLURALS: Mapping[Subject, str] = {
     "number": "numbers",
     "identity": "identities",
@@ -250,14 +252,17 @@ def tally(judgements: Sequence[Judged]) -> dict[str, int]:
     return {column: found.count(column) for column in COLUMNS}
 
 
-def in_words(judgements: Sequence[Judged], *, detailed: bool = False) -> str:
+def in_words(judgements: Sequence[Judged], *, detailed: bool = False, profile: str = PAPER) -> str:
     """Return what came out, for example ``16 of 72 numbers reproduced, 56 differ; 3 of 3 claims hold``.
+
+    It ends with the name of the profile where that has not the papers' repetitions.
 
     `detailed` adds how numbers were reproduced, for example ``(12 exact, 4 within)``, and what accounts for those that
     were not. It is empty where nothing is reported.
     """
     parts = [_of_subject(subject, judgements, detailed) for subject in SUBJECTS]
-    return "; ".join(part for part in parts if part)
+    attempted = any(one.verdict != NOT_ATTEMPTED for one in judgements)
+    return "; ".join(filter(None, parts)) + (f", with profile={profile}" if attempted and profile != PAPER else "")
 
 
 def causes_in_words(judgements: Sequence[Judged]) -> str:

@@ -12,7 +12,6 @@ from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
 from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.numbers import numbers_of
 from trimbench.papers.vocabulary.tables import Table
-from trimbench.trimming.model import checked_threshold
 from trimbench.trimming.thresholds import Instances, best_cut
 
 if TYPE_CHECKING:
@@ -30,15 +29,12 @@ class Table4:
     Attributes
     ----------
     instances : list of [posterior, positive mass, negative mass]
-    threshold : float
-        Threshold of the original classifier.
+        The masses are those that the original classifier calls positive and negative, so that its threshold is in them.
     """
 
     instances: list[list[float]]
-    threshold: float
 
     def __post_init__(self) -> None:
-        checked_threshold(self.threshold)
         if not self.instances:
             raise ValueError("instances must have at least one entry, got []")
         for instance in self.instances:
@@ -53,7 +49,7 @@ class Table4:
 
     def cells(self, inputs: Inputs) -> list[Cell]:
         """Return the one job."""
-        return [Cell.of({"example": _EXAMPLE}, best_threshold, instances=self.instances, threshold=self.threshold)]
+        return [Cell.of({"example": _EXAMPLE}, best_threshold, instances=self.instances)]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return the agreement and the interval of best thresholds."""
@@ -65,14 +61,14 @@ class Table4:
 
 
 @job_function(code=("trimbench.trimming",))
-def best_threshold(instances: list[list[float]], threshold: float) -> dict[str, Json]:
+def best_threshold(instances: list[list[float]]) -> dict[str, Json]:
     """Compute the maximum achievable agreement of a table of instances, and the thresholds that reach it.
 
     An instance f' has Pr(c | f'), and its probability together with an original classification as positive and as
-    negative; the threshold is that of the original classifier.
+    negative. Of several best intervals of thresholds, the lowest is returned.
     """
     posterior, positive, negative = np.array(instances, dtype=float).T
     mass = positive + negative
     table = Instances(posterior * mass, (1.0 - posterior) * mass, positive - negative)
-    cut = best_cut(table, threshold)
+    cut = best_cut(table, preferred=0.0)
     return {"agreement": cut.agreement, "threshold_low": cut.low, "threshold_high": cut.high}

@@ -27,6 +27,7 @@ from trimbench.papers.commands.invocation import SHARED_KEYS
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import declare_dataset, declare_network, load_dataset
+from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.execution import Job, JobStore, Record
 from trimbench.papers.execution.store import remember
 from trimbench.papers.reporting.figures.drawing import read_points
@@ -155,6 +156,27 @@ def _table(folder: Path) -> Reader:
     declaration = declare_dataset("t", {"kind": "csv", "path": str(path), "target": "label"})
     cache = Cache((), folder / "cache", offline=True)
     return _file("t.csv", lambda _: load_dataset(declaration, cache), folder)
+
+
+def _own_tables() -> list[bytes]:
+    rows = range(12)
+    frame = pd.DataFrame(
+        {
+            "dose": [row / 7 for row in rows],
+            "ward": pd.Categorical(list("xyz") * 4),
+            "day": pd.date_range("2020-01-01", periods=12),
+            "n": pd.array([None, *rows[1:]], dtype="Int64"),
+            "label": list("aab") * 4,
+        }
+    )
+    written: list[bytes] = [
+        frame.to_csv(index=False).encode(),
+        gzip.compress(frame.to_csv(sep=";", decimal=",").encode()),
+    ]
+    for write in (pd.DataFrame.to_parquet, pd.DataFrame.to_feather):
+        write(frame, stream := io.BytesIO())  # type: ignore[operator]
+        written.append(stream.getvalue())
+    return written
 
 
 def _r_file(folder: Path) -> Reader:
@@ -292,6 +314,7 @@ def _all() -> Mapping[str, Target]:
         Target("ace.search", lambda: [_PROBLEM.encode()], partial(_file, "n.search", tb.read_ace_problem)),
         *_models(),
         Target("table.csv", lambda: [loopback.FILE_BODY, b'"a;";b;label\n 1,5;"";x\n'], _table),
+        Target("own_table", _own_tables, partial(_file, "own", lambda path: read_table(path, "label"))),
         Target("tissues.rda", _r_objects, _r_file, (ValueError, DataUnavailable)),
         *(
             Target(name, lambda name=name: [_offered(name)], partial(_openml, name), (ValueError, DataUnavailable))  # type: ignore[misc]

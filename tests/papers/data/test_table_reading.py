@@ -16,7 +16,10 @@ import pytest
 from pyarrow import feather, parquet
 
 from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.data.table_files import ColumnCard, ReadTable, TableSettings
+from trimbench.papers.data import table_files
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.declarations import declare_dataset, load_dataset
+from trimbench.papers.data.table_files import ColumnCard, ReadTable, TableSettings, in_pandas, plain, read_file
 from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.validation import DeclarationError
 
@@ -291,15 +294,99 @@ def test_hostile_files_are_refused_in_one_line(tmp_path: Path, body: bytes, mess
 def test_small_files_that_become_large_are_refused(tmp_path: Path) -> None:
     text = gzip.compress(b"a,y\n" + b"1,p\n2,q\n" * (2**23 + 1), 1, mtime=0)
     column = pa.nulls(2**20 + 1, pa.int8())
-    parquet.write_table(pa.table({f"c{i}": column for i in range(128)}), stream := io.BytesIO())
+    parquet.write_table(pa.table({f"c{i}": column for i in range(127)} | {"y": column}), stream := io.BytesIO())
     for body, message in (
         (text, "it is compressed more than 100-fold, to more than 64 MiB of content; unpack it first"),
-        (stream.getvalue(), "it has 134,217,856 values where 134,217,728 are allowed; take a sample of its rows"),
+        (stream.getvalue(), "it becomes 134,217,856 values, where 1,048,576 are allowed for a file of .* take a"),
     ):
         (tmp_path / "t.csv").write_bytes(body)
         assert len(body) < 2**20
         with pytest.raises(DeclarationError, match=message):
             read_table(tmp_path / "t.csv", "y")
+
+
+def stored(table: pa.Table, kind: str) -> bytes:
+    """Return a table as Parquet, or as Arrow, packed or not."""
+    stream = io.BytesIO()
+    if kind in ("parquet", "decoded"):
+        parquet.write_table(table, stream, compression="zstd", store_schema=kind == "parquet")
+    else:
+        options = pa.ipc.IpcWriteOptions(compression=kind if kind in ("lz4", "zstd") else None)
+        with pa.ipc.new_file(stream, table.schema, options=options) as file:
+            file.write_table(table)
+    return stream.getvalue()
+
+
+def runs(values: pa.Array, *ends: int) -> pa.Array:
+    return pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), values)
+
+
+def codes(values: pa.Array) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), values)
+
+
+LONG = pa.array(["x" * 2**20])
+BOMBS = {
+    "rows of null": (4 * 10**8, "arrow", lambda: pa.nulls(4 * 10**8), "it becomes 400,000,000 values, where 1,048,576"),
+    "runs": (10**9, "arrow", lambda: runs(pa.array([1.0]), 10**9), "it becomes 1,000,000,002 values"),
+    "runs of a text": (2000, "arrow", lambda: runs(LONG, 2000), "its column 'a' has run_end_encoded"),
+    "codes of null": (2000, "arrow", lambda: codes(pa.nulls(4 * 10**8)), "it becomes 400,002,000 values"),
+    "a packed text": (1, "zstd", lambda: pa.array(["x" * 10**8]), r"it becomes 100,000,\d{3} bytes, where 67,108,864"),
+    "a packed text in parquet": (1, "parquet", lambda: pa.array(["x" * 10**8]), r"it becomes 100,000,\d{3} bytes"),
+    "a text in many rows": (2000, "decoded", lambda: codes(LONG), "it becomes 2,097,152,000 bytes"),
+    "zeros": (3 * 10**7, "parquet", lambda: pa.array(np.zeros(3 * 10**7)), "it becomes 30,000,000 values"),
+    "a list": (1, "parquet", lambda: pa.array([[0] * 10**6]), "its column 'a' has list<element: int64> in each cell"),
+    "lists": (1, "arrow", lambda: pa.array([{"b": [None]}]), r"has struct<b: list<item: \.\.\. in each cell"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_what_a_column_becomes_is_known_before_it_is_read(tmp_path: Path, name: str) -> None:
+    n_rows, kind, column, message = BOMBS[name]
+    table = pa.table({"a": column()})
+    assert table.num_rows == n_rows
+    (tmp_path / "t").write_bytes(body := stored(table, kind))
+    if name != "runs of a text":
+        assert len(body) < 2**18
+    del table, body
+    tracked = pa.total_allocated_bytes()
+    with pytest.raises(DeclarationError, match=message) as caught:
+        read_file("t", tmp_path / "t")
+    assert_one_line(caught.value)
+    assert pa.total_allocated_bytes() - tracked < 2**24
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "lz4", "zstd"])
+def test_sound_columns_of_arrow_are_read_as_they_are(tmp_path: Path, kind: str) -> None:
+    table = pa.table(
+        {
+            "number": pa.array([1.5, None, 2.5]),
+            "text": pa.array(["u", None, "v"]),
+            "large": pa.array(["u", None, "v"], pa.large_string()),
+            "bytes": pa.array([b"u", None, b"v"]),
+            "category": pa.array(["x", "y", "x"]).dictionary_encode(),
+            "nothing": pa.nulls(3),
+            "": pa.array(["u", None, "v"]),
+            **({} if kind == "parquet" else {"runs": runs(pa.array([1.0, 2.0]), 1, 3)}),
+        }
+    )
+    (tmp_path / "t").write_bytes(stored(table, kind))
+    frame, _ = read_file("t", tmp_path / "t")
+    expected, _ = plain(in_pandas(table), None)
+    pd.testing.assert_frame_equal(frame, expected)
+
+
+def test_too_little_memory_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(table_files, "_surplus", fail)
+    path = written(tmp_path, TABLE, "t.csv")
+    cache = Cache((), tmp_path, offline=True)
+    declaration = declare_dataset("t", {"kind": "csv", "path": str(path), "target": "y"})
+    for read_it in (lambda: read_table(path, "y"), lambda: load_dataset(declaration, cache)):
+        with pytest.raises(DeclarationError, match="the table needs more memory than there is; take a sample of its"):
+            read_it()
 
 
 def test_what_is_no_source_is_refused_in_one_line(tmp_path: Path) -> None:

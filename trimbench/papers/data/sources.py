@@ -45,6 +45,7 @@ from trimbench.papers.data.table_files import (
     TableSettings,
     check_columns,
     read_file,
+    within_memory,
 )
 from trimbench.papers.data.table_reading import read_declared
 from trimbench.papers.validation import DeclarationError, FactsMismatch, Unreadable, settings
@@ -125,6 +126,7 @@ class CsvSource(Source):
         return [cache.copies(self.file.path, self.file.sha256)] if self.file else [[Path(str(self.path))]]
 
 
+@within_memory
 def read_table(
     name: str, target: str, path: Path, columns: Sequence[str] = (), reading: TableSettings = _PLAIN
 ) -> pd.DataFrame:

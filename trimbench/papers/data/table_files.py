@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 import io
 import os
 import re
+import struct
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_Given = ParamSpec("_Given")
+_Read = TypeVar("_Read")
 SEPARATORS = ",;\t|"
 _QUOTED = re.compile(r'"[^"]*"')
 _INDEX = re.compile(r"__index_level_\d+__")
@@ -34,13 +38,28 @@ _VALUE = re.compile(r"[+-]?\d*[.,]?\d+(?:[eE][+-]?\d+)?")
 # The first line by which files tell Excel their separator.
 _FOR_EXCEL = re.compile(r'\s*"?sep=([^\r\n])"?[,;\t| ]*(?=[\r\n])', re.IGNORECASE)
 _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-_GZIP, _PARQUET, _ARROW = b"\x1f\x8b", b"PAR1", (b"ARROW1", b"FEA1")
+_GZIP, _PARQUET, _ARROW, _FEATHER_1 = b"\x1f\x8b", b"PAR1", b"ARROW1", b"FEA1"
 _LARGEST = 1 << 30
 # What a small file may become: more than tables of numbers and words do.
 _UNPACKED, _TIMES = 1 << 26, 100
-_MOST_CELLS = 1 << 27
+_FEW_CELLS, _MOST_CELLS = 1 << 20, 1 << 27
 _MOST_COLUMNS = 2**16  # each costs pandas some 40 microseconds
 _TEXT_TABLE = "a text table with a header line and one of the separators , ; tab |, plain or gzip"
+
+
+def within_memory(read: Callable[_Given, _Read]) -> Callable[_Given, _Read]:
+    """Let a function that reads a table say in one line that it needs more memory than there is."""
+
+    @functools.wraps(read)
+    def reading(*given: _Given.args, **named: _Given.kwargs) -> _Read:
+        try:
+            return read(*given, **named)
+        except MemoryError as error:
+            raise DeclarationError(
+                "the table needs more memory than there is; take a sample of its rows, or a part of its columns"
+            ) from error
+
+    return reading
 
 
 def read_file(
@@ -63,7 +82,7 @@ def read_file(
         body = _content(owner, path)
     except (OSError, EOFError, zlib.error) as error:
         raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
-    if body.startswith((_PARQUET, *_ARROW)):
+    if body.startswith((_PARQUET, _ARROW, _FEATHER_1)):
         return plain(_columnar(owner, path, body, check), encoding, wanted)
     text = _text(owner, path, body, encoding)
     del body
@@ -137,27 +156,126 @@ def _content(owner: str, path: Path) -> bytes:
 
 def _columnar(owner: str, path: Path, body: bytes, check: Callable[[list[str]], object] | None) -> pd.DataFrame:
     import pyarrow as pa
-    from pyarrow import feather, parquet
+    from pyarrow import feather, parquet, types
 
-    is_parquet, n_cells = body.startswith(_PARQUET), 0
+    def judge(schema: pa.Schema, n_values: int, n_bytes: int) -> None:
+        _check_schema(owner, path, schema, check)
+        _check_size(owner, path, len(body), n_values, n_bytes)
+
     try:
-        if is_parquet:
+        if body.startswith(_PARQUET):
             about = parquet.read_metadata(pa.BufferReader(body))
-            n_cells = about.num_rows * about.num_columns
-        if n_cells <= _MOST_CELLS:
-            table = (parquet.read_table if is_parquet else feather.read_table)(pa.BufferReader(body))
-    except (ValueError, TypeError, OSError, NotImplementedError, KeyError) as error:
-        raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
-    if n_cells > _MOST_CELLS:
-        found = f"it has {n_cells:,} values where {_MOST_CELLS:,} are allowed"
-        raise _no_table(owner, path, f"{found}; take a sample of its rows, or a part of its columns")
-    check_names(owner, table.column_names)
-    if check:
-        check(list(table.column_names))
-    try:
+            schema = about.schema.to_arrow_schema()
+            judge(schema, *_in_parquet(about))
+            # As codes: a text that is written once may stand in a million rows.
+            table = parquet.read_table(pa.BufferReader(body), read_dictionary=list(filter(None, schema.names)))
+            coded = [one.name for one in table.schema if types.is_dictionary(one.type)]
+            texts = [name for name in coded if not types.is_dictionary(schema.field(name).type)]
+            _check_size(owner, path, len(body), 0, sum(_decoded(table[name]) for name in texts))
+            for name in texts:
+                text = table[name].cast(table.schema.field(name).type.value_type)
+                table = table.set_column(table.schema.get_field_index(name), name, text)
+        elif body.startswith(_FEATHER_1):
+            table = feather.read_table(pa.BufferReader(body))
+            judge(table.schema, table.num_rows * table.num_columns, table.nbytes)
+        else:
+            # A file is a stream with something before and after it; what a stream becomes is known before it is read.
+            stream = pa.py_buffer(body).slice(len(_ARROW) + 2)
+            judge(pa.ipc.open_stream(stream).schema, *_in_arrow(pa.ipc.MessageReader.open_stream(stream)))
+            table = pa.ipc.open_stream(stream).read_all()
         return in_pandas(table)
-    except (ValueError, TypeError, NotImplementedError, KeyError) as error:
+    except DeclarationError:
+        raise
+    except (ValueError, TypeError, OSError, NotImplementedError, KeyError, struct.error) as error:
         raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
+
+
+def _check_schema(owner: str, path: Path, schema: pa.Schema, check: Callable[[list[str]], object] | None) -> None:
+    """Raise an error if columns have the same name, or more than one value in a cell."""
+    check_names(owner, schema.names)
+    if check:
+        check(list(schema.names))
+    if nested := [one for one in schema if _is_nested(one.type)]:
+        found = f"its column {quoted(nested[0].name)} has {shortened(str(nested[0].type))} in each cell"
+        raise _no_table(owner, path, f"{found}; write one number, date or text into each, or leave it out of the file")
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    from pyarrow import BaseExtensionType, types
+
+    if isinstance(kind, BaseExtensionType):
+        return _is_nested(kind.storage_type)
+    if types.is_run_end_encoded(kind):  # of texts, one that is written once may be in a million rows
+        return not (types.is_primitive(kind.value_type) or types.is_null(kind.value_type))
+    return _is_nested(kind.value_type) if types.is_dictionary(kind) else types.is_nested(kind)
+
+
+def _check_size(owner: str, path: Path, size: int, n_values: int, n_bytes: int) -> None:
+    """Raise an error if a file becomes more values or bytes than a table in a file of its size does."""
+    for found, what, most in (
+        (n_values, "values", min(_MOST_CELLS, _FEW_CELLS + _TIMES * max(0, size - _FEW_CELLS))),
+        (n_bytes, "bytes", min(_LARGEST, max(_UNPACKED, _TIMES * size))),
+    ):
+        if found > most:
+            reason = f"it becomes {found:,} {what}, where {most:,} are allowed for a file of {size:,} bytes"
+            raise _no_table(owner, path, f"{reason}; take a sample of its rows, or a part of its columns")
+
+
+def _decoded(column: pa.ChunkedArray) -> int:
+    """Return how many bytes the texts of a column of codes are."""
+    from pyarrow import compute
+
+    lengths = (compute.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
+    return sum(compute.sum(one.cast("int64")).as_py() or 0 for one in lengths)
+
+
+def _in_parquet(about: Any) -> tuple[int, int]:
+    """Return how many values, those in lists among them, and bytes a Parquet file becomes."""
+    groups = map(about.row_group, range(about.num_row_groups))
+    chunks = [group.column(place) for group in groups for place in range(about.num_columns)]
+    n_values = max(about.num_rows * about.num_columns, sum(chunk.num_values for chunk in chunks))
+    # Without a name, a column cannot be read as codes.
+    return n_values, sum(one.total_uncompressed_size * (1 if one.path_in_schema else one.num_values) for one in chunks)
+
+
+def _in_arrow(messages: Iterable[Any]) -> tuple[int, int]:
+    """Return how many values, those of dictionaries among them, and bytes the messages of a stream become.
+
+    The library tells only what it has made room for. So this reads the flatbuffers of ``Message.fbs``.
+    """
+    n_values = n_bytes = 0
+    for message in messages:
+        if message.type not in ("record batch", "dictionary"):
+            continue
+        head, body = message.metadata.to_pybytes(), message.body
+        batch = _inside(head, struct.unpack_from("<I", head)[0], 2)
+        batch = _inside(head, batch, 1) if message.type == "dictionary" else batch
+        n_values += sum(max(0, length) for length, _ in _pairs(head, batch, 1))
+        is_packed = _field(head, batch, 3) > 0
+        for at, length in _pairs(head, batch, 2):
+            # What is packed begins with its length.
+            n_bytes += max(length, *struct.unpack("<q", body[at : at + 8]) if is_packed and length else (0,))
+    return n_values, n_bytes
+
+
+def _field(head: bytes, table: int, place: int) -> int:
+    """Return where a field of a table of a flatbuffer is; 0 if it is not given."""
+    fields = table - struct.unpack_from("<i", head, table)[0]
+    known = struct.unpack_from("<H", head, fields)[0] > 4 + 2 * place
+    found = struct.unpack_from("<H", head, fields + 4 + 2 * place)[0] if known else 0
+    return int(table + found if found else 0)
+
+
+def _inside(head: bytes, table: int, place: int) -> int:
+    at = _field(head, table, place)
+    return int(at + struct.unpack_from("<I", head, at)[0])
+
+
+def _pairs(head: bytes, table: int, place: int) -> Iterable[tuple[int, int]]:
+    if not _field(head, table, place):
+        return ()
+    at = _inside(head, table, place)
+    return struct.iter_unpack("<qq", head[at + 4 : at + 4 + 16 * struct.unpack_from("<I", head, at)[0]])
 
 
 def in_pandas(table: pa.Table) -> pd.DataFrame:

@@ -30,6 +30,7 @@ from trimbench.papers.data.table_files import (
     TableSettings,
     check_columns,
     open_source,
+    within_memory,
 )
 from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, rows_in, rows_named, shown
 
@@ -43,6 +44,7 @@ _AS_RECOGNISED = TableSettings()
 _FEWEST_ROWS, _MOST_FEATURES = 10, 5_000
 
 
+@within_memory
 def read_table(source: Any, target: str, settings: TableSettings = _AS_RECOGNISED) -> ReadTable:
     """Read a table with a column of classes.
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.papers.execution import sample_jobs
+from tests.papers.execution.programs import held_elsewhere
 from trimbench.papers.execution import Job, JobStore, ProcessExecutor, run_jobs
 from trimbench.papers.execution import here as execution_here
-from trimbench.papers.files import temporary_name
+from trimbench.papers.files import temporary_folder
 from trimbench.papers.reporting.runs import make_run
 
 from .fault_hooks import Fault
@@ -97,13 +98,10 @@ def test_nothing_but_changes_is_counted(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_program_left_goes_when_the_next_one_makes_the_run(tmp_path: Path) -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
     make_run(tmp_path / "quick", "quick")
-    own = tmp_path / "quick" / temporary_name("writing")
-    left = own.with_name(own.name.replace(f".{os.getpid()}.", f".{ended.pid}."))
-    own.mkdir()
-    left.mkdir()
+    with temporary_folder(tmp_path / "quick", "writing") as own, held_elsewhere(tmp_path / "quick", "writing") as left:
+        make_run(tmp_path / "quick", "quick")
+        assert own.is_dir()
+        assert left.is_dir()
     make_run(tmp_path / "quick", "quick")
-    assert own.is_dir()
     assert not left.exists()

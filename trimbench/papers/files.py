@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import getpass
 import hashlib
+import logging
 import os
-import platform
 import re
 import secrets
 import shutil
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_log = logging.getLogger(__name__)
 # A longer table is compressed.
 _MOST_LINES = 2000
 # What a spreadsheet would compute: text that begins with one of these signs, also a wide one, and is no number. It may
@@ -87,18 +90,15 @@ def write(path: Path, write_to: Callable[[Path], object]) -> Path:
 @contextmanager
 def temporaries(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """Yield a temporary name for each path; the files take their places once all are written."""
-    folder = paths[0].parent / temporary_name("writing")
-    folder.mkdir()
     try:
-        names = [folder / path.name for path in paths]
-        yield names
-        for temporary, path in zip(names, paths, strict=True):
-            temporary.replace(path)
+        with temporary_folder(paths[0].parent, "writing") as folder:
+            names = [folder / path.name for path in paths]
+            yield names
+            for temporary, path in zip(names, paths, strict=True):
+                temporary.replace(path)
     except OSError as error:  # the system's own message about a full disk names no file
         reason = error.strerror or str(error)
         raise OSError(error.errno or 0, f"cannot write {', '.join(map(str, paths))}: {reason}") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 # A file that ends with the hash of all before, so that any change is noticed.
@@ -159,93 +159,102 @@ def _accepted(text: str) -> str:
     return re.sub(r"[^\w=.,+-]+", "_", text, flags=re.ASCII)
 
 
-# Temporary files and folders whose names tell whether their writer is still alive.
+# Locks that the kernel releases when their process ends, however it ends; folders that are locked by their owner.
 
 # No write takes this long.
 _DAY_SECONDS = 24 * 3600.0
+_LOCK = "held"
+_HELD_ELSEWHERE = (errno.EAGAIN, errno.EACCES)
+_held: dict[Path, int] = {}
 
 
-def remove_stale(temporaries: Iterable[Path]) -> None:
-    """Remove the temporary files and folders whose writer is gone."""
-    for temporary in temporaries:
-        # Failing to remove one is harmless: it is never read, and the folder may be read-only on purpose.
-        with contextlib.suppress(OSError):
-            if _is_stale(temporary):
-                _remove(temporary)
+def lock(path: Path, *, wait: bool = False) -> int | None:
+    """Lock a file, which is made if it is absent; return its descriptor, or None if another process has locked it.
+
+    Closing the descriptor releases the lock, as the end of the process does. Where the file system has no locks, a
+    warning says so, and the file counts as locked.
+    """
+    descriptor = _opened(path)
+    found = _locked(descriptor, wait=wait)
+    if found is None:
+        _log.warning("%s cannot be locked on this file system; run one program at a time there", path)
+    if found is not False:
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
-def remove_abandoned(temporaries: Iterable[Path]) -> None:
-    """Remove temporary files and folders that are a day old, where names do not tell the writer."""
-    for temporary in temporaries:
-        with contextlib.suppress(OSError):
-            if _is_old(temporary):
-                _remove(temporary)
-
-
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """Yield a temporary folder of this process, and remove it at the end."""
-    folder = make_temporary_folder()
+def _opened(path: Path) -> int:
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        return os.open(path, flags | os.O_CREAT, 0o666)  # for a group, if the umask allows it
+    except PermissionError:  # made by another user; most file systems lock what can be read
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
-def make_temporary_folder() -> Path:
-    """Make a temporary folder of this process, and remove those of dead ones."""
-    remove_temporary_folders()
-    folder = Path(tempfile.gettempdir(), temporary_name("trimbench"))
+def _locked(descriptor: int, *, wait: bool = False) -> bool | None:
+    """Tell whether an open file is locked now; None if its file system has no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:
+        return False if error.errno in _HELD_ELSEWHERE else None
+    return True
+
+
+def make_temporary_folder(above: Path | None = None, stem: str = "trimbench") -> Path:
+    """Make a folder that this process holds until `remove_temporary_folder`, and remove those that nobody holds.
+
+    It is beside the temporary files of this machine, or in the folder `above`.
+    """
+    remove_temporary_folders(above, stem)
+    folder = (above or Path(tempfile.gettempdir())) / f"{stem}.{secrets.token_hex(4)}.tmp"
     folder.mkdir(mode=0o700)
+    # It gets its name once it is locked, so that nobody finds it free.
+    unnamed = folder / f".{_LOCK}"
+    descriptor = _held[folder] = _opened(unnamed)
+    if _locked(descriptor):
+        unnamed.rename(folder / _LOCK)
     return folder
 
 
-def remove_temporary_folders() -> None:
-    """Remove the temporary folders of dead processes."""
-    remove_stale(Path(tempfile.gettempdir()).glob("trimbench.*.tmp"))
+def remove_temporary_folder(folder: Path) -> None:
+    """Remove a folder of this process."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(_held.pop(folder))
 
 
-def temporary_name(stem: str) -> str:
-    """Return a name that tells who writes the file, and that nobody else chooses."""
-    return f"{stem}.{host()}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
-
-
-def host() -> str:
-    """Return the name of this machine in the characters of a file name."""
-    return re.sub(r"[^A-Za-z0-9_-]", "-", platform.node())[:64] or "unknown"
-
-
-def _is_stale(temporary: Path) -> bool:
-    """Tell whether the writer in the name of a temporary file is gone."""
-    parts = temporary.name.split(".")
-    if len(parts) != 5 or not parts[2].isdigit():
-        return False  # not one of ours
-    if parts[1] == host() and os.name == "posix":
-        return not is_alive(int(parts[2]))
-    # The processes of another host cannot be seen from here.
-    return _is_old(temporary)
-
-
-def _is_old(temporary: Path) -> bool:
-    return time.time() - temporary.stat().st_mtime > _DAY_SECONDS
-
-
-def _remove(temporary: Path) -> None:
-    if temporary.is_dir():
-        shutil.rmtree(temporary)
-    else:
-        temporary.unlink()
-
-
-def is_alive(pid: int) -> bool:
-    """Tell whether there is a process with this number."""
+@contextmanager
+def temporary_folder(above: Path | None = None, stem: str = "trimbench") -> Iterator[Path]:
+    """Yield a temporary folder of this process, and remove it at the end."""
+    folder = make_temporary_folder(above, stem)
     try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:  # exists, but belongs to somebody else
-        return True
-    return True
+        yield folder
+    finally:
+        remove_temporary_folder(folder)
+
+
+def remove_temporary_folders(above: Path | None = None, stem: str = "trimbench") -> None:
+    """Remove the temporary folders that no process holds."""
+    for folder in (above or Path(tempfile.gettempdir())).glob(f"{stem}.*.tmp"):
+        # Failing to remove one is harmless: it is never read, and the folder may be read-only on purpose.
+        with contextlib.suppress(OSError):
+            if not (folder / _LOCK).exists():  # of a file system without locks
+                remove_abandoned([folder])
+                continue
+            descriptor = _opened(folder / _LOCK)
+            try:
+                if _locked(descriptor):
+                    shutil.rmtree(folder)
+            finally:
+                os.close(descriptor)
+
+
+def remove_abandoned(temporaries: Iterable[Path], seconds: float = _DAY_SECONDS) -> None:
+    """Remove temporary files and folders that are a day old, where no lock tells whether they are in use."""
+    for temporary in temporaries:
+        with contextlib.suppress(OSError):
+            if time.time() - temporary.stat().st_mtime > seconds:
+                shutil.rmtree(temporary) if temporary.is_dir() else temporary.unlink()
 
 
 # Texts without the folders and names of users: records are shared with people who have no need of them.

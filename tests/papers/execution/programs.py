@@ -3,7 +3,8 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,24 @@ def is_alive(pid: int) -> bool:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from trimbench.papers.files import make_temporary_folder
+print(make_temporary_folder(Path(sys.argv[1]), sys.argv[2]), flush=True)
+time.sleep(600)
+"""
+
+
+@contextmanager
+def held_elsewhere(room: Path, stem: str = "trimbench") -> Iterator[Path]:
+    """Yield the folder of another process, which is then killed."""
+    words = [sys.executable, "-c", HOLDER, str(room), stem]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        try:
+            yield Path(holder.stdout.readline().strip())
+        finally:
+            holder.kill()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import tempfile
 import time
@@ -11,10 +13,10 @@ import pytest
 
 from trimbench.papers.execution import Job, JobStore, ProcessExecutor, run_jobs
 from trimbench.papers.execution.workers import SerialExecutor
-from trimbench.papers.files import remove_abandoned, temporary_folder
+from trimbench.papers.files import lock, remove_abandoned, remove_temporary_folders, temporary_folder, write_text
 
 from . import sample_jobs
-from .programs import run
+from .programs import held_elsewhere, run
 
 
 def test_what_a_job_leaves_behind_goes_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,27 +30,64 @@ def test_what_a_job_leaves_behind_goes_with_the_run(tmp_path: Path, monkeypatch:
 
 
 def test_the_folder_of_a_dead_process_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with temporary_folder() as folder:
-        host = folder.name.split(".")[1]
-    assert not folder.exists()
-    leave(tmp_path, host)
-    with temporary_folder() as folder:
-        assert set(tmp_path.iterdir()) == {folder}
-    leave(tmp_path, host)
-    run_jobs([], JobStore(tmp_path / "records"), ProcessExecutor(workers=1))
-    assert not list(tmp_path.iterdir()), "also if nothing is left to run"
-    leave(tmp_path, host)
+    room = tmp_path / "room"
+    room.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(room))
+    store = JobStore(tmp_path / "records")
     jobs = [Job.create(sample_jobs.square, {"x": 3.0})]
-    run_jobs(jobs, JobStore(tmp_path / "records"), SerialExecutor(), progress=False)
-    assert [path.name for path in tmp_path.iterdir()] == ["records"], "also without workers"
+    with held_elsewhere(room) as living:
+        with held_elsewhere(room) as dead:
+            (dead / "log").write_text("text")
+        with temporary_folder() as own:
+            assert set(room.iterdir()) == {own, living}
+        run_jobs([], store, ProcessExecutor(workers=1))
+        run_jobs(jobs, store, SerialExecutor(), progress=False)
+        assert set(room.iterdir()) == {living}
+    run_jobs(jobs, store, SerialExecutor(), progress=False)
+    assert not list(room.iterdir()), "also without workers, and if nothing is left to run"
 
 
-def leave(room: Path, host: str) -> None:
-    """Leave what a process leaves that was killed."""
-    dead = room / f"trimbench.{host}.{2**22 + 1}.00000000.tmp"  # no process has such a number
-    dead.mkdir()
-    (dead / "log").write_text("text")
+def test_what_is_written_takes_the_place_of_what_a_dead_writer_left(tmp_path: Path) -> None:
+    with held_elsewhere(tmp_path, "writing") as living:
+        with held_elsewhere(tmp_path, "writing") as dead:
+            pass
+        write_text("whole", tmp_path / "a.txt")
+        assert living.exists()
+        assert not dead.exists()
+    assert (tmp_path / "a.txt").read_text() == "whole"
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EIO])
+def test_a_file_system_without_locks_is_named_and_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, number: int
+) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    jobs = [Job.create(sample_jobs.square, {"x": x}) for x in (1.0, 2.0)]
+    (record, _) = run_jobs(jobs, JobStore(tmp_path / "records"), SerialExecutor(), progress=False)
+    assert record.ok
+    assert "lock cannot be locked on this file system; run one program at a time there" in caplog.text
+    with temporary_folder() as first, temporary_folder() as second:
+        assert first.exists(), "nobody can tell whether it is in use"
+        os.utime(first, (time.time() - 2 * 24 * 3600,) * 2)
+        remove_temporary_folders()
+        assert [first.exists(), second.exists()] == [False, True]
+
+
+def test_a_lock_of_another_user_serves_a_group(tmp_path: Path) -> None:
+    before = os.umask(0o002)
+    try:
+        descriptor = lock(tmp_path / "lock")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o664
+    assert lock(tmp_path / "lock") is None
+    assert descriptor is not None
+    os.close(descriptor)
+    assert lock(tmp_path / "lock") is not None
 
 
 def test_only_old_files_are_abandoned(tmp_path: Path) -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +13,6 @@ import pandas as pd
 import pytest
 
 from trimbench.papers.execution.store import Record
-from trimbench.papers.files import temporary_name
 from trimbench.papers.reporting.figures import drawing as figure_files
 from trimbench.papers.reporting.overview import write_summary
 from trimbench.papers.reporting.page import Entry, part_file, part_of, read_part, write_part
@@ -200,17 +196,3 @@ def test_a_part_of_the_page_that_ends_early_is_no_part(tmp_path: Path) -> None:
         ValueError, match=r"a_page\.json\.gz must hold the part of a page that a run has written, got EOFError"
     ):
         read_part(path)
-
-
-def test_what_a_killed_program_left_is_removed(tmp_path: Path) -> None:
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    name, _, rest = temporary_name("writing").partition(f".{os.getpid()}.")
-    left = tmp_path / "family" / f"{name}.{dead.pid}.{rest}"
-    living = tmp_path / "family" / temporary_name("writing")
-    for folder in (left, living):
-        folder.mkdir(parents=True)
-        (folder / "one.csv").write_text("half")
-    write_findings(findings(), [], tmp_path, DEFAULT)
-    assert not left.exists()
-    assert living.exists()

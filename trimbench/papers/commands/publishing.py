@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,6 @@ from typing import Any
 
 from trimbench.papers.commands.invocation import PUBLISHED, SHARED_KEYS, Invocation
 from trimbench.papers.execution.store import provenance
-from trimbench.papers.files import temporary_name
 from trimbench.papers.reporting.overview import write_summary
 from trimbench.papers.reporting.page import Part, part_file, read_part
 from trimbench.papers.reporting.runs import check_profile, folder_of, write_profile
@@ -99,7 +99,7 @@ def _changed(stored: object, declared: Mapping[str, Json]) -> bool:
 
 def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) -> None:
     """Make a new folder of the files of all experiments, which then takes the place of the old one."""
-    new, old = (target.with_name(temporary_name(kind)) for kind in ("new", "old"))
+    new, old = (target.with_name(f"{kind}.{secrets.token_hex(4)}.tmp") for kind in ("new", "old"))
     try:
         _copy(new, folders)
         parts = [_part(folder, name) for name, folder in folders.items()]

@@ -23,7 +23,7 @@ from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import duration
 from trimbench.papers.execution.store import Glance, JobStore, Record
 from trimbench.papers.execution.workers import n_workers
-from trimbench.papers.files import remove_stale, safe_name, settings_name, without_homes
+from trimbench.papers.files import safe_name, settings_name, without_homes
 from trimbench.papers.own_table.report import conclusions
 from trimbench.papers.own_table.settings import StudySettings, read_costs
 from trimbench.papers.own_table.study import STEM, prepared, run_study, write_study
@@ -440,7 +440,6 @@ def _draw(plan: _Plan) -> bool:
         return False
     folder = plan.pictures[0].parent
     folder.mkdir(parents=True, exist_ok=True)
-    remove_stale(folder.glob("writing.*.tmp"))
     for path in write_pictures(figure, plan.pictures, plan.settings):
         _say(f"  {path}")
     return True

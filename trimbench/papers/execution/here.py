@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import multiprocessing
-import shutil
 import signal
 import threading
 import time
@@ -34,7 +33,7 @@ from trimbench.papers.execution.workers import (
     take,
     work,
 )
-from trimbench.papers.files import make_temporary_folder
+from trimbench.papers.files import make_temporary_folder, remove_temporary_folder
 from trimbench.papers.validation import settings
 
 
@@ -180,7 +179,7 @@ class Workers:
         with HeldInterrupts():
             self._stop_pool()
             if self._own_logs:
-                shutil.rmtree(self._own_logs, ignore_errors=True)
+                remove_temporary_folder(self._own_logs)
 
     def _stop_pool(self) -> None:
         if self._pool:

@@ -13,13 +13,11 @@ import os
 import pickle
 import re
 import secrets
-import shutil
 import socket
 import sys
 import tempfile
 import threading
 import time
-import zlib
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -41,7 +39,7 @@ from trimbench.papers.execution.workers import (
     failure,
     take,
 )
-from trimbench.papers.files import host, is_alive, remove_stale, temporary_folder, temporary_name, write
+from trimbench.papers.files import make_temporary_folder, remove_temporary_folder, temporary_folder, write
 from trimbench.papers.validation import reason, settings
 
 # After this many tasks that could not run, without one that could, no other will.
@@ -243,8 +241,8 @@ _NOT_RUN = ("RaySystemError", "UnserializableException")
 _MAX_TASKS = 500
 # Variables that a worker on another machine needs as well.
 _PASSED_ON = ("TRIMBENCH_CACHE", "XDG_CACHE_HOME", RUN_VARIABLE)
-# The name of a Unix socket has at most 107 bytes (103 on macOS), and Ray's are up to 66 below this folder.
-_LONGEST_FOLDER = 36
+# The name of a Unix socket has at most 107 bytes (103 on macOS), and Ray's are up to 66 below a folder of 20 in this.
+_LONGEST_ROOM = 16
 
 
 @settings
@@ -279,18 +277,21 @@ class RayExecutor(RemoteExecutor):
         if ray.is_initialized():
             return ray
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+        folder = ray_folder() if self.address is None else None
         if self.address is None:
-            options |= {"num_cpus": self.workers, "include_dashboard": False, "_temp_dir": ray_folder()}
+            options |= {"num_cpus": self.workers, "include_dashboard": False, "_temp_dir": folder and str(folder)}
         try:
             _check_reachable(self.address)
-            context: Any = ray.init(address=self.address or "local", **options)
+            ray.init(address=self.address or "local", **options)
         except (OSError, RuntimeError, ValueError) as error:
+            if folder:
+                remove_temporary_folder(folder)
             raise ExecutorError(
                 f"address must be that of a running Ray cluster, got {self.address!r}: {error}; start one with "
                 "`ray start --head`, or leave address out to use this machine"
             ) from error
         if self.address is None:
-            atexit.register(_end_cluster, ray, Path(context.address_info["session_dir"]))
+            atexit.register(_end_cluster, ray, folder)
         return ray
 
 
@@ -382,35 +383,23 @@ def _check_reachable(address: str | None) -> None:
             pass
 
 
-def _end_cluster(ray: Any, session: Path) -> None:
+def _end_cluster(ray: Any, folder: Path | None) -> None:
     """End the cluster that this program started, and remove its files, which Ray never does."""
     ray.shutdown()
-    _remove_session(session)
+    if folder:
+        remove_temporary_folder(folder)
 
 
-def ray_folder() -> str | None:
-    """Return the folder for the files of a new cluster of this machine, after removing those of killed programs.
+def ray_folder() -> Path | None:
+    """Make a folder for the files of a new cluster of this machine, after removing those of killed programs.
 
     None leaves the choice to Ray, because the name of the folder for temporary files is too long.
     """
-    # The machine is in the name because process numbers say nothing about another one.
-    room = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()) / f"tb-ray-{zlib.crc32(host().encode()):08x}"
-    for session in room.glob("session_*_*"):
-        pid = session.name.rpartition("_")[2]
-        if pid.isdigit() and not is_alive(int(pid)):
-            _remove_session(session)
-    return str(room) if len(os.fsencode(room)) <= _LONGEST_FOLDER else None
-
-
-def _remove_session(session: Path) -> None:
-    """Remove the files of a cluster that has ended, and the folder around them once it is empty."""
-    shutil.rmtree(session, ignore_errors=True)
-    latest = session.parent / "session_latest"
-    # What cannot be removed belongs to somebody else, or is in use.
-    with contextlib.suppress(OSError):
-        if latest.is_symlink() and not latest.exists():
-            latest.unlink()
-        session.parent.rmdir()
+    room = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir())
+    if len(os.fsencode(room)) > _LONGEST_ROOM:
+        return None
+    room.mkdir(parents=True, exist_ok=True)
+    return make_temporary_folder(room, "tb-ray")
 
 
 # Jobs on a Slurm cluster, through submitit.
@@ -439,8 +428,8 @@ class SlurmExecutor(RemoteExecutor):
         super().__post_init__()
         self.check_least(jobs_per_task=1, minutes=1)
         # Both become part of a script that the shell of another machine reads line by line.
-        if not self.folder or not self.folder.isprintable() or "%" in self.folder:
-            raise ValueError(f"folder must be the name of a folder, printable and without %, got {self.folder[:100]!r}")
+        if not self.folder or not self.folder.isprintable():
+            raise ValueError(f"folder must be the name of a folder, and printable, got {self.folder[:100]!r}")
         if self.partition is not None and not _PARTITION.fullmatch(self.partition):
             raise ValueError(
                 f"partition must be a name of ASCII letters, digits and _ . + -, or several with commas between, "
@@ -456,27 +445,36 @@ class SlurmExecutor(RemoteExecutor):
     @contextmanager
     def connected(self) -> Iterator[SubmititCluster]:
         """Provide the cluster for one run, with a folder for the files of its tasks, which is removed at the end."""
-        above = Path(self.folder).absolute()
-        remove_stale(above.glob("tasks.*.tmp"))
-        place = above / temporary_name("tasks")
-        cluster = SubmititCluster(self, place)
+        folder = Path(self.folder).expanduser().absolute()
+        # submitit fills in what stands after a percent sign, so its files are in the nearest folder without one.
+        above = next(one for one in (folder, *folder.parents) if "%" not in str(one))
         try:
-            cluster.logs.mkdir(parents=True)
+            for one in (folder, above):
+                one.mkdir(parents=True, exist_ok=True)
+            place = make_temporary_folder(above, "tasks")
+            cluster = SubmititCluster(self, place, folder)
+            cluster.logs.mkdir()
         except OSError as error:
-            raise cluster.refusal(error) from error
+            raise self.refusal(error) from error
         try:
             yield cluster
         finally:
-            shutil.rmtree(place, ignore_errors=True)
+            remove_temporary_folder(place)
             with contextlib.suppress(OSError):  # it holds logs, or tasks of another program
-                above.rmdir()
+                folder.rmdir()
+
+    def refusal(self, error: Exception) -> ExecutorError:
+        """Return the error for tasks that cannot be submitted."""
+        return ExecutorError(
+            f"the tasks could not be given to {self.cluster!r}: {error}; run where sbatch is, or use executor=processes"
+        )
 
 
 class SubmititCluster:
     """Tasks of Slurm, or of this machine, with their files in a folder."""
 
-    def __init__(self, options: SlurmExecutor, place: Path) -> None:
-        self._options, self._place = options, place
+    def __init__(self, options: SlurmExecutor, place: Path, lost: Path) -> None:
+        self._options, self._place, self._lost = options, place, lost
         self._is_local = options.cluster == "local"
         self._answers: dict[Task, Path] = {}
         self.logs = place / "logs"
@@ -507,7 +505,7 @@ class SubmititCluster:
             self._answers |= zip(tasks, answers, strict=True)
             return list(tasks)
         except (RuntimeError, OSError, submitit.core.utils.FailedJobError) as error:
-            raise self.refusal(error) from error
+            raise self._options.refusal(error) from error
 
     def wait(self, tasks: Collection[Task]) -> list[Task]:
         """Return the tasks that have ended; wait a moment if there is none."""
@@ -532,7 +530,7 @@ class SubmititCluster:
             said, has_run = _last_line(task.stderr() or task.state), task.paths.result_pickle.exists()
             for path in (task.paths.stdout, task.paths.stderr):
                 with contextlib.suppress(OSError):  # Slurm may not have written one
-                    path.replace(self._place.parent / path.name)
+                    path.replace(self._lost / path.name)
             raise (RuntimeError if has_run else TaskLost)(said) from None
 
     def cancel(self, tasks: Collection[Task]) -> None:
@@ -543,13 +541,6 @@ class SubmititCluster:
         limit = time.monotonic() + _END_SECONDS
         while self._is_local and time.monotonic() < limit and not all(task.done() for task in tasks):
             time.sleep(_LOOK_SECONDS["local"])
-
-    def refusal(self, error: Exception) -> ExecutorError:
-        """Return the error for tasks that cannot be submitted."""
-        return ExecutorError(
-            f"the tasks could not be given to {self._options.cluster!r}: {error}; run where sbatch is, or use "
-            "executor=processes"
-        )
 
 
 def _write_task(answer: Path, jobs: Sequence[Job], limits: JobLimits, logs: Path) -> None:

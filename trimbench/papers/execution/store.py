@@ -25,8 +25,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from filelock import FileLock, Timeout
-
 from trimbench.papers.execution.job import (
     COUNT,
     FLAG,
@@ -40,7 +38,7 @@ from trimbench.papers.execution.job import (
     in_megabytes,
     to_plain,
 )
-from trimbench.papers.files import remove_stale, sealed, temporary_name, unsealed
+from trimbench.papers.files import lock, remove_abandoned, sealed, unsealed
 from trimbench.papers.validation import Json
 
 if TYPE_CHECKING:
@@ -56,6 +54,7 @@ _HASH = re.compile(rb'\{"sha256":"([0-9a-f]{64})",')
 _HEAD_BYTES = 288
 _HEAD = re.compile(_HASH.pattern + rb'"key":"([0-9a-f]{64})","status":"(\w+)","seconds":([0-9.e+-]+),')
 _END = b"}\n"
+_MINUTE_SECONDS = 60.0
 _FIELDS = {"sha256", "key", "status", "seconds", "job", "result", "error", "provenance"}
 
 
@@ -180,7 +179,12 @@ class JobStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
-        remove_stale((*self.folder.glob("*.tmp"), *self.folder.glob("*/*.tmp")))
+        temporaries = [*self.folder.glob("*.tmp"), *self.folder.glob("*/*.tmp")]
+        with contextlib.suppress(OSError):  # where nothing can be written, they harm nobody
+            # Whoever writes has the turn; a minute is more than a write outside of it takes.
+            if temporaries and (descriptor := lock(self._lock)) is not None:
+                remove_abandoned(temporaries, _MINUTE_SECONDS)
+                os.close(descriptor)
 
     def __repr__(self) -> str:
         return f"JobStore({str(self.folder)!r})"
@@ -204,16 +208,18 @@ class JobStore:
         holds it now.
         """
         # The file stays: removing one that others wait for could let two of them in.
-        lock = FileLock(self.folder / "lock")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
+        descriptor = lock(self._lock)
+        if descriptor is None:
             on_wait()
-            lock.acquire()
+            descriptor = lock(self._lock, wait=True)
         try:
             yield
         finally:
-            lock.release()
+            os.close(descriptor or -1)
+
+    @property
+    def _lock(self) -> Path:
+        return self.folder / "lock"
 
     def stamp(self, job: Job) -> Stamp:
         """Return what changes whenever the record of a job is written."""
@@ -290,12 +296,12 @@ class JobStore:
 
     def ensure_writable(self) -> None:
         """Write and remove a small file, to find a read-only or full folder before the work; raises as `put`."""
-        probe = self.folder / temporary_name("probe")
+        probe = _beside(self.folder / "probe")
         self._write(probe, b"probe\n")
         probe.unlink(missing_ok=True)
 
     def _replace(self, path: Path, content: bytes) -> None:
-        temporary = path.with_name(temporary_name(path.stem))
+        temporary = _beside(path)
         self._write(temporary, content)
         try:
             if path.is_dir():  # a file cannot take its place; what is in it is kept
@@ -341,6 +347,11 @@ def _content(path: Path, limit: int) -> bytes:
     if len(content) > limit:
         raise ValueError(f"it has more than {in_megabytes(limit)}")
     return content
+
+
+def _beside(path: Path) -> Path:
+    """Return a temporary name beside a path."""
+    return path.with_name(f"{path.stem}.{secrets.token_hex(8)}.tmp")
 
 
 # Arrays that several jobs need and that take long to compute, kept in the user's cache folder.
@@ -429,8 +440,8 @@ def _read(path: Path) -> Arrays | None:
 def _write(path: Path, arrays: Arrays) -> None:
     import numpy as np
 
-    temporary = path.with_name(temporary_name(path.stem))
-    remove_stale(path.parent.glob("*.tmp"))
+    temporary = _beside(path)
+    remove_abandoned(path.parent.glob("*.tmp"))
     stream = io.BytesIO()
     np.savez(stream, **arrays)  # type: ignore[arg-type]
     stream.write(os.environ.get(RUN_VARIABLE, "-" * _RUN_BYTES).encode())
@@ -444,21 +455,18 @@ def _write(path: Path, arrays: Arrays) -> None:
 
 
 @contextlib.contextmanager
-def _alone(lock: Path) -> Iterator[bool]:
+def _alone(path: Path) -> Iterator[bool]:
     """Wait until no other process holds the lock; tell whether the folder can be written."""
-    from filelock import FileLock
-
-    held = FileLock(lock)
     try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        held.acquire()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = lock(path, wait=True)
     except OSError:
         yield False
         return
     try:
         yield True
     finally:
-        held.release()
+        os.close(descriptor or -1)
 
 
 # Where and with what a result was computed.

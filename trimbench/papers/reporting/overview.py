@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trimbench.papers.configuration import Catalogue
-from trimbench.papers.files import remove_stale, without_homes, write_csv, write_text
+from trimbench.papers.files import without_homes, write_csv, write_text
 from trimbench.papers.reporting.page import Entry, Part, counted, part_file, part_of, render_page, write_part
 from trimbench.papers.reporting.runs import make_run, nothing_stored, profile_of, runs_in, unattempted, write_findings
 from trimbench.papers.reporting.tables import markdown, side_by_side
@@ -186,7 +186,6 @@ def write_summary(
     A `suffix` of these names says which settings were changed. Returns the counts and the paths.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    remove_stale(folder.glob("writing.*.tmp"))
     table = _counts(parts, literature, profile)
     page = render_page(parts, literature, run=run, profile=profile)
     return table, [

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trimbench.papers.execution.store import provenance
-from trimbench.papers.files import beside, csv_ending, remove_stale, without_homes, write_csv, write_text
+from trimbench.papers.files import beside, csv_ending, remove_temporary_folders, without_homes, write_csv, write_text
 from trimbench.papers.reporting.figures.drawing import write_figures
 from trimbench.papers.reporting.tables import comparison, differences, latex, markdown, markdown_text, side_by_side
 from trimbench.papers.reporting.verdicts import Judgement
@@ -42,7 +42,6 @@ def write_findings(
     """
     stem = folder / findings.stem
     stem.parent.mkdir(parents=True, exist_ok=True)
-    remove_stale(stem.parent.glob("writing.*.tmp"))
     tables = list(findings.outcome.tables)
     compared = [] if findings.altered else judgements
     main = comparison(compared).frame if compared else tables[0].frame
@@ -190,12 +189,12 @@ def check_profile(folder: Path, profile: str) -> None:
 
 def make_run(folder: Path, profile: str) -> None:
     """Make the folder of a run of this profile, unless it exists; git sees neither it nor the jobs beside it."""
-    remove_stale(folder.glob("writing.*.tmp"))  # of a program that was killed here
     if not profile_of(folder):
         for place in (folder, folder.parent / "jobs"):
             place.mkdir(parents=True, exist_ok=True)
             write_text("*\n", place / ".gitignore")
         write_profile(folder, profile)
+    remove_temporary_folders(folder, "writing")  # of a program that was killed here
 
 
 def write_profile(folder: Path, profile: str) -> None:

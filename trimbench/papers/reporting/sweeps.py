@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from trimbench.papers.execution.store import provenance
-from trimbench.papers.files import beside, remove_stale, write_csv, write_text
+from trimbench.papers.files import beside, write_csv, write_text
 from trimbench.papers.reporting.comparison import label_columns
 from trimbench.papers.reporting.figures.drawing import write_figures
 from trimbench.papers.reporting.figures.text import N_SLOTS, is_method
@@ -47,7 +47,6 @@ def write_sweep(points: Sequence[SweepPoint], folder: Path, figure: FigureSettin
     write are removed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    remove_stale(folder.glob("writing.*.tmp"))
     stem = folder / _NAME
     table = main_table(points)
     figures, remarks = sweep_figures(points)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -137,5 +138,10 @@ def test_files_of_a_cluster_whose_folder_has_too_long_a_name(monkeypatch: pytest
 
 def test_no_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("trimbench.papers.execution.remote._ANSWER_SECONDS", 4.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # as the head of a cluster that is about to end
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(RuntimeError, match=rf"got '{address}': what listens there does not answer like Ray for 4 "):
+            RayExecutor(address=address).run(sleeps(0.0, 1), print)
     with pytest.raises(RuntimeError, match=r"address must be that of a running Ray cluster, got '127\.0\.0\.1:1'"):
         RayExecutor(address="127.0.0.1:1").run(sleeps(0.0, 1), print)

@@ -14,6 +14,7 @@ import pickle
 import re
 import secrets
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -233,6 +234,8 @@ def _stop_kept() -> None:
 
 _IDLE_SECONDS = 0.5
 _REACH_SECONDS = 10.0
+_ANSWER_SECONDS = 60.0
+_PROBE = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='CRITICAL')"
 _ADDRESS = re.compile(r"([\w.-]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})", re.ASCII)
 _END_SECONDS = 10.0
 # Errors of Ray for a task that could not run, as its function was not found, or that gave what is refused.
@@ -377,10 +380,20 @@ def _is_address(text: str) -> bool:
 
 
 def _check_reachable(address: str | None) -> None:
-    """Raise an OSError if nobody listens at ``host:port``: Ray itself would try for minutes."""
+    """Raise an OSError unless a cluster answers: Ray itself would try for minutes, then end the process."""
     if found := _ADDRESS.fullmatch(address or ""):
         with socket.create_connection((found[1].strip("[]"), int(found[2])), timeout=_REACH_SECONDS):
             pass
+    if address is not None:
+        command = [sys.executable, "-c", _PROBE, address]
+        try:
+            subprocess.run(command, timeout=_ANSWER_SECONDS, check=True, capture_output=True, text=True)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(
+                f"what listens there does not answer like Ray for {_ANSWER_SECONDS:g} seconds"
+            ) from error
+        except subprocess.CalledProcessError as error:
+            raise ConnectionError(reason(ValueError(_last_line(error.stderr)))) from error
 
 
 def _end_cluster(ray: Any, folder: Path | None) -> None:

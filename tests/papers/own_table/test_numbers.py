@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,14 +12,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
 
 from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
+from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.table_reading import DETERMINES, read_table
 from trimbench.papers.measures import calibration_error
-from trimbench.papers.own_table.report import conclusions, model_lines, notes
-from trimbench.papers.own_table.steps import INFORMATION, TRIMMING, reliability
-from trimbench.papers.own_table.study import Studied
+from trimbench.papers.own_table import study
+from trimbench.papers.own_table.report import Share, conclusions, model_lines, notes
+from trimbench.papers.own_table.settings import StudySettings, keep_table
+from trimbench.papers.own_table.steps import INFORMATION, TRIMMING, choose_budget, reliability
+from trimbench.papers.own_table.study import Studied, prepared
 from trimbench.trimming.baselines import select_by_information_gain
+from trimbench.trimming.result import wilson_interval
 
 from .studies import breast_cancer, iris, studied
 
@@ -68,6 +74,71 @@ def test_the_trimming(cancer: Studied, rows: Rows) -> None:
     assert sorted(chosen["features"]) == sorted(expected)
 
 
+def test_a_budget_is_chosen_on_training_rows_and_tested_on_others(cancer: Studied, rows: Rows) -> None:
+    """Nested cross-validation by folds that know no labels: no row is tested by what has seen it."""
+    X, y, *_ = rows
+    table = breast_cancer()
+    labels = table.pop("diagnosis").astype(str).to_numpy()
+
+    def choice(X: pd.DataFrame, y: np.ndarray) -> int:
+        folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(y, y))
+        right = {budget: np.zeros(len(y)) for budget in (2, 10)}
+        for budget, (train, test) in itertools.product(right, folds):
+            model = TrimmedClassifier(budget=budget, rows_weight=0).fit(X.iloc[train], y[train])
+            right[budget][test] = model.predict(X.iloc[test]) == y[test]
+        behind = right[10] - right[2]
+        return 2 if behind.mean() <= behind.std() / np.sqrt(len(y)) else 10
+
+    chosen, accuracy = cancer.steps.chosen, cancer.steps.accuracy
+    assert chosen is not None
+    assert accuracy is not None
+    assert chosen["budget"] == choice(X, y.to_numpy())
+    n_right = 0
+    for test in np.array_split(np.random.default_rng(0).permutation(len(labels)), 5):
+        train = np.setdiff1d(np.arange(len(labels)), test)
+        model = TrimmedClassifier(budget=choice(table.iloc[train], labels[train]))
+        n_right += int((model.fit(table.iloc[train], labels[train]).predict(table.iloc[test]) == labels[test]).sum())
+    assert accuracy.n_rows == len(table)
+    assert accuracy.value == n_right / len(table)
+    # A fold is a quarter of the rows that it learns from, and there are five.
+    assert (accuracy.low, accuracy.high) == wilson_interval(n_right / 2.25, len(table) / 2.25)
+    assert str(accuracy) in conclusions(cancer.steps)[0]
+
+
+def test_where_rows_are_many_those_of_the_test_part_are_kept_for_the_end(
+    cancer: Studied, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study, "FEW", 10)
+    (cell,) = cancer.plan._choice()
+    assert cell.labels["fold"] is None
+    steps = dataclasses.replace(cancer.steps, choices=cancer.steps.choices[:1])
+    assert not steps.is_nested
+    assert steps.accuracy is not None
+    assert steps.accuracy.n_rows == steps.frontier[0]["n_test"]
+    assert steps.chosen is not None
+    assert steps.accuracy.value == steps.chosen["accuracy"]
+    mean, low, high = steps.difference
+    assert mean == pytest.approx(steps.chosen["accuracy"] - steps.trimmings[-1]["accuracy"])
+    assert -1 <= low < mean < high <= 1
+
+
+def test_the_accuracy_of_pure_noise_is_that_of_a_coin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The frontier has a budget that looks good on any test rows; what is stated has not seen them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    shares = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        noise = pd.DataFrame(rng.normal(size=(80, 5))).assign(y=rng.choice(["a", "b"], 80))
+        plan = prepared(noise, "y", None, StudySettings(budgets=[1], seed=seed))
+        keep_table(plan.table, Cache.from_environment(offline=True))
+        tested = [choose_budget(**cell.job.parameters) for cell in plan._choice() if cell.labels["fold"] is not None]
+        shares.append(Share.of(sum(one["n_right"] for one in tested), sum(one["n_test"] for one in tested), True))
+    values = np.array([share.value for share in shares])
+    assert abs(values.mean() - 0.5) < 2.5 * 0.5 / np.sqrt(80 * len(shares))
+    assert sum(share.low <= 0.5 <= share.high for share in shares) >= 4
+    assert {share.n_rows for share in shares} == {80}
+
+
 def test_the_confidence_after_selection(cancer: Studied, rows: Rows) -> None:
     X, y, X_test, y_test = rows
     spread = X.std(ddof=0)
@@ -90,7 +161,7 @@ def test_a_stated_error_that_the_correction_does_not_make_right(
         for row in cancer.steps.confidence
     ]
     said = conclusions(dataclasses.replace(cancer.steps, confidence=rows))
-    assert sum(one.startswith("After selecting 5 of 10 columns: error rate 30.0 %") for one in said) == 2
+    assert sum(one.startswith("After selecting 5 of 10 columns: error rate 30.0 % (25.0 to ") for one in said) == 2
     assert ("With 5 columns the stated error is too low" in said[-1]) == is_too_low
 
 

@@ -38,7 +38,7 @@ def test_a_study_from_the_command_line(command: Command) -> None:
     Path("costs.csv").write_text("feature,cost\n" + "".join(f"{n},2\n" for n in iris().columns[:4]))
     answer = command(*STUDY, "data=a/patients.csv", "target=species", "costs=costs.csv", "budget=4", code=0)
     assert answer.out.index("How each column was read") < answer.out.index("What to keep:")
-    assert "10 jobs, 0 without a result" in answer.out
+    assert "16 jobs, 0 without a result" in answer.out
     folder = Path("results/study-patients")
     for name in ("index.html", "study.csv", "study_card.csv", "study_accuracy.png", "study_accuracy_points.csv"):
         assert (folder / name).is_file()
@@ -50,14 +50,14 @@ def test_a_study_from_the_command_line(command: Command) -> None:
     Path("b").mkdir()
     Path("a/patients.csv").rename("b/others.csv")
     again = command(*STUDY, "data=b/others.csv", "target=species", "costs=costs.csv", "budget=4", code=0)
-    assert "others: 10 stored, 0 to run" in again.err
+    assert "others: 16 stored, 0 to run" in again.err
     assert Path("results/study-others/study.csv").read_bytes() == (folder / "study.csv").read_bytes()
 
 
 def test_only_what_is_missing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = studied(iris(), "species", tmp_path)
     records = sorted(path for path in tmp_path.rglob("*.json") if path.is_file())
-    assert len(records) == len(first.findings.rows) == 9
+    assert len(records) == len(first.findings.rows) == 15
     written = {path: path.stat().st_mtime_ns for path in records}
     records[0].unlink()
     second = studied(iris(), "species", tmp_path)

@@ -11,16 +11,25 @@ from typing import Any
 
 import pandas as pd
 
-from trimbench.papers.beyond.incomplete_methods import METHODS
+from trimbench.papers.beyond.incomplete_methods import METHODS, OK
 from trimbench.papers.beyond.missing_values import MEASURES, MECHANISMS, Group, groups_of
 from trimbench.papers.data.table_files import ReadTable, TableSettings
 from trimbench.papers.data.table_reading import DETERMINES
 from trimbench.papers.own_table.settings import StudySettings
-from trimbench.papers.own_table.steps import CANDIDATES, CLASSIFIERS, INFORMATION, SEQUENTIAL, SEQUENTIAL_ROWS, TRIMMING
+from trimbench.papers.own_table.steps import (
+    CANDIDATES,
+    CLASSIFIERS,
+    INFORMATION,
+    OUTER,
+    SEQUENTIAL,
+    SEQUENTIAL_ROWS,
+    TRIMMING,
+)
 from trimbench.papers.reporting.page import Entry, facts_of, part_of, render
 from trimbench.papers.vocabulary.figures import LineFigure
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.tables import Table
+from trimbench.trimming.result import wilson_interval
 
 
 def conclusions(found: Steps) -> list[str]:
@@ -69,7 +78,7 @@ def notes(found: Steps) -> list[str]:
         *said,
         "Trimming keeps the features whose naive Bayes classifier agrees most often with that of all features; the "
         "promised agreement blends that of the model with the cross-fitted one on training rows. Agreement and "
-        "accuracy are those on test rows, with Wilson's 95 % intervals.",
+        "accuracy are those on test rows, with Wilson's 95 % intervals; differences are on the same rows or splits.",
         "SequentialFeatureSelector chooses as many features as trimming keeps, whatever they cost, from the "
         f"{CANDIDATES} most informative ones, by the cross-validated accuracy of CategoricalNB on at most "
         f"{SEQUENTIAL_ROWS:,} rows.",
@@ -79,22 +88,25 @@ def notes(found: Steps) -> list[str]:
 
 
 def _what_to_keep(found: Steps) -> Iterator[str]:
-    chosen = found.chosen
-    if chosen is None:
+    chosen, accuracy = found.chosen, found.accuracy
+    if chosen is None or accuracy is None:
         yield "What to keep: no trimming could be computed."
         return
-    full = found.trimmings[-1]
-    total = sum(found.costs.values())
     names = ", ".join(chosen["features"]) or "no feature"
+    behind, low, high = found.difference
+    told = "" if low > 0 or high < 0 else ", which cannot be told from none"
+    how = (
+        "It is the best found within the given budget."
+        if found.settings.budget is not None
+        else "Its budget was chosen by cross-validation on the training rows: the cheapest within one standard "
+        "error of the best."
+    )
     yield (
         f"What to keep: {names} ({len(chosen['features'])} of {len(found.costs)} features, {chosen['cost']:g} of "
-        f"{total:g} in cost). With them {100 * chosen['agreement']:.1f} % of the decisions of all features stay, and "
-        f"{100 * chosen['accuracy']:.1f} % are right, where all features give {100 * full['accuracy']:.1f} %. "
-        + (
-            "It is the best found within the given budget."
-            if found.settings.budget is not None
-            else "It is the cheapest of the frontier within one standard error of the best accuracy."
-        )
+        f"{sum(found.costs.values()):g} in cost). With them {_percent(chosen, 'agreement')} of the decisions of all "
+        f"features stay, and {accuracy} are right; the difference to all features is {100 * behind:+.1f} points "
+        f"({100 * low:+.1f} to {100 * high:+.1f}{told}). {how} Neither the model nor its choice has seen the rows that "
+        f"it is tested on{', by nested cross-validation' * found.is_nested}."
     )
     suspicious = [one.name for one in found.table.card if one.name in chosen["features"] and DETERMINES in one.notes]
     if suspicious:
@@ -113,14 +125,42 @@ def _what_is_lost(found: Steps) -> Iterator[str]:
         known = {name: one.mean for name, one in losses.items() if one.n}
         if not known:
             continue
-        best = min(known, key=lambda name: known[name])
-        right = group.estimate(best, "accuracy").mean
+        best, *others = sorted(known, key=lambda name: known[name])
         yield (
             f"Missing features ({MECHANISMS[group.mechanism]}, {100 * group.missing:.0f} %): {METHODS[best].title} has "
-            f"the lowest log loss, {known[best]:.3f}, and {100 * right:.1f} % right; the others have "
-            + ", ".join(f"{METHODS[name].title} {loss:.3f}" for name, loss in known.items() if name != best)
+            f"the lowest log loss, {known[best]:.3f}, and {_right(group, best)} right; the others have "
+            + (", ".join(f"{METHODS[name].title} {known[name]:.3f}" for name in others) or "none")
             + "."
+            + (_told(group, best, others[0]) if others else "")
         )
+
+
+def _right(group: Group, method: str) -> str:
+    """Return the accuracy with its interval: over the splits, or of the rows of a single one."""
+    mean, low, high, n_splits = group.estimate(method, "accuracy")
+    if n_splits == 1:
+        (one,) = (one for one in group.by_method[method].values() if one["status"] == OK)
+        low, high = one["accuracy_low"], one["accuracy_high"]
+    return f"{100 * mean:.1f} % ({100 * max(low, 0):.1f} to {100 * min(high, 1):.1f})"
+
+
+def _told(group: Group, best: str, second: str) -> str:
+    """Return whether the best method can be told from the next by their paired differences over the splits."""
+    mean, low, high, n_splits = group.lead(best, second, "log_loss")
+    name = METHODS[second].title
+    if n_splits < 2:
+        return f" One split does not tell it from {name}; splits=... takes more."
+    verb = "can" if low > 0 else "cannot"
+    return f" It {verb} be told from {name}: on the same splits, it is lower by {mean:.3f} ({low:.3f} to {high:.3f})."
+
+
+def _percent(row: Mapping[str, Any], name: str) -> str:
+    return f"{100 * row[name]:.1f} % ({100 * row[f'{name}_low']:.1f} to {100 * row[f'{name}_high']:.1f})"
+
+
+def _error(row: Mapping[str, Any]) -> str:
+    low, high = 1 - row["accuracy_high"], 1 - row["accuracy_low"]
+    return f"{100 * row['actual_error']:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def _whether_to_believe(found: Steps) -> Iterator[str]:
@@ -129,7 +169,7 @@ def _whether_to_believe(found: Steps) -> Iterator[str]:
             "Whether to believe it, with all features: "
             + "; ".join(
                 f"{CLASSIFIERS[row['classifier']][0]}, {100 * row['confidence']:.1f} % stated and "
-                f"{100 * row['accuracy']:.1f} % right"
+                f"{_percent(row, 'accuracy')} right"
                 for row in found.baseline
             )
             + "."
@@ -143,9 +183,8 @@ def _whether_to_believe(found: Steps) -> Iterator[str]:
         n_selected, n_columns = len(with_it["selected"]), with_it["n_columns"]
         what = f"After selecting {n_selected} of {n_columns}" if n_selected < n_columns else f"With all {n_columns}"
         yield (
-            f"{what} columns: error rate "
-            f"{100 * without['actual_error']:.1f} %, stated {100 * without['expected_error']:.1f} %; with the "
-            f"correction {100 * with_it['actual_error']:.1f} %, stated {100 * with_it['expected_error']:.1f} %."
+            f"{what} columns: error rate {_error(without)}, stated {100 * without['expected_error']:.1f} %; with the "
+            f"correction {_error(with_it)}, stated {100 * with_it['expected_error']:.1f} %."
         )
         if with_it["expected_error"] < 1 - with_it["accuracy_high"]:
             too_low.append(str(n_selected))
@@ -445,6 +484,7 @@ class Steps:
     settings: StudySettings
     positive: str | None
     frontier: list[Row]
+    choices: list[Row]
     baseline: list[Row]
     gaps: list[Group]
     confidence: list[Row]
@@ -473,6 +513,7 @@ class Steps:
             settings,
             positive,
             step("frontier"),
+            step("choice"),
             step("baseline"),
             groups_of(gaps) if len(gaps) else [],
             _each_once(step("confidence")),
@@ -493,16 +534,57 @@ class Steps:
 
     @cached_property
     def chosen(self) -> Row | None:
-        """The trimming of the given budget, or the cheapest within one standard error of the best accuracy."""
-        if not self.trimmings:
-            return None
-        wanted = self.settings.budget
-        if wanted is not None:
-            affordable = [one for one in self.trimmings if one["budget"] <= wanted]
-            return affordable[-1] if affordable else None
-        best = max(one["accuracy"] for one in self.trimmings)
-        error = math.sqrt(best * (1 - best) / self.frontier[0]["n_test"])
-        return next(one for one in self.trimmings if one["accuracy"] >= best - error)
+        """The trimming of the budget that was chosen on the training rows."""
+        budgets = [row["budget"] for row in self.choices if row.get("fold") is None]
+        return next((one for one in self.trimmings if one["budget"] in budgets), None)
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether what was chosen was tested by nested cross-validation, because rows are few."""
+        return len(self.choices) == OUTER + 1
+
+    @property
+    def _tested(self) -> list[Row]:
+        return [row for row in self.choices if (row.get("fold") is not None) == self.is_nested]
+
+    @cached_property
+    def accuracy(self) -> Share | None:
+        """The share of rows that the trimming decides rightly, none of which a choice has seen."""
+        n_rows = sum(row["n_test"] for row in self._tested)
+        return Share.of(sum(row["n_right"] for row in self._tested), n_rows, self.is_nested) if n_rows else None
+
+    @cached_property
+    def difference(self) -> tuple[float, float, float]:
+        """How much more accurate it is than all features on the same rows, with a 95 % interval."""
+        n, gained, lost = (sum(row[name] for row in self._tested) for name in ("n_test", "n_gained", "n_lost"))
+        # As if one more row had been gained and one lost: without any there is an interval, too.
+        variance = (gained + lost + 2 - (gained - lost) ** 2 / n) / n**2 * (_SHARED if self.is_nested else 1)
+        mean, half = (gained - lost) / n, 1.96 * math.sqrt(variance)
+        return mean, max(mean - half, -1.0), min(mean + half, 1.0)
+
+
+# Folds learn from shared rows: their mean varies as if there were fewer rows (Nadeau and Bengio, 2003).
+_SHARED = 1 + OUTER / (OUTER - 1)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of rows with Wilson's 95 % interval, wider for rows of cross-validation."""
+
+    value: float
+    low: float
+    high: float
+    n_rows: int
+
+    @classmethod
+    def of(cls, n_right: float, n_rows: float, are_folds: bool = False) -> Share:
+        """Return the share of so many rows."""
+        shared = _SHARED if are_folds else 1
+        return cls(n_right / n_rows, *wilson_interval(n_right / shared, n_rows / shared), int(n_rows))
+
+    def __str__(self) -> str:
+        """Return it in percent, with its interval."""
+        return f"{100 * self.value:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f}) of {self.n_rows:,} rows"
 
 
 def _each_once(confidence: Sequence[Row]) -> list[Row]:

@@ -175,7 +175,6 @@ def informative(coded: pd.DataFrame, wanted: NDArray[Any]) -> list[str]:
 def by_sequential_selection(coded: pd.DataFrame, wanted: NDArray[Any], n_features: int, seed: int) -> list[str]:
     """Return as many features as given by scikit-learn's forward selection for `CategoricalNB`."""
     from sklearn.feature_selection import SequentialFeatureSelector
-    from sklearn.model_selection import StratifiedKFold
     from sklearn.naive_bayes import CategoricalNB
 
     everything = informative(coded, wanted)
@@ -189,13 +188,79 @@ def by_sequential_selection(coded: pd.DataFrame, wanted: NDArray[Any], n_feature
     rng = np.random.default_rng(seed_for(purpose="sequential", seed=seed))
     rows = np.sort(rng.permutation(len(coded))[:SEQUENTIAL_ROWS])
     codes = np.stack([coded[name].cat.codes.to_numpy()[rows] + 1 for name in names], axis=1)
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed % 2**32)
     model = CategoricalNB(min_categories=int(codes.max()) + 1)
-    selector = SequentialFeatureSelector(model, n_features_to_select=n_features, cv=folds)
+    folds = _folds(wanted[rows], FOLDS, seed)
+    selector = SequentialFeatureSelector(model, n_features_to_select=n_features, cv=folds).fit(codes, wanted[rows])
+    return [names[place] for place in np.flatnonzero(selector.get_support())]
+
+
+# The job of the choice: a budget by cross-validation on the rows to learn from, tested on rows that no choice has seen.
+
+# Folds of all rows, where there are fewer test rows than this.
+OUTER, FEW = 5, 250
+
+
+@job_function(code=(*CODE, __name__))
+def choose_budget(
+    table: str,
+    positive: str | None,
+    budgets: Sequence[float],
+    costs: Mapping[str, float],
+    fold: int | None,
+    test_share: float,
+    rows: int,
+    time_limit: float,
+    seed: int,
+) -> dict[str, Json]:
+    """Choose a budget on the rows to learn from, and test its trimming beside all features on the others.
+
+    `fold` is one of those of all rows; None takes the training and the test rows of the study.
+    """
+    data = stored_table(table)
+    answers = data.answers(positive)
+    if fold is None:
+        train, test = data.training_rows(test_share, seed, rows), data.split(test_share, seed)[1]
+    else:
+        # Folds that know the labels would tell the shares of the classes to those who learn.
+        test = np.array_split(np.random.default_rng(seed % 2**32).permutation(len(answers)), OUTER)[fold]
+        train = np.setdiff1d(np.arange(len(answers)), test)
+        train = some_rows(train, data.labels, rows, seed)
+    features, wanted = data.features.iloc[train], answers[train]
+    price = None if set(costs.values()) == {1.0} else dict(costs)
+    right = np.zeros((len(budgets), len(train)), dtype=bool)
+    quick = {"costs": price, "time_limit": time_limit / (FOLDS * len(budgets)), "rows_weight": 0}
+    for some, others in _folds(wanted, FOLDS, seed) if len(budgets) > 1 else ():
+        for place, budget in enumerate(budgets):
+            found = _predicted(features.iloc[some], wanted[some], features.iloc[others], budget=budget, **quick)
+            right[place, others] = found == wanted[others]
+    # The cheapest that is not behind the best by more than one standard error of the paired difference.
+    behind = right[right.mean(axis=1).argmax()].astype(float) - right
+    place = int((behind.mean(axis=1) <= behind.std(axis=1) / np.sqrt(len(train))).argmax())
+    tested = features, wanted, data.features.iloc[test]
+    ours = _predicted(*tested, budget=budgets[place], costs=price, time_limit=time_limit) == answers[test]
+    whole = _predicted(*tested, budget=len(data.names), rows_weight=0) == answers[test]
+    return {
+        "budget": budgets[place],
+        "cross_validated": right.mean(axis=1).tolist(),
+        "n_test": len(test),
+        "n_right": int(ours.sum()),
+        "n_gained": int((ours & ~whole).sum()),
+        "n_lost": int((whole & ~ours).sum()),
+    }
+
+
+def _predicted(train: pd.DataFrame, wanted: NDArray[Any], test: pd.DataFrame, **settings: Any) -> NDArray[Any]:
+    if len(set(wanted)) == 1:  # few rows may be of one class
+        return np.repeat(wanted[:1], len(test))
+    return np.asarray(fitted(train, wanted, **settings).predict(test))
+
+
+def _folds(wanted: NDArray[Any], n_folds: int, seed: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    from sklearn.model_selection import StratifiedKFold
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class with fewer rows than folds
-        selector.fit(codes, wanted[rows])
-    return [names[place] for place in np.flatnonzero(selector.get_support())]
+        return list(StratifiedKFold(n_folds, shuffle=True, random_state=seed % 2**32).split(wanted, wanted))
 
 
 class _Tested:

@@ -24,6 +24,7 @@ from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.execution.workers import Executor, SerialExecutor
 from trimbench.papers.files import write_text
 from trimbench.papers.own_table.report import (
+    Share,
     Steps,
     card_of,
     conclusions,
@@ -36,6 +37,9 @@ from trimbench.papers.own_table.report import (
 from trimbench.papers.own_table.settings import StudySettings, checked_costs, keep_table
 from trimbench.papers.own_table.steps import (
     CLASSIFIERS,
+    FEW,
+    OUTER,
+    choose_budget,
     explain_rows,
     judge_classifier,
     judge_confidence,
@@ -72,6 +76,10 @@ class Study:
         What the figures show, by name.
     features : tuple of str
         Those to keep.
+    accuracy : Share or None
+        Share of right decisions with them, ``.value``, its 95 % interval from ``.low`` to ``.high``, and ``.n_rows``:
+        of rows that neither the model nor the choice of its budget has seen. Where rows are few, all of them, by
+        nested cross-validation.
     model : TrimmedClassifier or None
         The model to keep, which predicts new rows of the same columns.
     code : str
@@ -85,6 +93,7 @@ class Study:
     tables: dict[str, pd.DataFrame]
     points: dict[str, pd.DataFrame]
     features: tuple[str, ...]
+    accuracy: Share | None
     model: Any
     code: str
     files: tuple[Path, ...]
@@ -136,7 +145,8 @@ class OwnTable:
 
     def cells(self, inputs: Inputs) -> list[Cell]:
         """Return the jobs of all steps; nothing in them depends on where the table comes from."""
-        return [*self._gaps(), *self._frontier(), *self._baseline(), *self._confidence(), *self._explanations()]
+        steps = (self._gaps, self._frontier, self._choice, self._baseline, self._confidence, self._explanations)
+        return [cell for step in steps for cell in step()]
 
     def outcome(self, rows: pd.DataFrame) -> Outcome:
         """Return tables, figures and conclusions."""
@@ -151,6 +161,16 @@ class OwnTable:
         }
         for budget in self.settings.levels(self.costs):
             yield self._cell("frontier", select_within, {"budget": budget}, **given, rows=self.settings.rows)
+
+    def _choice(self) -> Iterator[Cell]:
+        own = self.settings
+        budgets = own.levels(self.costs)
+        if own.budget is not None:
+            budgets = [budget for budget in budgets if budget <= own.budget][-1:]
+        given: dict[str, Any] = {"positive": self.positive, "costs": dict(self.costs), "budgets": budgets}
+        are_few = own.test_share * len(self.table.labels) < FEW
+        for fold in (None, *range(OUTER if are_few else 0)):
+            yield self._cell("choice", choose_budget, {"fold": fold}, **given, rows=own.rows, time_limit=own.time_limit)
 
     def _baseline(self) -> Iterator[Cell]:
         for name in CLASSIFIERS:
@@ -237,6 +257,7 @@ def study_table(
         {one.name or _MAIN: one.frame for one in outcome.tables},
         {one.name: one.points for one in outcome.figures},
         tuple(studied.steps.chosen["features"]) if studied.steps.chosen else (),
+        studied.steps.accuracy,
         _model(studied.steps),
         studied.lines,
         tuple(files),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -138,6 +139,20 @@ def test_newton_solves_saturated_problems(scale: float, smoothing: float) -> Non
         layout = FeatureLayout.of(n_columns)
         solution = solve_newton(reduce_problem(weights, biases, layout, statistics, smoothing).problem)
         assert solution.residual < 1e-10
+
+
+@pytest.mark.parametrize(("seed", "n_rows", "smoothing"), [(72, 2, 0.0), (31, 1, 1.0), (55, 1, 1.0), (229, 1, 1.0)])
+def test_singular_steps_are_damped_more(seed: int, n_rows: int, smoothing: float) -> None:
+    rng = np.random.default_rng(seed)
+    weights = rng.choice([-700.0, 0.0, 700.0], size=(3, 400))
+    by_hand = SimpleNamespace(classes_=np.arange(3), coef_=weights, intercept_=700 * rng.normal(size=3))
+    if seed % 12 > 5:
+        by_hand.coef_ = rng.normal(size=(3, 400)) * 700
+    rows = rng.integers(0, 2, (n_rows, 400))
+    try:
+        assert tb.conform(by_hand, rows, smoothing=smoothing).residual < 1e-5
+    except RuntimeError as error:  # as documented, where the moments cannot be met in floating point
+        assert re.search("left a moment residual .* use more smoothing", str(error))
 
 
 def test_weights_without_regularisation() -> None:

@@ -352,8 +352,10 @@ def solve_newton(problem: ReducedProblem, start: Vector | None = None) -> Soluti
     while at.residual > _TOLERANCE and iterations < _MAX_ITERATIONS:
         iterations += 1
         # Damping in proportion to the gradient vanishes at the optimum: the last steps are plain Newton steps.
-        step = _step(problem, at, max(damping * at.residual, _SMALLEST_DAMPING))
-        trial = point + step
+        try:
+            trial = point + (step := _step(problem, at, max(damping * at.residual, _SMALLEST_DAMPING)))
+        except np.linalg.LinAlgError:  # saturated: beside the rest, the damping was lost to rounding
+            trial = np.full_like(point, np.nan)
         if not problem.is_allowed(trial):
             damping, growth = damping * growth, growth * 2
             continue

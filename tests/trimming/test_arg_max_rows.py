@@ -6,6 +6,7 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,8 +14,11 @@ from hypothesis import strategies as st
 import trimbench as tb
 from tests.networks.random_models import distributions
 from tests.trimming.test_arg_max import agreement, classifiers, part, whole
+from trimbench._typing import IntegerArray
+from trimbench.networks.sampling import RowSampler
 from trimbench.trimming import kernels
 from trimbench.trimming.costs import checked_choice
+from trimbench.trimming.engines.table import ClassMeasures
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.search.row_scores import numpy_agreement
 from trimbench.trimming.search.rows import ArgMaxProblem
@@ -141,3 +145,48 @@ def _frame(classifier: tb.ArgMaxClassifier, codes: np.ndarray) -> object:
             for name, values, column in zip(classifier.features, classifier.value_names, codes.T, strict=True)
         }
     )
+
+
+def test_intervals_of_selected_features_cover(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interval is from other rows than the selection's, so that it is not too hopeful."""
+    # As if tables were too large. The selection sees as many rows as the interval.
+    monkeypatch.setattr("trimbench.trimming.trim.TABLE_MAX_ENTRIES", 0)
+    monkeypatch.setattr("trimbench.trimming.trim._LONGEST", 1e-3)
+    monkeypatch.setattr("trimbench.trimming.search.rows.MAX_INSTANCES", 0)
+    monkeypatch.setattr("trimbench.trimming.search.rows.N_DRAWN", 2_000)
+    monkeypatch.setattr("trimbench.trimming.trim._N_DRAWN_ARG_MAX", 2_000)
+    begun: list[int] = []
+    draw = RowSampler.draw
+
+    def noted(sampler: RowSampler, n_rows: int, rng: np.random.Generator) -> IntegerArray:
+        begun.append(rng.bit_generator.state["state"]["state"])
+        return draw(sampler, n_rows, rng)
+
+    n_models, covered = 300, 0
+    for seed in range(n_models):
+        rng = np.random.default_rng([7, seed])
+        tables = [rng.dirichlet(np.full(3, 5.0), 3) for _ in range(5)]
+        classifier = tb.ArgMaxClassifier(tb.NaiveBayes(rng.dirichlet([3, 3, 3]), tables))
+        rows = pd.DataFrame(classifier.draw(2, rng).astype(str), columns=classifier.features)
+        with monkeypatch.context() as patched:
+            patched.setattr(RowSampler, "draw", noted)
+            found = tb.trim(classifier, 2, rows=rows, rows_weight=0.0)
+        assert len(set(begun)) == len(begun) >= 2  # no rows twice
+        begun.clear()
+        exact = ClassMeasures.of(classifier, found.kept).agreement()
+        low, high = found.agreement_interval
+        covered += low <= exact <= high
+    assert covered >= 0.97 * n_models
+
+
+def test_each_class_has_its_share_of_the_drawn_rows() -> None:
+    network = tb.BayesianNetwork(
+        {"c": ["a", "b", "d"], "x": ["0", "1", "2"], "e": ["0", "1"]},
+        {"x": ["c"], "e": ["c"]},
+        {"c": [0.2, 0.3, 0.5], "x": np.eye(3), "e": [[0.5, 0.5], [0.5, 0.5], [1.0, 0.0]]},
+    )
+    for classifier in (tb.ArgMaxClassifier(network, "c", features=["x"], evidence={"e": "1"}),
+                       tb.ArgMaxClassifier(network, "c", features=["x"], evidence={"e": "0"})):  # fmt: skip
+        counts = np.bincount(classifier.draw_by_class(1001, np.random.default_rng(0))[:, 0], minlength=3)
+        assert counts.sum() == 1001
+        assert np.abs(counts - 1001 * classifier.prior).max() <= 1.0

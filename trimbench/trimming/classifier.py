@@ -208,9 +208,17 @@ class ModelClassifier(SavedClassifier):
 
     @cached_property
     def _sampler(self) -> RowSampler:
+        return self._sampler_given()
+
+    def _sampler_given(self, state: str | None = None) -> RowSampler:
+        """Return what draws rows given the evidence and, if it is named, the state of the target."""
+        given = {} if state is None else {self.target: state}
         if self._components is None:
-            return RowSampler.of(as_network(self.model), self.features, self.evidence)
+            return RowSampler.of(as_network(self.model), self.features, {**self.evidence, **given})
         prior, tables = self._components.prior, self._component_tables
+        if state is not None:
+            prior = np.where([name == state for name in self._components.states], prior, 0.0)
+            prior = prior / prior.sum()
         parts = NaiveBayes(prior, tables, feature_names=self.features, class_variable=self.target)
         return RowSampler.of(parts.to_network(), self.features)
 
@@ -636,6 +644,14 @@ class ArgMaxClassifier(ModelClassifier):
     def with_features(self, features: Sequence[str]) -> ArgMaxClassifier:
         """Return the classifier of the same distribution with other features."""
         return ArgMaxClassifier(self.model, self.target, features=features, evidence=self.evidence)
+
+    def draw_by_class(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
+        """Return what `draw` does, but as many rows of each class as its probability says, up to one."""
+        ends = np.cumsum(self.prior)
+        ends *= n_rows / ends[-1]
+        counts = np.diff(np.floor(ends + rng.random()), prepend=0.0).astype(np.int64)
+        drawn = zip(self.class_names, counts.tolist(), strict=True)
+        return np.concatenate([self._sampler_given(name).draw(count, rng) for name, count in drawn if count])
 
     def log_joint(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return log Pr(c, features) of each row, up to a constant of the row.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 
+from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.trimming.baselines import most_informative_units
 from trimbench.trimming.by_model import loose_bound, trim_by_model
 from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier, checked_classifier
@@ -335,7 +336,8 @@ class ArgMaxTrimming(AnyTrimming[ArgMaxClassifier]):
         Probability that the most probable class given `features` is the one that the original gives.
     agreement_interval : tuple of float
         A lower and an upper value of the agreement: equal where it is exact, up to 2^26 combinations of class and
-        feature values. Beyond, a 99 % confidence interval from 20,000 rows drawn from the model.
+        feature values. Beyond, a 99 % confidence interval from 20,000 rows drawn from the model, of each class as many
+        as its probability says, independently of the rows that the search may have drawn.
     upper_bound : float
         No trimming within the budget has a higher agreement.
     optimal : bool
@@ -443,7 +445,12 @@ def _agreement(classifier: ArgMaxClassifier, kept: tuple[int, ...]) -> tuple[flo
         exact = ClassMeasures.of(classifier, kept).agreement()
         return exact, exact
     trimmed = classifier.with_features([classifier.features[place] for place in kept])
-    codes = classifier.draw(_N_DRAWN_ARG_MAX, np.random.default_rng(0))
+    # Rows that no selection has seen; each class has its share, which narrows what the interval is made for.
+    rng = np.random.default_rng([2, *kept])
+    try:
+        codes = classifier.draw_by_class(_N_DRAWN_ARG_MAX, rng)
+    except ContractionTooLarge:
+        codes = classifier.draw(_N_DRAWN_ARG_MAX, rng)
     agreed = classifier.decide(codes) == trimmed.decide(codes[:, list(kept)])
     return binomial_interval(int(agreed.sum()), _N_DRAWN_ARG_MAX, CONFIDENCE)
 

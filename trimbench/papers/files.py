@@ -272,14 +272,24 @@ def without_homes(text: str) -> str:
     Where this user's name is a folder elsewhere, as in ``/scratch/<user>``, it becomes ``~``, too.
     """
     text = text.replace(f"{_ROOT}/", "")
-    for home in _own_homes():
+    for home in own_homes():
         text = re.sub(rf"(?<![\w.~-]){re.escape(home)}{_END}", "~", text)
     text = _ANY_HOME.sub("~", text)
     user = _user()
     return re.sub(rf"(?<=/){re.escape(user)}{_END}", "~", text) if user else text
 
 
-def _own_homes() -> list[str]:
+def user_cache() -> Path:
+    """Return the cache folder of this user; one that cannot be made where there is no home, as in some containers."""
+    from platformdirs import user_cache_path
+
+    try:
+        return user_cache_path("trimbench", appauthor=False)
+    except RuntimeError:
+        return Path("/nonexistent/trimbench")
+
+
+def own_homes() -> list[str]:
     """Return the home of this user and where it really is, the longest first; the root of all files is none."""
     try:
         home = Path.home()

@@ -83,3 +83,13 @@ def test_cache_can_be_sent_to_another_process(tmp_path: Path) -> None:
     copy = pickle.loads(pickle.dumps(cache))
     assert copy == cache
     assert "Connection refused" in copy.hosts.reason_for("http://dead.invalid/other")
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="users have numbers on POSIX only")
+def test_a_user_without_home_and_entry_has_no_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("HOME", "XDG_CACHE_HOME", "TRIMBENCH_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 2**31 - 7)
+    assert not Cache.from_environment().writable.exists()
+    monkeypatch.setenv("TRIMBENCH_CACHE", str(tmp_path))
+    assert Cache.from_environment().writable == tmp_path

@@ -1,4 +1,5 @@
 import concurrent.futures
+import errno
 import multiprocessing
 import os
 import signal
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from trimbench.papers.execution import Executor, Job, ProcessExecutor, Record, SerialExecutor
+from trimbench.papers.execution.workers import ExecutorError
 
 from . import sample_jobs
 from .programs import run, squares
@@ -227,3 +229,12 @@ def test_overhead_per_job_is_small() -> None:
     ProcessExecutor(workers=2).run(jobs, lambda record: stamps.append(time.perf_counter()))
     # From the first record on, so that the start of the workers does not count; generous for a busy machine.
     assert (stamps[-1] - stamps[0]) / len(jobs) < 0.02
+
+
+def test_where_workers_cannot_be_started_another_executor_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "no room for a semaphore")
+
+    monkeypatch.setattr("_multiprocessing.SemLock", refuse)
+    with pytest.raises(ExecutorError, match=r"cannot be started here: .*no room.*; run with executor=serial"):
+        ProcessExecutor(workers=1).run(squares(2), lambda record: None)

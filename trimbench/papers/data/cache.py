@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
 
+from trimbench.papers.files import user_cache
 from trimbench.papers.validation import must_be
 
 _NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH}
@@ -99,9 +100,7 @@ class Cache:
 
         Downloads go to ``TRIMBENCH_CACHE`` if it can be written, otherwise to the user's cache.
         """
-        from platformdirs import user_cache_path
-
-        user = user_cache_path("trimbench", appauthor=False)
+        user = user_cache()
         value = os.environ.get(_VARIABLE, "")
         if not value:
             return cls(folders=(user,), writable=user, offline=offline)

@@ -158,7 +158,12 @@ class Workers:
         suspects: deque[Job] = deque()  # ran when a pool broke, so that each runs again without others
         while waiting or suspects:
             n_before = len(waiting) + len(suspects)
-            self._pool = self._pool or _Pool(self._n_workers, self._limits, self._logs)
+            try:
+                self._pool = self._pool or _Pool(self._n_workers, self._limits, self._logs)
+            except OSError as error:  # nothing to share with them: no /dev/shm, no more processes or open files
+                raise ExecutorError(
+                    f"worker processes cannot be started here: {error}; run with executor=serial, which needs none"
+                ) from error
             try:
                 if suspects:
                     self._pool.run(deque([suspects.popleft()]), on_record, interrupts)

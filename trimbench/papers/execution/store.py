@@ -38,7 +38,7 @@ from trimbench.papers.execution.job import (
     in_megabytes,
     to_plain,
 )
-from trimbench.papers.files import lock, remove_abandoned, sealed, unsealed
+from trimbench.papers.files import lock, remove_abandoned, sealed, unsealed, user_cache
 from trimbench.papers.validation import Json
 
 if TYPE_CHECKING:
@@ -415,9 +415,7 @@ def _without_folders(value: Any, name: str = "") -> Any:
 
 
 def _folder() -> Path:
-    from platformdirs import user_cache_path
-
-    return user_cache_path("trimbench", appauthor=False) / "derived"
+    return user_cache() / "derived"
 
 
 def _read(path: Path) -> Arrays | None:

@@ -15,6 +15,7 @@ from trimbench.papers.beyond.incomplete_methods import METHODS, OK
 from trimbench.papers.beyond.missing_values import MEASURES, MECHANISMS, Group, groups_of
 from trimbench.papers.data.table_files import ReadTable, TableSettings
 from trimbench.papers.data.table_reading import DETERMINES
+from trimbench.papers.files import own_homes
 from trimbench.papers.own_table.settings import StudySettings
 from trimbench.papers.own_table.steps import (
     CANDIDATES,
@@ -633,8 +634,7 @@ def model_lines(found: Steps, source: str, target: str) -> str:
 
 def _from_home(source: str) -> str:
     """Return a path that begins with ``~`` if it is in this user's home: pages of a study are shared."""
-    home = str(Path.home())
-    return f"~{source.removeprefix(home)}" if source.startswith(home.rstrip("/") + "/") and home != "/" else source
+    return next((f"~{source.removeprefix(one)}" for one in own_homes() if source.startswith(f"{one}/")), source)
 
 
 def _reading(settings: TableSettings) -> str:

@@ -318,7 +318,11 @@ TYPED = {
     "the first year": (pd.Series([dt.datetime(1, 1, 1)] * 2 + DAYS), "date", -719162.0, "0001-01-01 in 2 rows"),
     "periods": (pd.period_range("2019-01", periods=ROWS, freq="M").to_series(), "date", 17897.0, "by their first day"),
     "durations": (pd.Series([None, *pd.to_timedelta(SIZES[1:], unit="h")]), "number", np.nan, "read as days"),
-    "times": (pd.Series([dt.time(size % 24, 30) for size in SIZES]), "number", 0.5, "read as hours"),
+    "times": (pd.Series([dt.time(size % 24, 30) for size in SIZES]), "number", 0.5 / 24, "read as days"),
+    "fastparquet's durations": (
+        arrow(pa.array([86_400 * (size % 9) for size in SIZES], pa.int32()).view(pa.time32("s"))),
+        *("number", 0.0, "read as days"),
+    ),
     "decimals": (pd.Series([Decimal(size % 3) / 4 for size in SIZES]), "number", 0.0, ""),
     "a few objects": (pd.Series([size % 3 for size in SIZES], dtype=object), "number", 0.0, ""),
     "truth": (pd.Series([None, *cycled(True, False)[1:]], dtype=object), "boolean", np.nan, ""),

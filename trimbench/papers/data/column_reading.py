@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -554,21 +554,21 @@ def days_of(text: str, day_comes_first: bool) -> float:
     """
     if not (text[:1].isdecimal() or text[:3].lower() in _MONTHS):
         return math.nan  # by far the most texts of other columns
-    time = half = zone = None
+    clock = half = zone = None
     if match := _YEAR_FIRST.fullmatch(text):
-        year, _, month, day, time, half, zone = match.groups()
+        year, _, month, day, clock, half, zone = match.groups()
     elif match := _YEAR_LAST.fullmatch(text):
-        first, _, second, year, time, half, zone = match.groups()
+        first, _, second, year, clock, half, zone = match.groups()
         day, month = (first, second) if day_comes_first else (second, first)
     elif match := _COMPACT.fullmatch(text):
         year, month, day = match.groups()
     elif match := _NAMED.fullmatch(text):
-        early_day, late_month, early_month, late_day, year, time, half, zone = match.groups()
+        early_day, late_month, early_month, late_day, year, clock, half, zone = match.groups()
         day, name = early_day or late_day, (late_month or early_month)[:3].lower()
         month = str(_MONTHS.index(name) + 1) if name in _MONTHS else "0"
     else:
         return math.nan
-    hour, rest = (time or "00:00").split(":", 1)
+    hour, rest = (clock or "00:00").split(":", 1)
     if half:
         hour = str(int(hour) % 12 + 12 * (half.lower() == "pm"))
     try:
@@ -739,19 +739,17 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
         notes = [_DAYS_READ + ", periods by their first day" * (found == "period")]
         return _finished(name, "date", _days(column, found), missing, notes)
     notes = []
-    if found.startswith("timedelta"):
-        notes.append("durations were read as days")
-        values = column.astype("timedelta64[us]").to_numpy() / np.timedelta64(1, "D")
-    elif found == "time":
-        notes.append("times of the day were read as hours")
-        hours = column.dropna().map(lambda time: time.hour + (time.minute + time.second / 60) / 60)
-        values = hours.reindex(column.index).to_numpy(dtype=np.float64)
+    if found.startswith("time"):
+        notes.append("durations and times of the day were read as days")
+        midnight = datetime.combine(_EPOCH, time.min)
+        lengths = column.map(lambda one: datetime.combine(_EPOCH, one) - midnight if isinstance(one, time) else one)
+        values = lengths.astype("timedelta64[us]").to_numpy() / np.timedelta64(1, "D")
     else:
         values = column.where(column.notna(), np.nan).to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
     narrow = getattr(column.dtype, "numpy_dtype", column.dtype)
     if narrow in (np.float16, np.float32):  # -999.9 is another number in them
         missing = [*missing, *(repr(float(narrow.type(one))) for one in map(plain_number, missing) if one is not None)]
-    huge = np.flatnonzero((np.abs(values) > LARGEST_EXACT) & (np.abs(values) < _LARGEST) & ~_is_end(values))
+    huge = np.flatnonzero((np.abs(values) > LARGEST_EXACT) & (np.abs(values) < 1e30) & ~_is_end(values))
     known = values[~np.isnan(values)]
     if len(huge) and (known == np.round(known)).all():
         notes.append(

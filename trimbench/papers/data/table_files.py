@@ -108,7 +108,7 @@ def read_file(
     if place is not None:
         what = "their ends, where it is empty" if place else "their beginnings, where it names the rows"
         repairs.append(f"all lines have one value more than there are names, at {what}; it was left out")
-    if 2 * sum((_is_value(name) and not name.isdecimal()) or name in set(frame[name]) for name in names) > len(names):
+    if 2 * sum((_is_value(name) and not name.isdecimal()) or frame[name].eq(name).any() for name in names) > len(names):
         repairs.append(f"the names of columns, {shown(names, 3)}, look like values: {_NO_HEADER}")
     return frame, [*notes, *repairs]
 
@@ -283,6 +283,10 @@ def in_pandas(table: pa.Table) -> pd.DataFrame:
     import pandas as pd
     import pyarrow as pa
 
+    for place, (name, kind) in enumerate(zip(table.schema.names, table.schema.types, strict=True)):
+        if pa.types.is_time(kind):  # fastparquet writes durations so, which may be longer than a day
+            whole = table.column(place).cast(pa.int32() if pa.types.is_time32(kind) else pa.int64()).cast(pa.int64())
+            table = table.set_column(place, name, whole.cast(pa.duration(kind.unit)))
     exact = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
     frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, types_mapper=exact.get)
     about = table.schema.pandas_metadata or {}
@@ -646,7 +650,11 @@ def _from_arrow(owner: str, source: Any) -> pd.DataFrame:
             f"{type(source).__name__}; {advice}"
         )
     check_names(owner, table.column_names)
-    return in_pandas(table)
+    try:
+        return in_pandas(table)
+    except (ValueError, TypeError, NotImplementedError, KeyError) as error:
+        reason = one_line_reason(error)
+        raise DeclarationError(f"{owner}: reading it failed: {reason}; make it a pandas DataFrame") from error
 
 
 def check_columns(owner: str, names: Sequence[str], target: str, settings: TableSettings) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, dataclass_transform
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError, WrapValidator
@@ -312,6 +314,21 @@ class Unreadable(ShortError, ValueError):  # noqa: N818 - never leaves this room
 def data_unavailable(what: str, url: str, reason: str) -> DataUnavailable:
     """Return the error for data that is in no cache and could not be downloaded from `url`."""
     return DataUnavailable(f"{what} is not available from {url}: {reason}; {WAY_OUT}")
+
+
+_NOT_AGAIN = " (this host is not asked again)"
+_UNAVAILABLE = re.compile(r"is not available from (the package index|\S+): (.*?)(?:; |$)")
+
+
+def by_host(missing: Mapping[str, str]) -> list[str]:
+    """Return why data is missing, one line for each host and reason; `missing` has the messages by name of the data."""
+    found: dict[str, list[str]] = {}
+    for name, why in missing.items():
+        why = why.removesuffix(f"; {WAY_OUT}")
+        parts = _UNAVAILABLE.findall(why)
+        for line in [f"{urlsplit(url).netloc or url}: {text.removesuffix(_NOT_AGAIN)}" for url, text in parts] or [why]:
+            found.setdefault(line, []).append(name)
+    return [f"{', '.join(names)}: {line}" for line, names in found.items()]
 
 
 # What JSON can say.

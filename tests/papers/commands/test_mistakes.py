@@ -14,8 +14,8 @@ from ..command_line import CURVE, OTHER, PROJECT, T4, T6, Command, write
 FIRST = PROJECT.names("experiment")[0]
 EXPERIMENTS, EXECUTORS, NETWORKS = (", ".join(PROJECT.names(group)) for group in ("experiment", "executor", "network"))
 FIRST_KEY = "key must be one of archive,"
-SHARED = f"{FIRST_KEY} cache_mode, executor, experiment, figure, offline, profile, results, run, runs, seed, task, "
-SHARED += "verify, got"
+SHARED = f"{FIRST_KEY} cache_mode, executor, experiment, figure, offline, profile, results, roads, run, runs, seed, "
+SHARED += "task, verify, got"
 PROFILE = ", ".join(sorted(PROJECT.mapping("profile", "quick")))
 TASK = "configuration: task must be one of compare, fetch, list, plot, publish, report, run, study, got"
 EXPERIMENT_FOLDER = configuration_folder() / "experiment/trimming"

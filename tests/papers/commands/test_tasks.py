@@ -133,7 +133,7 @@ def test_list_continues_after_an_experiment_that_cannot_be_planned(command: Comm
 def test_fetch_without_a_network(command: Command) -> None:
     answer = command("task=fetch", "offline=true", code=1)
     for name in ("breast_cancer", "digits", "example_simulated"):
-        assert f"{name}: here, verified\n" in answer.out
+        assert f"{name}: here, verified (this installation)\n" in answer.out
     for name in PROJECT.names("network"):
         is_here = PROJECT.network_mapping(name)["format"] == "tables"
         assert f"\n{name}: {'here, declared as figures' if is_here else 'FAILED: file '}" in answer.out
@@ -142,7 +142,7 @@ def test_fetch_without_a_network(command: Command) -> None:
 
 
 def test_fetch_of_one_experiment(command: Command) -> None:
-    assert command("task=fetch", CURVE).out == "breast_cancer: here, verified\n"
+    assert command("task=fetch", CURVE).out == "breast_cancer: here, verified (this installation)\n"
     assert command("task=fetch", T4).out == ""
     assert command("task=fetch", T6, "networks=[pima]", "offline=true").out == "pima: here, declared as figures\n"
     answer = command("task=fetch", T6, "networks=[pima]", "offline=true", "verify=true")

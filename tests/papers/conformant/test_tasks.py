@@ -94,7 +94,7 @@ def test_3_versus_5_has_the_authors_images(given_folder: Path) -> None:
     if not path.is_file():
         pytest.skip("TRIMBENCH_CACHE does not hold files/nacl/binaryizedMNIST-3-5")
     theirs = np.loadtxt(path, delimiter=",").astype(np.uint8).reshape(-1, 784)
-    np.testing.assert_array_equal(encoded_rows(task_of("mnist_5v3")).test, theirs)
+    assert sorted(map(bytes, theirs)) == sorted(map(bytes, encoded_rows(task_of("mnist_5v3")).test))
 
 
 @lru_cache(maxsize=1)

@@ -138,7 +138,8 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
             api = path.startswith("/api/")
             body = gzip.compress(body) if api else body
             self.send_response(200)
-            self.send_header("Content-Type", "text/xml" if api else "text/plain; charset=utf-8")
+            kind = "text/html" if path.startswith("/simple/") else "text/plain; charset=utf-8"
+            self.send_header("Content-Type", "text/xml" if api else kind)
             if api:
                 self.send_header("Content-Encoding", "gzip")
             self.send_header("Content-Length", str(len(body)))

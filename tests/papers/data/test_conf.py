@@ -5,13 +5,19 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import hydra
+import pandas as pd
 import pytest
 import yaml
 
 from trimbench.networks.naive_bayes import NaiveBayes
+from trimbench.papers.commands.arguments import CommandLine, Composer
+from trimbench.papers.commands.invocation import SHARED_KEYS
+from trimbench.papers.configuration import Catalogue
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import (
     DatasetDeclaration,
+    Declaration,
     NetworkDeclaration,
     declare_dataset,
     declare_network,
@@ -20,12 +26,16 @@ from trimbench.papers.data.declarations import (
     load_network,
 )
 from trimbench.papers.data.sources import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource
+from trimbench.papers.vocabulary.cells import Cell
+from trimbench.papers.vocabulary.inputs import Inputs
+from trimbench.papers.vocabulary.planning import make_experiment
 
 from .listing import listing
 from .loopback import Loopback
 from .offers import r_file
 
 CONF = Path(__file__).parents[3] / "conf"
+PROJECT = Catalogue((CONF,))
 DATASETS = sorted((CONF / "dataset").glob("*.yaml"))
 NETWORKS = sorted((CONF / "network").glob("*.yaml"))
 
@@ -140,7 +150,9 @@ def test_cleveland_is_downloaded_without_a_header_line(given_cache: Cache, cache
     assert not given_cache.writable.exists()
     assert isinstance(declaration.source, CsvSource)
     assert declaration.source.file is not None
-    loopback.files["/cleveland"] = declaration.copies(given_cache)[0][0].read_bytes()
+    loopback.files["/cleveland"] = next(
+        p for p in declaration.source.copies(given_cache)[0] if p.is_file()
+    ).read_bytes()
     file = replace(declaration.source.file, url=loopback.url("/cleveland"))
     moved = replace(declaration, source=replace(declaration.source, file=file))
     assert load_dataset(moved, cache).sha256 == dataset.sha256
@@ -190,3 +202,51 @@ def test_import_is_quick_and_declaring_needs_no_heavy_package(code: str) -> None
     script = f"{code}\nimport sys\nprint([m for m in {LOADS[code]} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
+
+
+# What a machine has that reaches only a package index, and no host of data.
+WITHOUT_DATA = {"conformant/figure3", "selection_bias/colon", "trimming/figure7"}
+
+
+@pytest.fixture(scope="module")
+def cells() -> dict[str, list[Cell]]:
+    """The jobs of every experiment in the profile quick."""
+    inputs = Inputs(PROJECT, Cache((), Path("nowhere"), offline=True))
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        composer = Composer(PROJECT)
+        found = {}
+        for name in PROJECT.names("experiment"):
+            values = composer.compose(CommandLine.of([f"experiment={name}"]).first)
+            found[name] = make_experiment(name, values, SHARED_KEYS).cells(inputs)
+    return found
+
+
+def _have_results(cells: dict[str, list[Cell]], roads: tuple[str, ...]) -> list[str]:
+    def at_hand(declaration: Declaration) -> bool:
+        if isinstance(declaration, DatasetDeclaration):
+            return any(source.road in roads for source in (declaration.source, *declaration.others))
+        return declaration.figures is not None
+
+    return [
+        name for name, jobs in cells.items() if any(all(at_hand(one.declaration) for one in job.inputs) for job in jobs)
+    ]
+
+
+def test_a_package_index_is_enough_for_most_experiments(cells: dict[str, list[Cell]]) -> None:
+    found = _have_results(cells, ("", "package"))
+    assert set(cells) - set(found) == WITHOUT_DATA
+    assert len(found) >= 26
+    assert {"trimming/table6", "trimming/curves", "trimming/rows"} <= set(_have_results(cells, ("",)))
+
+
+@pytest.mark.parametrize("name", [path.stem for path in DATASETS if yaml.safe_load(path.read_text()).get("roads")])
+def test_the_rows_are_the_same_whichever_road_was_taken(name: str, given_cache: Cache) -> None:
+    declaration = declare_dataset(name, PROJECT.dataset_mapping(name))
+    here = declaration.sources_here(given_cache)
+    if len(here) < 2:
+        pytest.skip(f"TRIMBENCH_CACHE does not hold {name} by two roads")
+    first, *others = (load_dataset(replace(declaration, source=one, others=(one,)), given_cache) for one in here)
+    for other in others:
+        assert other.road != first.road
+        pd.testing.assert_frame_equal(first.features, other.features)
+        pd.testing.assert_series_equal(first.target, other.target)

@@ -81,9 +81,9 @@ def test_network_is_read() -> None:
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        (OPENML | {"kind": "opennml"}, "kind must be one of bundled, csv, openml, r, simulated, got 'opennml'; "
-         "did you mean 'openml'?"),
-        (OPENML | {"targte": "x"}, "a key must be one of facts, id, kind, target, version, got 'targte'; "
+        (OPENML | {"kind": "opennml"}, "kind must be one of bundled, csv, openml, package, r, simulated, got "
+         "'opennml'; did you mean 'openml'?"),
+        (OPENML | {"targte": "x"}, "a key must be one of facts, id, kind, roads, target, version, got 'targte'; "
          "did you mean 'target'?"),
         (OPENML | {"id": 0}, "id must be a whole number of at least 1, got 0"),
         (OPENML | {"target": ""}, "target must be a text that is not empty (put it in quotes), got ''"),

@@ -42,8 +42,8 @@ def test_a_declaration_says_how_columns_are_read(
 
 def test_columns_without_a_type_are_numbers_or_labels(cache: Cache, tmp_path: Path) -> None:
     dataset = load(cache, tmp_path, drop=["id", "born"])
-    assert dataset.features["dose"].tolist() == ["1,5", "<5", "-9"]
-    assert dataset.features["ward"].tolist() == [3.0, 4.0, 3.0]
+    assert dataset.features["dose"].tolist() == ["-9", "1,5", "<5"]
+    assert dataset.features["ward"].tolist() == [3.0, 3.0, 4.0]
     assert list(load(cache, tmp_path, features=["ward", "dose"]).features) == ["dose", "ward"]
     assert load(cache, tmp_path, features=["ward"], missing_values=["3"]).features["ward"].isna().sum() == 2
 

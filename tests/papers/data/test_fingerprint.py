@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.data.dataset import fingerprint
+from trimbench.papers.data.dataset import canonical_order, fingerprint
 
 LABELS = st.one_of(st.none(), st.text(max_size=3))
 SMALL = st.one_of(st.none(), st.integers(-100, 100))
@@ -27,6 +27,16 @@ def tables(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.Series]:
     return features, pd.Series(column(st.sampled_from(["a", "b", "c"])), name="class", dtype=object)
 
 
+def in_order(features: pd.DataFrame, target: pd.Series) -> list[int]:
+    """The rows sorted as tuples: numbers by value, labels by text, what is missing last."""
+
+    def key(row: int) -> list[tuple[bool, object]]:
+        cells = [*features.iloc[row], target.iloc[row]]
+        return [(bool(pd.isna(cell)), 0 if pd.isna(cell) else cell) for cell in cells]
+
+    return sorted(range(len(features)), key=key)
+
+
 def slow_twin(features: pd.DataFrame, target: pd.Series) -> str:
     """The documented layout, value by value."""
 
@@ -36,7 +46,9 @@ def slow_twin(features: pd.DataFrame, target: pd.Series) -> str:
     def label(value: object) -> bytes:
         return b"\xff" * 8 if value is None or value != value else text(str(value))
 
-    parts = [b"trimbench table 1", struct.pack("<QQ", *features.shape)]
+    order = in_order(features, target)
+    features, target = features.iloc[order], target.iloc[order]
+    parts = [b"trimbench table 2", struct.pack("<QQ", *features.shape)]
     for name in features.columns:
         if name == "number":
             parts += [text(name), b"n", *(struct.pack("<d", value + 0.0) for value in features[name])]
@@ -49,6 +61,21 @@ def slow_twin(features: pd.DataFrame, target: pd.Series) -> str:
 @given(tables())
 def test_equals_the_documented_layout(table: tuple[pd.DataFrame, pd.Series]) -> None:
     assert fingerprint(*table) == slow_twin(*table)
+
+
+@given(tables(), st.randoms(use_true_random=False))
+def test_rows_have_one_order_whatever_order_they_come_in(
+    table: tuple[pd.DataFrame, pd.Series], random: "np.random.Generator"
+) -> None:
+    features, target = table
+    assert canonical_order(features, target).tolist() == in_order(features, target)
+    turned = list(range(len(features)))
+    random.shuffle(turned)
+    other = features.iloc[turned], target.iloc[turned]
+    assert fingerprint(*other) == fingerprint(features, target)
+    ordered = [one.iloc[canonical_order(*pair)] for pair in (table, other) for one in pair]
+    for left, right in zip(ordered[:2], ordered[2:], strict=True):
+        assert left.astype(object).reset_index(drop=True).equals(right.astype(object).reset_index(drop=True))
 
 
 @given(tables(), st.sampled_from(["float32", "Float64", "Int8", "Int64", "float16"]))

@@ -36,11 +36,11 @@ def folder_of(cache: Cache) -> Path:
 def assert_is_toy(dataset: Dataset) -> None:
     assert list(dataset.features.columns) == ["size", "colour", "flag"], "row is an identifier, note is ignored"
     assert dataset.features["size"].dtype == "float64"
-    assert dataset.features["size"].isna().tolist() == [False, False, True, False]
-    assert dataset.features["size"].dropna().tolist() == [0.5, 1.5, -2.25]
+    assert dataset.features["size"].isna().tolist() == [False, False, False, True]
+    assert dataset.features["size"].dropna().tolist() == [-2.25, 0.5, 1.5]
     assert list(dataset.features["colour"].cat.categories) == ["red", "green", "blue"]
-    assert dataset.features["colour"].isna().tolist() == [False, True, False, False]
-    assert dataset.features["flag"].astype(object).tolist() == ["TRUE", "FALSE", "TRUE", "FALSE"]
+    assert dataset.features["colour"].isna().tolist() == [False, False, True, False]
+    assert dataset.features["flag"].astype(object).tolist() == ["FALSE", "TRUE", "FALSE", "TRUE"]
     assert list(dataset.target.cat.categories) == ["2", "1"]
-    assert dataset.target.astype(object).tolist() == ["1", "2", "2", "1"]
+    assert dataset.target.astype(object).tolist() == ["1", "1", "2", "2"]
     assert dataset.sha256 == SHA256

@@ -150,7 +150,7 @@ def test_the_page_reports_what_went_wrong(tmp_path: Path) -> None:
         findings(records=records, missing={"vote": "is away"}, tables=()), judged(NUMBERS, {}), tmp_path, DEFAULT
     )
     page = (tmp_path / "family/one.md").read_text(encoding="utf-8")
-    assert "- Data not available: is away\n- 1 of 3 jobs failed, the first with: ValueError: Boom\n" in page
+    assert "- Data not available: vote: is away\n- 1 of 3 jobs failed, the first with: ValueError: Boom\n" in page
 
 
 def test_an_empty_table_is_called_so(tmp_path: Path) -> None:

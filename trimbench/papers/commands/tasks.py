@@ -158,6 +158,8 @@ def _run_all(
 
     for task in tasks:
         attempt(task, functools.partial(plan, task))
+    if len(plans) > 1 and where.cache_mode != "only":
+        _say_data(list(plans))
     typical = measured(invocation.catalogue, invocation.profile)
     expected: dict[str, float] = {}
     for one in plans:
@@ -166,6 +168,24 @@ def _run_all(
     if where.cache_mode != "only":
         make_run(invocation.root / invocation.run, invocation.profile)
     run_plans(list(plans), where, conclude, label=label, expected=expected)
+
+
+def _say_data(plans: Sequence[Plan]) -> None:
+    """Say which data is here, by which road, and what the rest leaves out."""
+    roads: dict[str, list[str]] = {}
+    for place, road in sorted({entry for plan in plans for entry in plan.roads.items()}):
+        roads.setdefault(road, []).append(place.partition("/")[2])
+    _say("Data that is here:")
+    for road, names in sorted(roads.items()):
+        _say(f"  {road}: {', '.join(names)}")
+    missing = sorted({name for plan in plans for name in plan.missing})
+    if missing:
+        _say(f"Not here: {', '.join(missing)}")
+        for what, names in (
+            ("Without a result", [plan.name for plan in plans if not plan.jobs]),
+            ("Without a part of it", [plan.name for plan in plans if plan.missing and plan.jobs]),
+        ):
+            _say(f"{what}: {', '.join(names) or 'none'}")
 
 
 def _check_writable(folder: str) -> None:

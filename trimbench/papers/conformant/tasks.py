@@ -69,17 +69,15 @@ class Protocol:
         As in `trimbench.papers.data.encodings.BinaryEncoding`.
     image : list of int
         Height and width where the features are pixels.
-    last : int
-        If positive, this many rows at the end of the whole data set are the test part.
     test_rows : list of int
-        If given, the rows of the test part.
+        If given, the rows of the test part, by their places in the canonical order of the data set's rows.
     test_rows_file : str
         If given, a CSV in the folder ``conf/protocol`` of trimbench whose column ``row`` has the rows of the test part,
         where they are too many for a list.
     test_rows_sha256 : str
         Of that file.
     test_fraction : float
-        Share of randomly chosen test rows where neither of the above is given.
+        Share of randomly chosen test rows where none are given.
     inverse_penalty : float
         C of the logistic regression.
     solver : {"optimum", "lbfgs_2019"}
@@ -102,7 +100,6 @@ class Protocol:
     cuts: dict[str, list[float]] = field(default_factory=dict)
     distinct: list[str] = field(default_factory=list)
     image: list[int] = field(default_factory=list)
-    last: NonNegativeInt = 0
     test_rows: list[NonNegativeInt] = field(default_factory=list)
     test_rows_file: str = ""
     test_rows_sha256: str = ""
@@ -308,9 +305,9 @@ def _split(
     n_rows: int, keep: NDArray[np.bool_], protocol: Protocol, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     fixed = _listed_rows(protocol) if protocol.test_rows_file else protocol.test_rows
-    if fixed or protocol.last:
+    if fixed:
         is_test = np.zeros(n_rows, dtype=bool)
-        is_test[fixed if fixed else slice(n_rows - protocol.last, None)] = True
+        is_test[fixed] = True
         return np.flatnonzero(keep & ~is_test), np.flatnonzero(keep & is_test)
     rows = np.flatnonzero(keep)
     train, test = split_rows(len(rows), protocol.test_fraction, seed)

@@ -67,10 +67,16 @@ class HostMemory:
         if _unreachable_cause(error) is not None:
             self._reasons.setdefault(urlsplit(url).netloc, f"{one_line_reason(error)} (this host is not asked again)")
 
+    def note_package(self, package: str, error: BaseException) -> None:
+        """Remember that a package cannot be had, whose address ``package://<package>`` stands for the index."""
+        self._reasons.setdefault(package, one_line_reason(error))
+
 
 # Where data is looked for and where downloads go.
 
 OPENML_SERVER = "https://www.openml.org/api/v1/xml"
+# Ways to data that is in no folder of the cache, in the order in which they are tried.
+ROADS = ("openml", "file", "package")
 _VARIABLE = "TRIMBENCH_CACHE"
 _ANY_WRITE_BIT = 0o222
 _LOCK = "lock"
@@ -85,13 +91,14 @@ class Cache:
 
     The `folders` are searched in order and never written to, except one that is also `writable`. That one gets the
     downloads; it is created when first needed, and searched last if it is not in `folders`. `openml_server` is the
-    address of OpenML's XML interface.
+    address of OpenML's XML interface, and `roads` the ways to data that may be taken, in the order to try them.
     """
 
     folders: tuple[Path, ...]
     writable: Path
     offline: bool = False
     openml_server: str = OPENML_SERVER
+    roads: tuple[str, ...] = ROADS
     hosts: HostMemory = field(default_factory=HostMemory, compare=False, repr=False)
 
     @classmethod

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trimbench.papers.data.cache import Natural, Positive, Sha256
 from trimbench.papers.validation import DeclarationError, FactsMismatch, brief, settings
@@ -35,7 +36,7 @@ class Facts:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A table with a class column.
+    """A table with a class column, whose rows are in their `canonical_order`.
 
     Attributes
     ----------
@@ -45,18 +46,21 @@ class Dataset:
         Category of text without missing values and without unused categories.
     sha256 : str
         Fingerprint of the values.
+    road : str
+        Where they came from, for example ``"OpenML 46"``.
     """
 
     name: str
     features: pd.DataFrame
     target: pd.Series[Any]
     sha256: str
+    road: str = ""
 
 
 def build_dataset(
     name: str, facts: Facts, table: pd.DataFrame, target: str, orders: Mapping[str, Sequence[str]] | None = None
 ) -> Dataset:
-    """Split off the target, convert all columns to numbers or labels, and check the declared facts.
+    """Split off the target, convert all columns to numbers or labels, order the rows, and check the declared facts.
 
     Columns that the source calls nominal have their labels, in its order, in `orders`. Raises `DeclarationError` if
     the class column is missing or incomplete, and `FactsMismatch` if a fact differs.
@@ -83,9 +87,20 @@ def build_dataset(
         )
     tidy = [_tidy(table.iloc[:, place], orders.get(one)) for place, one in enumerate(columns) if one != target]
     features = pd.concat(tidy, axis="columns") if tidy else table.iloc[:, :0]
-    dataset = Dataset(name, features, classes, fingerprint(features, classes))
+    features, classes = _in_order(features, classes)
+    dataset = Dataset(name, features, classes, _digest(features, classes))
     _check_facts(dataset, facts)
     return dataset
+
+
+def without_source(dataset: Dataset, road: str) -> Dataset:
+    """Return a data set whose labels have the order of their texts, those that occur, whatever its source declares."""
+    columns = [
+        one if is_number_column(one) else label_column(one.astype(object))
+        for one in (*(dataset.features[name] for name in dataset.features), dataset.target)
+    ]
+    table = dict(zip(dataset.features.columns, columns[:-1], strict=True))
+    return replace(dataset, features=dataset.features.assign(**table), target=columns[-1], road=road)
 
 
 def _tidy(column: pd.Series[Any], order: Sequence[str] | None) -> pd.Series[Any]:
@@ -115,7 +130,54 @@ def _check_facts(dataset: Dataset, facts: Facts) -> None:
         )
 
 
-# A SHA-256 of loaded values that every format and pandas version agrees on.
+# One order of the rows, and a SHA-256 of loaded values, that every source, format and pandas version agrees on.
+
+
+def canonical_order(features: pd.DataFrame, target: pd.Series[Any]) -> NDArray[np.intp]:
+    """Return the places of the rows in the order of what they hold: the first column counts most, the target least.
+
+    Numbers are sorted by value, labels by their text, and what is missing comes last. Rows that are equal are in the
+    order in which they stand. The splits, folds and masks of a data set are then the same wherever it came from.
+    """
+    n_rows = len(features)
+    # The place of the first row that is equal so far, and the rows that are not alone in theirs.
+    first, tied = np.zeros(n_rows, dtype=np.intp), np.arange(n_rows)
+    for column in [*(features.iloc[:, place] for place in range(features.shape[1])), target]:
+        if len(tied) == 0:
+            break
+        values = _sortable(column)[tied]
+        if (values == values[0]).all():
+            continue
+        order = np.lexsort((values, first[tied]))
+        rows, values = tied[order], values[order]
+        before = first[rows]
+        is_new = np.ones(len(rows), dtype=bool)
+        same = (values[1:] == values[:-1]) | ((values[1:] != values[1:]) & (values[:-1] != values[:-1]))
+        is_new[1:] = (before[1:] != before[:-1]) | ~same
+        is_older = np.ones(len(rows), dtype=bool)
+        is_older[1:] = before[1:] != before[:-1]
+        starts, groups = (np.flatnonzero(some)[np.cumsum(some) - 1] for some in (is_new, is_older))
+        first[rows] = before + starts - groups
+        tied = np.sort(rows[~(is_new & np.append(is_new[1:], True))])
+    return np.argsort(first, kind="stable")
+
+
+def _sortable(column: pd.Series[Any]) -> NDArray[Any]:
+    if is_number_column(column):
+        return number_column(column).to_numpy()
+    labels = label_column(column).cat
+    table = np.empty(len(labels.categories) + 1, dtype=np.int64)
+    table[np.argsort(np.array(labels.categories, dtype=object), kind="stable")] = np.arange(len(labels.categories))
+    table[-1] = len(labels.categories)  # of the code -1, what is missing
+    return table[labels.codes.to_numpy()]
+
+
+def _in_order(features: pd.DataFrame, target: pd.Series[Any]) -> tuple[pd.DataFrame, pd.Series[Any]]:
+    order = canonical_order(features, target)
+    if (order == np.arange(len(order))).all():
+        return features, target
+    return features.iloc[order].reset_index(drop=True), target.iloc[order].reset_index(drop=True)
+
 
 _MISSING = b"\xff" * 8
 
@@ -142,11 +204,16 @@ def _label_bytes(column: pd.Series[Any]) -> bytes:
 def fingerprint(features: pd.DataFrame, target: pd.Series[Any]) -> str:
     """Hash the names, kinds and values of all columns, the target last and always as labels.
 
-    The hash does not depend on the width of a dtype, on the order of categories or unused ones, or on the index. It
-    depends on every value, every name, and the order of rows and columns. Numbers enter as little-endian float64 (with
+    The hash does not depend on the width of a dtype, on the order of categories or unused ones, on the index, or on the
+    order of the rows, which enter in their `canonical_order`. It depends on every value, every name, and the order of
+    the columns. Numbers enter as little-endian float64 (with
     one NaN and one zero), labels as length-prefixed UTF-8.
     """
-    digest = hashlib.sha256(b"trimbench table 1")
+    return _digest(*_in_order(features, target))
+
+
+def _digest(features: pd.DataFrame, target: pd.Series[Any]) -> str:
+    digest = hashlib.sha256(b"trimbench table 2")
     digest.update(len(features).to_bytes(8, "little") + features.shape[1].to_bytes(8, "little"))
     for place, name in enumerate(features.columns):
         column = features.iloc[:, place]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, cast
+from urllib.parse import urlsplit
 
 import numpy as np
 from pydantic import Field
@@ -21,33 +23,64 @@ from trimbench.networks.formats.parsing import MAX_UNPACKED
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.values import listed
 from trimbench.papers.data.cache import Cache, Positive, Share, Text
-from trimbench.papers.data.dataset import Dataset, Facts
+from trimbench.papers.data.dataset import Dataset, Facts, without_source
 from trimbench.papers.data.downloads import FileDeclaration, check_one_of, existing, fetch_file, find_file
-from trimbench.papers.data.sources import BundledSource, CsvSource, OpenMLSource, RSource, SimulatedSource, Source
-from trimbench.papers.validation import FactsMismatch, settings, validated
+from trimbench.papers.data.sources import (
+    BundledSource,
+    CsvSource,
+    OpenMLSource,
+    PackageSource,
+    RSource,
+    SimulatedSource,
+    Source,
+)
+from trimbench.papers.validation import (
+    WAY_OUT,
+    ConfigurationError,
+    DataUnavailable,
+    DeclarationError,
+    FactsMismatch,
+    settings,
+    validated,
+)
 
+_log = logging.getLogger(__name__)
 # A new kind of source is a module with its class, and its name here.
 _AnySource = Annotated[
-    OpenMLSource | BundledSource | CsvSource | RSource | SimulatedSource,
+    OpenMLSource | BundledSource | CsvSource | PackageSource | RSource | SimulatedSource,
     Field(discriminator="kind"),
 ]
 
 
 @dataclass(frozen=True)
 class DatasetDeclaration:
-    """A named data set and where it comes from."""
+    """A named data set and where it comes from: its `source`, and others from which the same rows come."""
 
     name: str
     source: Source
+    others: tuple[Source, ...] = ()
 
     @property
     def facts(self) -> Facts:
         """What is known about the data."""
         return self.source.facts
 
+    @property
+    def where(self) -> str:
+        """Where the rows come from, each possible source in a few words."""
+        return " or ".join(one.where for one in (self.source, *self.others))
+
+    def road(self, cache: Cache) -> str:
+        """Return where this machine has the rows from; empty if it has not."""
+        return next((one.where for one in self.sources_here(cache)), "")
+
     def copies(self, cache: Cache) -> list[list[Path]]:
-        """Return, for each file that is needed, where copies of it may be."""
-        return self.source.copies(cache)
+        """Return, for each file that is needed, where copies of it may be: of the first source whose files are here."""
+        return (next(iter(self.sources_here(cache)), None) or self.source).copies(cache)
+
+    def sources_here(self, cache: Cache) -> list[Source]:
+        """Return the sources whose files are all in the cache."""
+        return [one for one in (self.source, *self.others) if _is_readable(one.copies(cache))]
 
 
 def declare_dataset(name: str, mapping: Mapping[str, object]) -> DatasetDeclaration:
@@ -55,7 +88,15 @@ def declare_dataset(name: str, mapping: Mapping[str, object]) -> DatasetDeclarat
 
     Raises `ConfigurationError`, which names the data set and the key, if a key or its value is wrong.
     """
-    return DatasetDeclaration(name, validated(cast("type[Source]", _AnySource), mapping, f"data set {name!r}"))
+    what = f"data set {name!r}"
+    source = validated(cast("type[Source]", _AnySource), mapping, what)
+    others = []
+    for place, road in enumerate(source.roads):
+        if found := {"facts", "roads"} & set(road):
+            raise ConfigurationError(f"{what}: roads.{place} must not have the key {min(found)}; leave it out")
+        values = {**road, "facts": mapping["facts"]}
+        others.append(validated(cast("type[Source]", _AnySource), values, f"{what}, roads.{place}"))
+    return DatasetDeclaration(name, source, tuple(others))
 
 
 # Networks from the files that are declared for them.
@@ -341,6 +382,17 @@ class NetworkDeclaration:
         lines = (f"{role} {sha256}\n" for role, sha256 in sorted(hashes.items()))
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
+    @property
+    def where(self) -> str:
+        """Where the network comes from, in a few words."""
+        if self.figures is not None:
+            return "declared as figures"
+        return self.path.name if self.path else urlsplit(next(iter(self.files.values())).url).netloc
+
+    def road(self, cache: Cache) -> str:
+        """Return where this machine has the network from; empty if it has not."""
+        return self.where if is_here(self, cache) else ""
+
     def own_file(self) -> Path:
         """Return the path of the user's own file; `DataUnavailable` if there is no such file."""
         return existing(f"network {self.name!r}", str(self.path))
@@ -386,10 +438,34 @@ Declaration = DatasetDeclaration | NetworkDeclaration
 def load_dataset(declaration: DatasetDeclaration, cache: Cache) -> Dataset:
     """Load a declared data set, downloading it first if necessary, and check its facts.
 
+    Of several sources, those are tried first whose files are in the cache, then the others in the order of the cache's
+    `roads`. Which one it came from makes no difference: the same rows are in the same order.
+
     Raises DataUnavailable if the data is nowhere on this machine and cannot be downloaded, DeclarationError if it is no
     table or has no complete column of the declared name, and FactsMismatch if it differs from the facts.
     """
-    return declaration.source.load(declaration.name, cache)
+    sources, here = (declaration.source, *declaration.others), replace(cache, offline=True)
+    if len(sources) == 1:
+        return replace(declaration.source.load(declaration.name, cache), road=declaration.source.where)
+    tries = [(one, here) for one in declaration.sources_here(cache)]
+    if not cache.offline:
+        order = ["", *cache.roads]
+        taken = [one for one in sources if one.road in order]
+        tries += [(one, cache) for one in sorted(taken, key=lambda one: order.index(one.road))]
+    failures: dict[str, Exception] = {}
+    for source, where in tries or [(one, cache) for one in sources]:
+        try:
+            return without_source(source.load(declaration.name, where), source.where)
+        except (DataUnavailable, DeclarationError, FactsMismatch, OSError) as error:
+            level = logging.INFO if isinstance(error, DataUnavailable) else logging.WARNING
+            _log.log(level, "data set %s not from %s: %s", declaration.name, source.where, error)
+            failures[source.where] = error
+    wrong = [error for error in failures.values() if not isinstance(error, DataUnavailable | OSError)]
+    if wrong:
+        raise wrong[0]
+    raise DataUnavailable(
+        "; ".join(str(error).removesuffix(f"; {WAY_OUT}") for error in failures.values()) + f"; {WAY_OUT}", whole=True
+    )
 
 
 def network_paths(declaration: NetworkDeclaration, cache: Cache) -> dict[str, Path]:
@@ -408,7 +484,11 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
 def is_here(declaration: Declaration, cache: Cache) -> bool:
     """Tell whether the data is on this machine and can be read, without verifying what it holds."""
-    return all(None in map(_unreadable, copies) for copies in declaration.copies(cache))
+    return _is_readable(declaration.copies(cache))
+
+
+def _is_readable(needed: list[list[Path]]) -> bool:
+    return all(None in map(_unreadable, copies) for copies in needed)
 
 
 def obstacle(declaration: Declaration, cache: Cache) -> str:

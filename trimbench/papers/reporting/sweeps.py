@@ -21,7 +21,7 @@ from trimbench.papers.reporting.figures.text import N_SLOTS, is_method
 from trimbench.papers.reporting.page import count, facts_of, render, table_part
 from trimbench.papers.reporting.runs import computed_with, flat, listed_in, nothing_stored
 from trimbench.papers.reporting.tables import heading, latex, markdown, markdown_text
-from trimbench.papers.validation import Json
+from trimbench.papers.validation import Json, by_host
 from trimbench.papers.vocabulary.figures import FigureSettings, LineFigure
 from trimbench.papers.vocabulary.planning import Findings
 from trimbench.papers.vocabulary.tables import Table
@@ -119,7 +119,7 @@ def notes_on(points: Sequence[SweepPoint]) -> list[str]:
         (notes if n_failed else [])
         + (lost if jobs else [])
         + ([f"{count(absent, 'job')} not stored; task=run computes what is missing."] if absent else [])
-        + [f"Data not available: {why}" for why in missing.values()]
+        + [f"Data not available: {line}" for line in by_host(missing)]
     )
 
 

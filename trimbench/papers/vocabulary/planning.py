@@ -25,6 +25,7 @@ from trimbench.papers.execution.store import JobStore, Record, read_earlier_arra
 from trimbench.papers.execution.workers import Executor
 from trimbench.papers.files import without_homes
 from trimbench.papers.validation import (
+    WAY_OUT,
     ConfigurationError,
     DataUnavailable,
     DeclarationError,
@@ -38,6 +39,7 @@ from trimbench.papers.vocabulary.cells import Cell, Experiment, Outcome
 from trimbench.papers.vocabulary.inputs import Input, Inputs
 from trimbench.papers.vocabulary.numbers import Number
 from trimbench.papers.vocabulary.reported import Reported, check_numbers
+from trimbench.papers.vocabulary.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,15 +92,14 @@ def fetch(declaration: Declaration, cache: Cache, *, verify: bool = False) -> st
     """
     try:
         if isinstance(declaration, DatasetDeclaration):
-            load_dataset(declaration, cache)
-        else:
-            network_paths(declaration, cache)
+            return f"verified ({load_dataset(declaration, cache).road})"
+        network_paths(declaration, cache)
     except (DataUnavailable, DeclarationError, OSError) as error:
         blocked = obstacle(declaration, cache)
         if blocked or isinstance(error, OSError):
             raise DataUnavailable(blocked or str(error)) from error
         raise
-    if isinstance(declaration, DatasetDeclaration) or declaration.figures is None:
+    if declaration.figures is None:
         return "verified"
     load_network(declaration, cache)
     compared = compare_with_files(declaration, cache if verify else dataclasses.replace(cache, offline=True))
@@ -157,7 +158,7 @@ class Plan:
         Those that are stored, and those whose data is available.
     done : mapping from keys of jobs to seconds
         What the stored successes took.
-    altered, stem
+    altered, stem, roads
         As in `Findings`.
     """
 
@@ -171,6 +172,7 @@ class Plan:
     done: Mapping[str, float]
     altered: tuple[str, ...]
     stem: str
+    roads: Mapping[str, str]
 
     @classmethod
     def of(
@@ -196,7 +198,11 @@ class Plan:
             for cell in cells
             if cell.job.key in stored or not any(found.place in missing for found in cell.inputs)
         ]
-        return cls(name, settings, experiment, reported, cells, missing, jobs, stored, tuple(altered), stem or name)
+        inputs = {found.place: found.declaration for cell in cells for found in cell.inputs}
+        roads = {place: way for place, one in inputs.items() if (way := one.road(where.inputs.cache))}
+        return cls(
+            name, settings, experiment, reported, cells, missing, jobs, stored, tuple(altered), stem or name, roads
+        )
 
     def findings(self, records: Mapping[str, Record]) -> Findings:
         """Return what the experiment found; `records` has those of its jobs, by key.
@@ -206,12 +212,22 @@ class Plan:
         """
         own = [records[job.key] for job in self.jobs]
         rows = _rows(self.cells, {record.job.key: record for record in own}, self.missing)
-        outcome = self.experiment.outcome(rows)
+        outcome = self._no_data() if (rows["status"] == NO_DATA).all() else self.experiment.outcome(rows)
         # A user's own experiment has no reported numbers.
         if self.reported and not self.altered:
             check_numbers(self.reported, outcome.numbers, complete=bool((rows["status"] == "ok").all()))
         labels = tuple(dict.fromkeys(label for cell in self.cells for label in cell.labels))
-        return Findings(self.name, self.settings, rows, outcome, own, self.missing, self.altered, labels, self.stem)
+        return Findings(
+            self.name, self.settings, rows, outcome, own, self.missing, self.altered, labels, self.stem, self.roads
+        )
+
+    def _no_data(self) -> Outcome:
+        needs = {found.place: found.declaration.where for cell in self.cells for found in cell.inputs}
+        lines = [{"data": name, "from": needs[name], "why not": why} for name, why in self.missing.items()]
+        needed = ", ".join(f"{name} ({needs[name]})" if len(lines) < 8 else name for name in self.missing)
+        columns = dict.fromkeys(("data", "from", "why not"), "")
+        table = Table.of("Data that would be needed", lines, columns, listed=False)
+        return Outcome((table,), notes=(f"Not run here: no data. Needed: {needed}; {WAY_OUT}.",))
 
 
 def _rows(cells: Sequence[Cell], records: Mapping[str, Record], missing: Mapping[str, str]) -> pd.DataFrame:
@@ -308,6 +324,7 @@ class Findings:
         Columns of `rows` that distinguish the cells.
     stem : str
         What the names of its files begin with: the name, and after it the altered settings with their values.
+    roads : mapping from the group and name of a data set or network to where this machine has it from
     """
 
     name: str
@@ -319,6 +336,7 @@ class Findings:
     altered: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     stem: str = ""
+    roads: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stem", self.stem or self.name)

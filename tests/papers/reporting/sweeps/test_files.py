@@ -102,7 +102,7 @@ def test_a_point_that_failed_is_a_row(tmp_path: Path) -> None:
 def test_failed_jobs_and_missing_data_are_noted(tmp_path: Path) -> None:
     found = findings(records=[record(1), record(2, "failed", "boom")], missing={"net": "net is not here"}, figures=())
     text = written([SweepPoint({"seed": 1}, "points/1", [found], {})], tmp_path)["sweep.md"].read_text(encoding="utf-8")
-    assert "- 1 job failed; sweep_rows.csv.gz has the errors.\n- Data not available: net is not here" in text
+    assert "- 1 job failed; sweep_rows.csv.gz has the errors.\n- Data not available: net: net is not here" in text
 
 
 def test_a_title_about_the_data_of_one_point_is_not_that_of_the_sweep(tmp_path: Path) -> None:

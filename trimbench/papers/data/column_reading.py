@@ -30,6 +30,7 @@ _ANSWERS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"}, {"ja", "ne
 _NUMBERS_BESIDE_LIMITS, _ODD = 0.5, 0.05
 _FEW_NUMBERS = 10
 _ROWS_NAMED = 5
+_SHORT = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,9 +290,8 @@ def _finished(
 
     is_date, notes = kind == "date", list(notes)
     show = text_of if is_date else "{:.15g}".format
-    for text in missing:
-        number = days_of(text, day_comes_first=True) if is_date else plain_number(text)
-        gaps = np.zeros(len(values), dtype=bool) if number is None else values == number
+    for text, number in _numbers_among(tuple(missing), is_date):
+        gaps = values == number
         if gaps.any():
             values[gaps] = np.nan
             notes.append(f"{text!r} counts as missing in {rows_in(int(gaps.sum()))}")
@@ -618,7 +618,7 @@ class TextColumn:
         """
         codes, found = _factorized(column)
         tidied = [text.strip() for text in found]
-        numbers = {plain_number(text) for text in missing} - {None}
+        numbers = {number for _, number in _numbers_among(tuple(missing), days=False)}
         gone = {text for text in tidied if text in missing or (numbers and plain_number(text) in numbers)}
         gone -= {text for text in gone if text not in missing and is_code(text)}
         values: dict[str, int] = {}
@@ -687,12 +687,24 @@ class TextColumn:
         return [int(row) + 1 for row in np.flatnonzero(wanted[self.codes])]
 
 
+@functools.lru_cache
+def _numbers_among(texts: tuple[str, ...], days: bool) -> list[tuple[str, float]]:
+    """Return those of some texts that are numbers, or dates, each with its number."""
+    numbers = [(text, days_of(text, day_comes_first=True) if days else plain_number(text)) for text in texts]
+    return [(text, number) for text, number in numbers if number is not None and not np.isnan(number)]
+
+
 def _factorized(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[str]]:
     import pandas as pd
 
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
         # 1, 1.0 and True are different texts but equal objects, and a list cannot be looked up.
         column = column.map(label_text, na_action="ignore")
+    if len(column) < _SHORT and column.dtype == "str":  # pandas takes as long for 1 row as for 1000
+        places: dict[str, int] = {}
+        texts = column.to_numpy(dtype=object).tolist()
+        numbered = [places.setdefault(text, len(places)) if isinstance(text, str) else -1 for text in texts]
+        return np.array(numbered, dtype=np.int64), list(places)
     codes, found = pd.factorize(column)
     return np.asarray(codes, dtype=np.int64), [label_text(value) for value in found.tolist()]
 

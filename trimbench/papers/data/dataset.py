@@ -85,7 +85,7 @@ def build_dataset(
             f"data set {name!r}: the class column {target!r} is missing in {missing} of {len(classes)} rows; "
             "remove these rows or name another target"
         )
-    tidy = [_tidy(table.iloc[:, place], orders.get(one)) for place, one in enumerate(columns) if one != target]
+    tidy = [_tidy(column, orders.get(str(one))) for one, column in table.items() if one != target]
     features = pd.concat(tidy, axis="columns") if tidy else table.iloc[:, :0]
     features, classes = _in_order(features, classes)
     dataset = Dataset(name, features, classes, _digest(features, classes))
@@ -215,8 +215,7 @@ def fingerprint(features: pd.DataFrame, target: pd.Series[Any]) -> str:
 def _digest(features: pd.DataFrame, target: pd.Series[Any]) -> str:
     digest = hashlib.sha256(b"trimbench table 2")
     digest.update(len(features).to_bytes(8, "little") + features.shape[1].to_bytes(8, "little"))
-    for place, name in enumerate(features.columns):
-        column = features.iloc[:, place]
+    for name, column in features.items():
         is_number = is_number_column(column)
         digest.update(_framed(str(name)) + (b"n" if is_number else b"l"))
         digest.update(_number_bytes(column) if is_number else _label_bytes(column))
@@ -268,6 +267,8 @@ def label_column(column: pd.Series[Any], order: Sequence[str] | None = None) -> 
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
+        if order is None and column.dtype.categories.dtype == "str":
+            return column.copy()
         labels = [label_text(value) for value in column.cat.categories]
         codes = column.cat.codes.to_numpy()
     else:

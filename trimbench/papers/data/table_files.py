@@ -310,14 +310,19 @@ def plain(frame: pd.DataFrame, encoding: str | None, wanted: Collection[str] = (
     levels = [name for name in frame.index.names if name is not None and name in wanted]
     frame = frame.reset_index(level=levels)
     notes = _without_index(frame)
-    columns = {str(name): _plain(column, encoding) for name, column in frame.reset_index(drop=True).items()}
-    for name, column in columns.items():
-        if frame[name].dtype == object and column.dtype != object and _is_escaped(column):
-            notes.append(f"column {quoted(name)}: not all of its bytes are {encoding or 'utf-8'}; name the encoding")
-    frame = pd.DataFrame(columns, index=range(len(frame)))
+    frame = frame.reset_index(drop=True)
+    if any(str(kind) != "str" for kind in set(frame.dtypes)):  # as text files have nothing else
+        columns = {str(name): _plain(column, encoding) for name, column in frame.items()}
+        for name, column in columns.items():
+            if frame[name].dtype == object and column.dtype != object and _is_escaped(column):
+                found = f"not all of its bytes are {encoding or 'utf-8'}"
+                notes.append(f"column {quoted(name)}: {found}; name the encoding")
+        frame = pd.DataFrame(columns, index=range(len(frame)))
     if frame.shape[1] and all(map(pd.api.types.is_string_dtype, frame.dtypes)):
         is_first = frame.iloc[:, 0].eq(frame.columns[0]).to_numpy(dtype=bool, na_value=False)
-        again = np.flatnonzero(is_first)[(frame[is_first] == list(frame.columns)).all(axis=1)]
+        again = np.flatnonzero(is_first)
+        if len(again):  # comparing takes time for each column
+            again = again[(frame[is_first] == list(frame.columns)).all(axis=1)]
         if len(again):
             notes.append(f"the names of the columns again, in {rows_named((again + 1).tolist())}, were left out")
             frame = frame.drop(index=again.tolist()).reset_index(drop=True)

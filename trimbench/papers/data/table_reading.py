@@ -121,8 +121,10 @@ def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: TableSettings) 
     """Return a column in the rows with a class, left out if it is none then."""
     if column.data is None:
         return column
-    values = column.data.iloc[rows].reset_index(drop=True)
-    if column.read_as in ("category", "boolean"):
+    values = column.data
+    if len(rows) < len(values):
+        values = values.iloc[rows].reset_index(drop=True)
+    if values.dtype == "category" and len(np.unique(_known(values))) < len(values.cat.categories):
         values = values.cat.remove_unused_categories()
     asked_for = column.name in (settings.features or ()) or column.name in settings.types
     reason = reason_to_leave_out(values, asked_for)
@@ -297,11 +299,11 @@ _ERRORS_LEFT = 0.01
 
 def reason_to_leave_out(column: pd.Series[Any], asked_for: bool) -> str | None:
     """Return why a column cannot serve as a feature, if so: it never changes, or numbers the rows and is not wanted."""
-    known = column.dropna()
-    if known.empty:
+    known = _known(column)
+    if not len(known):
         return "it has no values in the rows with a class, so it is left out"
-    if len(known) == len(column) and _is_constant(known):
-        return f"it has the same value in every row, {quoted(str(known.iloc[0]))}, so it is left out"
+    if len(known) == len(column) and (known == known[0]).all():
+        return f"it has the same value in every row, {quoted(str(column.iloc[0]))}, so it is left out"
     if not asked_for and _numbers_rows(column):
         span = int(column.max() - column.min())
         if span == len(column) - 1 or _NAME_OF_ID.search(str(column.name)):
@@ -312,7 +314,7 @@ def reason_to_leave_out(column: pd.Series[Any], asked_for: bool) -> str | None:
 def suspicion(column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[np.int64]) -> list[str]:
     """Return what looks wrong about a feature; `codes` number its different values."""
     notes = []
-    if _is_constant(column.dropna()):
+    if codes.max() == 0:
         notes.append("it has a single value beside missing ones")
     if _numbers_rows(column):
         notes.append("every row has another whole number; if they name the rows, name the column in id")
@@ -351,17 +353,20 @@ def equal_columns(columns: Sequence[pd.Series[Any]], codes: Mapping[str, NDArray
     return found
 
 
-def _is_constant(known: pd.Series[Any]) -> bool:
-    return bool((known == known.iloc[0]).all())
+def _known(column: pd.Series[Any]) -> NDArray[Any]:
+    """Return the values of a column that are not missing, of a category their codes."""
+    is_number = is_number_column(column)
+    values: NDArray[Any] = column.to_numpy(dtype=np.float64) if is_number else np.asarray(column.array.codes)
+    return np.asarray(values[~np.isnan(values) if is_number else values >= 0])
 
 
 def _numbers_rows(column: pd.Series[Any]) -> bool:
     """Tell whether every row has another whole number."""
     is_nameless = str(column.name).startswith("Unnamed: ")
-    if (len(column) < _FEWEST_FOR_ID and not is_nameless) or not is_number_column(column) or not column.is_unique:
+    if (len(column) < _FEWEST_FOR_ID and not is_nameless) or not is_number_column(column):
         return False
     values = column.to_numpy(dtype=np.float64)
-    return bool(np.isfinite(values).all() and (values == np.round(values)).all())
+    return bool(np.isfinite(values).all() and (values == np.round(values)).all() and column.is_unique)
 
 
 def _errors(column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[np.int64]) -> int:
@@ -406,9 +411,10 @@ def card_of(column: ReadColumn) -> ColumnCard:
     values = column.data
     if values is None:
         raise ValueError(f"column {column.name!r} is left out; its card is that of the source")
-    distinct, missing = int(values.nunique()), int(values.isna().sum())
+    known = _known(values)
+    distinct, missing = len(np.unique(known)), len(values) - len(known)
     if column.read_as in ("number", "date"):
-        lowest, middle, highest = (float(getattr(values, name)()) for name in ("min", "median", "max"))
+        lowest, middle, highest = float(known.min()), float(np.median(known)), float(known.max())
         text = text_of if column.read_as == "date" else "{:.6g}".format
         return ColumnCard(
             column.name,
@@ -418,9 +424,12 @@ def card_of(column: ReadColumn) -> ColumnCard:
             f"{text(lowest)} to {text(highest)}, median {text(middle)}",
             column.notes,
         )
-    return ColumnCard(
-        column.name, column.read_as, distinct, missing, _most_frequent(values.value_counts()), column.notes
-    )
+    counts = np.bincount(known)
+    names = values.cat.categories
+    top = np.argsort(-counts, kind="stable")[:_EXAMPLES].tolist()
+    listed = ", ".join(f"{quoted(str(names[place]))} {counts[place]:,}" for place in top)
+    more = f" and {distinct - len(top):,} more" if distinct > len(top) else ""
+    return ColumnCard(column.name, column.read_as, distinct, missing, listed + more, column.notes)
 
 
 def card_of_source(column: pd.Series[Any], settings: TableSettings, notes: tuple[str, ...] | None) -> ColumnCard:
@@ -446,12 +455,6 @@ def _repeated(texts: TextColumn) -> tuple[str, ...]:
     return (f"it does not name rows uniquely: {rows_in(len(rows))} share a value with another ({rows_named(rows)})",)
 
 
-def _most_frequent(counts: pd.Series[int]) -> str:
-    listed = [f"{quoted(str(value))} {count:,}" for value, count in counts.head(_EXAMPLES).items()]
-    more = len(counts) - _EXAMPLES
-    return ", ".join(listed) + (f" and {more:,} more" if more > 0 else "")
-
-
 # The columns of a table whose declaration says what they are: nothing is guessed beyond numbers and labels.
 
 _TRUTH = {spelling: word for word in ("True", "False") for spelling in (word, word.upper(), word.lower())}
@@ -466,12 +469,9 @@ def read_declared(table: SourceTable, target: str, settings: TableSettings) -> t
     import pandas as pd
 
     outside = {target, *settings.drop, *settings.ids}
-    features = (
-        settings.features
-        if settings.features is not None
-        else [name for name in table.frame.columns if name not in outside]
-    )
-    declared = [name for name in features if name in settings.types]
+    wanted = None if settings.features is None else set(settings.features)
+    features = {name for name in table.frame.columns if (name not in outside if wanted is None else name in wanted)}
+    declared = [name for name in table.frame.columns if name in features and name in settings.types]
     typed = {column.name: column for column in read_columns(table, declared, settings)}
     found: dict[str, pd.Series[Any]] = {}
     # The target keeps its place: messages list the columns as the file has them.

@@ -189,6 +189,19 @@ def test_several_classes_are_told_apart(density: str, cut: str) -> None:
         TrimmedClassifier(threshold=0.3).fit(X, y)
 
 
+@pytest.mark.parametrize("rows_weight", [0, 1.0, "auto"])
+def test_of_equal_columns_the_first_is_kept(rows_weight: Any) -> None:
+    X, y = patients()
+    twice = pd.concat([X.add_suffix(" again"), X], axis=1)
+    assert TrimmedClassifier(1, rows_weight=rows_weight).fit(twice, y).features_[0].endswith(" again")
+    assert (
+        not TrimmedClassifier(1, rows_weight=rows_weight)
+        .fit(twice[twice.columns[::-1]], y)
+        .features_[0]
+        .endswith(" again")
+    )
+
+
 def test_pipelines_grid_searches_and_clones() -> None:
     X, y = load_iris(return_X_y=True)
     pipeline = make_pipeline(TrimmedClassifier(budget=2, **BY_MODEL), LogisticRegression(max_iter=1000)).fit(X, y)

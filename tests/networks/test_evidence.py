@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import gzip
+import itertools
+import math
 import re
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.networks.random_models import networks
 from tests.networks.test_bayesian_network import lawn
 from trimbench.networks.evidence import checked_evidence, shown
+from trimbench.networks.inference.joint import joint_distribution
+from trimbench.networks.sampling import RowSampler
 
 # The variables of the lawn are rain (yes, no), sprinkler (on, off) and grass (dry, damp, wet).
 SEEN = {"grass": "wet", "rain": "no"}
@@ -128,3 +135,60 @@ def test_a_long_word_is_cut_in_the_message(tmp_path: Path) -> None:
     path = written(tmp_path, "1 0 " + "9" * 5000)
     with pytest.raises(ValueError, match=r"must be a whole number in 0\.\.1, got '9{60}\.\.\.'"):
         tb.read_evidence(path, lawn())
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_products_beyond_the_range_of_floats_keep_their_ratios(seed: int) -> None:
+    """Posteriors equal those in exact fractions, where joint probabilities are as small as 1e-1000."""
+    rng = np.random.default_rng(seed)
+    names = ["c", *(f"v{i}" for i in range(int(rng.integers(3, 6))))]
+    parents = {name: [above for above in names[:i] if rng.random() < 0.5][:2] for i, name in enumerate(names)}
+    tables = {}
+    for name in names:
+        small = 10.0 ** -rng.choice([0.3, 160, 250, 300], size=(2,) * len(parents[name]))
+        first = rng.random(small.shape) < 0.5
+        tables[name] = np.stack([np.where(first, small, 1 - small), np.where(first, 1 - small, small)], axis=-1)
+    network = tb.BayesianNetwork({name: ["0", "1"] for name in names}, parents, tables)
+    observed = {name: str(rng.integers(2)) for name in names[1:] if rng.random() < 0.6}
+    chances = [Fraction(0), Fraction(0)]
+    for values in itertools.product(range(2), repeat=len(names)):
+        at = dict(zip(names, values, strict=True))
+        if all(at[name] == int(state) for name, state in observed.items()):
+            factors = (network.table(name)[(*(at[above] for above in parents[name]), at[name])] for name in names)
+            chances[at["c"]] += math.prod(Fraction(float(factor)) for factor in factors)
+    assume(sum(chances) > 0)
+    expected = float(chances[1] / sum(chances))
+    found = joint_distribution(network, ["c"], evidence=observed)
+    assert found[1] == pytest.approx(expected, abs=1e-9)
+    features = [name for name in observed if rng.random() < 0.5]
+    if features:
+        evidence = {name: state for name, state in observed.items() if name not in features}
+        classifier = tb.BayesianClassifier(network, "c", positive="1", features=features, evidence=evidence)
+        row = pd.DataFrame({name: [observed[name]] for name in features})
+        assert classifier.posterior(row)[0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_hidden_variables_below_the_range_of_floats() -> None:
+    network = tb.BayesianNetwork(
+        {name: ["0", "1"] for name in ("c", "h", "x", "y")},
+        {"h": ["c"], "x": ["h"], "y": ["h"]},
+        {
+            "c": [0.5, 0.5],
+            "h": [[0.9, 0.1], [0.3, 0.7]],
+            "x": [[1e-300, 1.0], [2e-300, 1.0]],
+            "y": [[1e-160, 1.0], [1e-160, 1.0]],
+        },
+    )
+    # Pr(x, y | c) is 1.1e-460 and 1.7e-460.
+    classifier = tb.BayesianClassifier(network, "c", positive="0", features=["x", "y"])
+    row = pd.DataFrame({"x": ["0"], "y": ["0"]})
+    assert classifier.posterior(row)[0] == pytest.approx(1.1 / 2.8, rel=1e-12)
+    given = tb.BayesianClassifier(network, "c", positive="0", features=["x"], evidence={"y": "0"})
+    assert given.posterior(row)[0] == pytest.approx(1.1 / 2.8, rel=1e-12)
+    roots = tb.BayesianNetwork(
+        {name: ["0", "1"] for name in ("a", "b", "c")},
+        {"c": ["a", "b"]},
+        {"a": [1e-300, 1.0], "b": [1e-160, 1.0], "c": np.full((2, 2, 2), 0.5)},
+    )
+    assert RowSampler.of(roots, ["c"], {"a": "0", "b": "0"}).draw(10, np.random.default_rng(0)).shape == (10, 1)

@@ -240,7 +240,8 @@ class ContrastiveExplanation(ExplanationViews):
     features : tuple of int
         The explanation, positions in the layout by decreasing `evidence`; empty if no set gives another class.
     becomes : label or None
-        The class that then has a higher score than `predicted`.
+        The class that then has a higher score than `predicted`. Where several classes do with equally few features, it
+        is the first of them in the order of the model; another class may have a still higher score, or an equal one.
     row : ndarray of shape (n_columns,)
         The row with `features` changed to the values that are worst for `predicted`, or missing. A real-valued feature,
         which alone can reach any score, is changed just enough.

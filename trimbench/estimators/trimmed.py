@@ -95,6 +95,10 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
     The columns that are left out may hold anything when predicting. `predict` compares the probability with the
     threshold of the trimmed classifier, ``classifier_.threshold``, which need not be 1/2.
 
+    Of columns that serve equally well the first is kept, so that another order of the columns may keep others. The root
+    of the tree of ``density="tree_augmented"`` is the first column: without smoothing any root would give the same
+    distribution; with it the probabilities, and so which of columns nearly as good is kept, depend on the order.
+
     References
     ----------
     Choi and Van den Broeck (2018).

@@ -186,7 +186,8 @@ def learn_tree_augmented(
     """Learn a tree-augmented naive Bayes model: the class and a tree over the features.
 
     The tree spans the features with the largest sum of conditional mutual information ``I(x_i; x_j | c)`` (Chow and
-    Liu); the first feature is its root. Probabilities are counted with Laplace smoothing.
+    Liu); the first feature is its root. Probabilities are counted with Laplace smoothing, which depends on the root a
+    little: another order of the columns gives nearly, but not exactly, the same distribution.
 
     Parameters
     ----------

@@ -51,12 +51,11 @@ class RowSampler:
         wanted = set(relevant_nodes(network, [*columns, *fixed]))
         order = tuple(node for node in network.order if node in wanted)
         ahead = all(parent in fixed for node in fixed for parent in network.parents(node))
-        if ahead:
-            chance = 1.0
-            for node, value in fixed.items():
-                chance *= network.table(node)[(*(fixed[parent] for parent in network.parents(node)), value)]
-            if chance == 0:
-                raise ValueError("evidence must have a probability above 0, got probability 0")
+        if ahead and not all(
+            network.table(node)[(*(fixed[parent] for parent in network.parents(node)), value)]
+            for node, value in fixed.items()
+        ):
+            raise ValueError("evidence must have a probability above 0, got probability 0")
         steps = None if ahead else _backward_steps(network, order, fixed)
         return cls(network, tuple(columns), order, fixed, steps)
 

@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.evidence import checked_evidence, shown
-from trimbench.networks.inference.products import Factor, Scaled, compiled, joined, restricted, sum_out
+from trimbench.networks.inference.products import (
+    IN_LOGS,
+    VANISHING,
+    Factor,
+    Scaled,
+    compiled,
+    joined,
+    log_smallest,
+    restricted,
+    sum_out,
+)
 from trimbench.networks.values import checked_names
 
 GIB = 2**30
@@ -107,12 +117,18 @@ def joint_distribution(
     ]
     plan = _affordable_plan(scopes, kept, sizes, len(names), max_entries, max_bytes, max_operations)
     rank = {variable: i for i, variable in enumerate((*plan.order, *kept))}
-    factors = joined(
-        (_factor(network, node, observed, number, rank) for node in network.nodes if node in relevant),
-        scaled=bool(observed),
-    )
-    slices = SlicedSum(factors, plan, tuple(kept), tuple(sizes), scaled=bool(observed))
-    result = slices.total(n_threads, max_bytes=max_bytes)
+    factors = [_factor(network, node, observed, number, rank) for node in network.nodes if node in relevant]
+    quick = observed and not plan.fixed and plan.operations <= QUICK_OPERATIONS + STEP_OPERATIONS * len(factors)
+    if quick and sum(log_smallest(factor.table) for factor in factors) < VANISHING:
+        with np.errstate(divide="ignore"):
+            logs = [Factor(factor.variables, np.log(factor.table)) for factor in factors]
+        found = sum_out(logs, plan.order, rank, scaled=False, arithmetic=IN_LOGS).table
+        top = found.max()
+        result = np.asarray(np.exp(found - top)) if np.isfinite(top) else np.zeros(found.shape)
+    else:
+        factors = joined(factors, scaled=bool(observed))
+        slices = SlicedSum(factors, plan, tuple(kept), tuple(sizes), scaled=bool(observed))
+        result = slices.total(n_threads, max_bytes=max_bytes)
     if observed:
         total = float(result.sum())
         if not total > 0.0:

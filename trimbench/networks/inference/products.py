@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,25 @@ class Factor:
 
     variables: tuple[int, ...]
     table: NDArray[np.float64]
+
+
+class Arithmetic(NamedTuple):
+    """How entries of tables are multiplied and added, and what 1 is: as they are, or as logarithms."""
+
+    times: np.ufunc
+    plus: np.ufunc
+    one: float
+
+
+PLAIN = Arithmetic(np.multiply, np.add, 1.0)
+IN_LOGS = Arithmetic(np.add, np.logaddexp, 0.0)
+# A product of probabilities may vanish where the smallest ones multiply to less than the exponential of this.
+VANISHING = -600.0
+
+
+def log_smallest(table: NDArray[np.float64]) -> float:
+    """Return the logarithm of the smallest positive entry, at most 0."""
+    return math.log(float(table.min(initial=1.0, where=table > 0)))
 
 
 @dataclass(frozen=True)
@@ -72,7 +92,14 @@ def joined(factors: Iterable[Factor], *, scaled: bool) -> list[Factor]:
     return [Factor(key, part.table) for key, part in tables.items()]
 
 
-def sum_out(factors: Sequence[Factor], order: Sequence[int], rank: Mapping[int, int], *, scaled: bool) -> Scaled:
+def sum_out(
+    factors: Sequence[Factor],
+    order: Sequence[int],
+    rank: Mapping[int, int],
+    *,
+    scaled: bool,
+    arithmetic: Arithmetic = PLAIN,
+) -> Scaled:
     """Return the product of `factors`, summed over the variables of `order`.
 
     Parameters
@@ -83,6 +110,8 @@ def sum_out(factors: Sequence[Factor], order: Sequence[int], rank: Mapping[int, 
     rank : mapping from variable to its place in the order of axes
     scaled : bool
         Whether to scale every table that is made.
+    arithmetic : Arithmetic
+        Whether the tables, and the result, are logarithms.
 
     Returns
     -------
@@ -97,37 +126,40 @@ def sum_out(factors: Sequence[Factor], order: Sequence[int], rank: Mapping[int, 
         inputs = waiting.pop(variable, None)
         if inputs is None:
             continue
-        result = _summed_product(inputs, rank)
+        result = _summed_product(inputs, rank, arithmetic)
         if scaled:
             part = Scaled.of(result.table, exponent)
             result, exponent = Factor(result.variables, part.table), part.exponent
         waiting.setdefault(result.variables[0] if result.variables else None, []).append(result)
-    last = _product(list(itertools.chain.from_iterable(waiting.values())), rank)
+    last = _product(list(itertools.chain.from_iterable(waiting.values())), rank, arithmetic)
     return Scaled(last.table, exponent)
 
 
-def _summed_product(factors: Sequence[Factor], rank: Mapping[int, int]) -> Factor:
+def _summed_product(factors: Sequence[Factor], rank: Mapping[int, int], arithmetic: Arithmetic) -> Factor:
     """Return the product of `factors`, summed over the first axis that they all have."""
     if len(factors) == 1:
-        return Factor(factors[0].variables[1:], np.asarray(factors[0].table.sum(axis=0)))
+        return Factor(factors[0].variables[1:], np.asarray(arithmetic.plus.reduce(factors[0].table, axis=0)))
     blocks = (
-        _product([Factor(factor.variables[1:], np.asarray(factor.table[value])) for factor in factors], rank)
+        _product(
+            [Factor(factor.variables[1:], np.asarray(factor.table[value])) for factor in factors], rank, arithmetic
+        )
         for value in range(len(factors[0].table))
     )
     total = next(blocks)
     table = total.table
     for block in blocks:
-        table = np.add(table, block.table, out=table if table.ndim else None)
+        table = arithmetic.plus(table, block.table, out=table if table.ndim else None)
     return Factor(total.variables, np.asarray(table))
 
 
-def _product(factors: Sequence[Factor], rank: Mapping[int, int]) -> Factor:
+def _product(factors: Sequence[Factor], rank: Mapping[int, int], arithmetic: Arithmetic) -> Factor:
     """Return the product of `factors`, small ones first, so that only the last step is as large as the result."""
     by_size = sorted(factors, key=lambda factor: factor.table.size)
-    return reduce(lambda one, other: _times(one, other, rank), by_size, Factor((), np.ones(())))
+    start = Factor((), np.array(arithmetic.one))
+    return reduce(lambda one, other: _times(one, other, rank, arithmetic), by_size, start)
 
 
-def _times(one: Factor, other: Factor, rank: Mapping[int, int]) -> Factor:
+def _times(one: Factor, other: Factor, rank: Mapping[int, int], arithmetic: Arithmetic) -> Factor:
     sizes = dict(zip((*one.variables, *other.variables), (*one.table.shape, *other.table.shape), strict=True))
     variables = tuple(sorted(sizes, key=rank.__getitem__))
     run: list[int] = []
@@ -138,7 +170,7 @@ def _times(one: Factor, other: Factor, rank: Mapping[int, int]) -> Factor:
         run.append(variable)
         length *= sizes[variable]
     tables = (_aligned(factor, variables, {v: sizes[v] for v in run}) for factor in (one, other))
-    return Factor(variables, np.asarray(np.multiply(*tables)))
+    return Factor(variables, np.asarray(arithmetic.times(*tables)))
 
 
 def _aligned(factor: Factor, variables: Sequence[int], widened: Mapping[int, int]) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from trimbench._typing import IntegerArray
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.inference.joint import STEP_OPERATIONS, ContractionTooLarge, plan_whole
+from trimbench.networks.inference.products import IN_LOGS, PLAIN, VANISHING, Arithmetic, log_smallest
 
 # Rows are added up in blocks of this many, which stay near the processor.
 _BLOCK = 2**13
@@ -283,6 +284,8 @@ class HiddenSum:
     _n_states: int
     _largest: int
     _only_zeros: bool
+    # Whether products might leave the range of floats.
+    _may_vanish: bool
 
     @classmethod
     def of(
@@ -320,7 +323,10 @@ class HiddenSum:
         operations = max(plan.operations - overhead, len(plan.order))
         columns = sorted(v for v in sizes if v != target and v < n_observed)
         order = tuple(unseen[i] for i in plan.order)
-        return cls(tuple(columns), order, operations, tuple(factors), target, n_states, plan.largest, only_zeros)
+        may_vanish = sum(log_smallest(factor.table) for factor in factors) < VANISHING
+        return cls(
+            tuple(columns), order, operations, tuple(factors), target, n_states, plan.largest, only_zeros, may_vanish
+        )
 
     def logs(self, codes: IntegerArray) -> NDArray[np.float64]:
         """Return the logarithm of the sum for each row, up to a constant of the row, shape (n_states, n_rows)."""
@@ -334,8 +340,11 @@ class HiddenSum:
         batches = [self._of_rows(distinct[start : start + step]) for start in range(0, len(distinct), step)]
         return np.concatenate(batches, axis=1)[:, which] if batches else np.zeros((self._n_states, 0))
 
-    def _of_rows(self, rows: IntegerArray) -> NDArray[np.float64]:
-        """Return the logarithms for rows whose columns are those of `columns`."""
+    def _of_rows(self, rows: IntegerArray, arithmetic: Arithmetic = PLAIN) -> NDArray[np.float64]:
+        """Return the logarithms for rows whose columns are those of `columns`.
+
+        Where products of plain numbers may vanish, they are computed once more as logarithms.
+        """
         place = {v: i for i, v in enumerate(self.columns)}
         rank = {v: i for i, v in enumerate((*self.order, self._target))}
         # A table waits for the first of its variables to be summed out. Its first axis runs over the rows, or has one
@@ -346,12 +355,20 @@ class HiddenSum:
             first = min(factor.variables, key=rank.__getitem__, default=None)
             waiting.setdefault(first, []).append(factor)
 
-        for factor in self._factors:
-            wait(_selected(factor, rows, place))
+        in_logs = arithmetic is IN_LOGS
         scale = np.zeros((len(rows), 1))
         with np.errstate(divide="ignore"):
+            for factor in self._factors:
+                selected = _selected(factor, rows, place)
+                wait(ProbabilityTable(selected.variables, np.log(selected.table)) if in_logs else selected)
             for variable in self.order:
-                message = summed_product(waiting.pop(variable), variable, rank)
+                inputs = waiting.pop(variable)
+                if not in_logs and self._may_vanish and sum(log_smallest(one.table) for one in inputs) < VANISHING:
+                    return self._of_rows(rows, IN_LOGS)
+                message = summed_product(inputs, variable, rank, arithmetic)
+                if in_logs:
+                    wait(message)
+                    continue
                 axes = tuple(range(1, message.table.ndim))
                 # With the largest entry of each row as 1, long products do not underflow.
                 top = message.table.max(axis=axes, keepdims=True)
@@ -360,7 +377,8 @@ class HiddenSum:
                 wait(ProbabilityTable(message.variables, message.table / top))
             total = np.zeros((len(rows), self._n_states)) + scale
             for factor in (factor for factors in waiting.values() for factor in factors):
-                total += np.log(factor.table.reshape(len(factor.table), -1))
+                table = factor.table.reshape(len(factor.table), -1)
+                total += table if in_logs else np.log(table)
         if self._only_zeros:
             total[np.isfinite(total)] = 0.0
         return total.T
@@ -388,15 +406,19 @@ def _selected(factor: ProbabilityTable, rows: IntegerArray, place: dict[int, int
     return ProbabilityTable(hidden, table[index])
 
 
-def summed_product(factors: Sequence[ProbabilityTable], variable: int, rank: dict[int, int]) -> ProbabilityTable:
+def summed_product(
+    factors: Sequence[ProbabilityTable], variable: int, rank: dict[int, int], arithmetic: Arithmetic = PLAIN
+) -> ProbabilityTable:
     """Return the product of `factors`, summed over `variable`; first axes run over rows."""
-    joined = product(factors, rank)
+    joined = product(factors, rank, arithmetic)
     axis = 1 + joined.variables.index(variable)
     rest = tuple(v for v in joined.variables if v != variable)
-    return ProbabilityTable(rest, np.asarray(joined.table.sum(axis=axis)))
+    return ProbabilityTable(rest, np.asarray(arithmetic.plus.reduce(joined.table, axis=axis)))
 
 
-def product(factors: Sequence[ProbabilityTable], rank: dict[int, int]) -> ProbabilityTable:
+def product(
+    factors: Sequence[ProbabilityTable], rank: dict[int, int], arithmetic: Arithmetic = PLAIN
+) -> ProbabilityTable:
     """Return the product of `factors`, its axes after the first in the order of `rank`; first axes run over rows."""
     variables = sorted({v for factor in factors for v in factor.variables}, key=rank.__getitem__)
     result: NDArray[np.float64] | None = None
@@ -405,7 +427,7 @@ def product(factors: Sequence[ProbabilityTable], rank: dict[int, int]) -> Probab
         table = factor.table.transpose(0, *(1 + axis for axis in by_rank))
         has = {factor.variables[axis]: factor.table.shape[1 + axis] for axis in by_rank}
         table = table.reshape(len(table), *(has.get(v, 1) for v in variables))
-        result = table if result is None else result * table
+        result = table if result is None else arithmetic.times(result, table)
     if result is None:
         raise ValueError("factors must hold at least one table")
     return ProbabilityTable(tuple(variables), result)

@@ -15,6 +15,10 @@ def main() -> None:
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
+    # Without a handler, the first process of a container is not ended by SIGTERM, as `docker stop` sends it.
+    ends = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if ends:
+        signal.signal(signal.SIGTERM, _stop)
     try:
         # What the command line imports before it does anything.
         check_installed("hydra", "omegaconf", "pydantic", "yaml", extra="papers", what="the command trimbench")
@@ -22,7 +26,12 @@ def main() -> None:
         sys.exit(str(error))
     from trimbench.papers.commands.cli import main as run
 
-    run(understood=lambda: signal.signal(signal.SIGINT, before))
+    def understood() -> None:
+        signal.signal(signal.SIGINT, before)
+        if ends:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    run(understood)
 
 
 def _make_streams_writable() -> None:

@@ -119,6 +119,16 @@ def unsealed(whole: bytes) -> bytes:
     return content
 
 
+def named_folder(text: str) -> Path:
+    """Return the folder that a user names, ``~`` for a home; raise ValueError for an address, or a home of nobody."""
+    if re.match(r"[A-Za-z][\w+.-]*://", text):
+        raise ValueError(f"must be a folder of this machine, got {text[:100]!r}; write its path, and copy the files")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"must be a folder that exists, got {text[:100]!r}; write its whole path") from error
+
+
 # Names of files and folders that say with which settings something was made.
 
 # File systems allow 255 bytes; this leaves room for what is added to a name.
@@ -271,6 +281,7 @@ def without_homes(text: str) -> str:
     Homes are those of this user, and all folders in ``/home`` and ``/Users``, which may be those of another machine.
     Where this user's name is a folder elsewhere, as in ``/scratch/<user>``, it becomes ``~``, too.
     """
+    text = text.encode(errors="backslashreplace").decode()  # half of a pair of surrogates is no text of a file
     text = text.replace(f"{_ROOT}/", "")
     for home in own_homes():
         text = re.sub(rf"(?<![\w.~-]){re.escape(home)}{_END}", "~", text)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.commands import tasks
+from trimbench.papers.commands.arguments import quoted
 
 from ..command_line import T4, T6, Command
 
@@ -63,3 +64,96 @@ def test_closed_streams_and_poor_encodings_are_no_error(closed: str) -> None:
     assert list(Path("results/a/trimming").glob("table4*.csv"))
     wrong = subprocess.run(f"{command} seed=ä", shell=True, env=environment, capture_output=True, check=False)
     assert wrong.returncode == 2
+
+
+T4_HERE = [sys.executable, "-m", "trimbench", T4, "executor=serial"]
+
+
+def outside(*words: str, shell: str = '"$@"', **environment: str | None) -> tuple[int, str]:
+    """Run a command in a process of its own, with these variables (None takes one away); return code and output."""
+    changed = os.environ | {name: str(value) for name, value in environment.items()}
+    kept = {name: value for name, value in changed.items() if environment.get(name, "") is not None}
+    ended = subprocess.run(["sh", "-c", shell, "sh", *words], env=kept, capture_output=True, check=False)
+    return ended.returncode, (ended.stdout + ended.stderr).decode("latin-1")
+
+
+@pytest.mark.parametrize(
+    ("shell", "environment"),
+    [
+        ('"$@"', {"PYTHONIOENCODING": "latin-1"}),
+        ('"$@" >&-', {"MPLBACKEND": "module://a_notebook_that_is_not_here"}),
+    ],
+)
+def test_odd_streams_and_displays_harm_nothing(tmp_path: Path, shell: str, environment: dict[str, str]) -> None:
+    code, said = outside(*T4_HERE, shell=shell, **environment)
+    assert (code, "Traceback" in said) == (0, False), said
+    assert (tmp_path / "results/quick/trimming/table4.csv").read_text(encoding="utf-8").startswith("source,")
+
+
+@pytest.mark.parametrize(
+    ("shell", "end"),
+    [
+        ('"$@" task=list > /dev/full', "No space left on device\nStored results are intact. Fix this, then run"),
+        ('mkdir gone; cd gone; rmdir ../gone; "$@"', "the current folder cannot be used: No such file or directory; "),
+    ],
+)
+def test_surroundings_of_no_use_are_named(shell: str, end: str) -> None:
+    code, said = outside(*T4_HERE, shell=shell)
+    assert (code, "Traceback" in said) == (1, False)
+    assert end in said
+
+
+def test_a_user_without_a_home(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def nobody(_: object = None) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("TRIMBENCH_CACHE", raising=False)
+    monkeypatch.setenv("HOME", "")
+    monkeypatch.setattr(Path, "home", nobody)
+    answer = command(T4, "executor=serial", code=0)
+    assert answer.err.startswith("There is no home folder, so nothing is kept there; set HOME to keep what is downl")
+    assert Path(os.environ["HOME"]).is_dir()
+    assert not (tmp_path / "~").exists()
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        ("s3://lab/runs", "results must be a folder of this machine, got 's3://lab/runs'; write its path, and copy"),
+        ("gs://lab", "results must be a folder of this machine, got"),
+        ("file:///tmp/x", "results must be a folder of this machine, got"),
+        ('"~nobody-has-this-name/x"', "results must be a folder that exists, got '~nobody-has-this-name/x'; write its"),
+        ("dangling", "results must be a folder that can be written, got 'dangling'; "),
+    ],
+)
+def test_results_that_are_no_folder_are_refused(command: Command, tmp_path: Path, results: str, message: str) -> None:
+    (tmp_path / "dangling").symlink_to("nowhere")
+    assert message in command(T4, "executor=serial", f"results={results}", code=2).err
+    assert [path.name for path in tmp_path.iterdir()] == ["dangling"]
+
+
+@pytest.mark.parametrize("name", ["it's", "a=b", "a$b", "a, b", 'x"y', "50%", r"a\${b}", "é"])
+def test_results_may_have_any_name(command: Command, tmp_path: Path, name: str) -> None:
+    command(T4, "executor=serial", f"results={quoted(name)}", code=0)
+    assert (tmp_path / name.replace("\\", "") / "quick/trimming/table4.md").is_file()
+
+
+def test_results_begin_at_home(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/real").mkdir()
+    (tmp_path / "home/link").symlink_to("real")
+    command(T4, "executor=serial", 'results="~/link"', code=0)
+    assert (tmp_path / "home/real/quick/trimming/table4.md").is_file()
+    assert not (tmp_path / "~").exists()
+
+
+def test_a_cache_at_an_address_is_refused(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIMBENCH_CACHE", "s3://lab/cache")
+    told = command(T4, code=2).err
+    assert told.startswith("TRIMBENCH_CACHE must be a folder of this machine, got 's3://lab/cache'; write its path")
+
+
+def test_an_unknown_commit_is_said(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "no_commit", lambda: "git says: fatal: detected dubious ownership")
+    assert "no result names it; git says: fatal: detected dubious" in command(T4, "executor=serial", code=0).err

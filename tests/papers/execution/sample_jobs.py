@@ -59,7 +59,8 @@ def numpy_result(n: int) -> dict[str, Any]:
 
 @job_function(code=CODE)
 def bad_result(kind: str) -> Any:
-    return {"list": [1], "nan": {"a": {"b": float("nan")}}, "object": {"path": Path("x")}}[kind]
+    values = {"huge": {"n": 10**40}, "longer": {"n": 10**5000}, "surrogate": {"text": ["a\udcff"]}}
+    return {"list": [1], "nan": {"a": {"b": float("nan")}}, "object": {"path": Path("x")}, **values}[kind]
 
 
 @job_function(code=CODE)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,6 +47,7 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
     """
     # With this, Hydra raises its errors instead of printing them.
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+    _settle()
     try:
         limit_environment()
         with _exit_on(*_COMPLAINTS):
@@ -61,8 +64,10 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
             invocation = _compose(line)
         understood()
         code = _run(invocation) if invocation else 0
+        sys.stdout.flush()
     except BrokenPipeError:  # as in `trimbench task=list | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        for descriptor in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
         sys.exit(1)
     except OSError as error:
         sys.stderr.write(f"{error}\nStored results are intact. Fix this, then run the same command again.\n")
@@ -72,6 +77,33 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
         sys.exit(130)
     if code:
         sys.exit(code)
+
+
+def _settle() -> None:
+    """Make up for what is absent or odd around the program: streams, their encoding, a folder, a home, a display."""
+    # What is opened next would take the place of a closed stream, and get what is meant for that.
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: PTH123, SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        Path.cwd()
+    except OSError as error:  # as it was removed, or its disk unmounted
+        sys.exit(f"the current folder cannot be used: {error.strerror}; change to another, then run the command again")
+    # That of a notebook is of no use here, and may be absent.
+    os.environ["MPLBACKEND"] = "agg"
+    try:
+        Path.home()
+    except RuntimeError:  # no HOME, and no entry in passwd
+        from trimbench.papers.files import make_temporary_folder, remove_temporary_folder
+
+        home = make_temporary_folder()
+        atexit.register(remove_temporary_folder, home)
+        os.environ["HOME"] = str(home)
+        sys.stderr.write("There is no home folder, so nothing is kept there; set HOME to keep what is downloaded.\n")
 
 
 @contextmanager

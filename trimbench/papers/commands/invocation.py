@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from trimbench.papers.configuration import Catalogue
-from trimbench.papers.files import is_accepted, safe_name
+from trimbench.papers.files import is_accepted, named_folder, safe_name
 from trimbench.papers.validation import ConfigurationError, Json, brief, settings, unknown, validated
 from trimbench.papers.vocabulary.figures import FigureSettings
 
@@ -53,6 +53,11 @@ class CommonSettings:
     archive: bool = False
 
     def __post_init__(self) -> None:
+        if self.results.startswith("~") or "://" in self.results:
+            try:
+                object.__setattr__(self, "results", str(named_folder(self.results)))
+            except ValueError as error:
+                raise ConfigurationError(f"results {error}") from error
         if not self.results.isprintable() or not self.results:
             raise ConfigurationError(
                 f"results must be a folder with a printable name, got {brief(self.results)}; write results=. for the "
@@ -148,12 +153,14 @@ class Invocation:
         from trimbench.papers.files import remove_abandoned
 
         named = os.environ.get("TRIMBENCH_CACHE", "")
-        if named and not Path(named).expanduser().exists():
-            sys.stderr.write(f"TRIMBENCH_CACHE names a folder that does not exist, {named!r}; creating an empty one.\n")
         try:
+            if named and not named_folder(named).exists():
+                sys.stderr.write(
+                    f"TRIMBENCH_CACHE names a folder that does not exist, {named!r}; creating an empty one.\n"
+                )
             cache = replace(Cache.from_environment(offline=self.settings.offline), roads=tuple(self.settings.roads))
         except ValueError as error:  # TRIMBENCH_CACHE names something that is not a folder
-            raise ConfigurationError(str(error)) from error
+            raise ConfigurationError(f"TRIMBENCH_CACHE {str(error).removeprefix('TRIMBENCH_CACHE ')}") from error
         # Left by downloads that were killed.
         remove_abandoned(cache.writable.glob(".partial-*"))
         return cache

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trimbench.papers.commands.invocation import PUBLISHED, SHARED_KEYS, Invocation
-from trimbench.papers.execution.store import provenance
+from trimbench.papers.execution.store import no_commit, provenance
 from trimbench.papers.reporting.overview import write_summary
 from trimbench.papers.reporting.page import Part, part_file, read_part
 from trimbench.papers.reporting.runs import check_profile, folder_of, write_profile
@@ -53,7 +53,7 @@ def publish(invocation: Invocation) -> int:
 def _clean_commit() -> str:
     here = provenance()
     if here["commit"] is None or here["dirty"]:
-        found = "changes that are not committed" if here["commit"] else "no git repository"
+        found = no_commit() or "changes that are not committed"
         raise ConfigurationError(f"task=publish needs a clean commit of trimbench, got {found}; commit first")
     return str(here["commit"])
 

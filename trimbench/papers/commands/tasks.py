@@ -21,7 +21,7 @@ from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import Declaration, declare_dataset, declare_network, is_here, obstacle
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import duration
-from trimbench.papers.execution.store import Glance, JobStore, Record
+from trimbench.papers.execution.store import Glance, JobStore, Record, no_commit
 from trimbench.papers.execution.workers import n_workers
 from trimbench.papers.files import safe_name, settings_name, without_homes
 from trimbench.papers.own_table.report import conclusions
@@ -82,6 +82,8 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     mode = cache_mode or invocation.settings.cache_mode
     executor = invocation.make_executor()
     figure = invocation.figure.settings
+    if "git says" in (unknown := no_commit()):
+        sys.stderr.write(f"The commit of this program is not known, so no result names it; {unknown}\n")
     # Everything is made and read before the first job runs, so that a mistake, even in the last point of a sweep, costs
     # no time.
     made = [{name: invocation.make(name, point) for name in point.experiments} for point in invocation.points]
@@ -191,7 +193,7 @@ def _say_data(plans: Sequence[Plan]) -> None:
 def _check_writable(folder: str) -> None:
     """Raise an error if a folder cannot be written to. It is not created yet: other settings may be wrong."""
     path = Path(folder).absolute()
-    existing = next(place for place in (path, *path.parents) if place.exists())
+    existing = next(place for place in (path, *path.parents) if os.path.lexists(place))  # also a link to nowhere
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise ConfigurationError(
             f"results must be a folder that can be written, got {folder!r}; {existing} cannot, choose another folder"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import configparser
 import contextlib
 import functools
 import gzip
@@ -410,10 +411,10 @@ def _store(staged: Path, destination: Path, replace: bool) -> None:
 
 
 def _openml() -> ModuleType:
-    """Import the package, which creates folders in the user's home: where that cannot be written, in temporary ones."""
+    """Import the package, which reads and creates files in the user's home: where it cannot, in temporary ones."""
     try:
         import openml
-    except OSError:
+    except (OSError, ValueError, RuntimeError, configparser.Error):
         with tempfile.TemporaryDirectory() as folder, _environment(XDG_CONFIG_HOME=folder, OPENML_CACHE_DIR=folder):
             import openml
     module: ModuleType = openml

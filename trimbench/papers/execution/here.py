@@ -38,7 +38,7 @@ from trimbench.papers.validation import settings
 
 
 class HeldInterrupts:
-    """Holds back Ctrl-C within a ``with`` block, except within `allowed`.
+    """Holds back Ctrl-C, and SIGTERM where that is the same, within a ``with`` block, except within `allowed`.
 
     One that has come is raised, as KeyboardInterrupt, as soon as it is allowed. One that no `allowed` follows is raised
     at the end of the block, unless that ends with an error of its own. Outside the main thread, which alone gets
@@ -47,11 +47,12 @@ class HeldInterrupts:
 
     def __init__(self) -> None:
         self._has_come = False
-        self._holds = False
+        self._holds: list[signal.Signals] = []
 
     def __enter__(self) -> Self:
         main = threading.current_thread() is threading.main_thread()
-        self._holds = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        both = (signal.SIGINT, signal.SIGTERM)
+        self._holds = [one for one in both if main and signal.getsignal(one) is signal.default_int_handler]
         self._hold()
         return self
 
@@ -71,12 +72,12 @@ class HeldInterrupts:
             self._hold()
 
     def _hold(self) -> None:
-        if self._holds:
-            signal.signal(signal.SIGINT, self._note)
+        for one in self._holds:
+            signal.signal(one, self._note)
 
     def _let_go(self) -> None:
-        if self._holds:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        for one in self._holds:
+            signal.signal(one, signal.default_int_handler)
 
     def _note(self, *_: object) -> None:
         self._has_come = True

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trimbench.papers.execution.code_hash import JobFunction, check_function_name, code_version, name_of, resolve
-from trimbench.papers.validation import Json
+from trimbench.papers.validation import Json, reason
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,13 +138,27 @@ def run_job_function(job: Job) -> dict[str, Json]:
 
 
 def check_size(function: str, plain: Mapping[str, Json]) -> None:
-    """Raise ValueError if a result, of which `to_plain` made a copy, is too long."""
-    size = len(canonical_text(plain))
+    """Raise ValueError if a result, of which `to_plain` made a copy, is too long, or no table can have its values."""
+    try:
+        text = json.dumps(plain, ensure_ascii=False)
+        size = len(text.encode())
+        json.loads(text, parse_int=_checked_int)
+    except ValueError as error:
+        raise ValueError(
+            f"the result of {function!r} must have whole numbers of at most 64 bits, and text without halves of "
+            f"characters: {reason(error)}; return a float, or a text"
+        ) from error
     if size > RESULT_BYTES:
         raise ValueError(
             f"the result of {function!r} must have at most {in_megabytes(RESULT_BYTES)} as JSON, got "
             f"{in_megabytes(size)}; return less, for example a summary"
         )
+
+
+def _checked_int(text: str) -> int:
+    if not -(2**63) <= int(text) < 2**63:
+        raise ValueError(f"got {text[:40]}")
+    return 0
 
 
 def located(value: Any, places: Mapping[str, str]) -> Any:

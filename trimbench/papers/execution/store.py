@@ -508,12 +508,33 @@ def provenance() -> dict[str, Json]:
 def usable_cpus() -> int:
     """Count the processors that this process may use: a container or batch system may allow fewer than there are."""
     affinity = getattr(os, "sched_getaffinity", None)
-    return max(1, len(affinity(0)) if affinity is not None else os.cpu_count() or 1)
+    available = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    return max(1, min([available, *map(math.ceil, _quotas(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")))]))
+
+
+def _quotas(root: Path, own: Path) -> Iterator[float]:
+    """Yield the processors that the control groups of this process leave it, of this one and those above."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in own.read_text().splitlines():
+            _, kinds, name = line.split(":", 2)
+            top = root if not kinds else root / kinds
+            group = top / name.lstrip("/")
+            for folder in {group, *(one for one in group.parents if one.is_relative_to(top)), top, root / "cpu"}:
+                yield from _quota(folder)
+
+
+def _quota(folder: Path) -> Iterator[float]:
+    names = ("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+    for parts in names:
+        with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
+            quota, period = " ".join((folder / part).read_text() for part in parts).split()
+            if quota != "max" and int(quota) > 0:
+                yield int(quota) / int(period)
 
 
 @functools.cache
 def _collect() -> dict[str, Json]:
-    commit, dirty = _git_state(_root())
+    commit, dirty, _ = _git()
     return {
         "trimbench": own_version(),
         "python": platform.python_version(),
@@ -549,16 +570,16 @@ def own_version() -> str | None:
         return None
 
 
-def _git_state(root: Path) -> tuple[str | None, bool | None]:
-    """Return the commit and whether files differ from it; (None, None) when `root` is not the top of a git tree."""
+def _git_state(root: Path) -> tuple[str | None, bool | None, str]:
+    """Return the commit, whether files differ from it, and why this is not known; None without a git tree at `root`."""
     # Looking for .git first keeps an installation inside somebody else's repository from reporting that one.
     if not (root / ".git").exists():
-        return None, None
+        return None, None, "no git repository"
     command = ["git", "--no-optional-locks", "-C", str(root), "status", "--porcelain=v2", "--branch"]
     # What a run writes into the repository does not change the code that wrote it.
     command += ["--", ".", ":(exclude)results"]
-    # Inside a git hook these variables point at another repository.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # Inside a git hook these variables point at another repository; those of its configuration remain.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or "CONFIG" in name}
     try:
         answer = subprocess.run(
             command,
@@ -570,9 +591,21 @@ def _git_state(root: Path) -> tuple[str | None, bool | None]:
             timeout=_GIT_SECONDS,
             check=True,
         )
-    except (OSError, subprocess.SubprocessError):
-        return None, None
+    except (OSError, subprocess.SubprocessError) as error:
+        return None, None, f"git says: {' '.join((getattr(error, 'stderr', '') or str(error)).split())[:300]}"
     lines = answer.stdout.splitlines()
     commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid ")), None)
     # Before the first commit git says "(initial)".
-    return (None if commit == "(initial)" else commit), any(not line.startswith("#") for line in lines)
+    unknown = commit in (None, "(initial)")
+    dirty = any(not line.startswith("#") for line in lines)
+    return (None if unknown else commit), dirty, "git has no commit yet" if unknown else ""
+
+
+def no_commit() -> str:
+    """Return why the commit of this program is not known, as when another user owns the clone; empty if it is."""
+    return _git()[2]
+
+
+@functools.cache
+def _git() -> tuple[str | None, bool | None, str]:
+    return _git_state(_root())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -266,8 +267,13 @@ def with_few_colours(picture: Path) -> None:
     """Write a PNG again with a palette, which is enough for lines and text and takes a third of the space."""
     from PIL import Image
 
-    with Image.open(picture) as image:
-        image.load()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(picture) as image:
+                image.load()
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):  # more than Pillow reads: it stays as drawn
+        return
     colours = image.convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     colours.save(picture, optimize=True)
 

@@ -12,7 +12,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, cross_val_score
 
 import trimbench as tb
 from trimbench.estimators import (
@@ -170,3 +172,115 @@ def test_text_that_resembles_a_number_stays_text() -> None:
     names = value_names(pd.Series(["1", "01", "1.0"], dtype=object))
     assert names == ("01", "1", "1.0")
     assert places_among(pd.Series(["01", 1, True, "1e0"], dtype=object), names).tolist() == [0, 1, 1, -1]
+
+
+@pytest.mark.parametrize("value", [0.1, 14.62, np.log(1e-5), 1e-200, 1e200])
+@pytest.mark.parametrize("kind", MAKERS)
+def test_a_column_that_is_constant_up_to_rounding_says_nothing(kind: str, value: float) -> None:
+    shaken = np.where(RNG.random(120) < 0.5, value, np.nextafter(value, np.inf))
+    X = pd.DataFrame({"b": ONES[:, 1], "c": ONES[:, 2] + 0.5 * RNG.random(120), "same": shaken})
+    other = X.assign(same=value * 100)
+    for settings in [{}] if kind == "trimmed" else [{"numeric": "gaussian"}, {"numeric": "cut"}]:
+        estimator = clone(MAKERS[kind]()).set_params(**settings)
+        if settings.get("numeric") == "cut" and kind == "corrected":
+            estimator.set_params(k=2)
+        fitted = estimator.fit(X, Y)
+        np.testing.assert_allclose(fitted.predict_proba(other), fitted.predict_proba(X), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("unit", [1e-200, 1e-100, 1e200])
+def test_the_unit_of_a_column_changes_nothing(kind: str, unit: float) -> None:
+    X = pd.DataFrame({"a": RNG.normal(size=120) + 2 * Y, "b": RNG.normal(size=120)})
+    for settings in [{}] if kind == "trimmed" else [{"numeric": "gaussian"}, {"numeric": "cut"}]:
+        usual, scaled = (
+            clone(MAKERS[kind]()).set_params(
+                **settings, **({} if kind == "conformant" else {"k" if kind == "corrected" else "budget": 1})
+            )
+            for _ in range(2)
+        )
+        expected = usual.fit(X, Y).predict_proba(X)
+        np.testing.assert_allclose(scaled.fit(X * unit, Y).predict_proba(X * unit), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_folds_with_a_new_count_or_an_empty_column_have_a_score(kind: str) -> None:
+    rows = np.arange(120)
+    X = pd.DataFrame({"count": np.where(rows == 7, 2.0, ONES[:, 0]), "b": ONES[:, 1]})
+    X["rare"] = np.where(rows < 40, RNG.random(120), np.nan)
+    X["note"] = pd.Series(np.where(rows < 40, np.where(Y, "x", "y"), None), dtype=object)
+    table = X.drop(columns="note") if kind == "corrected" else X
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scores = cross_val_score(MAKERS[kind](), table, Y, cv=KFold(3), error_score="raise")
+    assert scores.min() > 0.5
+    if kind != "corrected":
+        with pytest.warns(UserWarning, match="column 'rare' is left out: it has no value in the training rows"):
+            MAKERS[kind]().fit(X.loc[40:, ["rare", "b"]], Y[40:])
+
+
+def test_a_weight_is_as_good_as_copies_for_every_rule() -> None:
+    town = np.array([f"t{i}" for i in range(12)])[np.arange(20) % 12]
+    X = pd.DataFrame({"town": town, "x": ONES[:20, 0], "y": 1 - ONES[:20, 0]})
+    copies = X.loc[np.repeat(X.index, 2)].reset_index(drop=True)
+    weighted = NaiveConformantClassifier().fit(X, Y[:20], sample_weight=np.full(20, 2))
+    copied = NaiveConformantClassifier().fit(copies, np.repeat(Y[:20], 2))
+    assert weighted.get_feature_names_out().tolist() == copied.get_feature_names_out().tolist()
+    np.testing.assert_allclose(weighted.predict_proba(X), copied.predict_proba(X), rtol=0, atol=1e-7)
+    assert [group.tolist() for group in weighted._one_hot_groups] == [
+        group.tolist() for group in copied._one_hot_groups
+    ]
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_a_class_of_weight_zero_has_probability_zero(gaps: bool) -> None:
+    X = pd.DataFrame({"a": RNG.normal(size=120) + 2 * Y, "b": RNG.normal(size=120)})
+    X = X.mask(RNG.random(X.shape) < 0.2) if gaps else X
+    y = np.where(np.arange(120) % 5 == 0, "none", np.where(Y, "yes", "no"))
+    for weights in ({"none": 0, "yes": 2}, {"no": 1, "none": 0, "yes": 2}):
+        with pytest.warns(UserWarning, match=r"class_weight is 0 for \['none'\]: their rows are left out, their prob"):
+            fitted = NaiveConformantClassifier(class_weight=weights).fit(X, y)
+        seen = y != "none"
+        without = NaiveConformantClassifier(class_weight={"yes": 2}).fit(X[seen], y[seen])
+        np.testing.assert_array_equal(fitted.predict_proba(X)[:, [0, 2]], without.predict_proba(X))
+        assert fitted.classes_.tolist() == ["no", "none", "yes"]
+        assert (fitted.predict_proba(X)[:, 1] == 0).all()
+        assert (fitted.classes_[fitted.predict_proba(X).argmax(axis=1)] == fitted.predict(X)).all()
+    for weights in ({"none": 1, "no": -1, "yes": 1}, {"none": 1, "no": np.nan, "yes": 1}):
+        with pytest.raises(ValueError, match="class_weight must have finite weights, 0 or more"):
+            NaiveConformantClassifier(class_weight=weights).fit(X, y)
+    with pytest.raises(ValueError, match="class_weight must be above 0 for two classes or more"):
+        NaiveConformantClassifier(class_weight={"none": 1, "no": 0, "yes": 0}).fit(X, y)
+
+
+@pytest.mark.parametrize("density", ["naive_bayes", "tree_augmented", "mixture"])
+def test_empty_text_is_a_label_and_a_category(density: str, tmp_path: Path) -> None:
+    X = pd.DataFrame({"a": np.where(Y, "", "full"), "b": ONES[:, 1]})
+    y = np.where(Y, "", "ill")
+    trimmed = TrimmedClassifier(1, density=density, rows_weight=0).fit(X, y)
+    assert trimmed.score(X, y) == NaiveConformantClassifier().fit(X, y).score(X, y) == 1.0
+    trimmed.save(tmp_path / "empty.json")
+    assert TrimmedClassifier.load(tmp_path / "empty.json").score(X, y) == 1.0
+
+
+@pytest.mark.parametrize(
+    "value", ["tall", pd.Timestamp("2020-01-01"), pd.Timedelta("1D"), np.datetime64("2020-01-01"), 1j]
+)
+def test_what_is_no_number_is_named_with_its_column(value: Any) -> None:
+    X = pd.DataFrame({"a": RNG.normal(size=120) + 2 * Y, "size": RNG.normal(size=120)})
+    wrong = X.assign(size=[value, *[1.0] * 119])
+    asked = [
+        *(
+            make()
+            .set_params(**({} if kind == "conformant" else {"k": 2} if kind == "corrected" else {"required": ["size"]}))
+            .fit(X, Y)
+            .predict
+            for kind, make in MAKERS.items()
+        ),
+        lambda rows: tb.fit_selection_corrected(rows, Y, k=1),
+        lambda rows: tb.conform(LogisticRegression().fit(X, Y), rows, real=[0, 1]),
+        lambda rows: SelectionCorrectedNB().fit(rows, Y),
+    ]
+    for ask in asked:
+        with pytest.raises(ValueError, match="column 'size' must hold numbers, and NaN where one is missing, got"):
+            ask(wrong)

@@ -27,8 +27,9 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+import trimbench as tb
 from tests.estimators.test_conformant_tables import people
-from trimbench.estimators import NaiveConformantClassifier
+from trimbench.estimators import NaiveConformantClassifier, TrimmedClassifier
 
 TEXT, NUMBERS = ["sex", "town"], ["age", "rooms"]
 
@@ -190,3 +191,23 @@ def test_one_versus_rest_is_refused_of_weighted_rows_too() -> None:
     for weights in (None, np.full(len(X), 2.0)):
         with pytest.raises(ValueError, match="must give probabilities that are the softmax"):
             NaiveConformantClassifier(estimator=given).fit(rows, np.arange(len(X)) % 3, sample_weight=weights)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_steps_that_do_nothing_and_sparse_coefficients(nested: bool) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.random(80) < 0.5
+    X = pd.DataFrame(rng.random((80, 3)) < np.where(y, 0.8, 0.3)[:, None], columns=list("abc")).astype(float)
+    first = Pipeline([("none", "passthrough"), ("also", None)]) if nested else "passthrough"
+    last = LogisticRegression(l1_ratio=1.0, solver="liblinear")
+    scaled = Pipeline([("first", first), ("scale", MinMaxScaler()), ("last", clone(last))]).fit(X, y)
+    plain = Pipeline([("first", first), ("last", clone(last))]).fit(X, y)
+    for given in (scaled, plain, clone(last).fit(X, y)):
+        (given[-1] if isinstance(given, Pipeline) else given).sparsify()
+        expected = given.predict_proba(X)
+        for model in (tb.conform(given, X), NaiveConformantClassifier(estimator=given).fit(X, y)):
+            np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=1e-12)
+        trimmed = TrimmedClassifier.from_fitted(given, rows=X, budget=3, rows_weight=0)
+        assert (trimmed.predict(X) == given.predict(X)).all()
+        assert set(tb.trim(given, 2, rows=X, rows_weight=0).features) <= set(X)
+        np.testing.assert_array_equal(trimmed.feature_names_in_, list(X))

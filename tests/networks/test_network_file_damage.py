@@ -52,7 +52,7 @@ DAMAGE = [
     ("bif", "(yes, off)", "(yes)", 22, "must name a state of each of ['rain', 'sprinkler'], got ('yes',)"),
     ("bif", "(yes, off)", "(yes, dry)", 22, "a row of 'grass' must name a state of each of ['rain', 'sprinkler'], got"),
     ("bif", "default 1 0 0;", "", 19, "1 rows of 'grass' must be stated, or a default"),
-    ("bif", "0.1, 0.5, 0.4", "0.1, 0.5, 0.5", 19, "table of 'grass' must sum to 1 along the last axis (within 0.02)"),
+    ("bif", "0.1, 0.5, 0.4", "0.1, 0.5, 0.5", 23, "table of 'grass' must sum to 1 along the last axis (within 0.02)"),
     ("xmlbif", "<NAME>rain</NAME>", "<NAME>rain", 7, "NAME must hold ['text'], got 'OUTCOME'"),
     ("xmlbif", "<NAME>rain</NAME>", "<NAME></NAME>", 5, "there must be one NAME with a text, got ['']"),
     ("xmlbif", "<NAME>grass</NAME>", "<NAME>rain</NAME>", 16, "the variable 'rain' must be declared once"),

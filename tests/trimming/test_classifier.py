@@ -17,7 +17,7 @@ import trimbench as tb
 from tests.extras import needs_pysdd
 from tests.networks.random_models import distributions
 from tests.trimming import brute_force
-from trimbench.trimming.classifier import checked_classifier
+from trimbench.trimming.classifier import ImpossibleRowWarning, checked_classifier
 from trimbench.trimming.engines.choice import EngineName
 from trimbench.trimming.thresholds import Instances, best_cut
 
@@ -54,6 +54,7 @@ def random_classifier(seed: int, *, naive: bool = False) -> tb.BayesianClassifie
     )
 
 
+@pytest.mark.filterwarnings("ignore::trimbench.trimming.classifier.ImpossibleRowWarning")
 @given(seed=st.integers(0, 2**32), naive=st.booleans())
 @settings(max_examples=80, deadline=None)
 def test_rows_and_joint_equal_enumeration(seed: int, naive: bool) -> None:
@@ -335,3 +336,43 @@ def test_evidence_may_be_a_row_of_a_table() -> None:
     assert known.evidence == {"a": "1"}
     with pytest.raises(ValueError, match="evidence must be a mapping from node"):
         tb.BayesianClassifier(model, positive=0, evidence=pd.DataFrame({"a": [1]}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["two", "several", "learned"])
+def test_an_impossible_row_is_marked_and_has_the_class_of_no_features(kind: str) -> None:
+    either = [[[1, 0], [1, 0]], [[1, 0], [0, 1]]]
+    tables = {"tub": [0.1, 0.9], "lung": [0.2, 0.8], "either": either, "dysp": [[0.8, 0.2], [0.1, 0.9]]}
+    states = {name: ["y", "n"] for name in tables}
+    network = tb.BayesianNetwork(states, {"either": ["tub", "lung"], "dysp": ["either"]}, tables)
+    rows = pd.DataFrame({"tub": ["n", "n"], "lung": ["n", "y"], "either": ["y", "y"]})
+    if kind == "two":
+        classifiers = [tb.BayesianClassifier(network, "dysp", positive=one, features=list(rows)) for one in "yn"]
+    elif kind == "several":
+        classifiers = [tb.ArgMaxClassifier(network, "dysp", features=list(rows))]
+    else:
+        seen = pd.DataFrame({"x": ["a", "b", "c"] * 4})
+        learned = tb.learn_naive_bayes(seen, pd.Series(["n", "n", "y"] * 4), smoothing=0.0)
+        rows = pd.DataFrame({"x": ["c"], "y": ["a"]})
+        learned = tb.NaiveBayes(
+            learned.prior,
+            [*learned.likelihoods, [[1, 0], [0, 1]]],
+            feature_names=["x", "y"],
+            class_names=["n", "y"],
+            value_names=[["a", "b", "c"], ["b", "a"]],
+        )
+        rows = pd.DataFrame({"x": ["c", "c"], "y": ["b", "a"]})
+        classifiers = [tb.BayesianClassifier(learned, positive=one) for one in "yn"]
+    for classifier in classifiers:
+        with pytest.warns(ImpossibleRowWarning, match="1 of 2 rows are impossible under the model, such as row 0"):
+            said = classifier.predict(rows)
+        ask = classifier.predict_proba if kind == "several" else classifier.posterior
+        with pytest.warns(ImpossibleRowWarning, match="rows are impossible"):
+            assert np.isnan(ask(rows)[0]).all()
+        assert said.tolist() == ["n", "y"]
+
+
+def test_a_tie_of_impossible_rows_goes_to_the_same_class_whichever_is_positive() -> None:
+    model = tb.NaiveBayes([0.5, 0.5], [[[1, 0, 0], [0, 1, 0]]], class_names=["u", "v"])
+    for positive in "uv":
+        with pytest.warns(ImpossibleRowWarning):
+            assert tb.BayesianClassifier(model, positive=positive).predict(pd.DataFrame({"x0": [2]})).tolist() == ["u"]

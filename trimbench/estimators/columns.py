@@ -13,9 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.networks.discretize import IdentifierColumnWarning, warn_of_unknown
+from trimbench.networks.discretize import IdentifierColumnWarning, UnknownValuesWarning, warn_of_unknown
 from trimbench.networks.values import (
     column_numbers,
+    is_constant,
     is_missing,
     places_among,
     plain_columns,
@@ -150,26 +151,23 @@ def groups_by_name(groups: Any, names: Sequence[Any]) -> dict[str, list[str]] | 
 
 Numeric = Literal["gaussian", "cut"]
 _MARGIN = 0.05
+# Further out, squares would overflow.
+_FARTHEST = 1e100
 # Text with more values than these is no category.
 _FEW_VALUES, _LARGEST_SHARE = 10, 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class BinaryColumn:
-    """A column of zeros and ones, as it is."""
+    """A column of zeros and ones; a count of more, which the training rows did not have, is a 1."""
 
     name: str
 
     def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
         """Return the column, shape (n_rows, 1); NaN where a value is missing."""
         numbers = as_floats(values, self.name)
-        wrong = (numbers != 0) & (numbers != 1) & ~np.isnan(numbers)
-        if wrong.any():
-            raise ValueError(
-                f"column {self.name!r} must be 0 or 1, as in the training rows, or NaN where it is missing, got "
-                f"{float(numbers[wrong][0])!r}"
-            )
-        return numbers[:, None]
+        warn_of_counts(self.name, numbers)
+        return np.where(np.isnan(numbers), np.nan, numbers > 0.5)[:, None]
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -187,7 +185,8 @@ class ScaledColumn:
 
     def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
         """Return the column, shape (n_rows, 1)."""
-        return ((as_floats(values, self.name) - self.mean) / self.scale)[:, None]
+        with np.errstate(over="ignore"):
+            return np.clip((as_floats(values, self.name) - self.mean) / self.scale, -_FARTHEST, _FARTHEST)[:, None]
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -236,7 +235,7 @@ class CategoricalColumn:
 
 @dataclass(frozen=True, eq=False)
 class IdentifierColumn:
-    """A column of text that names rows: always 0, so that it is left out."""
+    """A column of text that names rows, or without any value: always 0, so that it is left out."""
 
     name: str
 
@@ -301,6 +300,18 @@ class ColumnEncoder:
         return [name for column in self.columns for name in column.outputs]
 
 
+def warn_of_counts(name: str, numbers: NDArray[Any]) -> None:
+    """Warn that a column of zeros and ones has other numbers."""
+    others = numbers[(numbers != 0) & (numbers != 1) & ~np.isnan(numbers)]
+    if len(others):
+        warnings.warn(
+            f"column {name!r} has other numbers than the 0 and 1 of the training rows, such as {float(others[0])!r}: "
+            "those above 1/2 count as 1, the others as 0",
+            UnknownValuesWarning,
+            stacklevel=5,
+        )
+
+
 def categorical_names(given: Any, names: Sequence[Any]) -> set[str]:
     """Return the columns that `categorical_features` names by name, position or mask; none for "from_dtype"."""
     if given is None or (isinstance(given, str) and given == "from_dtype"):
@@ -341,12 +352,16 @@ def _learned(values: pd.Series[Any], is_named: bool, numeric: Numeric, weights: 
     import pandas as pd
 
     name = str(values.name)
-    known = values[values.notna()]
+    seen = values.notna().to_numpy()
+    known = values[seen]
+    if not len(known):
+        warnings.warn(f"column {name!r} is left out: it has no value in the training rows", stacklevel=7)
+        return IdentifierColumn(name)
     if is_named:
         return CategoricalColumn(name, value_names(known))
     if isinstance(values.dtype, pd.CategoricalDtype) or _is_text(known, name):
         categories = value_names(known)
-        if len(categories) > max(_FEW_VALUES, _LARGEST_SHARE * len(known)):
+        if len(categories) > max(_FEW_VALUES, _LARGEST_SHARE * weights[seen].sum()):
             warnings.warn(
                 f"column {name!r} is left out: its {len(categories)} different values in {len(known)} rows are names "
                 "of rows, not categories; drop it, or name it in categorical_features",
@@ -359,14 +374,23 @@ def _learned(values: pd.Series[Any], is_named: bool, numeric: Numeric, weights: 
     if pd.api.types.is_datetime64_any_dtype(kind) or isinstance(kind, pd.PeriodDtype) or kind.kind == "m":
         raise ValueError(f"column {name!r} must hold numbers, text or categories, got {kind}; make a number of it")
     numbers = as_floats(values, name)
-    seen = ~np.isnan(numbers)
     if np.isin(numbers[seen], (0.0, 1.0)).all():
         return BinaryColumn(name)
-    mean = float(np.average(numbers[seen], weights=weights[seen]))
-    deviation = float(np.sqrt(np.average((numbers[seen] - mean) ** 2, weights=weights[seen])))
+    mean, deviation = _moments(numbers[seen], weights[seen])
     if numeric == "cut":
         return CutColumn(name, mean + _MARGIN * deviation)
-    return ScaledColumn(name, mean, deviation if deviation > 0 else 1.0)
+    return ScaledColumn(name, mean, deviation if deviation > 0 else max(1.0, abs(mean)))
+
+
+def _moments(numbers: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the mean and the standard deviation, whose squares neither overflow nor vanish; 0 up to rounding is 0."""
+    if is_constant(numbers.min(), numbers.max()):
+        return float(numbers.max()), 0.0
+    exponent = int(np.frexp(np.abs(numbers).max())[1])
+    units = np.ldexp(numbers, -exponent)  # without rounding
+    mean = np.average(units, weights=weights)
+    deviation = np.sqrt(np.average((units - mean) ** 2, weights=weights))
+    return float(np.ldexp(mean, exponent)), float(np.ldexp(deviation, exponent))
 
 
 def _is_text(known: pd.Series[Any], name: str) -> bool:

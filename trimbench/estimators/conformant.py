@@ -200,7 +200,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         Number of components of the model, see `trimbench.conform`.
     class_weight : dict, "balanced" or None
         Weights of the classes in the logistic regression, as in scikit-learn. The model of the features does not depend
-        on them.
+        on them, but rows of a class with the weight 0 are left out: its probability is 0.
     estimator : fitted classifier, optional
         A fitted `LogisticRegression`, `BernoulliNB` or `CategoricalNB`, or a fitted pipeline that ends in one, to agree
         with; `fit` then learns the model of the features alone. Each step before the last must make each of its columns
@@ -294,7 +294,21 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y must have at least two classes, got one class: {self.classes_.tolist()}")
-        return self._fit_model(frame, codes, weights)
+        of_classes = class_weights(self.class_weight, self.classes_, codes, weights)
+        if not (counts := of_classes > 0).all():
+            if counts.sum() < 2:
+                raise ValueError(
+                    f"class_weight must be above 0 for two classes or more, got {str(self.class_weight)[:80]}"
+                )
+            never = self.classes_[~counts].tolist()
+            warnings.warn(
+                f"class_weight is 0 for {never}: their rows are left out, their probability is 0", stacklevel=2
+            )
+            kept = counts[codes]
+            frame, weights, of_classes = frame[kept], weights[kept], of_classes[counts]
+            codes = (np.cumsum(counts) - 1)[codes[kept]]
+        self._possible = self.classes_[counts]
+        return self._fit_model(frame, codes, weights, of_classes)
 
     @classmethod
     def from_fitted(cls, estimator: Any, X: Any, **settings: Any) -> NaiveConformantClassifier:
@@ -318,21 +332,25 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         classifier._check_parameters()
         frame = checked_rows(classifier, X, reset=True)
         classifier.classes_ = np.array([])
-        return classifier._fit_model(frame, np.zeros(len(frame), dtype=np.intp), np.ones(len(frame)))
+        return classifier._fit_model(frame, np.zeros(len(frame), dtype=np.intp), np.ones(len(frame)), np.ones(1))
 
     def _fit_model(
-        self, frame: pd.DataFrame, codes: NDArray[np.intp], weights: NDArray[np.float64]
+        self,
+        frame: pd.DataFrame,
+        codes: NDArray[np.intp],
+        weights: NDArray[np.float64],
+        of_classes: NDArray[np.float64],
     ) -> NaiveConformantClassifier:
         self._learn_columns(frame, weights)
         encoded = self._encoding.encode(frame)
-        groups = one_hot_groups(encoded, self._encoding.zeros_and_ones)
+        groups = one_hot_groups(encoded, self._encoding.zeros_and_ones, weights)
         warn_of_zeros(encoded, groups, self.get_feature_names_out().tolist(), stacklevel=3)
         self._one_hot_groups = [group for group in groups if not (encoded[:, group] == 0).all(axis=1).any()]
         has_gaps = bool(np.isnan(encoded).any())
         if (has_gaps or self.n_components != 1) and (weights != 1).any():
             encoded, codes, weights = repeated(encoded, codes, weights)
         if self.estimator is None:
-            self._fit_regression(encoded, codes, weights, has_gaps)
+            self._fit_regression(encoded, codes, weights, of_classes[codes], has_gaps)
         if self.estimator is not None or not has_gaps:
             given = self._encoding.weights if isinstance(self._encoding, GivenClassifier) else self.logistic_regression_
             layout, options = self._encoding.layout, (self.solver, self.smoothing, self.n_components)
@@ -353,7 +371,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         names = [str(name) for name in frame.columns]
         self._names = names
         empty = [name for name in names if frame[name].isna().all()]
-        if empty:
+        if empty and (self.estimator is not None or len(empty) == len(names)):
             raise ValueError(f"X must have a value in each column, got none in column {empty[0]!r}; leave it out")
         self._encoding: ColumnEncoder | GivenClassifier
         if self.estimator is None:
@@ -366,13 +384,17 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         self.n_iter_ = getattr(self.logistic_regression_, "n_iter_", np.array([1]))
 
     def _fit_regression(
-        self, encoded: NDArray[np.float64], codes: NDArray[np.intp], weights: NDArray[np.float64], has_gaps: bool
+        self,
+        encoded: NDArray[np.float64],
+        codes: NDArray[np.intp],
+        weights: NDArray[np.float64],
+        of_classes: NDArray[np.float64],
+        has_gaps: bool,
     ) -> None:
-        of_classes = class_weights(self.class_weight, self.classes_, codes, weights)[codes]
         start = np.where(np.isnan(encoded), np.nanmean(encoded, axis=0), encoded) if has_gaps else encoded
         self.logistic_regression_ = fit_logistic_regression(
             start,
-            self.classes_[codes],
+            self._possible[codes],
             self.inverse_penalty,
             sample_weight=weights * of_classes,
             tolerance=_GRADIENT_TOLERANCE,
@@ -410,13 +432,16 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         MissingAsZerosWarning
             When a row has no 1 in columns of which every training row has one.
         """
-        probabilities: NDArray[np.float64] = self._fitted_model().predict_proba(self._encoded(X))
-        return probabilities
+        return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of `predict_proba`, accurate for tiny probabilities."""
         logarithms: NDArray[np.float64] = self._fitted_model().predict_log_proba(self._encoded(X))
-        return logarithms
+        if logarithms.shape[1] == len(self.classes_):
+            return logarithms
+        padded = np.full((len(logarithms), len(self.classes_)), -np.inf)  # classes of weight 0
+        padded[:, np.isin(self.classes_, self.model_.classes)] = logarithms
+        return padded
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return log-odds of the second of two classes, shape (n_rows,), else the logarithm of `predict_proba`."""
@@ -468,7 +493,9 @@ class MissingAsZerosWarning(UserWarning):
     """Rows have no 1 in columns that look one-hot: missing values may have become zeros."""
 
 
-def one_hot_groups(rows: NDArray[np.float64], binary: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+def one_hot_groups(
+    rows: NDArray[np.float64], binary: NDArray[np.intp], weights: NDArray[np.float64]
+) -> list[NDArray[np.intp]]:
     """Return the groups of adjacent binary columns that have one 1 in at least 80 % of the rows, and never two.
 
     Parameters
@@ -477,15 +504,17 @@ def one_hot_groups(rows: NDArray[np.float64], binary: NDArray[np.intp]) -> list[
         NaN where a value is missing.
     binary : ndarray of int
         Columns of zeros and ones, in order.
+    weights : ndarray of shape (n_rows,)
+        How often each row counts.
     """
     groups: list[NDArray[np.intp]] = []
-    if len(rows) < _FEWEST_ROWS:
+    if weights.sum() < _FEWEST_ROWS:
         return groups
     run: list[int] = []
     taken = np.zeros(len(rows), dtype=bool)
 
     def close() -> None:
-        if len(run) > 1 and taken.mean() >= 1 - _MOST_ZEROS:
+        if len(run) > 1 and np.average(taken, weights=weights) >= 1 - _MOST_ZEROS:
             groups.append(np.array(run, dtype=np.intp))
 
     for column in binary.tolist():
@@ -524,13 +553,15 @@ def class_weights(
 ) -> NDArray[np.float64]:
     """Return the weight of each class: ones for None, the inverse of its share of the weighted rows for "balanced".
 
-    Raises ValueError if `given` is neither of these nor a dictionary.
+    Raises ValueError if `given` is neither of these nor a dictionary of finite numbers, 0 or more.
     """
     if given is None:
         return np.ones(len(classes))
     if isinstance(given, str) and given == "balanced":
         return np.asarray(weights.sum() / (len(classes) * np.bincount(codes, weights)))
     found: NDArray[np.float64] = compute_class_weight(given, classes=classes, y=classes[codes])
+    if not (np.isfinite(found) & (found >= 0)).all():
+        raise ValueError(f"class_weight must have finite weights, 0 or more, got {str(given)[:80]}")
     return found
 
 

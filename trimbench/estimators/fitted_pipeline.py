@@ -93,7 +93,7 @@ class GivenClassifier:
         first = classifier if steps is None else steps
         takes_frames = hasattr(first, "feature_names_in_")
         known = {name: frame[name].dropna().iloc[0] for name in frame.columns}
-        n_expected = np.atleast_2d(classifier.coef_).shape[1]
+        n_expected = classifier.coef_.shape[-1]
         every = np.arange(n_expected)
         shift, scale = np.zeros(n_expected), np.ones(n_expected)
         raw = cls(classifier, steps, takes_frames, known, every, every, shift, scale, FeatureLayout(n_expected))
@@ -201,10 +201,16 @@ def parted(estimator: Any) -> tuple[Any, Any]:
 
 
 def unwrapped(estimator: Any) -> Any:
-    """Return the fitted estimator inside a FrozenEstimator or a search."""
+    """Return the fitted estimator inside a FrozenEstimator or a search; a pipeline without steps that do nothing."""
+    from sklearn.pipeline import Pipeline
+
     if type(estimator).__name__ == "FrozenEstimator":
         estimator = estimator.estimator
-    return getattr(estimator, "best_estimator_", estimator)
+    estimator = getattr(estimator, "best_estimator_", estimator)
+    if not isinstance(estimator, Pipeline):
+        return estimator
+    steps = [(name, inner) for name, step in estimator.steps if (inner := unwrapped(step)) not in (None, "passthrough")]
+    return Pipeline(steps) if len(steps) > 1 else steps[0][1] if steps else "passthrough"
 
 
 def _sources(given: GivenClassifier, frame: pd.DataFrame) -> NDArray[np.intp]:

@@ -86,7 +86,7 @@ def rows_of(model: Any, rows: Any) -> pd.DataFrame | None:
     if rows is None or not is_estimator(model):
         return None
     parted(model)  # an estimator that is not fitted says so
-    return checked_rows(model, rows)
+    return checked_rows(unwrapped(model), rows)
 
 
 def is_estimator(model: Any) -> bool:

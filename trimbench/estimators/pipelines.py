@@ -109,7 +109,7 @@ def conform(  # noqa: D103
     **settings: Any,
 ) -> ConformantModel | ConformantMixture | NaiveConformantClassifier:
     inner = unwrapped(logistic_regression)
-    if not (isinstance(inner, Pipeline) or is_naive_bayes(inner)):
+    if not (isinstance(inner, Pipeline) or isinstance(logistic_regression, Pipeline) or is_naive_bayes(inner)):
         found: ConformantModel | ConformantMixture = conformant.conform(inner, X, solver, smoothing, **settings)
         return found
     for name in ("categorical", "real", "seed"):

@@ -12,11 +12,11 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
-from trimbench.estimators.columns import check_no_missing_label, checked_rows
+from trimbench.estimators.columns import check_no_missing_label, checked_rows, warn_of_counts
 from trimbench.networks.values import as_numbers
 from trimbench.selection_bias.binary import ClassCounts
 from trimbench.selection_bias.factors import Factor
-from trimbench.selection_bias.features import Binariser, checked_cuts, without_masks
+from trimbench.selection_bias.features import Binariser, checked_cuts, known_cuts, without_masks
 from trimbench.selection_bias.fit import fit_selection_corrected
 from trimbench.selection_bias.gaussian import (
     GaussianMoments,
@@ -207,6 +207,9 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
     def _checked(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
         table: NDArray[Any] = self._table(X)
+        names = getattr(self, "feature_names_in_", range(table.shape[1]))
+        for feature in self._binary:
+            warn_of_counts(str(names[feature]), table[:, feature])
         return table
 
     def _table(self, X: Any, y: Any = "no_validation") -> Any:
@@ -239,7 +242,12 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         self, table: NDArray[Any], response: NDArray[np.int64], k: int
     ) -> SelectionCorrectedModel | GaussianSelectionCorrectedModel:
         settings = self.get_params(deep=False) | {"k": k}
+        self._binary: NDArray[np.intp] = np.array([], dtype=np.intp)
         if settings.pop("numeric") == "cut":
+            if self.cuts is None:  # other cases may have larger counts
+                cuts = known_cuts(table)
+                settings["cuts"] = cuts = np.full(table.shape[1], 0.5) if cuts is None else cuts
+                self._binary = np.flatnonzero((cuts == 0.5) & (np.nan_to_num(table) <= 1).all(axis=0))
             return fit_selection_corrected(table, response, **settings)
         if self.cuts is not None:
             raise ValueError(

@@ -22,6 +22,7 @@ from trimbench.estimators.columns import (
     cost_by_name,
     groups_by_name,
 )
+from trimbench.estimators.fitted_pipeline import unwrapped
 from trimbench.estimators.pipeline_values import Density, check_density, columns_of, distribution_of, learned, rows_of
 from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
@@ -148,7 +149,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_rows, n_columns)
+        X : array, sparse matrix or data frame of shape (n_rows, n_columns)
             Numbers, text, truth values or pandas' categories, in a data frame or an array of objects; cells may be
             missing (NaN, None, NA).
         y : array of shape (n_rows,)
@@ -212,7 +213,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         distribution, trimmed.discretizer_, trimmed.classes_ = found
         names = [rule.name for rule in trimmed.discretizer_.rules]
         trimmed.n_features_in_, trimmed._column_labels = len(names), names
-        if hasattr(model, "feature_names_in_") or not hasattr(model, "n_features_in_"):
+        inner = unwrapped(model)
+        if hasattr(inner, "feature_names_in_") or not hasattr(inner, "n_features_in_"):
             trimmed.feature_names_in_ = np.array(names, dtype=object)
         coded = None if rows is None else trimmed.discretizer_.transform(checked_rows(trimmed, rows))
         trimmed._trim(distribution, names, coded)
@@ -333,6 +335,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True
         return tags
 
 

@@ -68,7 +68,7 @@ class BayesianNetwork:
         tables: Mapping[str, ArrayLike],
     ) -> None:
         nodes = checked_names(list(states), "nodes")
-        known = {name: checked_names(states[name], f"states of {name!r}") for name in nodes}
+        known = {name: checked_names(states[name], f"states of {name!r}", of_values=True) for name in nodes}
         for what, mapping in (("parents", parents), ("tables", tables)):
             for name in mapping:
                 if name not in known:

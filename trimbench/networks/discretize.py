@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.values import column_numbers, listed, places_among, plain_column, value_names
+from trimbench.networks.values import column_numbers, is_constant, listed, places_among, plain_column, value_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -162,7 +162,10 @@ def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut:
     column = plain_column(column)
     absent = column.isna().to_numpy(dtype=bool)
     seen = column[~absent]
-    if _is_numeric(column, seen):
+    if not len(seen):
+        warnings.warn(f"column {name!r} is left out: it has no value in the training rows", stacklevel=5)
+        return ColumnRule(name, ("any",), missing="any", fallback="any")
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufc":
         cuts: tuple[float, ...] | None = _cuts(_numbers(seen, name), classes[~absent], cut)
         values = interval_names(cuts or ())
     else:
@@ -191,7 +194,7 @@ def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut:
 
 def _cuts(values: NDArray[np.float64], classes: NDArray[np.int64], rule: CutRule) -> tuple[float, ...]:
     levels = np.unique(values)
-    if levels.size < 2:
+    if levels.size < 2 or is_constant(levels[0], levels[-1]):
         return ()
     if levels.size == 2:
         return (between(float(levels[0]), float(levels[1])),)
@@ -208,12 +211,6 @@ def interval_names(cuts: Sequence[float]) -> tuple[str, ...]:
         return ("any",)
     middle = [f"({low!r}, {high!r}]" for low, high in itertools.pairwise(cuts)]
     return (f"<= {cuts[0]!r}", *middle, f"> {cuts[-1]!r}")
-
-
-def _is_numeric(column: pd.Series[Any], seen: pd.Series[Any]) -> bool:
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind != "O":
-        return column.dtype.kind in "iufc"
-    return not len(seen)
 
 
 def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:

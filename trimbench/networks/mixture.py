@@ -55,7 +55,7 @@ class NaiveBayesMixture:
         if not isinstance(components, NaiveBayes):
             raise TypeError(f"components must be a NaiveBayes, got {type(components).__name__}")
         homes = tuple(class_of) if not isinstance(class_of, str) else (class_of,)
-        checked_names(list(dict.fromkeys(homes)), "class_of")
+        checked_names(list(dict.fromkeys(homes)), "class_of", of_values=True)
         if len(homes) != len(components.class_names):
             raise ValueError(
                 f"class_of must name a class for each of the {len(components.class_names)} components, got {len(homes)}"

@@ -313,7 +313,7 @@ class NaiveBayes:
 def _names_or_codes(names: Sequence[str] | None, count: int, what: str) -> tuple[str, ...]:
     if names is None:
         return tuple(str(code) for code in range(count))
-    result = checked_names(names, what)
+    result = checked_names(names, what, of_values=True)
     if len(result) != count:
         raise ValueError(f"{what} must have {count} entries, got {len(result)}: {list(result)}")
     return result

@@ -322,6 +322,14 @@ def as_numbers(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
+def is_constant(low: Any, high: Any) -> Any:
+    """Return whether values from `low` to `high` differ by no more than rounding."""
+    return 0.5 * high - 0.5 * low <= _ROUNDING * np.maximum(np.abs(low), np.abs(high))
+
+
+_ROUNDING = 2 * float(np.finfo(np.float64).eps)
+
+
 def value_names(column: pd.Series[Any]) -> tuple[str, ...]:
     """Return the names of the values of a column without missing ones: equal values have one, whatever their types.
 
@@ -427,8 +435,8 @@ def _fault(table: NDArray[np.float64], sums: NDArray[np.float64], tolerance: flo
     )
 
 
-def checked_names(names: Sequence[str], what: str) -> tuple[str, ...]:
-    """Return `names` as a tuple of distinct, non-empty strings.
+def checked_names(names: Sequence[str], what: str, *, of_values: bool = False) -> tuple[str, ...]:
+    """Return `names` as a tuple of distinct strings; only a value may be called "".
 
     Raises ValueError if a name is empty, is not a string or occurs twice, or `names` is one string instead of
     several.
@@ -437,7 +445,7 @@ def checked_names(names: Sequence[str], what: str) -> tuple[str, ...]:
         raise ValueError(f"{what} must be a sequence of strings, got the string {names!r}; put it in a list")
     result = tuple(names)
     for name in result:
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str) or not (name or of_values):
             raise ValueError(f"{what} must be non-empty strings, got {name!r}; convert them with str()")
     if len(set(result)) != len(result):
         twice = next(name for name, count in Counter(result).items() if count > 1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.values import as_numbers, in_order, is_missing, unmasked
+from trimbench.networks.values import as_numbers, in_order, is_constant, is_missing, unmasked
 
 # Values of a block of columns or rows.
 _BLOCK_ENTRIES = 2**20
@@ -114,6 +114,7 @@ def known_cuts(X: NDArray[Any]) -> NDArray[np.float64] | None:
         low, high = np.where(missing, np.inf, values).min(axis=0), np.where(missing, -np.inf, values).max(axis=0)
         two_values = ((values == low) | (values == high) | missing).all(axis=0) & (low < high)
         middle = 0.5 * np.where(two_values, low, np.nan) + 0.5 * np.where(two_values, high, np.nan)
+        middle = np.where(is_constant(low, high), high, middle)  # nothing is above
         cuts[columns] = np.where(((values == 0) | (values == 1) | missing).all(axis=0), 0.5, middle)
     return cuts
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, logsumexp
 
-from trimbench.networks.values import names_of
+from trimbench.networks.values import is_constant, names_of
 from trimbench.selection_bias.features import checked_classes, checked_rows, checked_table
 from trimbench.selection_bias.model import AveragedClassifier
 from trimbench.selection_bias.prior import Prior
@@ -445,7 +445,7 @@ class GaussianMoments:
             low, high = np.fmin(low, np.fmin.reduce(block, axis=0)), np.fmax(high, np.fmax.reduce(block, axis=0))
         unseen = low > high
         low[unseen] = high[unseen] = 0.0
-        centres, scales = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
+        centres, scales = 0.5 * low + 0.5 * high, np.where(is_constant(low, high), 0.0, 0.5 * high - 0.5 * low)
         sizes, sums = np.zeros((n_classes, X.shape[1]), dtype=np.int64), np.zeros((n_classes, X.shape[1]))
         for block, members in _blocks(X, rows):
             z = standardised(block, centres, scales)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -135,6 +136,21 @@ class SavedClassifier:
 
 
 # What a classifier takes from its model, whatever it decides: values of features, and probabilities of rows.
+
+
+class ImpossibleRowWarning(UserWarning):
+    """Rows have probability zero under the model: they have no posterior, and the class of a row without features."""
+
+
+def _warn_of_impossible(impossible: NDArray[np.bool_]) -> None:
+    if impossible.any():
+        warnings.warn(
+            f"{int(impossible.sum())} of {len(impossible)} rows are impossible under the model, such as row "
+            f"{int(np.argmax(impossible))}: they have no probabilities, and the class of a row "
+            "without features; learn the model with smoothing, or leave them out",
+            ImpossibleRowWarning,
+            stacklevel=3,
+        )
 
 
 class ModelClassifier(SavedClassifier):
@@ -457,11 +473,14 @@ class BayesianClassifier(ModelClassifier):
             When the hidden variables of a network depend on each other too much; a ValueError.
         """
         positive, negative = self.weights(self.encode(frame))
+        _warn_of_impossible(positive + negative == 0)
         with np.errstate(invalid="ignore"):
             return np.asarray(positive / (positive + negative))
 
     def predict(self, frame: pd.DataFrame) -> NDArray[np.str_]:
         """Return the name of the class, `positive` or `negative`, of each row.
+
+        A row of probability zero has the class of a row without features, with an `ImpossibleRowWarning`.
 
         Parameters
         ----------
@@ -472,7 +491,15 @@ class BayesianClassifier(ModelClassifier):
         ndarray of str, shape (n_rows,)
         """
         names = np.array([self.positive, self.negative])
-        return names[np.where(self.decide(self.encode(frame)), 0, 1)]
+        positive, negative = self.weights(self.encode(frame))
+        impossible = positive + negative == 0
+        _warn_of_impossible(impossible)
+        level = self.threshold * self.prior.sum()
+        # Where both are equally likely, the same class whichever is called positive.
+        is_tied = np.isclose(self.prior[0], level, rtol=TIE_TOLERANCE, atol=0.0)
+        first = class_states(self.model, self.target)[0] in self.positive_states
+        fallback = first if is_tied else self.prior[0] > level
+        return names[np.where(np.where(impossible, fallback, is_positive(positive, negative, self.threshold)), 0, 1)]
 
     def decide(self, codes: IntegerArray) -> NDArray[np.bool_]:
         """Return whether each row of value indices, shape (n_rows, n_features), is classified as positive."""
@@ -516,7 +543,7 @@ class ArgMaxClassifier(ModelClassifier):
     """The classifier that gives the class c with the highest Pr(c | f), or Pr(c | f, e) given evidence e.
 
     Of several most probable classes it gives the first in the order of the model. Probabilities that are equal up to
-    rounding (a relative difference of at most 1e-12) count as equal, and so do those of a row of probability zero.
+    rounding (a relative difference of at most 1e-12) count as equal.
 
     Parameters
     ----------
@@ -688,13 +715,21 @@ class ArgMaxClassifier(ModelClassifier):
     def predict_proba(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return Pr(c | features) of each row, shape (n_rows, n_classes); NaN where a row has probability zero."""
         logs = self.log_joint(frame)
+        _warn_of_impossible(logs.max(axis=1) == -np.inf)
         with np.errstate(invalid="ignore"):
             scaled = np.exp(logs - logs.max(axis=1, keepdims=True))
             return np.asarray(scaled / scaled.sum(axis=1, keepdims=True))
 
     def predict(self, frame: pd.DataFrame) -> NDArray[np.str_]:
-        """Return the name of the most probable class of each row; the first of equally probable ones."""
-        return np.array(self.class_names)[self.decide(self.encode(frame))]
+        """Return the name of the most probable class of each row; the first of equally probable ones.
+
+        A row of probability zero has the most probable class without features, with an `ImpossibleRowWarning`.
+        """
+        logs = self.log_joint(frame)
+        impossible = logs.max(axis=1) == -np.inf
+        _warn_of_impossible(impossible)
+        decided = np.where(impossible, self.prior.argmax(), most_probable(logs.T, logarithms=True))
+        return np.array(self.class_names)[decided]
 
 
 def most_probable(joint: NDArray[np.float64], *, logarithms: bool = False) -> NDArray[np.intp]:

@@ -230,6 +230,8 @@ class _Reader:
         table = np.full((*above, size), np.nan)
         places = [{state: at for at, state in enumerate(states[parent])} for parent in definition.parents]
         for key, (line, numbers) in rows.items():
+            if not (min(numbers) >= 0 and abs(sum(numbers) - 1) <= TOLERANCE):  # the error has the line of the row
+                normalised_tables(self._path, {name: np.array(numbers)}, {name: line}.__getitem__, tolerance=TOLERANCE)
             try:
                 at = tuple(place[state] for place, state in zip(places, key, strict=True))
             except (KeyError, ValueError) as error:
@@ -289,9 +291,9 @@ def _word(name: str) -> str:
     """Return a name as BIF has it; in quotes unless it is a plain word."""
     if _PLAIN.fullmatch(name):
         return name
-    if '"' in name or any(unicodedata.category(character) == "Cc" for character in name):
+    if not name or '"' in name or any(unicodedata.category(character) == "Cc" for character in name):
         raise ValueError(
-            f"names must have no quote and no control character to be written as BIF, got {name[:_SHOWN]!r}; rename "
-            "it, or write .json"
+            "names must have no quote and no control character (nor be empty) to be written as BIF, got "
+            f"{name[:_SHOWN]!r}; rename it, or write .json"
         )
     return f'"{name}"'

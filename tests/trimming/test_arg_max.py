@@ -226,7 +226,8 @@ def test_a_search_in_parts_ends_where_a_whole_one_does(problem: tuple[tb.ArgMaxC
     while not found.optimal:
         found = found.resume(evaluation_limit=found.n_evaluations + step)
         bounds.append(found.upper_bound)
-    assert (found.features, found.agreement) == (whole_search.features, whole_search.agreement)
+    # Of subsets that agree equally often, either search may find another.
+    assert found.agreement == pytest.approx(whole_search.agreement, abs=1e-12)
     assert all(later <= earlier + 1e-12 for earlier, later in itertools.pairwise(bounds))
     assert found.resume() is found
 

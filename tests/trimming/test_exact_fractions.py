@@ -14,10 +14,7 @@ def test_trimmings_are_optimal_in_exact_arithmetic(engine: str, block: int, monk
     # Kernels and threads take over at once.
     monkeypatch.setattr("trimbench.trimming.engines.table._WORTH_A_KERNEL", 1)
     monkeypatch.setattr("trimbench.trimming.engines.table._WORTH_A_THREAD", 1)
-    if engine == "log_odds":
-        monkeypatch.setattr("trimbench.trimming.engines.split._WORTH_A_THREAD", 1)
-        if block % 2:  # grids decide what they can
-            monkeypatch.setattr("trimbench.trimming.engines.split._MANY_INSTANCES", 1)
+    monkeypatch.setattr("trimbench.trimming.search.lattices._is_worth_compiling", lambda classifier: block % 2 == 1)
     for seed in range(25):
         case = random_case(np.random.default_rng([block, seed]))
         wrong = failures(case, engine, n_jobs=1 + seed % 3)

@@ -15,23 +15,21 @@ from trimbench.trimming.costs import Choice
 from trimbench.trimming.engines.bounds import CertifiedEngine, by_separation, certain_bound
 from trimbench.trimming.engines.choice import Engine, EngineName, exact_engine, has_small_circuit, make_engine
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
-from trimbench.trimming.engines.table import MAX_ENTRIES as DENSE_ENTRIES
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.model import short
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, Trimming, exact_trimming, nothing_needed, nothing_removed
 from trimbench.trimming.sampled import EXACT_SECONDS, trim_by_sampling
 from trimbench.trimming.search.exchange import Selection, select_forward
+from trimbench.trimming.search.lattices import LatticeSearch
 from trimbench.trimming.search.proof import InclusionSearch, RemovalSearch
 from trimbench.trimming.thresholds import Cut
 
 # Points of the grid of certified bounds: a quarter of a second without a time limit, a tenth with one; and with less
 # time than that.
 _POINTS, _POINTS_IN_TIME, _POINTS_IN_A_HURRY, _HURRY = 2**20, 2**16, 2**13, 0.1
-# What a search with the log-odds engine takes until it has more than a guess, up to four times that where a table for
-# each feature is as large as this, and what the exact values of its answer take; times the size of such a table.
-_SECONDS_OF_START, _LARGE_TABLE, _SECONDS_OF_ANSWER = 2.5e-6, 2**17, 1.1e-6
-# Up to this many subsets are enumerated where bounds are expensive: a search would hardly prove more in that time.
-_FEW_SUBSETS = 5000
+# What a search on lattices takes until it has more than a guess, and what the exact values of its answer take; times
+# the square root of the number of instances.
+_SECONDS_OF_START, _SECONDS_OF_ANSWER = 4e-6, 1.1e-6
 # How many instances are sorted in a second, and how many in any case.
 _INSTANCES_PER_SECOND, _FEW_INSTANCES = 2**21, 2**18
 # Shares of what is left of a time limit that an upper bound, and then the selection of features, may take.
@@ -53,7 +51,7 @@ def trim_by_model(
     if not classifier.is_naive_bayes:
         return _trim_general(classifier, choice, engine, limits)
     n_instances = math.prod(classifier.cardinalities)
-    if engine in ("auto", "log_odds") and n_instances > DENSE_ENTRIES and _is_constant(classifier):
+    if engine in ("auto", "log_odds") and n_instances > MAX_ENTRIES and _is_constant(classifier):
         return nothing_needed(classifier, choice.features(choice.required_units))
     if engine in ("auto", "log_odds") and n_instances > MAX_ENTRIES:
         return _trim_certified(classifier, choice, limits)
@@ -90,8 +88,7 @@ def _table_size(classifier: BayesianClassifier) -> float:
 
 
 def _seconds_of_start(classifier: BayesianClassifier) -> float:
-    size = _table_size(classifier)
-    return _SECONDS_OF_START * size * min(4.0, max(1.0, size / _LARGE_TABLE))
+    return _SECONDS_OF_START * _table_size(classifier)
 
 
 def _not_worse(found: Trimming, before: Trimming) -> Trimming:
@@ -111,13 +108,14 @@ def _trim_exactly(
 ) -> Trimming:
     """Search the subsets of a naive Bayes classifier."""
     computed = make_engine(classifier, engine, time_limit=limits.time_limit) if isinstance(engine, str) else engine
-    search = RemovalSearch(
-        computed.root.without(*choice.forbidden),
-        choice,
-        first_guess=by_separation(classifier, choice),
-        best_first=isinstance(computed, LogOddsEngine),
-        few_subsets=_FEW_SUBSETS if isinstance(computed, LogOddsEngine) and computed.split is None else None,
-    )
+    search: RemovalSearch | LatticeSearch
+    if isinstance(computed, LogOddsEngine):
+        if _is_constant(classifier):
+            return nothing_needed(classifier, choice.features(choice.required_units))
+        search = LatticeSearch(classifier, choice, computed.potential_agreement_of)
+    else:
+        root = computed.root.without(*choice.forbidden)
+        search = RemovalSearch(root, choice, first_guess=by_separation(classifier, choice))
     return _searched(classifier, choice, computed, search, limits)
 
 
@@ -125,7 +123,7 @@ def _searched(
     classifier: BayesianClassifier,
     choice: Choice,
     engine: Engine,
-    search: RemovalSearch,
+    search: RemovalSearch | LatticeSearch,
     limits: Limits,
     known_bound: float = 1.0,
 ) -> Trimming:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,13 @@ HIGHEST_LOG_ODDS = 36.0
 NO_MASS = 1e-14
 # Floating-point numbers between 1/2 and 1 are multiples of this; the tolerance is coarser at this distance from 1.
 _ULP, _CLOSE_TO_ONE = 2.0**-53, 1e-3
+
+
+def log_odds(threshold: float) -> float:
+    """Return the log-odds that an instance needs for a posterior of at least the threshold."""
+    if threshold in (0.0, 1.0):
+        return math.inf if threshold else -math.inf
+    return math.log(threshold) - math.log1p(-threshold)
 
 
 def is_positive(positive: NDArray[np.float64], negative: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:

@@ -22,10 +22,10 @@ from trimbench.trimming.thresholds import Cut, Instances
 
 EngineName = Literal["auto", "dense", "log_odds", "sdd"]
 
-# Up to this size a search on the table is faster than one on log-odds, both compiled or both in NumPy (measured).
-_DENSE_IS_FASTER, _DENSE_IS_FASTER_IN_NUMPY = 2**18, 2**21
-# The kernels of the engines for log-odds and for tables; whoever has loaded one has loaded those that go with it.
-_SUMS_KERNEL, _TABLE_KERNEL = "agreements_without", "axis_norms"
+# Up to this size a search on the table of a naive Bayes classifier is faster than one on lattices (measured).
+_DENSE_IS_FASTER = 2**17
+# The kernel of the engine for tables; whoever has loaded it has loaded those that go with it.
+_TABLE_KERNEL = "axis_norms"
 # A network with this many nodes, and this share of probabilities that are 0 or 1, has a small circuit and large tables.
 _MANY_NODES, _MOSTLY_DETERMINISTIC = 100, 0.75
 # Instances of more features make a diagram too large even so.
@@ -108,13 +108,13 @@ def make_engine(
         return SddEngine.of(classifier)
     if name == "auto" and not classifier.is_naive_bayes:
         return _for_network(classifier, limits)
-    compiled = is_worth_loading(time_limit, _SUMS_KERNEL)
-    small = math.prod(classifier.cardinalities) <= (_DENSE_IS_FASTER if compiled else _DENSE_IS_FASTER_IN_NUMPY)
+    small = math.prod(classifier.cardinalities) <= _DENSE_IS_FASTER
     if name == "dense" or (name == "auto" and small):
         if limits is not None:
             classifier.prepare_table(**limits)
-        return engines_table.DenseEngine.build(classifier, compiled=is_worth_loading(time_limit, _TABLE_KERNEL))
-    return log_odds.LogOddsEngine(classifier, compiled)
+        compiled = not small and is_worth_loading(time_limit, _TABLE_KERNEL)
+        return engines_table.DenseEngine.build(classifier, compiled=compiled)
+    return log_odds.LogOddsEngine(classifier)
 
 
 def exact_engine(classifier: BayesianClassifier, seconds: float) -> Engine | None:
@@ -190,11 +190,8 @@ class SignedMeasure(Protocol):
     def potential_agreement(self) -> float:
         """Return the maximum potential agreement."""
 
-    def potential_agreements_without(
-        self, groups: Sequence[tuple[int, ...]], limits: Limits, level: float | None = None
-    ) -> list[float]:
+    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
         """Return the maximum potential agreement after removing each group of features.
 
-        Returns fewer values, those of the first groups, when the time is over; but one in any case. With a `level`, a
-        value may be an upper bound, if that is certain to be on the same side of it (at most the level, or above).
+        Returns fewer values, those of the first groups, when the time is over; but one in any case.
         """

@@ -45,9 +45,7 @@ class SddMeasure:
         """Return the maximum potential agreement of the subset, (1 + |d|_1) / 2 (Definition 4)."""
         return _potential_agreement(self.diagram)
 
-    def potential_agreements_without(
-        self, groups: Sequence[tuple[int, ...]], limits: Limits, level: float | None = None
-    ) -> list[float]:
+    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
         """Return the maximum potential agreement after removing each group, as long as there is time."""
         return one_by_one(self._potential_agreement_without, groups, limits)
 

@@ -10,29 +10,21 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trimbench._numba import is_worth_loading
 from trimbench._typing import FloatArray
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.table import separation
 from trimbench.trimming.limits import Limits, one_by_one
-from trimbench.trimming.thresholds import TIE_TOLERANCE, Cut, Instances, agreement_of, best_cut
-
-if TYPE_CHECKING:
-    from trimbench.trimming.engines.split import GridBounds, SplitSums
-
+from trimbench.trimming.thresholds import TIE_TOLERANCE, Cut, Instances, agreement_of, best_cut, log_odds
 
 MAX_ENTRIES = 2**44
 # Instances of the subset that is asked about; their number is bounded by memory.
 MAX_INSTANCES = 2**24
-_GRID_KERNEL = "grid_losses"
-_NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +35,9 @@ class LogOddsEngine:
     ----------
     classifier : BayesianClassifier
         At most `MAX_ENTRIES` instances.
-    compiled : bool
-        Whether searches use compiled kernels. They need some seconds when they are first used on a machine, and a
-        second in each process.
     """
 
     classifier: BayesianClassifier
-    compiled: bool = True
 
     def __post_init__(self) -> None:
         entries = math.prod(self.classifier.cardinalities)
@@ -66,23 +54,7 @@ class LogOddsEngine:
 
     def with_threshold(self, threshold: float) -> LogOddsEngine:
         """Return the engine of the same classifier with another threshold."""
-        return LogOddsEngine(self.classifier.with_threshold(threshold), self.compiled)
-
-    @cached_property
-    def split(self) -> SplitSums | None:
-        """The compiled kernels; None without them, or where a threshold or a prior makes odds infinite."""
-        if not self.compiled or not 0 < self.classifier.threshold < 1 or not self.classifier.prior.all():
-            return None
-        from trimbench.trimming.engines.split import SplitSums
-
-        return SplitSums(self.classifier)
-
-    @cached_property
-    def grids(self) -> Sequence[GridBounds]:
-        """Bounds that are cheaper than the values, the cheapest first."""
-        from trimbench.trimming.engines.split import grids_of
-
-        return grids_of(self.classifier)
+        return LogOddsEngine(self.classifier.with_threshold(threshold))
 
     @property
     def root(self) -> LogOddsMeasure:
@@ -108,7 +80,7 @@ class LogOddsEngine:
         """Return the expected classification agreement of a feature subset with a threshold."""
         if not self._is_large(features):
             return self.instances(features).agreement(threshold)
-        return self._agreement_at(tuple(features), self._others(features), _log_odds(threshold) - TIE_TOLERANCE)
+        return self._agreement_at(tuple(features), self._others(features), log_odds(threshold) - TIE_TOLERANCE)
 
     def best_cut(self, features: Sequence[int], max_instances: float = MAX_INSTANCES) -> Cut:
         """Return a threshold interval of a feature subset with the highest agreement.
@@ -143,6 +115,10 @@ class LogOddsEngine:
             return agreement_of(float(np.abs(self._instances(kept, removed).signed).sum()))
         return self._agreement_at(kept, removed, self._sign_change(removed))
 
+    def potential_agreement_of(self, features: Sequence[int]) -> float:
+        """Return the maximum potential agreement of a feature subset (given by position)."""
+        return self.potential_agreement(tuple(features), self._others(features))
+
     @property
     def _offset(self) -> float:
         with np.errstate(divide="ignore"):
@@ -151,7 +127,7 @@ class LogOddsEngine:
     @property
     def _needed(self) -> float:
         """Log-odds from which an instance is positive, lowered by the tolerance for ties."""
-        return _log_odds(self.classifier.threshold) - TIE_TOLERANCE
+        return log_odds(self.classifier.threshold) - TIE_TOLERANCE
 
     def _instances(self, kept: tuple[int, ...], removed: tuple[int, ...]) -> Instances:
         sums = self._sums.sums(kept)
@@ -216,12 +192,6 @@ def sign_change(start: FloatArray, positive: FloatArray, negative: FloatArray) -
     return change
 
 
-def _log_odds(threshold: float) -> float:
-    if threshold in (0.0, 1.0):
-        return math.inf if threshold else -math.inf
-    return math.log(threshold) - math.log1p(-threshold)
-
-
 @dataclass(frozen=True, eq=False)
 class LogOddsMeasure:
     """The signed measure of a feature subset, evaluated when asked.
@@ -245,45 +215,11 @@ class LogOddsMeasure:
 
     def potential_agreement(self) -> float:
         """Return the maximum potential agreement of the subset (Definition 4)."""
-        if self.engine.split is not None:
-            kept, removed = frozenset(self.features), frozenset(self.removed)
-            return self.engine.split.potential_agreements(kept, removed, [None], _NO_LIMITS)[0]
         return self.engine.potential_agreement(self.features, self.removed)
 
-    def potential_agreements_without(
-        self, groups: Sequence[tuple[int, ...]], limits: Limits, level: float | None = None
-    ) -> list[float]:
+    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
         """Return the maximum potential agreement after removing each group, as long as there is time."""
-        split = self.engine.split
-        if split is None or any(len(group) != 1 for group in groups):
-            return one_by_one(lambda group: self.without(*group).potential_agreement(), groups, limits)
-        kept, removed = frozenset(self.features), frozenset(self.removed)
-
-        def exactly(candidates: Sequence[int]) -> list[float]:
-            return split.potential_agreements(kept, removed, candidates, limits)
-
-        candidates = [group[0] for group in groups]
-        if level is None or not is_worth_loading(limits.time_limit, _GRID_KERNEL) or not self.engine.grids:
-            return exactly(candidates)
-        return self._decided(candidates, level, exactly)
-
-    def _decided(
-        self, candidates: Sequence[int], level: float, exactly: Callable[[Sequence[int]], list[float]]
-    ) -> list[float]:
-        """Return upper bounds where they decide on which side of the level a value is, else the value itself."""
-        found = dict.fromkeys(candidates, 1.0)
-        open_ = list(candidates)
-        for grid in self.engine.grids:
-            lower, upper = (side.tolist() for side in grid.bounds(self.features, self.removed, open_))
-            found.update((i, min(high, found[i])) for i, high in zip(open_, upper, strict=True))
-            open_ = [i for i, low, high in zip(open_, lower, upper, strict=True) if low <= level < high]
-            if not open_:
-                return list(found.values())
-        values = exactly(open_)
-        found.update(zip(open_, values, strict=False))
-        # What comes before the first one that is not known yet.
-        end = len(candidates) if len(values) == len(open_) else candidates.index(open_[len(values)])
-        return list(found.values())[:end]
+        return one_by_one(lambda group: self.without(*group).potential_agreement(), groups, limits)
 
 
 # Distributions of sums of independent weights, exact, by meeting in the middle.

@@ -77,9 +77,7 @@ class DenseMeasure:
         """Return the maximum potential agreement of the subset, (1 + |d|_1) / 2 (Definition 4)."""
         return agreement_of(_l1_norm(self.values[0]))
 
-    def potential_agreements_without(
-        self, groups: Sequence[tuple[int, ...]], limits: Limits, level: float | None = None
-    ) -> list[float]:
+    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
         """Return the maximum potential agreement after removing each group, as long as there is time."""
         if self.compiled and self.values.shape[1] >= _WORTH_A_KERNEL and all(len(group) == 1 for group in groups):
             return self._all_at_once([group[0] for group in groups], limits)

@@ -6,14 +6,10 @@ value of a subset bounds that of all its subsets. The search starts from all uni
 bought together) and removes them one by one, in the order of Narendra and Fukunaga (1977): at each node the candidates
 are sorted by the bound that is left after removing them, and a later branch may remove only what comes after its own
 candidate.
-
-Depth first, such a search soon has a good subset and needs no memory. Best bound first, after a local search for the
-first subset, it proves more in the same time: at any moment no subset is better than the highest open bound.
 """
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -55,24 +51,11 @@ class RemovalSearch:
     first_guess : sequence of int
         An order of all units, best first: the affordable ones among them, taken in turn, are the answer if the search
         is stopped before it finds another.
-    best_first : bool
-        Local search, then best bound first; else depth first. Best bound first keeps many measures in memory.
-    few_subsets : int
-        If no more subsets than this exhaust the budget, they are enumerated; default: the number of pairs of units.
     """
 
-    def __init__(
-        self,
-        root: SignedMeasure,
-        choice: Choice,
-        *,
-        first_guess: Sequence[int],
-        best_first: bool = False,
-        few_subsets: int | None = None,
-    ) -> None:
+    def __init__(self, root: SignedMeasure, choice: Choice, *, first_guess: Sequence[int]) -> None:
         self._choice = choice
         self._root = root
-        self._best_first = best_first
         self._first_guess = first_guess
         self._required = choice.required_units
         units = frozenset(range(len(choice.units)))
@@ -81,11 +64,8 @@ class RemovalSearch:
         self._limit = highest_cost(choice.budget)
         self._one_cost = choice.costs[0] if len(set(choice.costs)) == 1 else None
         self._start = _Branch(root, None, units, free, 1.0)
-        self._few_subsets = math.comb(len(free), 2) if few_subsets is None else few_subsets
-        self._order = itertools.count()
-        self._frontier: list[tuple[float, int, _Branch]] = []
-        self._begun = self._climbed = self._interrupted = False
-        self._root_values: list[tuple[float, int]] = []
+        self._frontier: list[_Branch] = []
+        self._begun = self._interrupted = False
         self._limits = Limits()
         self._best: frozenset[int] | None = None
         self._agreement = -math.inf
@@ -101,27 +81,18 @@ class RemovalSearch:
                 value = self._root.potential_agreement()
                 self._offer(self._start.kept, value)
                 return SearchResult(frozenset(self._root.features), value, value, 0)
-            self._push(self._start)
-            if not self._best_first:
-                self._enumerate_few(self._few_subsets)
-        if self._best_first and not self._climbed:
-            # The bound of the root first: whatever happens then, something is known.
-            self._expand_next()
-            self._climbed = not self._frontier or self._frontier[0][2].unit is not None
-            if self._climbed and not self._enumerate_few(self._few_subsets):
-                self._climb()
+            self._frontier.append(self._start)
+            self._enumerate_few(math.comb(len(self._start.free), 2))
         while self._frontier:
-            bound = self._frontier[0 if self._best_first else -1][2].bound
+            bound = self._frontier[-1].bound
             if not self._improves(bound):
-                if self._best_first:  # no open branch has a higher bound
-                    break
                 self._frontier.pop()
                 self._left = max(self._left, bound)
                 continue
             if not self._may_go_on():
                 break
             limits.report(self._agreement, self._bound, self._n_evaluations)
-            self._expand_next()
+            self._frontier += self._expand(self._frontier.pop())
         return self._result()
 
     def _result(self) -> SearchResult:
@@ -136,10 +107,7 @@ class RemovalSearch:
 
     def _bound(self) -> float:
         """Return the highest bound of what is open."""
-        if self._best_first and self._frontier:
-            highest = self._frontier[0][2].bound
-        else:
-            highest = max((branch.bound for _, _, branch in self._frontier), default=-math.inf)
+        highest = max((branch.bound for branch in self._frontier), default=-math.inf)
         return max(self._agreement, self._left, highest)
 
     def _affordable(self, units: Collection[int]) -> bool:
@@ -168,30 +136,12 @@ class RemovalSearch:
         else:
             self._left = max(self._left, agreement)
 
-    def _push(self, branch: _Branch) -> None:
-        entry = (-branch.bound, next(self._order), branch)
-        if self._best_first:
-            heapq.heappush(self._frontier, entry)
-        else:
-            self._frontier.append(entry)
-
-    def _expand_next(self) -> None:
-        """Take the next open branch and put those below it in its place."""
-        _, _, branch = heapq.heappop(self._frontier) if self._best_first else self._frontier.pop()
-        for below in self._expand(branch):
-            self._push(below)
-
-    def _values(self, node: SignedMeasure, units: Sequence[int], level: float | None = None) -> list[tuple[float, int]]:
-        """Return what is left after removing each unit; fewer values where a limit is reached.
-
-        With a level, values may be upper bounds on the same side of it.
-        """
+    def _values(self, node: SignedMeasure, units: Sequence[int]) -> list[tuple[float, int]]:
+        """Return what is left after removing each unit; fewer values where a limit is reached."""
         found: list[tuple[float, int]] = []
         while len(found) < len(units) and self._may_go_on():
             open_ = self._within_count(units[len(found) :])
-            values = node.potential_agreements_without(
-                [self._choice.units[unit] for unit in open_], self._limits, level
-            )
+            values = node.potential_agreements_without([self._choice.units[unit] for unit in open_], self._limits)
             found += zip(values, open_, strict=False)
             self._n_evaluations += len(values)
             self._interrupted = len(values) < len(open_)
@@ -226,9 +176,7 @@ class RemovalSearch:
             self._offer(kept - set(free), node.potential_agreement())
             return []
         enough = self._enough_alone(kept, free)
-        # Of what remains open it matters only whether it is better than the best subset, if there is one.
-        level = None if enough or unit is None or self._best is None else self._agreement + AGREEMENT_TOLERANCE
-        values = [*branch.known, *self._values(node, free[len(branch.known) :], level)]
+        values = [*branch.known, *self._values(node, free[len(branch.known) :])]
         live = []
         for value, candidate in values:
             if candidate in enough:
@@ -236,8 +184,6 @@ class RemovalSearch:
                 self._offer(kept - {candidate}, value)
             else:
                 live.append((value, candidate))
-        if unit is None:
-            self._root_values = values
         if len(values) < len(free):
             bound = (
                 min(branch.bound, loss_bound(self._by_features(values), self._choice)) if unit is None else branch.bound
@@ -285,36 +231,6 @@ class RemovalSearch:
         value = self._root.without(*gone).potential_agreement()
         self._offer(units, value)
         return value
-
-    def _climb(self) -> None:
-        """Remove the least missed unit until the rest is affordable, then exchange units while that helps."""
-        node, kept, free = self._root, self._start.kept, set(self._start.free)
-        agreement = 1.0
-        while not self._affordable(kept):
-            candidates = sorted(kept & free)
-            at_root = node is self._root and len(self._root_values) == len(candidates)
-            values = self._root_values if at_root else self._values(node, candidates)
-            if len(values) < len(candidates):
-                return
-            agreement, unit = max(values)
-            kept, node = kept - {unit}, node.without(*self._choice.units[unit])
-        self._offer(kept, agreement)
-        while self._best is not None and self._exchange(self._best, free):
-            pass
-
-    def _exchange(self, best: frozenset[int], free: set[int]) -> bool:
-        """Look for a better set than the best one with one unit exchanged, and return whether there is one."""
-        before = self._agreement
-        for into in sorted(free - best):
-            more = best | {into}
-            candidates = [out for out in sorted(free & best) if self._affordable_without(more, (out,))]
-            node = self._root.without(*self._choice.features(self._start.kept - more))
-            values = self._values(node, candidates)
-            for value, out in values:
-                self._offer(more - {out}, value)
-            if self._agreement > before or len(values) < len(candidates):
-                break
-        return self._agreement > before
 
 
 # Trimming of general Bayesian network classifiers: Algorithm 1 of the paper.

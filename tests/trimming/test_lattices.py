@@ -1,0 +1,214 @@
+"""The proof on lattices: bounds hold for every subset, and the search finds what enumeration finds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import trimbench as tb
+from tests.trimming import brute_force
+from trimbench.trimming import kernels
+from trimbench.trimming.costs import Choice, checked_choice
+from trimbench.trimming.engines.lattice import (
+    Lattice,
+    Limited,
+    Polynomials,
+    Spectra,
+    Weights,
+    decided_by_finer,
+    decided_exactly,
+    decided_roughly,
+)
+from trimbench.trimming.limits import Limits
+from trimbench.trimming.result import SearchResult
+from trimbench.trimming.search.lattices import LatticeSearch
+
+KINDS = (Spectra, Polynomials)
+
+
+def random_classifier(seed: int, *, most: int = 7, threshold: float | None = None) -> tb.BayesianClassifier:
+    """Return a classifier with ties, copies, zero probabilities or equal weights, as the seed has it."""
+    rng = np.random.default_rng(seed)
+    n_features = int(rng.integers(3, most + 1))
+    cardinalities = rng.integers(1, 4, n_features).tolist() if seed % 3 == 0 else [2] * n_features
+    level = float(rng.choice([0.02, 0.3, 0.5, 0.9, 1.0])) if threshold is None else threshold
+    found = brute_force.random_classifier(rng, cardinalities, level, coarse=seed % 4 == 2)
+    tables = list(found.tables)
+    if seed % 5 == 1:
+        for i in range(1, n_features):
+            if tables[i].shape == tables[i - 1].shape and rng.random() < 0.6:
+                tables[i] = tables[i - 1]
+    if seed % 5 == 3:
+        tables = [np.array([[0.8, 0.2], [0.2, 0.8]])] * n_features
+    prior = found.prior if found.prior.all() else [0.5, 0.5]
+    return tb.BayesianClassifier(tb.NaiveBayes(prior, tables), positive="0", threshold=level)
+
+
+def lattices(classifier: tb.BayesianClassifier, *, compiled: bool = False) -> list[Lattice]:
+    weights = Weights.of(classifier)
+    fine = decided_exactly(Lattice.of(weights, 0.002), compiled=compiled)
+    middle = decided_by_finer(Lattice.of(weights, 0.02), fine)
+    coarse = decided_by_finer(Lattice.of(weights, 0.1), middle)
+    return [fine, middle, coarse, decided_roughly(Lattice.of(weights, 0.01))]
+
+
+def all_subsets(n_features: int) -> list[tuple[int, ...]]:
+    return [kept for size in range(n_features + 1) for kept in itertools.combinations(range(n_features), size)]
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_losses_of_all_subsets_lie_within_their_bounds(seed: int) -> None:
+    classifier = random_classifier(seed)
+    everything = range(classifier.n_features)
+    steps = lattices(classifier)
+    laws = [kind(lattice, [(i,) for i in everything], (), ()) for lattice in steps[2:] for kind in KINDS]
+    for kept in all_subsets(classifier.n_features):
+        loss = 1.0 - brute_force.potential_agreement(classifier, kept)
+        removed = [i for i in everything if i not in kept]
+        bounds = [lattice.loss(kept, removed) for lattice in steps] + [law.loss(kept, removed) for law in laws]
+        assert all(low - 1e-13 <= loss <= high + 1e-13 for low, high in bounds), (kept, loss, bounds)
+        for law in laws if kept else []:
+            for place, (low, high) in enumerate(zip(*law.losses_without_each(kept, removed, kept), strict=True)):
+                rest = [i for i in kept if i != kept[place]]
+                smaller = 1.0 - brute_force.potential_agreement(classifier, rest)
+                assert low - 1e-13 <= smaller <= high + 1e-13
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=20, deadline=None)
+def test_both_ways_to_compute_bounds_agree(seed: int) -> None:
+    classifier = random_classifier(seed, most=9)
+    units = [(i,) for i in range(2, classifier.n_features)]
+    both = [kind(lattices(classifier)[2], units, (0,), (1,)) for kind in KINDS]
+    order = np.random.default_rng(seed).permutation(len(units)).tolist()
+    kept, removed = order[: max(1, len(order) - 1)], order[max(1, len(order) - 1) :]
+    spectra, polynomials = (np.stack(law.losses_without_each(kept, removed, kept)) for law in both)
+    assert spectra == pytest.approx(polynomials, abs=1e-9)
+    costs = np.ones(len(units))
+    for level in (0.01, 0.1, 0.3):
+        one, other = (law.price_of_needed(kept, removed, kept, costs, Limited(9.0, level)) for law in both)
+        assert one == other
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_compiled_masses_near_the_bound_are_those_of_numpy(seed: int) -> None:
+    one, other = (lattices(random_classifier(seed), compiled=compiled)[0] for compiled in (False, True))
+    assert (one.reached, one.error) == (other.reached, pytest.approx(other.error, abs=1e-13))
+
+
+def test_a_lattice_of_no_error_gives_the_loss() -> None:
+    classifier = tb.BayesianClassifier(
+        tb.NaiveBayes([0.5, 0.5], [[[0.8, 0.2], [0.2, 0.8]]] * 5), positive="0", threshold=0.5
+    )
+    weights = Weights.of(classifier)
+    lattice = decided_exactly(Lattice.of(weights, math.log(16.0)), compiled=False)
+    for kept in all_subsets(5):
+        low, high = lattice.loss(kept, [i for i in range(5) if i not in kept])
+        assert high - low < 1e-11
+        assert 1.0 - high <= brute_force.potential_agreement(classifier, kept) <= 1.0 - low
+
+
+@pytest.mark.parametrize("way", ["compiled", "interpreted"])
+@pytest.mark.parametrize("factors", [[0.7, 0.3], [0.2, 0.8], [0.1, 0.2, 0.7], [0.6, 0.3, 0.1], [1.0], [0.4, 0.2, 0.4]])
+def test_a_law_is_divided_by_its_factors(way: str, factors: list[float]) -> None:
+    multiply, divide = kernels.multiply_law, kernels.divide_law
+    if way == "interpreted":
+        multiply, divide = multiply.py_func, divide.py_func  # type: ignore[attr-defined]
+    cells = np.array([0, 3, 5][: len(factors)])
+    law = np.zeros(30)
+    law[:4] = other = np.array([0.4, 0.1, 0.2, 0.3])
+    dense = np.zeros(cells[-1] + 1)
+    dense[cells] = factors
+    end = multiply(law, 4, cells, np.array(factors), 0, len(factors))
+    assert law[:end] == pytest.approx(np.convolve(other, dense), abs=1e-16)
+    growth = divide(law, end, cells, np.array(factors), 0, len(factors))
+    if max(factors[0], factors[-1]) < 0.5:
+        assert growth == 0.0  # neither end outweighs the rest
+    else:
+        assert growth >= 1.0
+        assert law[:4] == pytest.approx(other, abs=1e-14 * growth)
+        assert not law[4:end].any()
+
+
+def random_choice(classifier: tb.BayesianClassifier, seed: int) -> Choice | None:
+    """Return costs, groups, required and forbidden features, as the seed has it; None if they exceed the budget."""
+    rng, names = np.random.default_rng([seed, 1]), classifier.features
+    options: dict[str, Any] = {}
+    if seed % 2:
+        options["costs"] = {name: float(rng.choice([0, 0.5, 1, 1, 2, 3])) for name in names}
+    if seed % 6 == 0:
+        options["groups"] = {"group": [names[0], names[2]]}
+    if seed % 4 == 0:
+        options["required"] = [names[1]]
+    if seed % 7 == 0 and len(names) > 3:
+        options["forbidden"] = [names[3]]
+    try:
+        return checked_choice(names, float(rng.integers(1, len(names))), **options)
+    except ValueError:
+        return None
+
+
+def best_by_enumeration(classifier: tb.BayesianClassifier, choice: Choice) -> float:
+    subsets = itertools.chain.from_iterable(
+        itertools.combinations(range(len(choice.units)), size) for size in range(len(choice.units) + 1)
+    )
+    features = [choice.features(units) for units in subsets if choice.required_units <= set(units)]
+    return max(brute_force.potential_agreement(classifier, kept) for kept in features if choice.is_affordable(kept))
+
+
+def check(found: SearchResult, classifier: tb.BayesianClassifier, choice: Choice, best: float) -> None:
+    kept = tuple(sorted(found.features))
+    assert choice.is_affordable(kept)
+    assert choice.required <= found.features
+    assert choice.features({choice.unit_of[i] for i in kept}) == kept  # units are bought whole
+    assert found.agreement == pytest.approx(best, abs=2e-12)
+    assert brute_force.potential_agreement(classifier, kept) == pytest.approx(best, abs=2e-12)
+    assert found.upper_bound == pytest.approx(best, abs=2e-12)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_the_search_finds_what_enumeration_finds(compiled: bool, seed: int) -> None:
+    classifier = random_classifier(seed)
+    choice = random_choice(classifier, seed)
+    if choice is None:
+        return
+    best = best_by_enumeration(classifier, choice)
+    search = LatticeSearch(
+        classifier, choice, lambda kept: brute_force.potential_agreement(classifier, kept), compiled=compiled
+    )
+    if seed % 3 == 0:
+        for limit in range(1, 400, 7):
+            found = search.run(Limits(evaluation_limit=limit))
+            assert found.agreement <= best + 1e-12 <= found.upper_bound + 2e-12
+            assert choice.is_affordable(found.features)
+    check(search.run(Limits()), classifier, choice, best)
+
+
+def test_without_exact_values_a_gap_is_certified() -> None:
+    classifier = random_classifier(10, threshold=0.4)
+    choice = checked_choice(classifier.features, 2)
+    best = best_by_enumeration(classifier, choice)
+    found = LatticeSearch(classifier, choice, None).run(Limits())
+    assert found.agreement <= best <= found.upper_bound
+    assert found.upper_bound - found.agreement < 1e-4
+
+
+def test_a_first_trim_of_24_features_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    tables = [np.array([[p, 1 - p], [q, 1 - q]]) for p, q in rng.uniform(0.05, 0.95, (24, 2))]
+    classifier = tb.BayesianClassifier(tb.NaiveBayes([0.4, 0.6], tables), positive="0", threshold=0.5)
+    monkeypatch.setattr("trimbench._numba.compiled", lambda function: pytest.fail("compiled"))
+    monkeypatch.setattr("trimbench.trimming.search.lattices.is_worth_loading", lambda seconds, kernel: False)
+    monkeypatch.setitem(__import__("sys").modules, "trimbench.trimming.kernels", None)
+    found = tb.trim(classifier, 20)
+    assert found.optimal
+    assert len(found.features) == 20

@@ -1,0 +1,575 @@
+"""Losses of naive Bayes trimmings on a lattice: weights are rounded to multiples of a step, probabilities are not.
+
+The loss of a subset is 1 minus its maximum potential agreement. An instance is classified as positive iff the sum of
+its weights reaches a bound; on the lattice, iff the sum of their cells reaches `Lattice.reached`. The two decisions
+differ with probability `Lattice.error`, and so does the loss of *every* subset by no more than that. Kept instances
+whose sums share a cell are told apart by no more than their rounding errors, which bounds what merging them costs.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimbench._typing import FloatArray
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.thresholds import TIE_TOLERANCE, log_odds
+
+# What sums of probabilities are off by: a transform of at most 2^20 numbers, or as many additions.
+ROUNDING = 1e-12
+# Pairs of half sums that are compared at once.
+_PAIRS = 2**20
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A naive Bayes classifier as sums of weights.
+
+    Attributes
+    ----------
+    weights : list of ndarrays of shape (n_values,)
+        Of each feature, those of its values that are possible in both classes; the smallest is 0.
+    positive, negative : lists of ndarrays of shape (n_values,)
+        P(value | class) of these values.
+    certain : ndarray of shape (n_features,)
+        P(value that is possible in the positive class alone | positive class).
+    prior : tuple of float
+        Of the positive and of the negative class.
+    needed : float
+        An instance of possible values is positive iff its weights add up to at least this.
+    """
+
+    weights: list[FloatArray]
+    positive: list[FloatArray]
+    negative: list[FloatArray]
+    certain: FloatArray
+    prior: tuple[float, float]
+    needed: float
+
+    @classmethod
+    def of(cls, classifier: BayesianClassifier) -> Weights:
+        """Return the weights of a naive Bayes classifier; its threshold is not 0, nor is any prior."""
+        weights, positive, negative, certain = [], [], [], []
+        prior = (float(classifier.prior[0]), float(classifier.prior[1]))
+        needed = math.log(prior[1]) - math.log(prior[0]) + log_odds(classifier.threshold) - TIE_TOLERANCE
+        for table in classifier.tables:
+            both = (table[0] > 0) & (table[1] > 0)
+            weight = np.log(table[0][both]) - np.log(table[1][both])
+            lowest = float(weight.min()) if weight.size else 0.0
+            needed -= lowest
+            weights.append(weight - lowest)
+            positive.append(table[0][both])
+            negative.append(table[1][both])
+            certain.append(float(table[0][~both].sum()))
+        return cls(weights, positive, negative, np.array(certain), prior, needed)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """The weights of a classifier as multiples of a step.
+
+    Attributes
+    ----------
+    cells : list of int arrays of shape (n_values,)
+        Of each feature, its weights in steps.
+    spread : ndarray of shape (n_features,)
+        How far the rounding errors of a feature's values lie apart.
+    reached : int
+        The sum of cells from which on an instance is positive.
+    error : float
+        Bound on the probability that this differs from the classifier's decision.
+    """
+
+    weights: Weights
+    step: float
+    cells: list[NDArray[np.int64]]
+    spread: FloatArray
+    reached: int = 0
+    error: float = 1.0
+
+    @classmethod
+    def of(cls, weights: Weights, step: float) -> Lattice:
+        """Return the lattice of a step, whose decision is still open."""
+        cells = [np.rint(one / step).astype(np.int64) for one in weights.weights]
+        errors = [one - step * cell for one, cell in zip(weights.weights, cells, strict=True)]
+        return cls(weights, step, cells, np.array([np.ptp(one) if one.size else 0.0 for one in errors]))
+
+    @cached_property
+    def tops(self) -> list[int]:
+        """The highest cell of each feature."""
+        return [int(cell.max(initial=0)) for cell in self.cells]
+
+    @property
+    def length(self) -> int:
+        """Number of cells that sums of all features can have."""
+        return 1 + sum(self.tops)
+
+    @cached_property
+    def probabilities(self) -> tuple[list[FloatArray], list[FloatArray]]:
+        """Probabilities of the values of each feature, in the positive and the negative class."""
+        return self.weights.positive, self.weights.negative
+
+    def law(self, features: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """Return the distribution of the sum of some features under each class, shape (n_cells,).
+
+        Values that are possible in one class only are left out.
+        """
+        length = 1 + sum(self.tops[i] for i in features)
+        positive, negative = (self._summed(side, features, length) for side in self.probabilities)
+        return positive, negative
+
+    def _summed(self, side: list[FloatArray], features: Sequence[int], length: int) -> FloatArray:
+        law, room = np.zeros(length), np.empty(length)
+        law[0], end = 1.0, 1
+        for i in features:
+            room[: end + self.tops[i]] = 0.0
+            for cell, probability in zip(self.cells[i].tolist(), side[i].tolist(), strict=True):
+                room[cell : cell + end] += probability * law[:end]
+            end += self.tops[i]
+            law, room = room, law
+        return law
+
+    def loss(self, kept: Sequence[int], removed: Sequence[int]) -> tuple[float, float]:
+        """Return bounds on the loss of the classifier whose other features are removed."""
+        laws = [np.stack(self.law(features)) for features in (kept, removed)]
+        certain = 1.0 - float(np.prod(1.0 - self.weights.certain[list(removed)]))
+        spread = float(self.spread[list(kept)].sum())
+        low, high = losses(
+            laws[0][None], laws[1][None], self.reached, self.weights.prior, np.array([[certain], [spread]])
+        )
+        return float(low[0]) - self.error - ROUNDING, float(high[0]) + self.error + ROUNDING
+
+
+def losses(
+    kept: FloatArray, removed: FloatArray, reached: int, prior: tuple[float, float], more: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on losses on a lattice, for several subsets.
+
+    Parameters
+    ----------
+    kept, removed : ndarrays of shape (n_subsets, 2, n_cells)
+        The distributions of the sums of the features that are kept, and of the others, under each class.
+    reached : int
+        The sum of cells from which on an instance is positive.
+    prior : tuple of float
+    more : ndarray of shape (2, n_subsets)
+        The probability in the positive class that a removed value makes an instance positive for certain, and how far
+        rounding errors of sums of kept features lie apart.
+
+    Returns
+    -------
+    low, high : ndarrays of shape (n_subsets,)
+    """
+    below = np.zeros((*removed.shape[:2], removed.shape[2] + 1))
+    np.cumsum(removed, axis=2, out=below[:, :, 1:])
+    at = np.clip(reached - np.arange(kept.shape[2]), 0, removed.shape[2])
+    # Twice the probability that the removed features lift a kept sum over the bound, minus 1.
+    lifted = 2.0 * (below[:, :, -1:] - np.take(below, at, axis=2)) - 1.0
+    lifted[:, 0] += 2.0 * more[0][:, None]
+    mass = kept * np.array(prior)[:, None]
+    signed = mass * lifted
+    high = 0.5 * (mass.sum(axis=(1, 2)) - np.abs(signed.sum(axis=1)).sum(axis=1))
+    return high - _merged(signed, more[1]), high
+
+
+def _merged(signed: FloatArray, spread: FloatArray) -> FloatArray:
+    """Return how much lower losses may be if kept sums that share a cell are told apart."""
+    opposed = signed[:, 0] * signed[:, 1] < 0
+    size = np.where(opposed[:, None], np.abs(signed), 0.0)
+    low, high = np.sqrt(size.min(axis=1)), np.sqrt(size.max(axis=1))
+    half = np.exp(0.5 * spread)[:, None]
+    excess = np.maximum(half * low - high, 0.0) ** 2
+    return np.asarray(excess.sum(axis=1) / np.maximum(np.expm1(spread), 1e-300))
+
+
+def decided_exactly(lattice: Lattice, *, compiled: bool) -> Lattice:
+    """Return a lattice with the decision that differs from the classifier's with the lowest probability.
+
+    Meets in the middle: of all pairs of half sums only those near the bound are looked at.
+    """
+    weights, step = lattice.weights, lattice.step
+    if math.isinf(weights.needed):
+        return replace(lattice, reached=lattice.length, error=0.0)
+    lowest, highest = _range_of_errors(lattice)
+    first = math.ceil((weights.needed - highest) / step)
+    masses = np.zeros((2, max(0, math.floor((weights.needed - lowest) / step) - first + 1)))
+    if masses.size:
+        one, other = (_half(lattice, half) for half in _halves(lattice))
+        other = replace(other, cells=other.cells - first, masses=other.masses * np.array(weights.prior)[:, None])
+        add_up = _compiled_masses if compiled else _add_masses
+        add_up(one, other, weights.needed, highest - lowest + step, masses)
+    return _best_decision(lattice, first, masses)
+
+
+def decided_roughly(lattice: Lattice) -> Lattice:
+    """Return a lattice with a decision, where features are too many to meet in the middle.
+
+    All cells in which both decisions are possible count as wrong.
+    """
+    weights, step = lattice.weights, lattice.step
+    if math.isinf(weights.needed):
+        return replace(lattice, reached=lattice.length, error=0.0)
+    lowest, highest = _range_of_errors(lattice)
+    first = math.ceil((weights.needed - highest) / step)
+    last = math.floor((weights.needed - lowest) / step)
+    laws = lattice.law(range(weights.n_features))
+    doubtful = sum(
+        prior * float(law[max(first, 0) : max(last + 1, 0)].sum())
+        for prior, law in zip(weights.prior, laws, strict=True)
+    )
+    return replace(lattice, reached=(first + last + 1) // 2, error=doubtful + ROUNDING)
+
+
+def _add_masses(one: _Half, other: _Half, needed: float, width: float, masses: FloatArray) -> None:
+    """Add up the masses of negative and of positive instances in each doubtful cell, a part of the pairs at a time."""
+    begin = np.searchsorted(one.sums, needed - other.sums - width)
+    count = np.searchsorted(one.sums, needed - other.sums + width) - begin
+    ends = np.cumsum(count)
+    start, done = 0, 0
+    while start < len(ends):
+        stop = max(start + 1, int(np.searchsorted(ends, done + _PAIRS)))
+        at = np.repeat(np.arange(start, stop), count[start:stop])
+        to = np.arange(done, ends[stop - 1]) + np.repeat((begin - ends + count)[start:stop], count[start:stop])
+        cell = one.cells[to] + other.cells[at]
+        mass = (one.masses[:, to] * other.masses[:, at]).sum(axis=0)
+        positive = one.sums[to] + other.sums[at] >= needed
+        inside = (cell >= 0) & (cell < masses.shape[1])
+        for side in (0, 1):
+            chosen = inside & (positive == bool(side))
+            masses[side] += np.bincount(cell[chosen], mass[chosen], masses.shape[1])
+        start, done = stop, int(ends[stop - 1])
+
+
+def _compiled_masses(one: _Half, other: _Half, needed: float, width: float, masses: FloatArray) -> None:
+    from trimbench.trimming.kernels import window_masses
+
+    window_masses(one.sums, one.cells, one.masses, other.sums, other.cells, other.masses, needed, width, masses)
+
+
+def decided_by_finer(lattice: Lattice, finer: Lattice) -> Lattice:
+    """Return a lattice with the decision that differs least from that of a finer one, whose step divides its own."""
+    if math.isinf(lattice.weights.needed):
+        return replace(lattice, reached=lattice.length, error=0.0)
+    ratio = round(lattice.step / finer.step)
+    rest = [fine - ratio * cell for fine, cell in zip(finer.cells, lattice.cells, strict=True)]
+    lowest = sum(int(one.min(initial=0)) for one in rest)
+    highest = sum(int(one.max(initial=0)) for one in rest)
+    first = -((highest - finer.reached) // ratio)
+    n_cells = (finer.reached - lowest) // ratio - first + 1
+    masses = np.zeros((2, max(n_cells, 0)))
+    if n_cells <= 0:
+        return replace(lattice, reached=first, error=finer.error)
+    for side, prior in zip(lattice.probabilities, lattice.weights.prior, strict=True):
+        law = _joint_law(lattice.cells, rest, side)
+        for place in range(n_cells):
+            cell = first + place
+            if 0 <= cell < len(law):
+                # The rest from which on the finer sum is positive.
+                split = min(max(finer.reached - ratio * cell - lowest, 0), law.shape[1])
+                masses[0, place] += prior * law[cell, :split].sum()
+                masses[1, place] += prior * law[cell, split:].sum()
+    return _best_decision(lattice, first, masses, finer.error)
+
+
+def _joint_law(cells: list[NDArray[np.int64]], rest: list[NDArray[np.int64]], side: list[FloatArray]) -> FloatArray:
+    """Return the joint distribution of two sums; the second begins at its lowest value."""
+    law = np.ones((1, 1))
+    for cell, more, probability in zip(cells, rest, side, strict=True):
+        shift = more - more.min(initial=0)
+        grown = np.zeros((law.shape[0] + int(cell.max(initial=0)), law.shape[1] + int(shift.max(initial=0))))
+        for i, j, p in zip(cell.tolist(), shift.tolist(), probability.tolist(), strict=True):
+            grown[i : i + law.shape[0], j : j + law.shape[1]] += p * law
+        law = grown
+    return law
+
+
+def _best_decision(lattice: Lattice, first: int, masses: FloatArray, error: float = 0.0) -> Lattice:
+    """Return a lattice with the best decision, by the masses of negative and positive instances in doubtful cells."""
+    wrong = np.concatenate([[0.0], np.cumsum(masses[1])]) + np.concatenate([np.cumsum(masses[0][::-1])[::-1], [0.0]])
+    best = int(wrong.argmin())
+    return replace(lattice, reached=first + best, error=error + float(wrong[best]) + ROUNDING)
+
+
+def _range_of_errors(lattice: Lattice) -> tuple[float, float]:
+    errors = [one - lattice.step * cell for one, cell in zip(lattice.weights.weights, lattice.cells, strict=True)]
+    return sum(float(one.min(initial=0.0)) for one in errors), sum(float(one.max(initial=0.0)) for one in errors)
+
+
+@dataclass(frozen=True, eq=False)
+class _Half:
+    """All instances of some features by increasing sum: their sums, cells, and probabilities under each class."""
+
+    sums: FloatArray
+    cells: NDArray[np.int64]
+    masses: FloatArray
+
+
+def _halves(lattice: Lattice) -> tuple[list[int], list[int]]:
+    """Return the features in two parts with about as many instances."""
+    halves: tuple[list[int], list[int]] = ([], [])
+    sizes = [1, 1]
+    for i in sorted(range(len(lattice.cells)), key=lambda i: -len(lattice.cells[i])):
+        smaller = int(sizes[1] < sizes[0])
+        halves[smaller].append(i)
+        sizes[smaller] *= max(1, len(lattice.cells[i]))
+    return halves
+
+
+def _half(lattice: Lattice, features: list[int]) -> _Half:
+    sums, cells, masses = np.zeros(1), np.zeros(1, dtype=np.int64), np.ones((2, 1))
+    for i in features:
+        sums = np.add.outer(sums, lattice.weights.weights[i]).ravel()
+        cells = np.add.outer(cells, lattice.cells[i]).ravel()
+        masses = (masses[:, :, None] * np.stack([side[i] for side in lattice.probabilities])[:, None]).reshape(2, -1)
+    order = np.argsort(sums)
+    return _Half(sums[order], cells[order], masses[:, order])
+
+
+# Losses of many similar subsets on one lattice.
+
+
+class Laws(abc.ABC):
+    """Bounds on the losses of subsets of units: features, or groups of them.
+
+    Parameters
+    ----------
+    lattice : Lattice
+    units : sequence of tuples of int
+        The features of each unit.
+    kept, removed : sequence of int
+        Features beside those of the units, which every subset keeps or lacks.
+    """
+
+    def __init__(
+        self, lattice: Lattice, units: Sequence[tuple[int, ...]], kept: Sequence[int], removed: Sequence[int]
+    ) -> None:
+        self.lattice = lattice
+        self.slack = lattice.error + ROUNDING
+        certain = lattice.weights.certain
+        # Each with that of the other features at the end.
+        self.uncertain = np.array([np.prod(1.0 - certain[list(unit)]) for unit in (*units, removed)])
+        self.spread = np.array([lattice.spread[list(unit)].sum() for unit in (*units, kept)])
+
+    def loss(self, kept: Sequence[int], removed: Sequence[int]) -> tuple[float, float]:
+        """Return bounds on the loss of one subset of units, given with the others."""
+        low, high = self._losses(kept, removed, None, 0)
+        return float(low[0]), float(high[0])
+
+    def losses_without_each(
+        self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return bounds on the losses without each candidate, which is one of the kept."""
+        return self._losses(kept, removed, candidates, 0)
+
+    def losses_with_each(
+        self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return bounds on the losses with each candidate, which is one of the removed."""
+        return self._losses(kept, removed, candidates, 1)
+
+    @abc.abstractmethod
+    def _losses(
+        self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int] | None, source: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return bounds on losses when each candidate moves away from the kept (0) or the removed (1) units.
+
+        Without candidates, return those of the kept alone.
+        """
+
+    @abc.abstractmethod
+    def price_of_needed(
+        self, kept: Sequence[int], removed: Sequence[int], sequence: Sequence[int], costs: FloatArray, limits: Limited
+    ) -> float:
+        """Return a lower bound on what a subset has to spend on some kept units, as far as it exceeds ``limits.left``.
+
+        Groups of units are removed of which it must keep one each, since without the group the loss reaches
+        ``limits.level``: the cheapest one.
+        """
+
+    def _more(
+        self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int] | None, source: int
+    ) -> FloatArray:
+        uncertain = self.uncertain[-1] * self.uncertain[list(removed)].prod()
+        spread = self.spread[-1] + self.spread[list(kept)].sum()
+        if candidates is None:
+            return np.array([[1.0 - uncertain], [max(spread, 0.0)]])
+        chosen = list(candidates)
+        if source:
+            others = list(set(removed).difference(chosen))
+            uncertain = self.uncertain[-1] * self.uncertain[others].prod()
+            return np.stack(
+                [1.0 - uncertain * _products_of_others(self.uncertain[chosen]), spread + self.spread[chosen]]
+            )
+        return np.stack([1.0 - uncertain * self.uncertain[chosen], np.maximum(spread - self.spread[chosen], 0.0)])
+
+
+def _products_of_others(factors: NDArray[Any]) -> NDArray[Any]:
+    """Return for each entry along the first axis the product of all others, without a division: some may be 0."""
+    before, after = np.ones_like(factors), np.ones_like(factors)
+    np.cumprod(factors[:-1], axis=0, out=before[1:])
+    np.cumprod(factors[:0:-1], axis=0, out=after[:-1][::-1])
+    products: NDArray[Any] = before * after
+    return products
+
+
+class Limited(NamedTuple):
+    """What a search can still spend, and the loss that it has to stay below."""
+
+    left: float
+    level: float
+
+
+class Spectra(Laws):
+    """Bounds on losses from products of discrete Fourier transforms of the units' laws: nothing to compile."""
+
+    def __init__(
+        self, lattice: Lattice, units: Sequence[tuple[int, ...]], kept: Sequence[int], removed: Sequence[int]
+    ) -> None:
+        super().__init__(lattice, units, kept, removed)
+        self._size = _fast_length(lattice.length + 1)
+        laws = np.zeros((lattice.weights.n_features, 2, self._size))
+        for law, cells, *sides in zip(laws, lattice.cells, *lattice.probabilities, strict=True):
+            for row, side in zip(law, sides, strict=True):
+                np.add.at(row, cells, side)
+        transforms = np.fft.rfft(laws)
+        self._units = np.stack([transforms[list(unit)].prod(axis=0) for unit in (*units, kept, removed)])
+
+    def _losses(
+        self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int] | None, source: int
+    ) -> tuple[FloatArray, FloatArray]:
+        parts = [kept, removed]
+        if candidates is None:
+            laws = [self._units[[*units, place - 2]].prod(axis=0)[None] for place, units in enumerate(parts)]
+        else:
+            chosen = self._units[list(candidates)]
+            others = set(parts[source]).difference(candidates)
+            laws = [
+                chosen * self._units[[*parts[1 - source], -1 - source]].prod(axis=0),
+                _products_of_others(chosen) * self._units[[*others, source - 2]].prod(axis=0),
+            ][:: 1 if source else -1]
+        found = np.maximum(np.fft.irfft(np.stack(laws), self._size), 0.0)
+        more = self._more(kept, removed, candidates, source)
+        low, high = losses(found[0], found[1], self.lattice.reached, self.lattice.weights.prior, more)
+        return low - self.slack, high + self.slack
+
+    def price_of_needed(
+        self, kept: Sequence[int], removed: Sequence[int], sequence: Sequence[int], costs: FloatArray, limits: Limited
+    ) -> float:
+        """Return a lower bound on what a subset has to spend on some kept units, as far as it exceeds ``limits.left``.
+
+        Since the loss only grows with what is removed, the end of a group is found by bisection.
+        """
+
+        def reaches(units: Sequence[int]) -> bool:
+            gone = set(units)
+            return self.loss([u for u in kept if u not in gone], [*removed, *units])[0] >= limits.level
+
+        price, rest = 0.0, list(sequence)
+        while rest and price <= limits.left and reaches(rest):
+            low, high = 0, len(rest)
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if reaches(rest[:middle]) else (middle, high)
+            price += float(costs[rest[:high]].min())
+            rest = rest[high:]
+        return price
+
+
+def _fast_length(least: int) -> int:
+    """Return the length of a fast transform that is at least this."""
+    lengths = (int(2**i * 3**j) for i in range(1, 25) for j in range(4))
+    return min(length for length in lengths if length >= least)
+
+
+class Polynomials(Laws):
+    """Bounds on losses from laws that compiled loops multiply and divide by those of single features."""
+
+    def __init__(
+        self, lattice: Lattice, units: Sequence[tuple[int, ...]], kept: Sequence[int], removed: Sequence[int]
+    ) -> None:
+        super().__init__(lattice, units, kept, removed)
+        from trimbench.trimming import kernels
+
+        self._kernels = kernels
+        self._features = [tuple(unit) for unit in (*units, kept, removed)]
+        self._begins = np.cumsum([0, *(len(unit) for unit in units)])
+        self._members = np.array([i for unit in units for i in unit], dtype=np.int64)
+        offsets: list[int] = [0]
+        cells: list[NDArray[np.int64]] = []
+        factors: list[FloatArray] = []
+        for own, positive, negative in zip(lattice.cells, *lattice.probabilities, strict=True):
+            distinct, places = np.unique(own, return_inverse=True)
+            merged = [np.zeros(distinct.size), np.zeros(distinct.size)]
+            for total, side in zip(merged, (positive, negative), strict=True):
+                np.add.at(total, places, side)
+            if not own.size:  # no value is possible in both classes
+                distinct, merged = np.zeros(1, dtype=np.int64), [np.zeros(1), np.zeros(1)]
+            cells.append(distinct)
+            factors.append(np.stack(merged))
+            offsets.append(offsets[-1] + distinct.size)
+        self._table: tuple[Any, ...] = (
+            np.array(offsets),
+            np.concatenate(cells),
+            np.ascontiguousarray(np.concatenate(factors, axis=1)),
+        )
+        self._bound: tuple[Any, ...] = (lattice.reached, np.array(lattice.weights.prior))
+        self._laws, self._ends = np.zeros((4, lattice.length + 1)), np.zeros(2, dtype=np.int64)
+        self._none = np.zeros(lattice.weights.n_features, dtype=np.bool_)
+        self._node: frozenset[int] | None = None
+        self._parts: list[NDArray[np.int64]] = []
+
+    def _losses(
+        self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int] | None, source: int
+    ) -> tuple[FloatArray, FloatArray]:
+        self._go_to(kept, removed)
+        more = self._more(kept, removed, candidates, source)
+        out = np.empty((more.shape[1], 2))
+        if candidates is None:
+            reached, prior = self._bound
+            self._kernels.lattice_loss(self._laws, self._ends, reached, prior, more[0, 0], more[1, 0], out[0])
+        else:
+            chosen = np.array(candidates, dtype=np.int64)
+            node = (self._begins, self._members, self._laws, self._ends, self._parts[source])
+            where: tuple[Any, ...] = (chosen, source, *node, *self._table, *self._bound, more, out)
+            self._kernels.losses_after_each(*where)
+        return out[:, 0] - self.slack, out[:, 1] + self.slack
+
+    def price_of_needed(
+        self, kept: Sequence[int], removed: Sequence[int], sequence: Sequence[int], costs: FloatArray, limits: Limited
+    ) -> float:
+        """Return a lower bound on what a subset has to spend on some kept units, as far as it exceeds what is left."""
+        self._go_to(kept, removed)
+        uncertain, spread = self.uncertain.copy(), self.spread.copy()
+        uncertain[-1] *= uncertain[list(removed)].prod()
+        spread[-1] += spread[list(kept)].sum()
+        laws = (self._laws, self._ends, self._parts[0])
+        node = (self._begins, self._members, *laws, *self._table, *self._bound, uncertain, spread)
+        chosen = np.array(sequence, dtype=np.int64)
+        where: tuple[Any, ...] = (chosen, costs, limits.left, limits.level + self.slack, *node)
+        return float(self._kernels.price_of_needed(*where))
+
+    def _go_to(self, kept: Sequence[int], removed: Sequence[int]) -> None:
+        """Multiply the laws of a node, unless they are there."""
+        node = frozenset(removed)
+        if node == self._node:
+            return
+        self._node = node
+        self._parts = [
+            np.array([i for u in (*units, place - 2) for i in self._features[u]], dtype=np.int64)
+            for place, units in enumerate((kept, removed))
+        ]
+        for part, features in enumerate(self._parts):
+            where: tuple[Any, ...] = (features, self._none, *self._table, self._laws, 2 * part)
+            self._ends[part] = self._kernels.build_laws(*where)

@@ -1,0 +1,363 @@
+"""The proof on lattices: the best subset of a naive Bayes classifier of one class, best bound first.
+
+A node of the search has removed some units (features, or groups of them that are bought together) and decided to keep
+others. Its bound is the loss of what is left on a coarse lattice, less all that rounding may change. The loss only
+grows when more is removed (Proposition 2), so a node whose bound reaches the loss of the best subset is closed. What a
+coarse lattice cannot tell apart is decided on finer ones, and at last by the exact value.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from trimbench._numba import is_worth_loading
+from trimbench._typing import FloatArray
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.costs import Choice, highest_cost
+from trimbench.trimming.engines.lattice import (
+    Lattice,
+    Limited,
+    Polynomials,
+    Spectra,
+    Weights,
+    decided_by_finer,
+    decided_exactly,
+    decided_roughly,
+)
+from trimbench.trimming.limits import Limits
+from trimbench.trimming.result import AGREEMENT_TOLERANCE, SearchResult
+
+# Steps of the lattices, each a multiple of the next; finer ones where exact values are out of reach.
+_STEPS, _FINE_STEPS = (0.1, 0.02, 0.002), (0.1, 0.01, 0.001, 0.0002)
+# Up to so many instances, their sums meet in the middle.
+_MOST_INSTANCES = 2.0**40
+# Up to so many instances, a search takes less time than loading compiled loops.
+_SHORT_SEARCH = 2.0**27
+# Local searches that start from a disturbed subset, and how many of the best subsets finer lattices compare.
+_RESTARTS, _RANKED = 5, 10
+# Which units are put back and taken out to disturb a subset.
+_PUT_BACK, _TAKEN_OUT = 3, 2
+
+Removed = frozenset[int]
+
+
+class _Node(NamedTuple):
+    """Units that are gone and units that stay; no subset of it loses less than the bound."""
+
+    bound: float
+    order: int
+    removed: Removed
+    kept: Removed
+
+
+class LatticeSearch:
+    """A search that can be stopped and continued.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+        Naive Bayes, with a threshold and a prior between 0 and 1.
+    choice : Choice
+        Which subsets are allowed.
+    exact : callable or None
+        Returns the maximum potential agreement of a set of features; None if there are too many for that: the agreement
+        is then a lower bound.
+    compiled : bool, optional
+        Whether bounds are computed by compiled loops; by default where the search is expected to be long, or the loops
+        have been loaded before.
+    """
+
+    def __init__(
+        self,
+        classifier: BayesianClassifier,
+        choice: Choice,
+        exact: Callable[[Sequence[int]], float] | None,
+        *,
+        compiled: bool | None = None,
+    ) -> None:
+        if compiled is None:
+            compiled = _is_worth_compiling(classifier)
+        self._n_features, self._exact = classifier.n_features, exact
+        required, limit = choice.required_units, highest_cost(choice.budget)
+        always = [u for u, cost in enumerate(choice.costs) if u in required or cost == 0]
+        self._left = limit - math.fsum(choice.costs[u] for u in always)
+        bought = [u for u, cost in enumerate(choice.costs) if u not in always and cost <= self._left]
+        never = [u for u in range(len(choice.units)) if u not in always and u not in bought]
+        self._units, self._costs = [choice.units[u] for u in bought], np.array([choice.costs[u] for u in bought])
+        self._never = (*choice.forbidden, *choice.features(never))
+        self._lattices = _lattices(classifier, compiled=compiled)
+        kind = Polynomials if compiled else Spectra
+        self._laws, self._finer = (
+            kind(lattice, self._units, choice.features(always), self._never) for lattice in self._lattices[:2]
+        )
+        self._copies = _copies(classifier, self._units)
+        self._best, self._best_removed = math.inf, frozenset[int]()
+        self._lowest, self._unresolved = 0.0, math.inf
+        self._decided: set[Removed] = set()
+        self._climbed: dict[Removed, float] = {}
+        self._frontier: list[_Node] = []
+        self._order: Sequence[int] = range(len(self._units))
+        self._n_evaluations = self._n_nodes = 0
+        self._steps = self._search()
+
+    def run(self, limits: Limits) -> SearchResult:
+        """Search, or go on searching, until the optimum is proven or a limit is reached."""
+        for _ in self._steps:
+            if not limits.may_go_on(self._n_evaluations):
+                break
+            limits.report(max(0.0, 1.0 - self._best), self._upper_bound, self._n_evaluations)
+        loss, removed = self._guess() if self._best == math.inf else (self._best, self._best_removed)
+        limits.report(1.0 - loss, self._upper_bound, self._n_evaluations, last=True)
+        kept = frozenset(self._others(self._gone(removed)))
+        return SearchResult(kept, 1.0 - loss, self._upper_bound(), self._n_evaluations)
+
+    def _search(self) -> Iterator[None]:
+        """Search; stop for a moment whenever the search may be interrupted."""
+        everything = range(len(self._units))
+        if self._cost(everything) <= self._left:
+            self._decide(frozenset())
+            return
+        low, high = self._laws.losses_without_each(everything, (), everything)
+        self._n_evaluations += len(self._units)
+        # The most missed first: its branch is closed soon.
+        self._order = sorted(everything, key=lambda u: (-high[u], u))
+        self._lowest = max(0.0, self._least_loss(low))
+        yield
+        yield from self._climb()
+        ranked = sorted(self._climbed, key=lambda removed: self._climbed[removed])[:_RANKED]
+        self._decide(min(ranked, key=lambda removed: self._on(self._lattices[-1], removed)[1]))
+        self._push(self._lowest, frozenset(), frozenset())
+        while self._frontier:
+            yield
+            if self._is_worse(self._frontier[0].bound):
+                self._frontier.clear()
+                break
+            self._expand(heapq.heappop(self._frontier))
+
+    def _upper_bound(self) -> float:
+        """Return an upper bound on the agreement of all allowed subsets."""
+        # Until something is decided, there is only the bound of the root.
+        lowest = self._frontier[0].bound if self._frontier else math.inf if self._decided else self._lowest
+        return 1.0 - max(0.0, min(lowest, self._best, self._unresolved))
+
+    def _is_worse(self, bound: float) -> bool:
+        return bound >= self._best - AGREEMENT_TOLERANCE
+
+    def _cost(self, units: Iterable[int]) -> float:
+        return float(self._costs[list(units)].sum())
+
+    def _gone(self, removed: Iterable[int]) -> list[int]:
+        """Return the features that a subset lacks."""
+        return [*self._never, *(i for u in removed for i in self._units[u])]
+
+    def _others(self, features: Iterable[int]) -> list[int]:
+        return sorted(set(range(self._n_features)).difference(features))
+
+    def _least_loss(self, low: FloatArray) -> float:
+        """Return a lower bound on the loss of every allowed subset, which lacks one of any units that are too dear."""
+        price, lacking = 0.0, math.inf
+        for u in np.argsort(-low, kind="stable").tolist():
+            price, lacking = price + self._costs[u], min(lacking, float(low[u]))
+            if price > self._left:
+                break
+        return lacking
+
+    def _climb(self) -> Iterator[None]:
+        """Look for good subsets by local search, several times from a disturbed one."""
+        generator = np.random.default_rng(0)
+        best = yield from self._descend(frozenset())
+        for _ in range(_RESTARTS):
+            kept = sorted(set(self._order).difference(best))
+            back = generator.choice(sorted(best), min(_PUT_BACK, len(best)), replace=False).tolist()
+            out = generator.choice(kept, min(_TAKEN_OUT, len(kept)), replace=False).tolist()
+            found = yield from self._descend(best.difference(back).union(out))
+            if self._climbed[found] < self._climbed[best]:
+                best = found
+
+    def _descend(self, removed: Removed) -> Generator[None, None, Removed]:
+        """Remove the least missed unit until the rest is affordable, then exchange units while that helps."""
+        loss = self._laws.loss(self._kept(removed), [*removed])[1]
+        while self._cost(kept := self._kept(removed)) > self._left:
+            high = self._laws.losses_without_each(kept, [*removed], kept)[1]
+            self._n_evaluations += len(kept)
+            place = int(np.argmin((high - loss) / self._costs[kept]))
+            removed, loss = removed | {kept[place]}, float(high[place])
+            yield
+        removed = self._filled(removed)
+        loss = self._laws.loss(self._kept(removed), [*removed])[1]
+        changed = True
+        while changed:
+            changed = False
+            for u in [u for u in self._order if u in removed]:
+                less = removed - {u}
+                kept = self._kept(less)
+                price = self._cost(kept)
+                candidates = [v for v in kept if v != u and price - self._costs[v] <= self._left]
+                if not candidates:
+                    continue
+                high = self._laws.losses_without_each(kept, [*less], candidates)[1]
+                self._n_evaluations += len(candidates)
+                if high.min() < loss - AGREEMENT_TOLERANCE:
+                    removed, loss = less | {candidates[int(high.argmin())]}, float(high.min())
+                    changed = True
+                yield
+        removed = self._filled(removed)
+        self._climbed[removed] = min(loss, self._laws.loss(self._kept(removed), [*removed])[1])
+        return removed
+
+    def _kept(self, removed: Removed) -> list[int]:
+        return [u for u in self._order if u not in removed]
+
+    def _filled(self, removed: Removed) -> Removed:
+        """Put back what can be paid, the most missed first."""
+        for u in self._order:
+            if u in removed and self._cost(self._kept(removed - {u})) <= self._left:
+                removed = removed - {u}
+        return removed
+
+    def _guess(self) -> tuple[float, Removed]:
+        """Return the best subset so far, or else the most missed units that can be paid, and what it loses at most."""
+        removed = min(self._climbed, key=lambda one: self._climbed[one], default=self._filled(frozenset(self._order)))
+        return self._on(self._lattices[-1], removed)[1], removed
+
+    def _on(self, lattice: Lattice, removed: Iterable[int]) -> tuple[float, float]:
+        """Return bounds on the loss without some units on any lattice."""
+        gone = self._gone(removed)
+        self._n_evaluations += 1
+        return lattice.loss(self._others(gone), gone)
+
+    def _decide(self, removed: Removed) -> None:
+        """Compare a subset that uses the budget with the best one, as exactly as that takes."""
+        if removed in self._decided:
+            return
+        self._decided.add(removed)
+        for lattice in self._lattices[1:]:
+            low, high = self._on(lattice, removed)
+            if self._is_worse(low):
+                return
+        if self._exact is None:
+            self._unresolved, loss = min(self._unresolved, low), high
+        else:
+            self._n_evaluations += 1
+            loss = 1.0 - self._exact(self._others(self._gone(removed)))
+        if loss < self._best - AGREEMENT_TOLERANCE:
+            self._best, self._best_removed = loss, removed
+
+    def _expand(self, node: _Node) -> None:
+        """Put what is below a node in its place: one branch for each free unit that is removed, all before it kept."""
+        removed, kept, costs = node.removed, node.kept, self._costs
+        left = self._left - self._cost(kept)
+        while True:
+            open_ = [u for u in self._order if u not in removed and u not in kept]
+            free = [u for u in open_ if costs[u] <= left]
+            if len(free) < len(open_):
+                removed = removed.union(open_).difference(free)
+                self._n_evaluations += 1
+                if self._is_worse(self._laws.loss([*free, *kept], [*removed])[0]):
+                    return
+            price = self._cost(free)
+            if price <= left:
+                self._decide(removed)
+                return
+            cheapest = sorted(costs[free].tolist())
+            if sum(cheapest[:2]) > left:
+                self._keep_one(removed, kept, free)
+                return
+            if len(free) > 4 and sum(cheapest[:3]) > left and self._needs_more(removed, kept, free, left):
+                return
+            candidates = self._candidates(free, left)
+            bounds = self._bounds_without_each([*free, *kept], [*removed], candidates)
+            for place, u in enumerate(candidates):
+                bound = max(node.bound, bounds[place])
+                if not self._is_worse(bound):
+                    self._branch(bound, removed, kept, free[place:], left)
+                kept, left = kept | {u}, left - float(costs[u])
+
+    def _bounds_without_each(self, kept: Sequence[int], removed: Sequence[int], candidates: list[int]) -> list[float]:
+        """Return lower bounds on the loss without each candidate, on a finer lattice where the coarse one is unclear.
+
+        It is unclear where only the lower bound is below the loss of the best subset.
+        """
+        low, high = self._laws.losses_without_each(kept, removed, candidates)
+        self._n_evaluations += len(candidates)
+        level = self._best - AGREEMENT_TOLERANCE
+        doubtful = np.flatnonzero((low < level) & (high >= level))
+        if doubtful.size:
+            finer, _ = self._finer.losses_without_each(kept, removed, [candidates[place] for place in doubtful])
+            self._n_evaluations += doubtful.size
+            low[doubtful] = np.maximum(low[doubtful], finer)
+        return [float(bound) for bound in low]
+
+    def _candidates(self, free: Sequence[int], left: float) -> list[int]:
+        """Return the first free units, up to the one after which at most one more can be kept."""
+        for count in range(1, len(free)):
+            left -= self._costs[free[count - 1]]
+            rest = sorted(self._costs[free[count:]].tolist())
+            if sum(rest[:2]) > left or rest[-1] > left:
+                return list(free[:count])
+        return list(free)
+
+    def _branch(self, bound: float, removed: Removed, kept: Removed, free: Sequence[int], left: float) -> None:
+        """Open the branch in which the first free unit is removed, and with it all later copies that cost as much."""
+        unit = free[0]
+        gone = {unit, *(u for u in free if u in self._copies[unit] and self._costs[u] >= self._costs[unit])}
+        rest = self._cost(set(free) - gone)
+        if len(gone) > 1 and rest + min(self._costs[u] for u in gone) <= left:
+            return  # one of them could stay, and an equal subset keeps `unit` instead
+        without = removed | gone
+        if rest <= left:
+            self._decide(without)
+            return
+        if len(gone) > 1:
+            self._n_evaluations += 1
+            bound = max(bound, self._laws.loss(self._kept(without), [*without])[0])
+        if not self._is_worse(bound):
+            self._push(bound, without, kept)
+
+    def _push(self, bound: float, removed: Removed, kept: Removed) -> None:
+        self._n_nodes += 1
+        heapq.heappush(self._frontier, _Node(bound, self._n_nodes, removed, kept))
+
+    def _needs_more(self, removed: Removed, kept: Removed, free: Sequence[int], left: float) -> bool:
+        """Return whether a subset below a node has to keep more free units than it can pay."""
+        self._n_evaluations += 1
+        limits = Limited(left, self._best - AGREEMENT_TOLERANCE)
+        return self._laws.price_of_needed([*free, *kept], [*removed], free, self._costs, limits) > left
+
+    def _keep_one(self, removed: Removed, kept: Removed, free: Sequence[int]) -> None:
+        """Decide all subsets that keep one of the free units, of which no two can be paid."""
+        gone = removed.union(free)
+        low, _ = self._laws.losses_with_each([*kept], [*gone], free)
+        self._n_evaluations += len(free)
+        for place in np.argsort(low, kind="stable").tolist():
+            if self._is_worse(float(low[place])):
+                break
+            self._decide(gone - {free[place]})
+
+
+def _lattices(classifier: BayesianClassifier, *, compiled: bool) -> list[Lattice]:
+    """Return lattices from coarse to fine, each with its decision."""
+    weights = Weights.of(classifier)
+    are_few = math.prod(float(len(one)) for one in weights.weights) <= _MOST_INSTANCES
+    steps = _STEPS if are_few else _FINE_STEPS
+    finest = Lattice.of(weights, steps[-1])
+    found = [decided_exactly(finest, compiled=compiled) if are_few else decided_roughly(finest)]
+    for step in steps[-2::-1]:
+        found.insert(0, decided_by_finer(Lattice.of(weights, step), found[0]))
+    return found
+
+
+def _is_worth_compiling(classifier: BayesianClassifier) -> bool:
+    n_instances = math.prod(float(n) for n in classifier.cardinalities)
+    return n_instances > _SHORT_SEARCH or is_worth_loading(0.0, "price_of_needed")
+
+
+def _copies(classifier: BayesianClassifier, units: Sequence[tuple[int, ...]]) -> list[frozenset[int]]:
+    """Return for each unit the others whose tables are the same."""
+    keys = [tuple(sorted(classifier.tables[i].tobytes() for i in unit)) for unit in units]
+    return [frozenset(v for v, other in enumerate(keys) if other == key and v != u) for u, key in enumerate(keys)]

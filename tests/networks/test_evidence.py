@@ -192,3 +192,47 @@ def test_hidden_variables_below_the_range_of_floats() -> None:
         {"a": [1e-300, 1.0], "b": [1e-160, 1.0], "c": np.full((2, 2, 2), 0.5)},
     )
     assert RowSampler.of(roots, ["c"], {"a": "0", "b": "0"}).draw(10, np.random.default_rng(0)).shape == (10, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2\n0\n1\n2\n0\n", "2\n0 1\n2 0\n", "2 0 1 2 0", "1\n2 0 1 2 0\n", "1\n2\n0\n1\n2\n0", "\ufeff1 2 0 1 2 0"],
+)
+def test_the_lines_of_a_file_are_free(tmp_path: Path, text: str) -> None:
+    network = tb.BayesianNetwork({name: ["s", "t"] for name in "abc"}, {}, {name: [0.5, 0.5] for name in "abc"})
+    (tmp_path / "a.evid").write_text(text, encoding="utf-8")
+    assert tb.read_evidence(tmp_path / "a.evid", network) == {"a": "t", "c": "s"}
+
+
+def test_evidence_may_be_a_truth_value() -> None:
+    network = tb.BayesianNetwork(
+        {"C": ["true", "false"], "F": ["TRUE", "FALSE"]}, {}, {"C": [0.3, 0.7], "F": [0.5, 0.5]}
+    )
+    assert checked_evidence(network, {"C": True, "F": np.bool_(False)}) == {"C": 0, "F": 1}  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("states", [("True", "False"), ("true", "false"), ("TRUE", "FALSE"), ("1", "0"), ("yes", "no")])
+def test_a_sample_is_read_back(tmp_path: Path, states: tuple[str, str]) -> None:
+    network = tb.BayesianNetwork(
+        {"C": states, "F": states}, {"F": ["C"]}, {"C": [0.3, 0.7], "F": [[0.9, 0.1], [0.2, 0.8]]}
+    )
+    rows = network.sample(50, np.random.default_rng(0))
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    classifier = tb.BayesianClassifier(network, "C", positive=states[0])
+    for read in (pd.read_csv(tmp_path / "rows.csv"), pd.read_csv(tmp_path / "rows.csv", dtype=str)):
+        np.testing.assert_array_equal(classifier.posterior(read[["F"]]), classifier.posterior(rows[["F"]]))
+
+
+@pytest.mark.parametrize("states", [("NA", "b"), ("007", "7.50"), ("None", "x")])
+def test_what_a_reader_of_rows_changes_is_said_with_the_way_out(tmp_path: Path, states: tuple[str, str]) -> None:
+    network = tb.BayesianNetwork(
+        {"C": ["y", "n"], "F": states}, {"F": ["C"]}, {"C": [0.3, 0.7], "F": [[0.9, 0.1], [0.2, 0.8]]}
+    )
+    network.sample(50, np.random.default_rng(0)).to_csv(tmp_path / "rows.csv", index=False)
+    classifier = tb.BayesianClassifier(network, "C", positive="y")
+    with pytest.raises(
+        ValueError, match=r"column 'F' .* read the file of rows with dtype=str and keep_default_na=False"
+    ):
+        classifier.posterior(pd.read_csv(tmp_path / "rows.csv")[["F"]])
+    read = pd.read_csv(tmp_path / "rows.csv", dtype=str, keep_default_na=False)
+    assert len(classifier.posterior(read[["F"]])) == 50

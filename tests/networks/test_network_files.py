@@ -86,3 +86,92 @@ def test_rounded_tables_are_normalised_and_the_deviation_is_logged(
         network = tb.BayesianNetwork.read(path)
     np.testing.assert_allclose(network.table(network.nodes[2])[1, 0], np.full(3, 1 / 3), rtol=0, atol=1e-15)
     assert caplog.messages == [f"{path}: normalised; distributions were off by up to {10**-digits:.2g}"]
+
+
+HEAD = """network n { }
+variable A { type discrete[2] { a, b }; }
+variable B { type discrete [ 2] { c, d }; }
+probability ( A ) { table 0.3, 0.7; }
+probability ( B | A ) {
+"""
+# What is read, by the standard and by what other programs write: of each, a row or a name was lost.
+ROWS = [
+    "  property source = http://example.org/table ;\n  (a) 0.9, 0.1;\n  default 0.5, 0.5;\n}",
+    "  property path = /usr/*/x ;\n  (a) 0.9, 0.1; /* one\n two */ /**/ default 0.5, 0.5;\n}",
+    '  property weight = None ;\n  (a) 0.9, 0.1;\n  property "a; (b) 1 0;" ;\n  default 0.5, 0.5;\n}',
+    '  property size = 5" ;\n  (a) 0.9, 0.1;\n  property long = one\n    two ;\n  default 0.5, 0.5;\n}',
+    "  // property of nothing\n  (a) 0.9, 0.1; // (a) 1, 0;\n  default 0.5, 0.5; // last\n}",
+]
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_a_property_ends_at_its_semicolon(tmp_path: Path, rows: str) -> None:
+    network = tb.BayesianNetwork.read(write(tmp_path, "bif", f"{HEAD}{rows}\n"))
+    assert network.table("B").tolist() == [[0.9, 0.1], [0.5, 0.5]]
+
+
+@pytest.mark.parametrize("line", ["property note = expert", 'property note = "expert;"', 'property "a" x'])
+def test_a_property_without_its_semicolon_is_an_error(tmp_path: Path, line: str) -> None:
+    path = write(tmp_path, "bif", f"{HEAD}  {line}\n  (a) 0.9, 0.1;\n  default 0.5, 0.5;\n}}\n")
+    with pytest.raises(ValueError, match=r"line 6: ';' must follow a property; end it with one, on its line"):
+        tb.BayesianNetwork.read(path)
+
+
+def test_comments_without_number_and_quotes_without_end_take_no_time(tmp_path: Path) -> None:
+    text = "/* c */\n" * 30_000 + HEAD + "  (a) 0.9, 0.1;\n  (b) 0.5, 0.5;\n}\n"
+    assert tb.BayesianNetwork.read(write(tmp_path, "bif", text)).nodes == ("A", "B")
+    with pytest.raises(ValueError, match="';' must follow a property"):
+        tb.BayesianNetwork.read(write(tmp_path, "bif", f"{HEAD} property " + '"a" ' * 30_000))
+
+
+@pytest.mark.parametrize("name", ["_0_25]", "[0-25", "<5", "a/b", "x[1]"])
+def test_brackets_in_names_are_read(tmp_path: Path, name: str) -> None:
+    text = f"{HEAD}  ({name}) 0.9, 0.1;\n  (b) 0.5, 0.5;\n}}\n".replace("{ a, b }", f"{{ {name}, b }}")
+    network = tb.BayesianNetwork.read(write(tmp_path, "bif", text))
+    assert network.states("A") == (name, "b")
+    network.write(tmp_path / "again.bif")
+    assert same(tb.BayesianNetwork.read(tmp_path / "again.bif"), network)
+
+
+@pytest.mark.parametrize("ending", [*ENCODERS, "bifxml", "json"])
+def test_a_byte_order_mark_is_no_content(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"lawn.{ending}"
+    network = plain(lawn()) if ending == "uai" else lawn()
+    if ending == "json":
+        network.save(path)
+    else:
+        path.write_text(ENCODERS[ending.replace("bifxml", "xmlbif")](network))
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert same(tb.BayesianNetwork.read(path), network)
+
+
+@pytest.mark.parametrize(
+    ("ending", "encoding", "message"),
+    [
+        ("bif", "utf-16", r"must be UTF-8 text, got UTF-16 \(.*\); save it as UTF-8"),
+        ("uai", "utf-16-le", r"must be UTF-8 text, got zero bytes, as UTF-16 has them; save it as UTF-8"),
+        ("erg", "shift_jis", r"must be UTF-8 text, got another encoding \(.*\); save it as UTF-8"),
+        ("xmlbif", "shift_jis", r"network.xmlbif cannot be read: multi-byte encodings are not supported; save it as U"),
+        ("xmlbif", "gbk", r"network.xmlbif cannot be read: multi-byte encodings are not supported; save it as UTF-8"),
+    ],
+)
+def test_other_encodings_are_named(tmp_path: Path, ending: str, encoding: str, message: str) -> None:
+    text = f'<?xml version="1.0" encoding="{encoding}"?><a>漢字</a>' if ending == "xmlbif" else "1\n2\n漢字"
+    path = tmp_path / f"network.{ending}"
+    path.write_bytes(text.encode(encoding))
+    with pytest.raises(ValueError, match=message):
+        tb.BayesianNetwork.read(path)
+
+
+def test_a_uai_file_of_pyagrum_is_not_misread(tmp_path: Path) -> None:
+    text = "BAYES\n2\n2 2 \n2\n1 0   # a\n2 0 1   # b\n\n2\n 0.3 0.7 \n\n4\n 0.1 0.9 \n 0.2 0.8 \n"
+    with pytest.raises(
+        ValueError, match=r"no comments after '#': pyAgrum writes them .* write \.bif with pyagrum\.saveBN"
+    ):
+        tb.BayesianNetwork.read(write(tmp_path, "uai", text))
+
+
+@pytest.mark.parametrize("ending", ["net", "xdsl", "dne"])
+def test_a_format_of_another_program_has_a_way_out(tmp_path: Path, ending: str) -> None:
+    with pytest.raises(ValueError, match=r"pyAgrum reads \.net, \.dsl and \.xdsl and writes \.bif"):
+        tb.BayesianNetwork.read(tmp_path / f"a.{ending}")

@@ -54,6 +54,39 @@ def test_a_network_is_converted(kind: Any) -> None:
     assert same(tb.BayesianNetwork.from_library(kind(lawn())), lawn())
 
 
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_states_of_parents_go_by_their_names(order: list[int]) -> None:
+    model = Pgmpy(lawn())
+    get = model.get_cpds
+
+    def in_other_order(node: str) -> Any:
+        found = get(node)
+        for axis, name in enumerate(found.variables[1:], 1):
+            if len(found.state_names[name]) == 2:
+                found.state_names[name] = [found.state_names[name][at] for at in order]
+                found.values = np.take(found.values, order, axis)
+        return found
+
+    model.get_cpds = in_other_order  # type: ignore[method-assign]
+    assert same(tb.BayesianNetwork.from_library(model), lawn())
+
+
+def test_states_that_two_tables_do_not_share_are_refused() -> None:
+    model = Pgmpy(lawn())
+    get, child = model.get_cpds, next(node for node in lawn().nodes if lawn().parents(node))
+    parent = lawn().parents(child)[0]
+
+    def renamed(node: str) -> Any:
+        found = get(node)
+        if node == child:
+            found.state_names[parent] = [f"{state}?" for state in found.state_names[parent]]
+        return found
+
+    model.get_cpds = renamed  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match=f"the table of '{child}' must have the states of its parent '{parent}', "):
+        tb.BayesianNetwork.from_library(model)
+
+
 def test_pgmpy_itself(tmp_path: Path) -> None:
     readwrite = pytest.importorskip("pgmpy.readwrite")
     lawn().write(tmp_path / "lawn.bif")

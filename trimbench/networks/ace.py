@@ -239,7 +239,7 @@ class ParameterClause:
 def numbered_lines(path: Path) -> list[tuple[int, str]]:
     """Return the lines of a file that are not blank, each with its number; raise ValueError if it is not UTF-8."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be UTF-8 text: {error}") from error
     return [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]

@@ -239,9 +239,10 @@ class BayesianNetwork:
         Parameters
         ----------
         path : str or Path
-            ``.json``: a network that `save` wrote. ``.erg`` (Ergo), ``.uai``, ``.bif``, ``.xmlbif`` or ``.xml``, each
-            optionally followed by ``.gz``: rounded distributions are normalised, and the largest deviation is logged.
-            Nodes without names are called ``"x0", "x1", ...``, states without names ``"0", "1", ...``.
+            ``.json``: a network that `save` wrote. ``.erg`` (Ergo), ``.uai``, ``.bif``, ``.xmlbif``, ``.bifxml``
+            or ``.xml``, each optionally followed by ``.gz``: rounded distributions are normalised, and the largest
+            deviation is logged. Nodes without names are called ``"x0", "x1", ...``, states without names ``"0", "1",
+            ...``.
         max_unpacked : int
             Bytes that a file ending in ``.gz`` may become. A small file can become gigabytes; the default, 4 MiB, is
             read in about two seconds.
@@ -323,6 +324,7 @@ READERS: dict[str, Callable[[Path, int], NetworkParts]] = {
     ".uai": read_uai,
     ".bif": read_bif,
     ".xmlbif": read_xmlbif,
+    ".bifxml": read_xmlbif,
     ".xml": read_xmlbif,
 }
 
@@ -334,6 +336,7 @@ def read_parts(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
     if reader is None:
         raise ValueError(
             f"path must end in .json, {', '.join(READERS)}, or one of the latter and .gz, got {str(path)!r}; "
-            "an ACE network is read by read_ace"
+            "an ACE network is read by read_ace; pyAgrum reads .net, .dsl and .xdsl and writes .bif "
+            "(pyagrum.saveBN(pyagrum.loadBN(path), 'x.bif'))"
         )
     return reader(path, max_unpacked)

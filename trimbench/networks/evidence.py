@@ -8,6 +8,7 @@ from pathlib import Path
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.formats.parsing import Words, read_text, short_errors, without_comments
 from trimbench.networks.formats.uai import LARGEST
+from trimbench.networks.values import state_name
 
 # An error lists no more names than these, so that it stays short.
 LISTED = 8
@@ -40,9 +41,10 @@ def checked_evidence(
             "{'node': 'state'}, or read a file with read_evidence"
         )
     observed = {}
-    for node, state in evidence.items():
+    for node, given in evidence.items():
         if node not in network.nodes:
             raise ValueError(f"evidence must be on nodes among {shown(network.nodes)}, got {_short(node)}")
+        state = state_name(given, network.states(node))
         if state not in network.states(node):
             raise ValueError(
                 f"evidence on {_short(node)} must be one of its states {shown(network.states(node))}, "
@@ -123,11 +125,21 @@ def read_evidence(path: str | Path, network: BayesianNetwork) -> dict[str, str]:
 
 
 def _begins_with_samples(text: str) -> bool:
-    """Tell whether a file begins with a number of samples, each on a line with a count and pairs: an odd number."""
+    """Tell whether a file begins with a number of samples, each a count and pairs, by how many numbers there are.
+
+    Where both is possible, or neither, lines tell: one for each sample.
+    """
+    words = text.split()
+    numbers = [int(word) if word.isascii() and word.isdecimal() and len(word) <= 18 else -1 for word in words]
+    alone = bool(numbers) and len(numbers) == 1 + 2 * numbers[0]
+    place = 1
+    for _ in range(min(numbers[0], len(numbers)) if numbers else 0):
+        place += 1 + 2 * max(numbers[place], 0) if place < len(numbers) else len(numbers) + 1
+    several = bool(numbers) and numbers[0] > 0 and place == len(numbers)
+    if alone != several:
+        return several
     lines = [line.split() for line in text.splitlines() if line.strip()]
-    if len(lines) == 1 and lines[0][0] == "1":  # one sample and a line end left out
-        return len(lines[0]) % 2 == 0
-    return len(lines) > 1 and len(lines[0]) == 1 and len(lines[1]) % 2 == 1
+    return any(len(line) > 1 for line in lines) and len(lines[0]) == 1 and len(lines[1]) % 2 == 1
 
 
 def _sample(words: Words, network: BayesianNetwork) -> dict[str, str]:

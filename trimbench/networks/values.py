@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MOST_NAMES = 8
 # Whole numbers in a range of this length are looked up in a table, which is faster than hashing them.
 _SHORT_RANGE = 256
+_AS_TEXT = "read the file of rows with dtype=str and keep_default_na=False"
 _CUT_FIRST = (
     "; cut a column of numbers first, where the columns for learning were cut (pd.cut with their bins and labels), or "
     "use trimbench.estimators.TrimmedClassifier, which cuts by itself"
@@ -94,7 +95,9 @@ def _same_values(value: object) -> list[str]:
         except (OverflowError, ValueError):
             return []
     texts = [str(int(number))] if number.is_integer() else []
-    texts += [str(number), *([str(bool(number))] if number in (0.0, 1.0) else [])]
+    truth = str(bool(number))
+    # Where a file of rows has true or TRUE, pandas reads a truth value.
+    texts += [str(number), *((truth, truth.lower(), truth.upper()) if number in (0.0, 1.0) else ())]
     # "01" and "1e0" are texts of their own.
     return texts if not isinstance(value, str) or value in texts else []
 
@@ -123,6 +126,7 @@ def _column_codes(column: pd.Series[Any], name: str, known: Sequence[str]) -> ND
         raise ValueError(
             f"column {name!r} must have no missing values, got NaN in {missing} rows; "
             "drop those rows or make 'missing' a value of its own"
+            + ("" if (lost := _lost_by_readers(known)) is None else f"; {lost!r} is a value: {_AS_TEXT}")
         )
     index = {value: code for code, value in enumerate(known)}
     texts = [state_name(value, index) for value in distinct]
@@ -139,8 +143,25 @@ def _column_codes(column: pd.Series[Any], name: str, known: Sequence[str]) -> ND
             raise ValueError(
                 f"column {name!r} must hold values among {listed(known)}, got {unknown[0][:40]!r}"
                 + (_CUT_FIRST if _are_measured(column, len(unknown)) else "")
+                + (
+                    f"; {_AS_TEXT}"
+                    if any(text.lower() in map(str.lower, known) or _is_padded(text, known) for text in unknown)
+                    else ""
+                )
             )
     return translated[places]
+
+
+def _lost_by_readers(known: Sequence[str]) -> str | None:
+    """Return a value that readers of tables take for a missing one."""
+    return next((name for name in known if name.lower() in ("na", "n/a", "nan", "none", "null", "")), None)
+
+
+def _is_padded(text: str, known: Sequence[str]) -> bool:
+    """Tell whether a number is written otherwise among the known names, as 7 is in 007."""
+    with contextlib.suppress(ValueError):
+        return any(float(text) == float(name) for name in known)
+    return False
 
 
 def _are_measured(column: pd.Series[Any], n_unknown: int) -> bool:

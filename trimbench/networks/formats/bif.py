@@ -27,13 +27,16 @@ from trimbench.networks.formats.parsing import (
     read_text,
     room_for_entries,
     whole_file,
-    without_comments,
 )
 
 # Networks in this format are often written by hand, with two digits: thirds are then off by 0.01.
 TOLERANCE = 0.02
 # Commas and bars only separate; line ends are counted.
-WORD = re.compile(r'"([^"\n]*)"|([{}()\[\];])|([^\s,|{}()\[\];"]+)|(")|\n')
+WORD = re.compile(r'"([^"\n]*)"|([{}();])|((?:(?!//|/\*)[^\s,|{}();"])+)|(")|//[^\n]*|(/\*)|\n')
+# A property is any text up to its semicolon.
+_PROPERTY = re.compile(r'(?:"[^"\n]*"|[^;"]|"(?![^"\n]*"))*+;')
+_STATEMENT = re.compile(r"\n\s*(?:[(}]|(?:table|default|type|property|variable|probability)\b)")
+_KIND = re.compile(r"discrete\[(\d+)\]")
 
 
 class _Word(NamedTuple):
@@ -47,18 +50,6 @@ class _Word(NamedTuple):
 
     def is_(self, text: str) -> bool:
         return self.text == text and not self.quoted
-
-
-def _words(text: str) -> Iterator[_Word]:
-    """Yield the words of a text, and one without a text at its end."""
-    line = 1
-    for match in WORD.finditer(text):
-        kind = match.lastindex
-        if kind is None:
-            line += 1
-        else:
-            yield _Word(match[kind], line, kind == 1)
-    yield _Word("", line)
 
 
 @dataclass
@@ -83,21 +74,43 @@ def read_bif(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
 
 class _Reader:
     def __init__(self, path: Path, text: str) -> None:
-        self._path = path
+        self._path, self._text = path, text
         self._room = room_for_entries(text)
-        self._words = _words(without_comments(text, lines=True))
-        self._ahead = next(self._words)
+        self._last_end = text.rfind("*/")
+        self._line = 1
+        self._continue(0)
+
+    def _continue(self, place: int) -> None:
+        """Go on with the words from a place in the text, where the next one has not been looked at."""
+        self._place = place
+        self._matches = WORD.finditer(self._text, place)
+        self._ahead: _Word | None = None
 
     def _fail(self, message: str, word: _Word) -> NoReturn:
         got = "the end of the file; is it cut short?" if word.is_end else repr(word.text)
         raise ValueError(f"{self._path}, line {word.line}: {message}, got {got}")
 
+    def _next(self) -> _Word:
+        while match := next(self._matches, None):
+            kind = match.lastindex
+            if kind == 5 and match.end() <= self._last_end:  # one without an end is no comment
+                end = self._text.index("*/", match.end()) + 2
+                self._line += self._text.count("\n", match.start(), end)
+                self._continue(end)
+            elif kind is not None:
+                self._place = match.end()
+                return _Word(match[kind], self._line, kind == 1)
+            else:
+                self._line += match[0] == "\n"
+        return _Word("", self._line)
+
     def _peek(self) -> _Word:
+        if self._ahead is None:
+            self._ahead = self._next()
         return self._ahead
 
     def _take(self) -> _Word:
-        word = self._ahead
-        self._ahead = next(self._words, word)  # after the end comes the end
+        word, self._ahead = self._peek(), None  # after the end comes the end
         return word
 
     def _expect(self, *texts: str) -> _Word:
@@ -108,7 +121,7 @@ class _Reader:
 
     def _name(self, what: str) -> str:
         word = self._take()
-        if not word.text or (not word.quoted and word.text in '{}()[];"'):
+        if not word.text or (not word.quoted and word.text in '{}();"'):
             self._fail(f"{what} must follow", word)
         return word.text
 
@@ -129,9 +142,13 @@ class _Reader:
         return numbers
 
     def _skip_property(self) -> None:
-        while not (word := self._take()).is_(";"):
-            if word.is_end:
-                self._fail("';' must follow a property", word)
+        """Go behind the semicolon after the word "property", which was taken last."""
+        found = _PROPERTY.match(self._text, self._place)
+        if not found or _STATEMENT.search(found[0]):
+            line = self._line
+            raise ValueError(f"{self._path}, line {line}: ';' must follow a property; end it with one, on its line")
+        self._line += found[0].count("\n")
+        self._continue(found.end())
 
     def network(self) -> NetworkParts:
         self._expect("network")
@@ -177,15 +194,14 @@ class _Reader:
                 continue
             if states is not None:
                 self._fail("a variable must have one type", word)
-            self._expect("discrete")
-            self._expect("[")
-            count = self._take()
-            self._expect("]")
-            self._expect("{")
+            count, words = self._peek(), self._names_until("{", "'discrete [ number of states ]'")
+            kind = _KIND.fullmatch("".join(words))
+            if kind is None:
+                self._fail("'discrete [ number of states ]' must follow", count)
             states = self._names_until("}", "a state's name")
             self._expect(";")
-            if count.text != str(len(states)) or len(set(states)) != len(states):
-                self._fail(f"the number of states must be that of {states}, all distinct", count)
+            if kind[1] != str(len(states)) or len(set(states)) != len(states):
+                self._fail(f"the number of states must be that of {states}, all distinct", count._replace(text=kind[1]))
         if states is None:
             self._fail("a variable must have a type", word)
         return states

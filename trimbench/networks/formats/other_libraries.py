@@ -29,13 +29,25 @@ def parts_of(network: Any) -> NetworkParts:
             "network must be a DiscreteBayesianNetwork of pgmpy or a BayesNet of pyAgrum, got "
             f"{type(network).__name__}; read one from a file with BayesianNetwork.read"
         )
+    found = list(tables)
     states: dict[str, list[str]] = {}
-    parents: dict[str, list[str]] = {}
-    values: dict[str, NDArray[np.float64]] = {}
-    for (node, *above), names, table in tables:
+    for (node, *_), names, _ in found:
         if node in states:
             raise ValueError(f"network must have nodes with different names as text, got {node!r} twice")
-        states[node], parents[node] = names[0], above
+        states[node] = names[0]
+    parents: dict[str, list[str]] = {}
+    values: dict[str, NDArray[np.float64]] = {}
+    for (node, *above), names, table in found:
+        # The table of a child may have the states of its parents in another order.
+        for axis, (parent, own) in enumerate(zip(above, names[1:], strict=True), 1):
+            wanted = states.get(parent, own)
+            if sorted(own) != sorted(wanted):
+                raise ValueError(
+                    f"the table of {node!r} must have the states of its parent {parent!r}, {wanted}, got {own}; give "
+                    "both tables the same state_names"
+                )
+            table = table.take([own.index(state) for state in wanted], axis)
+        parents[node] = above
         values[node] = np.moveaxis(table, 0, -1)
     return NetworkParts(states, parents, values)
 

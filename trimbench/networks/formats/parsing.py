@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import itertools
 import json
@@ -58,11 +59,16 @@ def read_bytes(path: Path, max_unpacked: int = MAX_UNPACKED) -> bytes:
 
 
 def read_text(path: Path, max_unpacked: int = MAX_UNPACKED) -> str:
-    """Return the text of a file; raise ValueError if it is not UTF-8 or not whole."""
+    """Return the text of a file without a byte order mark; raise ValueError if it is not UTF-8 or not whole."""
+    content = read_bytes(path, max_unpacked)
     try:
-        return read_bytes(path, max_unpacked).decode("utf-8")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be UTF-8 text: {error}") from error
+        found = "UTF-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "another encoding"
+        raise ValueError(f"{path} must be UTF-8 text, got {found} ({error}); save it as UTF-8") from error
+    if "\0" in text:
+        raise ValueError(f"{path} must be UTF-8 text, got zero bytes, as UTF-16 has them; save it as UTF-8")
+    return text
 
 
 def without_comments(text: str, *, lines: bool = False) -> str:
@@ -286,7 +292,7 @@ def read_json(path: str | Path, model_format: str, build: Callable[[Mapping[str,
     the message names the file. Repeated keys are refused.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text(Path(path))
         content = json.loads(text, object_pairs_hook=_without_repetition)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} must be a JSON file with format {model_format!r}: {error}") from error

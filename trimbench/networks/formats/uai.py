@@ -65,7 +65,13 @@ def read_uai(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
 
     Raises ValueError if the file cannot be read; the message names the file, the line and the word.
     """
-    words = Words(path, read_text(path, max_unpacked))
+    text = read_text(path, max_unpacked)
+    if "#" in text:
+        raise ValueError(
+            f"{path} must have no comments after '#': pyAgrum writes them (3.3.1), beside tables in which the first "
+            "parent varies fastest, not the last; write .bif with pyagrum.saveBN, or use BayesianNetwork.from_library"
+        )
+    words = Words(path, text)
     if words.word("BAYES").upper() != "BAYES":
         words.fail("a network must begin with BAYES (a Markov network has no conditional tables)")
     count = words.whole("the number of variables", lowest=1, highest=MAX_VARIABLES)

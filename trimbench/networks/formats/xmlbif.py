@@ -133,6 +133,10 @@ class _Reader:
             self._parser.Parse(content, True)
         except (expat.ExpatError, LookupError, UnicodeError) as error:
             raise ValueError(f"{self._path} must be an XML file: {error}; is it cut short?") from error
+        except ValueError as error:
+            if str(error).startswith(str(self._path)):
+                raise
+            raise ValueError(f"{self._path} cannot be read: {error}; save it as UTF-8") from error  # Shift_JIS, GBK ...
         if not self._networks or not self._found["VARIABLE"]:
             raise ValueError(f"{self._path} must hold a BIF element with a NETWORK of at least one VARIABLE")
         return self._found

@@ -258,3 +258,10 @@ def test_conformity_of_real_valued_features_is_not_a_table() -> None:
         model.conformity_error(X)
     with pytest.raises(ValueError, match="to_naive_bayes takes binary features only"):
         model.to_naive_bayes()
+
+
+@pytest.mark.parametrize("unit", [1e200, 1e-200])
+def test_units_without_squares_are_refused(unit: float) -> None:
+    weights = SimpleNamespace(coef_=np.array([[1 / unit]]), intercept_=np.zeros(1), classes_=np.array([0, 1]))
+    with pytest.raises(ValueError, match="X must have real columns whose squares a float can hold, got column 0"):
+        tb.conform(weights, np.array([[1.0], [2.0], [-2.0]]) * unit, real=[0])

@@ -40,8 +40,9 @@ def random_rows(classifier: tb.BayesianClassifier, n_rows: int, rng: np.random.G
 
 
 def share(classifier: tb.BayesianClassifier, names: Sequence[str], threshold: float, rows: pd.DataFrame) -> float:
-    """Return on which share of the rows a trimming agrees with the original."""
-    return float((classifier.with_features(names, threshold).predict(rows) == classifier.predict(rows)).mean())
+    """Return on which share of the rows a trimming agrees with the original; impossible rows are positive to both."""
+    trimmed = classifier.with_features(names, threshold)
+    return float((trimmed.decide(trimmed.encode(rows)) == classifier.decide(classifier.encode(rows))).mean())
 
 
 def blended(

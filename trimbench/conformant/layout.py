@@ -269,11 +269,19 @@ class FeatureStatistics:
         means = total / counts
         spread = np.zeros(layout.n_columns)
         if real:  # two passes: the difference of two large sums would lose the variance
-            squares = sum(
-                np.nan_to_num((part[:, real] - means[real]) ** 2).sum(axis=0)
-                for part in chunks(table, layout, missing=missing)
-            )
+            with np.errstate(over="ignore"):
+                squares = sum(
+                    np.nansum((part[:, real] - means[real]) ** 2, axis=0)
+                    for part in chunks(table, layout, missing=missing)
+                )
             spread[real] = squares / counts[real]
+            low, high = np.nanmin(table[:, real], axis=0), np.nanmax(table[:, real], axis=0)
+            lost = np.array(real)[~np.isfinite(spread[real]) | ((spread[real] == 0) & (low < high))].tolist()
+            if lost:
+                raise ValueError(
+                    f"X must have real columns whose squares a float can hold, got column {lost[0]} with a mean of "
+                    f"{float(means[lost[0]])!r}; give it another unit, and fit the classifier to that"
+                )
         discrete = np.ones(layout.n_columns, dtype=bool)
         discrete[real] = False
         spread[discrete] = means[discrete] * (1 - means[discrete])

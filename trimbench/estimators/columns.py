@@ -165,7 +165,7 @@ class BinaryColumn:
 
     def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
         """Return the column, shape (n_rows, 1); NaN where a value is missing."""
-        numbers = as_floats(values, self.name)
+        numbers = column_numbers(values, self.name)
         warn_of_counts(self.name, numbers)
         return np.where(np.isnan(numbers), np.nan, numbers > 0.5)[:, None]
 
@@ -186,7 +186,7 @@ class ScaledColumn:
     def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
         """Return the column, shape (n_rows, 1)."""
         with np.errstate(over="ignore"):
-            return np.clip((as_floats(values, self.name) - self.mean) / self.scale, -_FARTHEST, _FARTHEST)[:, None]
+            return np.clip((column_numbers(values, self.name) - self.mean) / self.scale, -_FARTHEST, _FARTHEST)[:, None]
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ class CutColumn:
 
     def encode(self, values: pd.Series[Any]) -> NDArray[np.float64]:
         """Return zeros and ones, shape (n_rows, 1)."""
-        numbers = as_floats(values, self.name)
+        numbers = column_numbers(values, self.name)
         return np.where(np.isnan(numbers), np.nan, numbers > self.cut)[:, None]
 
     @property
@@ -337,17 +337,6 @@ def categorical_names(given: Any, names: Sequence[Any]) -> set[str]:
     return set(column_names(listed, names, "categorical_features"))
 
 
-def as_floats(values: pd.Series[Any], name: str) -> NDArray[np.float64]:
-    """Return a column of numbers; NaN where a value is missing.
-
-    Raises ValueError if a value is not a number, or infinite.
-    """
-    numbers = column_numbers(values, name).astype(np.float64)
-    if np.isinf(numbers).any():
-        raise ValueError(f"column {name!r} must be finite, got infinity; mark a missing value with NaN")
-    return numbers
-
-
 def _learned(values: pd.Series[Any], is_named: bool, numeric: Numeric, weights: NDArray[np.float64]) -> Column:
     import pandas as pd
 
@@ -373,13 +362,13 @@ def _learned(values: pd.Series[Any], is_named: bool, numeric: Numeric, weights: 
     kind = values.dtype
     if pd.api.types.is_datetime64_any_dtype(kind) or isinstance(kind, pd.PeriodDtype) or kind.kind == "m":
         raise ValueError(f"column {name!r} must hold numbers, text or categories, got {kind}; make a number of it")
-    numbers = as_floats(values, name)
+    numbers = column_numbers(values, name)
     if np.isin(numbers[seen], (0.0, 1.0)).all():
         return BinaryColumn(name)
     mean, deviation = _moments(numbers[seen], weights[seen])
     if numeric == "cut":
         return CutColumn(name, mean + _MARGIN * deviation)
-    return ScaledColumn(name, mean, deviation if deviation > 0 else max(1.0, abs(mean)))
+    return ScaledColumn(name, mean, deviation if deviation > 0 else np.inf)  # what is constant says nothing
 
 
 def _moments(numbers: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.conformant.layout import FeatureLayout
-from trimbench.estimators.columns import as_floats
+from trimbench.networks.values import column_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,7 +163,7 @@ class GivenClassifier:
 def made_by(steps: Any, frame: pd.DataFrame, takes_frames: bool) -> NDArray[np.float64]:
     """Return what fitted steps, or None, make of rows; ValueError if these are no numbers."""
     if steps is None:
-        return np.column_stack([as_floats(frame[name], str(name)) for name in frame.columns])
+        return np.column_stack([column_numbers(frame[name], str(name)) for name in frame.columns])
     result = steps.transform(frame if takes_frames else frame.to_numpy())
     if hasattr(result, "toarray"):
         result = result.toarray()

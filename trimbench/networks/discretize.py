@@ -75,7 +75,7 @@ class ColumnRule:
                     warn_of_unknown(self.name, strange, self.categories)
             found = np.where(found < 0, usual, found)
         else:
-            found = np.searchsorted(np.array(self.cuts), _numbers(column[~absent], self.name), side="left")
+            found = np.searchsorted(np.array(self.cuts), column_numbers(column[~absent], self.name), side="left")
         codes = np.full(len(column), usual if self.missing is None else index[self.missing], dtype=np.int64)
         codes[~absent] = found
         if (codes < 0).any():
@@ -166,7 +166,7 @@ def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut:
         warnings.warn(f"column {name!r} is left out: it has no value in the training rows", stacklevel=5)
         return ColumnRule(name, ("any",), missing="any", fallback="any")
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufc":
-        cuts: tuple[float, ...] | None = _cuts(_numbers(seen, name), classes[~absent], cut)
+        cuts: tuple[float, ...] | None = _cuts(column_numbers(seen, name), classes[~absent], cut)
         values = interval_names(cuts or ())
     else:
         cuts = None
@@ -211,13 +211,6 @@ def interval_names(cuts: Sequence[float]) -> tuple[str, ...]:
         return ("any",)
     middle = [f"({low!r}, {high!r}]" for low, high in itertools.pairwise(cuts)]
     return (f"<= {cuts[0]!r}", *middle, f"> {cuts[-1]!r}")
-
-
-def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
-    values = column_numbers(column, name).astype(np.float64)
-    if np.isinf(values).any():
-        raise ValueError(f"column {name!r} must be finite, got infinity in {int(np.isinf(values).sum())} rows")
-    return values
 
 
 def _are_names_of_rows(n_values: int, n_rows: int) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
-from trimbench.networks.values import checked_names, plain_column
+from trimbench.networks.values import checked_names, plain_column, plain_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +64,7 @@ def learn_naive_bayes(
         smoothing is negative, or a feature has no observed value in some class while the smoothing is 0.
     """
     check_smoothing(smoothing)
+    features = plain_table(features)
     check_rows(features, target)
     class_codes, class_names = category_codes(target, "target", missing="error")
     feature_names = [str(label) for label in features.columns]
@@ -218,6 +219,7 @@ def learn_tree_augmented(
     check_smoothing(smoothing)
     if smoothing == 0:
         raise ValueError("smoothing must be positive for a tree-augmented model, got 0; 1 is Laplace's rule")
+    features = plain_table(features)
     check_rows(features, target)
     if features.shape[1] == 0:
         raise ValueError("features must have at least one column, got none")
@@ -335,6 +337,7 @@ def learn_mixture(
     for name, count in (("n_components", n_components), ("n_starts", n_starts)):
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             raise ValueError(f"{name} must be a whole number, 1 or more, got {count!r}")
+    features = plain_table(features)
     check_rows(features, target)
     class_codes, class_names = category_codes(target, "target", missing="error")
     names = [str(label) for label in features.columns]

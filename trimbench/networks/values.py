@@ -294,26 +294,30 @@ def unmasked(X: Any) -> Any:
     return values
 
 
-def column_numbers(column: pd.Series[Any], name: str) -> NDArray[Any]:
+def column_numbers(column: pd.Series[Any], name: str, *, finite: bool = True) -> NDArray[np.float64]:
     """Return a column as an array of numbers, NaN where a value is missing.
 
-    Raises ValueError, with the name of the column and the value, if one is not a number.
+    Raises ValueError, with the name of the column and the value, if one is not a number, or infinite and `finite`.
     """
     plain = plain_column(column)
     if isinstance(plain.dtype, np.dtype) and plain.dtype.kind in "biuf":
-        return plain.to_numpy()
-    cells = np.asarray(plain, dtype=object)
-    numbers = np.full(len(cells), np.nan)
-    for place in np.flatnonzero(~is_missing(cells)).tolist():
-        try:
-            if not isinstance(cells[place], str | Real | Decimal) or isinstance(cells[place], np.timedelta64):
-                raise TypeError
-            numbers[place] = float(cells[place])
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(
-                f"column {name[:80]!r} must hold numbers, and NaN where one is missing, got {str(cells[place])[:80]!r} "
-                f"({type(cells[place]).__name__}); leave it out, or make numbers of it"
-            ) from error
+        numbers = plain.to_numpy(dtype=np.float64)
+    else:
+        cells = np.asarray(plain, dtype=object)
+        numbers = np.full(len(cells), np.nan)
+        for place in np.flatnonzero(~is_missing(cells)).tolist():
+            cell = cells[place]
+            try:
+                if not isinstance(cell, str | Real | Decimal) or isinstance(cell, np.timedelta64):
+                    raise TypeError
+                numbers[place] = float({"True": 1.0, "False": 0.0}.get(str(cell), cell))
+            except (TypeError, ValueError, OverflowError) as error:
+                raise ValueError(
+                    f"column {name[:80]!r} must hold numbers, and NaN where one is missing, got {str(cell)[:80]!r} "
+                    f"({type(cell).__name__}); leave it out, or make numbers of it"
+                ) from error
+    if finite and np.isinf(numbers).any():
+        raise ValueError(f"column {name[:80]!r} must be finite, got infinity; mark a missing value with NaN")
     return numbers
 
 
@@ -329,7 +333,8 @@ def as_numbers(values: Any, name: str) -> NDArray[Any]:
     values = plain_table(unmasked(values))
     if isinstance(values, pd.DataFrame):
         if any(not isinstance(kind, np.dtype) or kind.kind not in "biuf" for kind in values.dtypes):
-            return np.column_stack([column_numbers(values.iloc[:, i], str(x)) for i, x in enumerate(values.columns)])
+            columns = [values.iloc[:, place] for place in range(values.shape[1])]
+            return np.column_stack([column_numbers(column, str(column.name), finite=False) for column in columns])
     elif isinstance(values, pd.Series):
         values = plain_column(values)
     try:

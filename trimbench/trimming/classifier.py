@@ -502,7 +502,7 @@ class BayesianClassifier(ModelClassifier):
         return names[np.where(np.where(impossible, fallback, is_positive(positive, negative, self.threshold)), 0, 1)]
 
     def decide(self, codes: IntegerArray) -> NDArray[np.bool_]:
-        """Return whether each row of value indices, shape (n_rows, n_features), is classified as positive."""
+        """Return whether each row of value indices, shape (n_rows, n_features), is positive; impossible rows are."""
         positive, negative = self.weights(codes)
         return is_positive(positive, negative, self.threshold)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from trimbench._typing import IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
-from trimbench.networks.values import encode_columns
+from trimbench.networks.values import encode_columns, plain_table
 from trimbench.trimming.thresholds import HIGHEST_LOG_ODDS, NO_MASS, TIE_TOLERANCE, TIED_LOG_ODDS
 
 if TYPE_CHECKING:
@@ -386,6 +386,7 @@ def encoded_rows(rows: pd.DataFrame, values: Mapping[str, Sequence[str]]) -> NDA
     ValueError
         When it is no table or has fewer than two rows, a column is absent, or a cell is missing or unknown.
     """
+    rows = plain_table(rows)
     if not hasattr(rows, "columns") or not hasattr(rows, "iloc"):
         raise ValueError(
             f"rows must be a DataFrame with one column for each feature, got {type(rows).__name__}; "

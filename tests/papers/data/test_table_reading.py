@@ -381,7 +381,7 @@ def test_categories_that_no_row_has_are_left_out() -> None:
     values = pd.Categorical(["a", "b", None, "a"] * (ROWS // 4), categories=["c", "a", "b"])
     card, table = one(values)
     assert list(table.features["x"].cat.categories) == ["a", "b"]
-    assert (card.distinct, card.missing, card.values) == (2, ROWS // 4, "'a' 30, 'b' 15")
+    assert (card.distinct, card.missing, card.values) == (2, ROWS // 4, "'a' 30, 'b' 15")  # noqa: PD011
 
 
 def test_a_column_costs_few_calls(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_plain_declarations_read_what_pandas_reads(
     expected = pd.read_csv(
         io.StringIO(bare), sep=";", dtype={"label": str}, na_values=["?"], skipinitialspace=True, low_memory=False
     )
-    ours = build_dataset("t", Facts(), read_table("t", "label", path), "label")
+    ours = build_dataset("t", Facts(), read_table("t", "label", [path]), "label")
     theirs = build_dataset("t", Facts(), expected, "label")
     pd.testing.assert_frame_equal(ours.features, theirs.features)
     assert ours.sha256 == theirs.sha256

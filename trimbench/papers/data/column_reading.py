@@ -64,7 +64,8 @@ def read_texts(
     if decimal and mark != decimal:
         gaps = (*gaps, f"its numbers have {mark!r} before decimals, not {decimal!r}")
     parsed = np.array([number_of(text, mark or ".") for text in column.texts])
-    if not np.isnan(parsed).all():  # beside plain numbers, signs of accounting are signs
+    # Beside plain numbers, signs of accounting are signs.
+    if column.signed != column.texts and not np.isnan(parsed).all():
         parsed = np.array([number_of(text, mark or ".") for text in column.signed])
     is_given = kind is not None
     kind = kind or ("category" if has_categories else _recognised(column, parsed))
@@ -791,18 +792,17 @@ def _days(column: pd.Series[Any], found: str) -> NDArray[np.float64]:
 # Values that may stand for missing ones: -999 among ages, 9999-12-31 among dates, "unknown" among categories.
 
 # 99, 999, ..., and so with 8 and 7, of either sign; of single digits, only negative ones.
-_CODES = (
-    *(sign * float(digit * length) for digit in "987" for length in range(1, 9) for sign in (1, -1) if sign < length),
-    *(127.0, -128.0, 255.0, 32767.0, -32767.0, -32768.0, 65535.0),
-    *(-99.9, -99.99, -999.9, -999.99, -888.8, -9999.9),
-)
-_DAYS = tuple(
+_REPEATED = (sign * float(digit * n) for digit in "987" for n in range(1, 9) for sign in (1, -1) if sign < n)
+_CODES = frozenset((*_REPEATED, 127, -128, 255, 32767, -32767, -32768, 65535))
+_CODES |= {-99.9, -99.99, -999.9, -999.99, -888.8, -9999.9}
+_DAYS = frozenset(
     float((date.fromisoformat(day) - date(1970, 1, 1)).days)
     for day in (
         *("0001-01-01", "1601-01-01", "1753-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1970-01-01"),
         *("2099-12-31", "2999-12-31", "9999-12-31"),
     )
 )
+_ENDS_AS_FLOATS = frozenset(map(float, _ENDS))
 _WORDS = frozenset(
     {text.casefold() for text in MISSING_VALUES if text}
     | {"-", "--", ".", "n.a.", "missing", "unknown", "not available", "not known", "unbekannt", "k.a.", "k. a."}
@@ -818,7 +818,9 @@ def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[f
     """
     is_end = _is_end(values) & (not days)
     # What floats of 32 bits end with, and what is as large, is written in several ways.
-    is_code = np.isin(np.floor(values), _DAYS) if days else np.isin(values, _CODES) | is_end | (np.abs(values) >= 1e30)
+    is_code = _are_among(np.floor(values) if days else values, _DAYS if days else _CODES)
+    if not days:
+        is_code |= is_end | (np.abs(values) >= 1e30)
     others = values[~is_code & ~np.isnan(values)]
     if not is_code.any() or not len(others):
         return []
@@ -836,7 +838,13 @@ def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[f
 
 
 def _is_end(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return np.isin(values, [float(one) for one in _ENDS])
+    return _are_among(values, _ENDS_AS_FLOATS)
+
+
+def _are_among(values: NDArray[np.float64], chosen: frozenset[float]) -> NDArray[np.bool_]:
+    if len(values) > _SHORT:
+        return np.isin(values, list(chosen))
+    return np.fromiter(map(chosen.__contains__, values.tolist()), dtype=bool, count=len(values))
 
 
 def words_for_missing(column: TextColumn) -> list[str]:

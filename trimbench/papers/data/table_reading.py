@@ -366,7 +366,9 @@ def _numbers_rows(column: pd.Series[Any]) -> bool:
     if (len(column) < _FEWEST_FOR_ID and not is_nameless) or not is_number_column(column):
         return False
     values = column.to_numpy(dtype=np.float64)
-    return bool(np.isfinite(values).all() and (values == np.round(values)).all() and column.is_unique)
+    return bool(
+        np.isfinite(values).all() and (values == np.round(values)).all() and len(np.unique(values)) == len(values)
+    )
 
 
 def _errors(column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[np.int64]) -> int:

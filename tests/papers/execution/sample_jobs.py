@@ -20,8 +20,6 @@ from trimbench.papers.execution import generator_for, job_function
 from trimbench.papers.execution.job import COUNT, NOTHING, SHARE, declare_result, fields, listed
 from trimbench.papers.execution.store import remember
 
-CODE = ("trimbench.papers.execution.job",)
-
 
 class UnpicklableError(Exception):
     """Cannot be pickled, and could not be unpickled either."""
@@ -38,32 +36,32 @@ class RudeError(BaseException):
         super().__init__(first + second)
 
 
-@job_function(code=CODE)
+@job_function
 def square(x: float) -> dict[str, Any]:
     return {"x": x, "square": x * x}
 
 
-@job_function(code=CODE)
+@job_function
 def draw(repetition: int, seconds: float = 0.0) -> dict[str, Any]:
     time.sleep(seconds)
     return {
         "draws": generator_for(repetition=repetition).normal(size=3).tolist(),
-        "name": "naïve 朴素 \ud800",
+        "name": "naïve 朴素",
     }
 
 
-@job_function(code=CODE)
+@job_function
 def numpy_result(n: int) -> dict[str, Any]:
     return {"n": np.int64(n), "half": np.float32(n / 2), "big": np.bool_(n > 3), "pair": (n, n)}
 
 
-@job_function(code=CODE)
+@job_function
 def bad_result(kind: str) -> Any:
     values = {"huge": {"n": 10**40}, "longer": {"n": 10**5000}, "surrogate": {"text": ["a\udcff"]}}
     return {"list": [1], "nan": {"a": {"b": float("nan")}}, "object": {"path": Path("x")}, **values}[kind]
 
 
-@job_function(code=CODE)
+@job_function
 def fail(kind: str) -> dict[str, Any]:
     if kind == "unpicklable":
         raise UnpicklableError("one", "two")
@@ -80,20 +78,20 @@ def fail(kind: str) -> dict[str, Any]:
     raise ValueError(f"unlucky {kind}")
 
 
-@job_function(code=CODE)
+@job_function
 def die(how: str, token: int = 0) -> dict[str, Any]:
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     os._exit(int(how))
 
 
-@job_function(code=CODE)
+@job_function
 def sleep(seconds: float, token: int = 0) -> dict[str, Any]:
     time.sleep(seconds)
     return {"pid": os.getpid()}
 
 
-@job_function(code=CODE)
+@job_function
 def meet(folder: str, token: int, n: int) -> dict[str, Any]:
     """Wait until n of these jobs run at the same time."""
     Path(folder, f"met-{token}").touch()
@@ -105,21 +103,21 @@ def meet(folder: str, token: int, n: int) -> dict[str, Any]:
     return {"pid": os.getpid()}
 
 
-@job_function(code=CODE)
+@job_function
 def announce(folder: str, token: int) -> dict[str, Any]:
     Path(folder, f"{token}.{os.getpid()}").touch()
     time.sleep(60)
     return {}
 
 
-@job_function(code=CODE)
+@job_function
 def leave_a_mark(folder: str, token: int) -> dict[str, Any]:
     Path(folder, f"{token}.{os.getpid()}.{time.monotonic_ns()}").touch()
     time.sleep(0.1)
     return {"token": token}
 
 
-@job_function(code=CODE)
+@job_function
 def linear_algebra_threads() -> dict[str, Any]:
     import threadpoolctl
 
@@ -134,7 +132,7 @@ def unmarked(x: float) -> dict[str, Any]:
     return {"x": x}
 
 
-@job_function(code=CODE)
+@job_function
 def end_the_task(folder: str, times: int) -> dict[str, Any]:
     """End the process that runs the task, and this one with it, the first few times."""
     marks = Path(folder) / f"ended-{times}"
@@ -146,7 +144,7 @@ def end_the_task(folder: str, times: int) -> dict[str, Any]:
     return {"times": times}
 
 
-@job_function(code=CODE)
+@job_function
 def speak(end: str, token: int = 0, deep: bool = True) -> dict[str, Any]:
     """Write in every way there is, then end in one of several."""
     sys.stdout.write(f"printed {token}; ")
@@ -168,13 +166,13 @@ def speak(end: str, token: int = 0, deep: bool = True) -> dict[str, Any]:
     return {}
 
 
-@job_function(code=CODE)
+@job_function
 def speak_and_end_the_task(folder: str) -> dict[str, Any]:
     sys.stdout.write("last words")
     return end_the_task(folder, 99)
 
 
-@job_function(code=CODE)
+@job_function
 def log_with_a_handler(token: int) -> dict[str, Any]:
     """Log through a handler that the first job of a worker leaves behind."""
     logger = logging.getLogger("sample.handler")
@@ -188,7 +186,7 @@ def log_with_a_handler(token: int) -> dict[str, Any]:
 _kept: list[np.ndarray] = []
 
 
-@job_function(code=CODE)
+@job_function
 def hold(megabytes: int, how: str, token: int = 0) -> dict[str, Any]:
     """Hold so much memory: for a moment, until the job is ended, in a child process, or until the worker ends."""
     program = f"import time; x = b'x' * {megabytes}000000; time.sleep(300)"
@@ -204,7 +202,7 @@ def hold(megabytes: int, how: str, token: int = 0) -> dict[str, Any]:
     return {"pid": os.getpid()}
 
 
-@job_function(code=CODE)
+@job_function
 def write_much(megabytes: int) -> dict[str, Any]:
     sys.stdout.write("first words\n")
     for _ in range(megabytes):
@@ -213,18 +211,18 @@ def write_much(megabytes: int) -> dict[str, Any]:
     return {}
 
 
-@job_function(code=CODE)
+@job_function
 def return_much(megabytes: int) -> dict[str, Any]:
     return {"text": "x" * 1_000_000 * megabytes}
 
 
-@job_function(code=CODE)
+@job_function
 def miss_a_file(path: str) -> dict[str, Any]:
     sys.stdout.write(f"reading {path}")
     return {"text": Path(path).read_text()}
 
 
-@job_function(code=CODE)
+@job_function
 def leave_a_file() -> dict[str, Any]:
     """Make a temporary file and leave it behind."""
     descriptor, path = tempfile.mkstemp()
@@ -232,7 +230,7 @@ def leave_a_file() -> dict[str, Any]:
     return {"path": path}
 
 
-@job_function(code=CODE)
+@job_function
 def declared(agreement: float) -> dict[str, Any]:
     return {"agreement": agreement, "budgets": [1], "best": None}
 
@@ -240,12 +238,12 @@ def declared(agreement: float) -> dict[str, Any]:
 declare_result(declared, agreement=SHARE, budgets=listed(COUNT), best=fields(agreement=SHARE) | NOTHING)
 
 
-@job_function(code=CODE)
+@job_function
 def remembered(value: float) -> dict[str, Any]:
     return {"value": float(remember("sample", {}, lambda: {"values": np.array([value])})["values"][0])}
 
 
-@job_function(code=CODE)
+@job_function
 def write_junk(junk: str, first: int, token: int = 0) -> dict[str, Any]:
     """Write to every open file that takes it, as a program that has mixed up its files does."""
     for descriptor in range(first, 200):
@@ -255,7 +253,7 @@ def write_junk(junk: str, first: int, token: int = 0) -> dict[str, Any]:
     return {}
 
 
-@job_function(code=CODE)
+@job_function
 def start_children(folder: str, then: str, token: int = 0) -> dict[str, Any]:
     """Start processes that outlive their parents, and end in one of several ways."""
     mark = Path(folder, then)
@@ -272,7 +270,7 @@ def start_children(folder: str, then: str, token: int = 0) -> dict[str, Any]:
     return {}
 
 
-@job_function(code=CODE)
+@job_function
 def remove_temporary_folder(token: int) -> dict[str, Any]:
     """Remove the folder of temporary files, as a program that tidies up does, and make a file there."""
     if token == 3:

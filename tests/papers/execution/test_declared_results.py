@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import trimbench.papers
-from trimbench.papers.execution.code_hash import code_version, resolve
+from trimbench.papers.execution.code_hash import is_job_function
 from trimbench.papers.execution.job import COUNT, SHARE, TEXT, check_result, declare_result, declared_results
 
 from . import sample_jobs
@@ -34,7 +34,7 @@ def job_functions() -> list[str]:
 
 
 def _is_of(value: Any, module: str) -> bool:
-    return hasattr(value, "__job_code__") and value.__module__ == module
+    return is_job_function(value) and value.__module__ == module
 
 
 FUNCTIONS = job_functions()
@@ -51,16 +51,6 @@ def test_a_job_function_declares_its_result(function: str) -> None:
     assert all(declared)
     with pytest.raises(ValueError, match="is not what it declares"):
         check_result(function, {"agreement": 7.5})
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_declarations_name_job_functions_and_are_no_part_of_a_key(family: str) -> None:
-    module = importlib.import_module(f"trimbench.papers.{family}.results")
-    own = [name for name in FUNCTIONS if name.startswith(f"trimbench.papers.{family}.")]
-    for name in own:
-        assert module.__name__ not in resolve(name).__job_code__  # type: ignore[attr-defined]
-        assert f"trimbench.papers.{family}" not in resolve(name).__job_code__  # type: ignore[attr-defined]
-        assert code_version(name)
 
 
 def test_a_pattern_stands_for_the_other_names() -> None:

@@ -1,6 +1,5 @@
 import dataclasses
 import hashlib
-import importlib
 import json
 import pickle
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.execution import Job, code_version, job_function, run_job_function
+from trimbench.papers.execution import Job, code_version, run_job_function
 
 from . import sample_jobs
 
@@ -128,66 +127,3 @@ def test_a_job_of_other_code_does_not_run() -> None:
     job = dataclasses.replace(Job.create(sample_jobs.square, {"x": 1.0}), code="older")
     with pytest.raises(RuntimeError, match=r"code must be 'older', got .*; start the program again"):
         run_job_function(job)
-
-
-@pytest.mark.parametrize("code", ["trimbench.networks", [1]])
-def test_code_must_be_names(code: Any) -> None:
-    with pytest.raises(TypeError, match=r"code must .* got "):
-        job_function(code=code)
-
-
-def test_code_must_exist(monkeypatch: pytest.MonkeyPatch) -> None:
-    marked = job_function(code=("trimbench.no_such_module",))(lambda: {})
-    monkeypatch.setattr(sample_jobs, "local", marked, raising=False)
-    with pytest.raises(ValueError, match=r"must name modules or packages .*, got 'trimbench.no_such_module'"):
-        code_version(f"{MODULE}:local")
-
-
-class TestCodeVersion:
-    """Versions of a small project that is edited on disk."""
-
-    @pytest.fixture
-    def project(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        (tmp_path / "method_xyz" / "deep").mkdir(parents=True)
-        (tmp_path / "method_xyz" / "__init__.py").write_text("")
-        (tmp_path / "method_xyz" / "deep" / "kernel.py").write_text("ONE = 1\n")
-        (tmp_path / "helper_xyz.py").write_text("TWO = 2\n")
-        (tmp_path / "tables_xyz.py").write_text(
-            "from trimbench.papers.execution import job_function\n\n\n"
-            "@job_function(code=('method_xyz', 'helper_xyz'))\n"
-            "def cell(x):\n    return {'x': x}\n\n\n"
-            "def table():\n    return 1\n"
-        )
-        monkeypatch.syspath_prepend(str(tmp_path))
-        return tmp_path
-
-    @staticmethod
-    def version() -> str:
-        importlib.invalidate_caches()
-        module = importlib.import_module("tables_xyz")
-        importlib.reload(module)
-        code_version.cache_clear()
-        return code_version("tables_xyz:cell")
-
-    def edit(self, path: Path, old: str, new: str) -> str:
-        text = path.read_text()
-        assert old in text
-        path.write_text(text.replace(old, new))
-        return self.version()
-
-    def test_it_follows_the_source_that_counts_and_no_other(self, project: Path) -> None:
-        first = self.version()
-        assert self.version() == first
-        assert self.edit(project / "tables_xyz.py", "return 1\n", "return 22\n") == first
-        assert self.edit(project / "method_xyz" / "deep" / "kernel.py", "1", "11") != first
-        assert self.edit(project / "method_xyz" / "deep" / "kernel.py", "11", "1") == first
-        assert self.edit(project / "helper_xyz.py", "2", "22") != first
-        assert self.edit(project / "helper_xyz.py", "22", "2") == first
-        assert self.edit(project / "tables_xyz.py", "{'x': x}", "{'x': -x}") != first
-
-    def test_a_moved_file_changes_it_in_the_next_process(self, project: Path) -> None:
-        first = self.version()
-        kernel = project / "method_xyz" / "deep" / "kernel.py"
-        kernel.rename(kernel.with_name("renamed.py"))
-        assert code_version("tables_xyz:cell") == first
-        assert self.version() != first

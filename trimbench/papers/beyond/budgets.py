@@ -13,7 +13,6 @@ import numpy as np
 
 from trimbench.papers.execution.code_hash import JobFunction, job_function
 from trimbench.papers.trimming.classifiers import (
-    CODE,
     LearnedOnSplits,
     Learning,
     Split,
@@ -156,7 +155,7 @@ _NOTES = (
 )
 
 
-@job_function(code=CODE)
+@job_function
 def trim_learned(
     learning: Learning, positive: str | None, budget: float, engine: EngineName, evaluation_limit: int | None
 ) -> dict[str, Json]:
@@ -185,7 +184,6 @@ def trim_learned(
 
 # Trimming and greedy selection for naive Bayes classifiers with tens to hundreds of features, learned from data.
 
-_CODE = (*CODE, __name__)
 POSITIVE, NEGATIVE = "positive", "negative"
 
 
@@ -201,7 +199,7 @@ class Sides(TypedDict):
     one_hot: Sequence[str]
 
 
-@job_function(code=_CODE)
+@job_function
 def trim_many_features(learning: Learning, sides: Sides, budget: int, evaluation_limit: int | None) -> dict[str, Json]:
     """Learn a naive Bayes classifier of two groups of classes and trim it; the limit is that of an exact search."""
     split = split_between(learning, sides)
@@ -271,7 +269,7 @@ BASELINES: Mapping[str, Baseline] = {
 }
 
 
-@job_function(code=_CODE)
+@job_function
 def select_many_features(
     learning: Learning, sides: Sides, budgets: list[int], method: str, n_folds: int
 ) -> dict[str, Json]:
@@ -649,7 +647,7 @@ _NOTES_AGREEMENT_BY_BUDGET = (
 )
 
 
-@job_function(code=CODE)
+@job_function
 def trim_to_every_budget(
     network: Mapping[str, Json], target: str | None, positive: str | None, threshold: float
 ) -> dict[str, Json]:

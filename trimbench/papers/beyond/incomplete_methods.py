@@ -19,7 +19,7 @@ from trimbench.conformant.distribution import logsumexp
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.papers.conformant.imputers import Imputer, ImputerName, fit_imputer
-from trimbench.papers.conformant.tasks import ROWS_CODE, Task, encoded_rows, feature_codes
+from trimbench.papers.conformant.tasks import Task, encoded_rows, feature_codes
 from trimbench.papers.data.masks import Missingness, split_rows
 from trimbench.papers.execution.code_hash import job_function
 from trimbench.papers.measures import accuracy, brier_score, calibration_error, log_loss
@@ -160,11 +160,6 @@ class JointNormal:
 
 # Methods that predict the class of rows with missing features; all learn from training rows alone.
 
-METHODS_CODE = (
-    "trimbench.conformant",
-    "trimbench.papers.beyond.incomplete_methods",
-    __name__,
-)
 Predict = Callable[[Matrix], Matrix]
 _NEIGHBOURS = 10
 _NEAREST_FEATURES = 20  # that predict each column in turn
@@ -401,8 +396,6 @@ METHODS: Mapping[str, Method] = {
 
 # Training and test rows of one random split, as many as slow methods can cope with.
 
-CODE = (*ROWS_CODE, __name__)
-
 
 @settings
 class Shape:
@@ -541,7 +534,7 @@ class Learned(NamedTuple):
     seconds: float
 
 
-@job_function(code=(*METHODS_CODE, *CODE, __name__))
+@job_function
 def compare_with_gaps(
     task: Mapping[str, Json],
     shape: Mapping[str, Json],

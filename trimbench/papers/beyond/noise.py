@@ -134,7 +134,7 @@ def _permutation_test(split: Split, k: int, n_folds: int, n_permutations: int, r
     return float(as_low / (n_permutations + 1))
 
 
-@job_function(code=("trimbench.papers.data", "trimbench.papers.vocabulary.inputs", "trimbench.selection_bias"))
+@job_function
 def compare_estimates(
     kind: str, data: Mapping[str, Any], k: int, ks: list[int], n_folds: int, n_permutations: int, seed: int
 ) -> dict[str, Json]:

@@ -208,7 +208,7 @@ def _errors(y: NDArray[np.int64], probabilities: Floats) -> tuple[float, float]:
     return float(np.sort(probabilities, axis=1)[:, :-1].sum(axis=1).mean()), float((predicted != y).mean())
 
 
-@job_function(code=("trimbench.selection_bias",))
+@job_function
 def calibrate(variant: str, sizes: Mapping[str, int], seeds: list[int]) -> dict[str, Json]:
     """Draw one data set for each seed, and return lists with errors of the predictions and ranks of the true alpha.
 

@@ -14,7 +14,6 @@ from trimbench.papers.beyond.budgets import POSITIVE, Sides, split_between
 from trimbench.papers.execution.code_hash import job_function
 from trimbench.papers.execution.job import seed_for
 from trimbench.papers.trimming.classifiers import (
-    CODE,
     LearnedOnSplits,
     Learning,
     Split,
@@ -39,9 +38,6 @@ from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-_CODE = (*CODE, "trimbench.papers.beyond.budgets", __name__)
 
 
 @dataclass(frozen=True)
@@ -127,7 +123,7 @@ METHODS: Mapping[str, tuple[str, Callable[[Task], Selected]]] = {
 }
 
 
-@job_function(code=_CODE)
+@job_function
 def compare_selections(
     learning: Learning,
     sides: Sides,

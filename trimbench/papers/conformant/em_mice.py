@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import PositiveInt
 
 from trimbench.papers.conformant.imputers import Imputer, ImputerName, fit_imputer
-from trimbench.papers.conformant.mask_sweep import CODE, check_missing, conformant_model, mask_seed, measures
+from trimbench.papers.conformant.mask_sweep import check_missing, conformant_model, mask_seed, measures
 from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, fitted, make_task
 from trimbench.papers.data.masks import Missingness
 from trimbench.papers.execution.code_hash import job_function
@@ -214,7 +214,7 @@ def _numbers(done: pd.DataFrame) -> list[Number]:
     return numbers_of(_CLAIMED_ROW, values, claimed)
 
 
-@job_function(code=(*CODE, "trimbench.papers.conformant.em_mice"))
+@job_function
 def evaluate_imputer(
     task: Mapping[str, Json],
     missing: float,

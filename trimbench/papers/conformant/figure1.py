@@ -87,7 +87,7 @@ def _table(title: str, lines: Sequence[Mapping[str, object]], name: str) -> Tabl
     return Table.of(title, lines, formats, name=name)
 
 
-@job_function(code=("trimbench.papers.conformant.figure1",))
+@job_function
 def conforming_models(
     prior: float, positive: list[float], negative: list[float], other: list[float]
 ) -> dict[str, Json]:

@@ -13,7 +13,7 @@ from pydantic import Field, NonNegativeInt
 
 from trimbench._typing import Vector
 from trimbench.conformant.explanations import explain_by_weight
-from trimbench.papers.conformant.mask_sweep import CODE, conformant_model
+from trimbench.papers.conformant.mask_sweep import conformant_model
 from trimbench.papers.conformant.tasks import EncodedRows, Encoding, Task, encoded_rows, make_task, rows_at_hand
 from trimbench.papers.execution.code_hash import job_function
 from trimbench.papers.validation import ConfigurationError, Json, settings
@@ -177,7 +177,7 @@ def _figure(name: str, title: str, chosen: Sequence[_Shown], width: int) -> Imag
     return image_grid(f"{title}: explanations; grey pixels are not chosen", images, name)
 
 
-@job_function(code=(*CODE, "trimbench.papers.conformant.figure6"))
+@job_function
 def explain_rows(task: Mapping[str, Json], rows: list[int]) -> dict[str, Json]:
     """Explain the classification of all test rows of a `Task` with two classes, and give the pixels of some."""
     own = Task.of(task)
@@ -226,7 +226,7 @@ _COLUMNS_FURTHER_EXPLANATIONS = {
 }
 
 
-@job_function(code=(*CODE, "trimbench.papers.conformant.figure6"))
+@job_function
 def explain_further(task: Mapping[str, Json], rows: list[int], delta: float) -> dict[str, Json]:
     """Explain the classification of some test rows of a `Task` with a probability, and by contrast."""
     own = Task.of(task)

@@ -30,7 +30,6 @@ from trimbench.papers.conformant.imputers import (
     naive_bayes_predictor,
     predict_all,
 )
-from trimbench.papers.conformant.tasks import CODE as CLASSIFIER_CODE
 from trimbench.papers.conformant.tasks import (
     EncodedRows,
     Encoding,
@@ -120,7 +119,6 @@ class MissingFeatures:
 
 # Jobs that hide features of the test rows and measure the predictions of every method.
 
-CODE = (*CLASSIFIER_CODE, "trimbench.papers.conformant.mask_sweep")
 MIXTURE = "nacl_mixture"
 METHODS = {
     "nacl": "NaCL",
@@ -177,7 +175,7 @@ def mask_seed(task: Task, fraction: float, repetition: int, seed: int) -> int:
     return seed_for(purpose="mask", dataset=task.name, missing=float(fraction), repetition=repetition, seed=seed)
 
 
-@job_function(code=CODE)
+@job_function
 def evaluate(
     task: Mapping[str, Json],
     missing: float,
@@ -441,7 +439,7 @@ def _conform(task: Task, rows: NDArray[np.uint8], n_components: Any) -> Any:
     return conform(weights, rows, smoothing=task.protocol.smoothing, categorical=categorical, n_components=n_components)
 
 
-@job_function(code=(*CLASSIFIER_CODE, "trimbench.papers.conformant.mask_sweep"))
+@job_function
 def fit_mixture(task: Mapping[str, Json], mixture: Mapping[str, Json]) -> dict[str, Json]:
     """Learn the mixture of a `Task` with `MixtureSettings`, and check that it conforms with the classifier."""
     own = Task.of(task)

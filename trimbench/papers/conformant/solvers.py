@@ -16,7 +16,7 @@ from pydantic import Field, PositiveInt
 from trimbench.conformant.conform import SolverName, conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
 from trimbench.conformant.model import ConformantModel
-from trimbench.papers.conformant.tasks import CODE, Encoding, Task, encoded_rows, fitted, make_task
+from trimbench.papers.conformant.tasks import Encoding, Task, encoded_rows, fitted, make_task
 from trimbench.papers.execution.code_hash import job_function
 from trimbench.papers.validation import Json, settings
 from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
@@ -26,7 +26,6 @@ from trimbench.papers.vocabulary.tables import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-_CODE = (*CODE, "trimbench.papers.conformant.solvers")
 _SYNTHETIC = "synthetic"
 _REPEAT_BELOW = 0.5  # seconds
 _REPETITIONS = 9
@@ -116,7 +115,7 @@ class Solvers:
         return Outcome((Table.of("Solvers of naive conformant learning", lines, _FORMATS),), (), (), _NOTES)
 
 
-@job_function(code=_CODE)
+@job_function
 def solve_task(task: Mapping[str, Json], solver: SolverName) -> dict[str, Json]:
     """Learn the conformant model of a task with one solver."""
     own = Task.of(task)
@@ -132,7 +131,7 @@ def solve_task(task: Mapping[str, Json], solver: SolverName) -> dict[str, Json]:
     return {**result, "mean_log_likelihood": likelihood, "prediction_error": model.conformity_error(rows.test)}
 
 
-@job_function(code=_CODE)
+@job_function
 def solve_synthetic(n_features: int, n_classes: int, seed: int, solver: SolverName) -> dict[str, Json]:
     """Learn the conformant model of random weights and feature means."""
     rng = np.random.default_rng(seed)

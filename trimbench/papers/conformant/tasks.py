@@ -169,11 +169,6 @@ def make_task(inputs: Inputs, name: str, encoding: Encoding, seed: int, **change
 
 # The rows of a task as zeros and ones, encoded once and remembered.
 
-ROWS_CODE = (
-    "trimbench.papers.data",
-    "trimbench.papers.vocabulary.inputs",
-    "trimbench.papers.conformant.tasks",
-)
 _SIZES = ("rows", "features", "dropped")
 
 
@@ -256,7 +251,7 @@ def rows_at_hand(task: Task) -> EncodedRows | None:
     return encoded_rows(task) if here else None
 
 
-@job_function(code=ROWS_CODE)
+@job_function
 def count_rows(task: Mapping[str, Json]) -> dict[str, Json]:
     """Encode the rows of a task and count rows, columns, features and classes."""
     rows = encoded_rows(Task.of(task))
@@ -341,11 +336,6 @@ def _pack(rows: EncodedRows) -> Arrays:
 
 # The logistic regressions of the NaCL experiments: fitted once for each task, then remembered.
 
-CODE = (
-    "trimbench.conformant",
-    *ROWS_CODE,
-    "trimbench.papers.conformant.tasks",
-)
 # Of the gradient of the mean loss. The loss hardly depends on the weights of values that few rows have, and a fit finds
 # them last, but predictions with much missing depend on them: with 1e-6, weights for CovType were off by up to 0.2.
 _TOLERANCE = 1e-9
@@ -432,7 +422,7 @@ def distinct_rows(rows: NDArray[np.uint8], labels: NDArray[np.int64]) -> tuple[N
     return places[order], counts[order]
 
 
-@job_function(code=CODE)
+@job_function
 def fit_task(task: Mapping[str, Json]) -> dict[str, Json]:
     """Fit the logistic regression of a task and test it with all features."""
     own = Task.of(task)

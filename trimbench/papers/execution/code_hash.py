@@ -1,63 +1,73 @@
-"""Functions that jobs may call: their mark, their name, and the version of their source."""
+"""Functions that jobs may call: their mark, their name, and the version of the code that they can reach."""
 
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
 import functools
 import hashlib
 import importlib
 import importlib.util
-import inspect
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from trimbench.papers.files import sealed, unsealed, user_cache, write
 from trimbench.papers.validation import Json
 
 JobFunction = Callable[..., Mapping[str, Json]]
 _F = TypeVar("_F", bound=JobFunction)
 
-_CODE_ATTRIBUTE = "__job_code__"
+_MARK = "__is_job__"
 _FUNCTION_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
-def job_function(code: Iterable[str]) -> Callable[[_F], _F]:
-    """Mark a top-level function as one that jobs can call.
+def job_function(function: _F) -> _F:
+    """Mark a top-level function as one that jobs can call. Its version, and so the keys of its jobs, follow its code.
 
-    `code` names the modules and packages whose source decides the result, besides the text of the function itself.
-    Helpers in the function's own module count only if that module is named, too.
-
-    >>> @job_function(code=("trimbench.papers.execution",))
+    >>> @job_function
     ... def double(x: float) -> dict[str, float]:
     ...     return {"twice": 2 * x}
     """
-    if isinstance(code, str):
-        raise TypeError(f"code must be a tuple of module names, got {code!r}; write code=({code!r},)")
-    modules = tuple(code)
-    for module in modules:
-        if not isinstance(module, str):
-            raise TypeError(f"code must hold names of modules as str, got {module!r}; write its dotted name")
+    setattr(function, _MARK, True)
+    return function
 
-    def mark(function: _F) -> _F:
-        setattr(function, _CODE_ATTRIBUTE, modules)
-        return function
 
-    return mark
+def is_job_function(value: object) -> bool:
+    """Tell whether something is marked with `job_function`."""
+    return callable(value) and hasattr(value, _MARK)
 
 
 @functools.cache
 def code_version(function: str) -> str:
-    """Return the version of the source that decides what a job function, ``"package.module:name"``, returns.
+    """Return the version of the code that decides what a job function, ``"package.module:name"``, returns.
 
-    It is the SHA-256 of the text of the function and of every ``.py`` file of the packages that its `job_function` mark
-    names, computed once per process: the source on disk may change later, but the imported code does not. Raises as
-    `resolve`, and ValueError if a named package has no source.
+    It is the SHA-256 of every top-level statement that the function can reach by name, in this package or in the folder
+    of its own module, directly or through others: functions, classes, constants, imports inside of functions, modules
+    named by a text. What it cannot reach, comments, docstrings and the layout of the source play no part. Computed once
+    per process: the source on disk may change later, but the imported code does not. Raises as `resolve`, and
+    ValueError if there is no source.
     """
-    target = resolve(function)
-    digest = hashlib.sha256()
-    _feed(digest, function, inspect.getsource(target).encode())
-    for module in sorted(set(getattr(target, _CODE_ATTRIBUTE))):
-        for relative_name, path in _source_files(module, function):
-            _feed(digest, f"{module}/{relative_name}", path.read_bytes())
-    return digest.hexdigest()
+    resolve(function)
+    module, _, name = function.partition(":")
+    top = _location(module.partition(".")[0])
+    folder = None if top is None or set(_INSTALLED) & set(top.parts) else top.parent
+    if folder and top and top.name == "__init__.py":
+        folder = folder.parent
+    waiting = list(_targets(folder, module, (name,)))
+    if not waiting:
+        raise ValueError(f"function {function!r} must have Python source beside its module, got none")
+    reached = set(waiting)
+    while waiting:
+        new = _after(folder, waiting.pop()) - reached
+        reached |= new
+        waiting += new
+    lines = sorted(f"{one.module}: {_source(one.file, one.module)[one.at].text}" for one in reached)
+    return hashlib.sha256("\n".join([function, *lines]).encode()).hexdigest()
 
 
 def resolve(function: str) -> JobFunction:
@@ -75,10 +85,9 @@ def resolve(function: str) -> JobFunction:
     target = getattr(module, name, None)
     if target is None:
         raise ValueError(f"function {function!r} does not exist: module {module_name!r} has no {name!r}")
-    if not callable(target) or not hasattr(target, _CODE_ATTRIBUTE):
+    if not is_job_function(target):
         raise TypeError(
-            f"function {function!r} must be marked as a job function, got {target!r}; "
-            "decorate it with @job_function(code=(...)) and name the packages that decide its result"
+            f"function {function!r} must be marked as a job function, got {target!r}; decorate it with @job_function"
         )
     found: JobFunction = target
     return found
@@ -103,27 +112,273 @@ def check_function_name(function: str) -> None:
         )
 
 
-def _source_files(module: str, function: str) -> list[tuple[str, Path]]:
-    """Return the source files of a module or package: name relative to the package, and path, sorted by name."""
-    try:
-        spec = importlib.util.find_spec(module)
-    except ModuleNotFoundError:
-        spec = None
-    files: list[tuple[str, Path]] = []
-    if spec is not None and spec.submodule_search_locations is not None:
-        for folder in map(Path, spec.submodule_search_locations):
-            files += [(path.relative_to(folder).as_posix(), path) for path in folder.rglob("*.py")]
-    elif spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
-        files = [(Path(spec.origin).name, Path(spec.origin))]
-    if not files:
-        raise ValueError(
-            f"code of {function!r} must name modules or packages with Python source, got {module!r}; "
-            "correct the name in its @job_function(code=(...))"
-        )
-    return sorted(files)
+# The statements that a function can reach.
+
+# Not followed: what runs a job, but does not compute its result.
+_OUTSIDE = (
+    "trimbench._extras",  # says which package is absent
+    "trimbench.papers.configuration",
+    "trimbench.papers.data.cache",  # bytes have hashes, which are in the key
+    "trimbench.papers.data.downloads",
+    "trimbench.papers.execution.code_hash",
+    "trimbench.papers.execution.store",
+    "trimbench.papers.files",
+    "trimbench.papers.validation",
+)
+_DECLARES = "declare_result"  # what a result looks like does not decide it
+_MODULE_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+", re.ASCII)
+_INSTALLED = ("site-packages", "dist-packages")
+# A name, and the attributes that are taken of it.
+_Chain = tuple[str, ...]
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def _feed(digest: "hashlib._Hash", name: str, content: bytes) -> None:
-    # The lengths keep apart what a plain concatenation would confuse: ("a", "bc") and ("ab", "c").
-    digest.update(f"{len(name.encode())} {len(content)} {name} ".encode())
-    digest.update(content)
+class _Place(NamedTuple):
+    """One of the top-level statements of a module."""
+
+    module: str
+    file: Path
+    at: int
+
+
+@functools.cache
+def _after(folder: Path | None, place: _Place) -> frozenset[_Place]:
+    """Return the statements that one refers to by itself."""
+    found, bound = _source(place.file, place.module)[place.at], _bound(place.file, place.module)
+    after = [_targets(folder, text, ()) for text in found.modules]
+    for chain in found.reads:
+        after += _imported(folder, found, chain)
+        if chain[0] not in found.imports and chain[0] in bound:
+            after.append(_targets(folder, place.module, chain))
+    return frozenset[_Place]().union(*after)
+
+
+@functools.cache
+def _targets(folder: Path | None, module: str, chain: _Chain) -> frozenset[_Place]:
+    """Return the statements that bind a name of a module, or all without one; none of a module from elsewhere."""
+    file = _file(folder, module)
+    if file is None:  # a folder without __init__.py, or from elsewhere
+        below = f"{module}.{chain[0]}" if chain else ""
+        return _targets(folder, below, chain[1:]) if below and _file(folder, below) else frozenset()
+    source, bound = _source(file, module), _bound(file, module)
+    if chain and chain[0] not in bound:
+        if _file(folder, f"{module}.{chain[0]}"):
+            return _targets(folder, f"{module}.{chain[0]}", chain[1:])
+        if "__getattr__" not in bound:
+            return frozenset()
+        chain = ()
+    # A statement that binds nothing may change anything.
+    places = [*bound[chain[0]], *bound.get("", ())] if chain else range(len(source))
+    found = frozenset(_Place(module, file, at) for at in places if source[at].text)
+    imported = [_imported(folder, source[at], chain) for at in places if chain and source[at].provides]
+    return found.union(*(targets for one in imported for targets in one))
+
+
+def _imported(folder: Path | None, found: _Statement, chain: _Chain) -> list[frozenset[_Place]]:
+    """Return what a name stands for that a statement imports."""
+    targets = found.imports.get(chain[0], ())
+    return [_targets(folder, module, (name, *chain[1:]) if name else chain[1:]) for module, name in targets]
+
+
+@functools.cache
+def _file(folder: Path | None, module: str) -> Path | None:
+    """Return the file of a module of this package, or of one in the folder."""
+    top, *rest = module.split(".")
+    if any(module == one or module.startswith(f"{one}.") for one in _OUTSIDE):
+        return None
+    place = _location(top) if top == "trimbench" else folder and _existing(folder / top)
+    return place and (_existing(place.parent.joinpath(*rest)) if rest else place)
+
+
+def _location(top: str) -> Path | None:
+    """Return the file of a module at the top, an ``__init__.py`` for a package."""
+    spec = importlib.util.find_spec(top)
+    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+
+
+def _existing(path: Path) -> Path | None:
+    files = (path / "__init__.py", path.with_name(f"{path.name}.py"))
+    return next((file for file in files if file.is_file()), None)
+
+
+# What a file says, statement by statement; kept in the user's cache folder, because every process asks for it.
+
+_OWN = Path(__file__).read_bytes()  # another way of reading gives other files
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """A top-level statement.
+
+    Attributes
+    ----------
+    text : str
+        The names that it binds and the hash of its syntax; empty for an import, which is nothing by itself.
+    binds : list of str
+        The names that it binds or changes.
+    provides : bool
+        Whether what it imports is a name of its module, not only of a function or class.
+    imports : mapping from names to pairs of a module and a name in it
+        None in place of the latter for the module itself.
+    reads : list of list of str
+        The names that it reads, each followed by the attributes that it takes of them.
+    modules : list of str
+        The texts in it that look like the name of a module.
+    """
+
+    text: str
+    binds: list[str]
+    provides: bool
+    imports: dict[str, list[tuple[str, str | None]]]
+    reads: list[_Chain]
+    modules: list[str]
+
+
+@functools.cache
+def _source(file: Path, module: str) -> list[_Statement]:
+    content = file.read_bytes()
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    kept = user_cache() / "derived" / f"code-{hashlib.sha256(_OWN + package.encode() + content).hexdigest()[:40]}.json"
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return [
+            _Statement(**{**one, "reads": list(map(tuple, one["reads"]))})
+            for one in json.loads(unsealed(kept.read_bytes()))
+        ]
+    nodes = [node for node in ast.parse(content).body if not _is_idle(node)]
+    found = [_Walk(package, is_package=package == module).statement(node) for node in nodes]
+    with contextlib.suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps([dataclasses.asdict(one) for one in found]).encode()
+        write(kept, lambda temporary: temporary.write_bytes(sealed(text)))
+    return found
+
+
+@functools.cache
+def _bound(file: Path, module: str) -> dict[str, list[int]]:
+    """Return where each name is bound; under the empty name, the statements that bind none."""
+    found: dict[str, list[int]] = {}
+    for at, one in enumerate(_source(file, module)):
+        for name in one.binds or [""]:
+            found.setdefault(name, []).append(at)
+    return found
+
+
+def _is_idle(node: ast.AST) -> bool:
+    """Tell whether a statement does nothing for a job: a docstring, what is for types alone, for scripts, a check."""
+    if isinstance(node, ast.Expr):
+        call = node.value
+        is_check = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == _DECLARES
+        return isinstance(call, ast.Constant) or is_check
+    if not isinstance(node, ast.If):
+        return False
+    test = node.test.left if isinstance(node.test, ast.Compare) else node.test
+    return isinstance(test, ast.Name) and test.id in ("TYPE_CHECKING", "__name__")
+
+
+class _Walk:
+    """Writes down the syntax of a statement without docstrings, positions and comments, and the names in it."""
+
+    def __init__(self, package: str, *, is_package: bool) -> None:
+        self._package, self._is_package = package.split("."), is_package
+        self._out: list[str] = []
+        self._reads: set[_Chain] = set()
+        self._modules: set[str] = set()
+        self._imports: dict[str, list[tuple[str, str | None]]] = {}
+
+    def statement(self, node: ast.stmt) -> _Statement:
+        """Return what is to be known of a top-level statement."""
+        self._into(node, frozenset(), inside=False)
+        binds = sorted(_bindings([node]))
+        # Not ast.dump, which differs between versions of Python.
+        digest = hashlib.sha256("\0".join(self._out).encode("utf-8", "surrogatepass")).hexdigest()
+        text = "" if isinstance(node, ast.Import | ast.ImportFrom) else f"{','.join(binds)} {digest}"
+        provides = not isinstance(node, _SCOPES)
+        return _Statement(text, binds, provides, self._imports, sorted(self._reads), sorted(self._modules))
+
+    def _into(self, node: ast.AST, hidden: frozenset[str], *, inside: bool) -> None:
+        """Write down a node, `inside` of a function or not; names that are `hidden` are those of a function."""
+        self._out.append(type(node).__name__)
+        if chain := _chain(node):
+            self._out += chain
+            if chain[0] not in hidden:
+                self._reads.add(chain)
+            return
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _MODULE_NAME.fullmatch(node.value):
+            self._modules.add(node.value)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            self._import(node)
+        own = hidden
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            own = hidden | _names_inside(node)
+        elif isinstance(node, _COMPREHENSIONS):
+            own = hidden | _bindings([part.target for part in node.generators])
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if value is None or value == [] or name in ("ctx", "type_comment", "kind"):
+                continue
+            self._out.append(name)
+            # Annotations of functions and inside of them are not evaluated; those of classes are their fields.
+            if name == "returns" or (name == "annotation" and (inside or isinstance(node, ast.arg))):
+                self._out.append(ast.unparse(value))
+                continue
+            is_own = own is not hidden and (name == "body" or isinstance(node, _COMPREHENSIONS))
+            for item in value if isinstance(value, list) else (value,):
+                if not isinstance(item, ast.AST):
+                    self._out.append(repr(item))
+                elif not (isinstance(item, ast.stmt) and _is_idle(item)):
+                    self._into(item, own if is_own else hidden, inside=inside or is_own)
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for alias in node.names:
+            if isinstance(node, ast.Import):
+                target = alias.name if alias.asname else alias.name.partition(".")[0]
+                self._imports.setdefault(alias.asname or target, []).append((target, None))
+                continue
+            base = self._package[: len(self._package) - node.level + 1] if node.level else []
+            target = ".".join([*base, *filter(None, [node.module])])
+            if target == ".".join(self._package) and self._is_package:  # a module of its own
+                self._imports.setdefault(alias.asname or alias.name, []).append((f"{target}.{alias.name}", None))
+                continue
+            self._imports.setdefault(alias.asname or alias.name, []).append((target, alias.name))
+
+
+def _names_inside(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:
+    """Return the names of a function's own: its arguments and what it binds, but not what it imports."""
+    arguments = node.args
+    listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    return {one.arg for one in listed if one} | _bindings([node.body], inside=True)
+
+
+def _bindings(nodes: list[Any], *, inside: bool = False) -> set[str]:
+    """Return the names that statements bind; at the top also those that they change or import."""
+    found: set[str] = set()
+    free: set[str] = set()
+    waiting: list[Any] = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+        elif isinstance(node, ast.Name | ast.Subscript | ast.Attribute):
+            chain = _chain(node.value if isinstance(node, ast.Subscript) else node)
+            if not isinstance(node.ctx, ast.Load) and chain and (isinstance(node, ast.Name) or not inside):
+                found.add(chain[0])  # _TABLE["a"] = 1 changes _TABLE
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {alias.asname or alias.name.partition(".")[0] for alias in node.names} if not inside else set()
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            free |= set(node.names)
+        elif isinstance(node, _SCOPES):
+            found |= set() if isinstance(node, ast.Lambda) else {node.name}
+        elif isinstance(node, ast.AST) and not isinstance(node, _COMPREHENSIONS):
+            found |= {name} if isinstance(name := getattr(node, "name", None), str) else set()  # except, match
+            waiting += [value for part in node._fields if (value := getattr(node, part, None)) is not None]
+    return found - free
+
+
+def _chain(node: ast.AST) -> _Chain:
+    """Return the name and the attributes of ``a.b.c``; nothing of another expression."""
+    attributes: list[str] = []
+    while isinstance(node, ast.Attribute):
+        attributes.append(node.attr)
+        node = node.value
+    return (node.id, *reversed(attributes)) if isinstance(node, ast.Name) else ()

@@ -27,7 +27,6 @@ from trimbench.networks.discretize import IdentifierColumnWarning
 from trimbench.papers.beyond.incomplete_methods import (
     FAILED,
     METHODS,
-    METHODS_CODE,
     NOT_APPLICABLE,
     OK,
     NotApplicableError,
@@ -40,8 +39,6 @@ from trimbench.papers.measures import brier_score, calibration_error, log_loss
 from trimbench.papers.own_table.settings import StoredTable, some_rows, stored_table
 from trimbench.papers.validation import Json, validated
 from trimbench.trimming.result import wilson_interval
-
-ENCODED_CODE = ("trimbench.estimators.columns", __name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,21 +78,12 @@ def encoded(train: pd.DataFrame, test: pd.DataFrame) -> Encoded:
 
 # The job of one budget: trimming, and selections by the class beside it, tested on rows that none has seen.
 
-CODE = (
-    "trimbench.estimators",
-    "trimbench.networks",
-    "trimbench.trimming",
-    "trimbench.papers.measures",
-    "trimbench.papers.data.masks",
-    "trimbench.papers.own_table.steps",
-    "trimbench.papers.own_table.settings",
-)
 # What SequentialFeatureSelector chooses from and fits, which would take minutes with more.
 CANDIDATES, SEQUENTIAL_ROWS, FOLDS = 12, 2000, 3
 TRIMMING, INFORMATION, SEQUENTIAL = "trimming", "information gain", "SequentialFeatureSelector"
 
 
-@job_function(code=(*CODE, __name__))
+@job_function
 def select_within(
     table: str,
     positive: str | None,
@@ -200,7 +188,7 @@ def by_sequential_selection(coded: pd.DataFrame, wanted: NDArray[Any], n_feature
 OUTER, FEW = 5, 250
 
 
-@job_function(code=(*CODE, __name__))
+@job_function
 def choose_budget(
     table: str,
     positive: str | None,
@@ -356,7 +344,7 @@ CLASSIFIERS: Mapping[str, tuple[str, Callable[..., Any]]] = {
 }
 
 
-@job_function(code=(*CODE, *ENCODED_CODE, "trimbench.conformant", __name__))
+@job_function
 def judge_classifier(table: str, classifier: str, test_share: float, rows: int, seed: int) -> dict[str, Json]:
     """Learn a classifier of all features and all classes, and test it."""
     data = stored_table(table)
@@ -378,18 +366,8 @@ def judge_classifier(table: str, classifier: str, test_share: float, rows: int, 
 
 # The job of selected features: the stated confidence with and without the correction for their selection.
 
-_CODE = (
-    *ENCODED_CODE,
-    "trimbench.estimators.selection_corrected",
-    "trimbench.selection_bias",
-    "trimbench.papers.measures",
-    "trimbench.papers.data.masks",
-    "trimbench.papers.own_table.steps",
-    "trimbench.papers.own_table.settings",
-)
 
-
-@job_function(code=(*_CODE, __name__))
+@job_function
 def judge_confidence(table: str, k: int, correct: bool, test_share: float, rows: int, seed: int) -> dict[str, Json]:
     """Select k encoded columns by correlation, learn from them, and compare the expected error with the actual one."""
     data = stored_table(table)
@@ -413,15 +391,8 @@ def judge_confidence(table: str, k: int, correct: bool, test_share: float, rows:
 
 # The job of the explanations: which features keep the class of a row.
 
-_CODE_EXPLAINED_ROWS = (
-    "trimbench.conformant",
-    "trimbench.estimators",
-    "trimbench.papers.data.masks",
-    "trimbench.papers.own_table.settings",
-)
 
-
-@job_function(code=(*_CODE_EXPLAINED_ROWS, __name__))
+@job_function
 def explain_rows(table: str, n_rows: int, test_share: float, rows: int, seed: int) -> dict[str, Json]:
     """Explain some test rows of each class that is predicted: the surest, the least sure, and others between them."""
     data = stored_table(table)
@@ -464,13 +435,6 @@ def _shown(value: object) -> str:
 # The job of missing features: every method on one random split with one set of masks.
 
 _COPIES = 4  # of training rows, each with a mask of its own, for models that are trained with masks
-_CODE_GAPS = (
-    *METHODS_CODE,
-    *ENCODED_CODE,
-    "trimbench.papers.data.masks",
-    "trimbench.papers.own_table.steps",
-    "trimbench.papers.own_table.settings",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -485,7 +449,7 @@ class MixedTraining(Training):
         return self.mixed
 
 
-@job_function(code=(*_CODE_GAPS, __name__))
+@job_function
 def predict_with_gaps(
     table: str,
     missingness: Mapping[str, Json],

@@ -129,7 +129,7 @@ def _figure(found: Mapping[Hashable, Any], k: int, n_features: int, truth: float
     )
 
 
-@job_function(code=("trimbench.selection_bias",))
+@job_function
 def posterior_of_alpha(
     data: Mapping[str, Any], data_seed: int, prior: Mapping[str, Any], ties: Ties, k: int
 ) -> dict[str, Json]:

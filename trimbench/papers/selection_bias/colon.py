@@ -192,7 +192,7 @@ def _against_diagonal(
     )
 
 
-@job_function(code=("trimbench.papers.data", "trimbench.papers.vocabulary.inputs", "trimbench.selection_bias"))
+@job_function
 def leave_one_out_on_subsets(
     dataset: Mapping[str, Json],
     positive: str,

@@ -55,7 +55,7 @@ class CorrelationTable:
         return Outcome((Table.of(title, lines, formats),), (), numbers, notes)
 
 
-@job_function(code=("trimbench.selection_bias",))
+@job_function
 def correlation_table(n0: int, n1: int) -> dict[str, Json]:
     """Compute the correlation of a binary feature with the response for all its counts, of n0 and n1 cases."""
     ones0, ones1 = np.meshgrid(np.arange(n0 + 1), np.arange(n1 + 1))

@@ -170,7 +170,7 @@ def _extreme(values: pd.Series[float], kind: str) -> float:
     return float(pd.to_numeric(values).agg(kind, skipna=False))
 
 
-@job_function(code=("trimbench.selection_bias",))
+@job_function
 def sample_mixture(
     data: Mapping[str, Any],
     data_seed: int,

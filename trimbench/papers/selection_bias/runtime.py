@@ -133,7 +133,7 @@ class Runtime(SimulatedCases):
         return numbers
 
 
-@job_function(code=("trimbench.selection_bias",))
+@job_function
 def prediction_seconds(
     data: Mapping[str, Any], data_seed: int, prior: Mapping[str, Any], ties: Ties, ks: list[int], repeats: int
 ) -> dict[str, Json]:

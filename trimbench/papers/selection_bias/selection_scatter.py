@@ -211,7 +211,7 @@ def _end_of(printed: Reported) -> float:
     return printed.value + 0.5 * 10.0**-printed.decimals
 
 
-@job_function(code=("trimbench.selection_bias",))
+@job_function
 def true_and_sample_correlations(
     data: Mapping[str, Any], data_seed: int, prior: Mapping[str, Any], ties: str, ks: list[int], with_points: bool
 ) -> dict[str, Json]:

@@ -77,7 +77,7 @@ class Simulation(Replicated):
         return Outcome((errors, losses), figures, numbers, notes)
 
 
-@job_function(code=("trimbench.selection_bias",))
+@job_function
 def select_and_predict(
     data: Mapping[str, Any], data_seed: int, prior: Mapping[str, Any], ties: Ties, k: int
 ) -> dict[str, Json]:

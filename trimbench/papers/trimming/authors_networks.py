@@ -193,7 +193,6 @@ _NOTES = (
 
 # The parameters in a network's files, each held against the counts of a data set that it may come from.
 
-_CODE = ("trimbench.papers.data", "trimbench.networks", "trimbench.papers.vocabulary.inputs", __name__)
 _ROUNDINGS = {"truncated": ROUND_FLOOR, "rounded": ROUND_HALF_EVEN}
 
 
@@ -248,7 +247,7 @@ class _Counts:
         return (count + smoothing) / (self.rows + 2 * smoothing)
 
 
-@job_function(code=_CODE)
+@job_function
 def compare_parameters(
     network: Mapping[str, Json], dataset: Mapping[str, Json], recipe: Mapping[str, Json]
 ) -> dict[str, Json]:

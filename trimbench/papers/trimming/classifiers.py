@@ -26,14 +26,6 @@ if TYPE_CHECKING:
 # "medians": numbers are cut at their median in the training rows, and a missing value is a value of its own. "means":
 # numbers are cut at their mean over all rows, and a fair coin fills missing cells.
 Encoding = Literal["medians", "means"]
-# The source that decides what these classifiers are, for the mark of a job function that uses them.
-CODE = (
-    "trimbench.papers.data",
-    "trimbench.networks",
-    "trimbench.trimming",
-    "trimbench.papers.vocabulary.inputs",
-    "trimbench.papers.trimming.classifiers",
-)
 
 
 def network_classifier(

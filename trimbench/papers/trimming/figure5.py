@@ -11,7 +11,6 @@ import numpy as np
 
 from trimbench.papers.execution.code_hash import job_function
 from trimbench.papers.trimming.classifiers import (
-    CODE,
     Encoding,
     LearnedOnSplits,
     Learning,
@@ -480,7 +479,7 @@ def _claims(ours: pd.DataFrame) -> dict[str, float]:
 # Agreement and accuracy of every feature subset of a classifier that is learned on a split.
 
 
-@job_function(code=(*CODE, __name__))
+@job_function
 def agreement_and_accuracy(
     learning: Learning, positive: str, budget_divisor: int, n_folds: int, with_points: bool
 ) -> dict[str, Json]:

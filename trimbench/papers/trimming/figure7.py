@@ -33,15 +33,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_CODE = (
-    "trimbench.papers.data",
-    "trimbench.networks",
-    "trimbench.trimming",
-    "trimbench.papers.vocabulary.inputs",
-    __name__,
-)
-
-
 class Selection(NamedTuple):
     """A selection of features to compare with: its name in tables, and the function that selects within a budget."""
 
@@ -56,7 +47,7 @@ SELECTIONS = {
 }
 
 
-@job_function(code=_CODE)
+@job_function
 def trim_drawn_class(
     network: Mapping[str, Json],
     draw: int,
@@ -89,7 +80,7 @@ def trim_drawn_class(
     return _against_information_gain(classifier, thresholds, budget_divisor, engine, limits)
 
 
-@job_function(code=_CODE)
+@job_function
 def trim_tree_augmented(
     dataset: Mapping[str, Json],
     positive: str,

@@ -157,14 +157,13 @@ def _nearest_note(nearest: Mapping[Any, Any]) -> str:
 # Whether the printed numbers of the quiz of section 2 fit together, and which parameters come nearest.
 
 PARAMETERS = ("q1_given_knowing", "q1_given_not", "q2_given_knowing", "q2_given_not", "q3_given_not")
-_CODE = ("trimbench.networks", "trimbench.trimming", __name__)
 # Outcomes (Q1, Q2, Q3) that pass, as section 2.1 lists them; 1 is a correct answer.
 _PASSING = frozenset({(1, 1, 1), (1, 1, 0), (1, 0, 1)})
 _PAIRS = tuple(itertools.product((1, 0), repeat=2))
 _Answers = tuple[int, int, int]
 
 
-@job_function(code=_CODE)
+@job_function
 def smallest_deviation(
     knowing: float, hard: float, posteriors: list[list[float]], agreements: dict[str, float], n_grid: int
 ) -> dict[str, Json]:
@@ -183,7 +182,7 @@ def smallest_deviation(
     return {"guess_low": low, "guess_high": high, "deviation": min(deviations), "n_programs": len(deviations)}
 
 
-@job_function(code=_CODE)
+@job_function
 def nearest_quiz(
     knowing: float, hard: float, thresholds: dict[str, float], agreements: dict[str, float], seed: int
 ) -> dict[str, Json]:

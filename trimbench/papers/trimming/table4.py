@@ -60,7 +60,7 @@ class Table4:
         return Outcome((table,), (), numbers)
 
 
-@job_function(code=("trimbench.trimming",))
+@job_function
 def best_threshold(instances: list[list[float]]) -> dict[str, Json]:
     """Compute the maximum achievable agreement of a table of instances, and the thresholds that reach it.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from trimbench.papers.execution.code_hash import JobFunction, job_function
-from trimbench.papers.trimming.classifiers import CODE, check_counts, check_thresholds, network_classifier
+from trimbench.papers.trimming.classifiers import check_counts, check_thresholds, network_classifier
 from trimbench.papers.validation import Json, settings
 from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
 from trimbench.papers.vocabulary.inputs import Inputs
@@ -160,7 +160,7 @@ def trim_literally(
     return LiteralTrimming(search.best, search.agreement, search.n_evaluations, search.n_repeated)
 
 
-@job_function(code=(*CODE, __name__))
+@job_function
 def trim_by_algorithm_1(
     network: Mapping[str, Json], threshold: float, budget_divisor: int, engine: EngineName
 ) -> dict[str, Json]:
@@ -416,7 +416,7 @@ def _columns() -> dict[str, str]:
     return columns | {"subsets": ""}
 
 
-@job_function(code=CODE)
+@job_function
 def trim_network(
     network: Mapping[str, Json], threshold: float, budget_divisor: int, engine: EngineName
 ) -> dict[str, Json]:
@@ -438,7 +438,7 @@ def trim_network(
     }
 
 
-@job_function(code=CODE)
+@job_function
 def select_from_network(network: Mapping[str, Json], threshold: float, budget_divisor: int) -> dict[str, Json]:
     """Select features of a network input by expected same-decision probability (FS-SDD), at unit costs."""
     classifier = network_classifier(network, threshold)

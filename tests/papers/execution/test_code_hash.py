@@ -1,0 +1,275 @@
+"""The version of a job's code: it changes with whatever the job can reach, and with nothing else."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import functools
+import importlib
+import inspect
+import pkgutil
+import random
+import re
+import shutil
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trimbench.papers
+from trimbench.papers.execution import code_hash
+from trimbench.papers.execution.code_hash import code_version, is_job_function, resolve
+
+FAMILIES = ("trimming", "conformant", "selection_bias", "beyond", "own_table")
+CACHES = ("_after", "_targets", "_file", "_source", "_bound", "code_version")
+
+
+def job_functions() -> list[str]:
+    """Return the names of all job functions of the package."""
+    found = []
+    for family in FAMILIES:
+        for module in pkgutil.iter_modules([str(Path(trimbench.papers.__file__).parent / family)]):
+            name = f"trimbench.papers.{family}.{module.name}"
+            members = vars(importlib.import_module(name))
+            found += [
+                f"{name}:{key}" for key, one in members.items() if is_job_function(one) and one.__module__ == name
+            ]
+    return sorted(found)
+
+
+@pytest.fixture(autouse=True)
+def _fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is remembered from before, neither in this process nor in the user's cache folder."""
+    monkeypatch.setattr(code_hash, "user_cache", lambda: tmp_path / "cache")
+    forget()
+    yield
+    forget()
+
+
+def forget() -> None:
+    for name in CACHES:
+        getattr(code_hash, name).cache_clear()
+
+
+FILES = {
+    "method_xyz/__init__.py": "from .deep import kernel\nfrom method_xyz.other import spare as spare\n",
+    "method_xyz/deep/kernel.py": "ONE = 1\nUNUSED = 2\ndef work(x):\n    '''Text.'''\n    return x + ONE  # why\n",
+    "method_xyz/other.py": "def spare():\n    return 1\n",
+    "method_xyz/late.py": "LIMITS = {'a': 1}\nLIMITS['b'] = 2\nclass Rule:\n    size: int = 3\n"
+    "    def f(self): return self.size\n",
+    "method_xyz/child.py": "print(7)\n",
+    "helper_xyz.py": "TWO = 2\nTABLE = {'f': lambda x: x}\n",
+    "tables_xyz.py": "from __future__ import annotations\nimport helper_xyz\nfrom method_xyz import kernel\n"
+    "from trimbench.papers.execution import job_function\n"
+    "from trimbench.papers.execution.job import declare_result\n"
+    "KNOWN = 5\n\n\n@job_function\ndef cell(x: float, TWO=3):\n"
+    "    from method_xyz.late import LIMITS as _limits, Rule\n"
+    "    used = [TWO for KNOWN in range(3)]\n    run = ['-m', 'method_xyz.child']\n"
+    "    return {'x': kernel.work(x) + helper_xyz.TABLE['f'](x) + _limits['a'] + Rule().f(), 'y': run}\n\n\n"
+    "declare_result(cell, {'x': None})\n\n\ndef table():\n    return 1\n",
+}
+# Each edit, and whether it counts.
+EDITS = [
+    ("tables_xyz.py", "return 1\n", "return 22\n", False),
+    ("tables_xyz.py", "KNOWN = 5", "KNOWN = 6", False),
+    ("tables_xyz.py", "{'x': None}", "{'z': None}", False),
+    ("tables_xyz.py", "range(3)", "range(4)", True),
+    ("tables_xyz.py", "TWO=3", "TWO=4", True),
+    ("method_xyz/deep/kernel.py", "ONE = 1", "ONE = 11", True),
+    ("method_xyz/deep/kernel.py", "UNUSED = 2", "UNUSED = 3", False),
+    ("method_xyz/deep/kernel.py", "'''Text.'''", "'''Other\n    text.'''", False),
+    ("method_xyz/deep/kernel.py", "  # why", "", False),
+    ("method_xyz/deep/kernel.py", "x + ONE", "(x +\n            ONE)", False),
+    ("method_xyz/deep/kernel.py", "x + ONE", "x - ONE", True),
+    ("method_xyz/other.py", "return 1", "return 2", False),
+    ("method_xyz/late.py", "'a': 1", "'a': 2", True),
+    ("method_xyz/late.py", "['b'] = 2", "['b'] = 3", True),
+    ("method_xyz/late.py", "int = 3", "float = 3", True),
+    ("method_xyz/child.py", "7", "8", True),
+    ("helper_xyz.py", "TWO = 2", "TWO = 22", False),
+    ("helper_xyz.py", "lambda x: x", "lambda x: -x", True),
+]
+
+
+class TestSmallProject:
+    """Versions of a small project that is edited on disk."""
+
+    @pytest.fixture
+    def project(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        for name, text in FILES.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        importlib.invalidate_caches()
+        return tmp_path
+
+    def test_it_follows_what_counts_and_nothing_else(self, project: Path) -> None:
+        first = code_version("tables_xyz:cell")
+        for name, old, new, counts in EDITS:
+            text = (project / name).read_text()
+            assert text.count(old) == 1, old
+            (project / name).write_text(text.replace(old, new))
+            assert code_version("tables_xyz:cell") == first, "the imported code does not change"
+            forget()
+            assert (code_version("tables_xyz:cell") != first) == counts, (name, old, new)
+            (project / name).write_text(text)
+            forget()
+            assert code_version("tables_xyz:cell") == first
+
+    def test_what_is_kept_is_taken_only_whole(self, project: Path, tmp_path: Path) -> None:
+        first = code_version("tables_xyz:cell")
+        kept = sorted((tmp_path / "cache/derived").glob("code-*.json"))
+        assert len(kept) >= 5
+        for damage in (b"", b"[]", b"\xff" * 40):
+            for path in kept:
+                path.write_bytes(damage)
+            forget()
+            assert code_version("tables_xyz:cell") == first
+        shutil.rmtree(tmp_path / "cache")
+        (tmp_path / "cache").write_text("no folder")
+        forget()
+        assert code_version("tables_xyz:cell") == first
+
+
+# Held against what the objects of the running program refer to.
+
+
+class Live:
+    """Follows functions and classes from object to object."""
+
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+
+    def visit(self, value: Any) -> None:
+        value = inspect.unwrap(value) if callable(value) else value
+        value = getattr(value, "py_func", value)  # numba
+        if isinstance(value, functools.partial):
+            for part in (value.func, *value.args, *value.keywords.values()):
+                self.visit(part)
+        elif isinstance(value, dict | list | tuple | set | frozenset) and len(value) < 200:
+            for part in value.values() if isinstance(value, dict) else value:
+                self.visit(part)
+        elif inspect.isclass(value) or inspect.isfunction(value):
+            module = str(value.__module__)
+            if not module.startswith("trimbench.") or module.startswith(code_hash._OUTSIDE):
+                return
+            name = f"{module}:{value.__qualname__.partition('.')[0]}"
+            if inspect.isclass(value):
+                if name in self.found:
+                    return
+                self.found.add(name)
+                for part in (*value.__bases__, *vars(value).values()):
+                    part = getattr(part, "fget", None) or getattr(part, "func", None) or getattr(part, "__func__", part)
+                    if callable(part):
+                        self.visit(part)
+            elif not value.__code__.co_filename.startswith("<") and (name, value.__qualname__) not in self.found:  # type: ignore[comparison-overlap]
+                self.found |= {name, (name, value.__qualname__)}  # type: ignore[arg-type]
+                self.code(value.__code__, value.__globals__)
+
+    def code(self, code: types.CodeType, names: dict[str, Any]) -> None:
+        imported = ""
+        for step in dis.get_instructions(code):
+            if step.opname == "LOAD_GLOBAL" and step.argval in names:
+                value = names[step.argval]
+                self.visit(value)
+                if inspect.ismodule(value) and value.__name__.startswith("trimbench."):
+                    for one in set(code.co_names) & set(vars(value)):
+                        self.visit(vars(value)[one])
+            elif step.opname == "IMPORT_NAME":
+                imported = step.argval
+            elif step.opname == "IMPORT_FROM" and imported.startswith("trimbench."):
+                self.visit(getattr(importlib.import_module(imported), step.argval, None))
+        for part in code.co_consts:
+            if isinstance(part, types.CodeType):
+                self.code(part, names)
+
+
+def reached(function: str) -> set[str]:
+    """Return the statements that a function reaches, as ``module:name``."""
+    folder = Path(trimbench.__file__).parents[1]
+    module, _, name = function.partition(":")
+    waiting = list(code_hash._targets(folder, module, (name,)))
+    found = set(waiting)
+    while waiting:
+        new = code_hash._after(folder, waiting.pop()) - found
+        found |= new
+        waiting += new
+    return {
+        f"{place.module}:{bound}"
+        for place in found
+        for bound in code_hash._source(place.file, place.module)[place.at].binds
+    }
+
+
+JOBS = job_functions()
+
+
+def test_whatever_a_job_calls_is_part_of_its_version() -> None:
+    assert len(JOBS) >= 41
+    missing = {}
+    for job in JOBS:
+        live = Live()
+        live.visit(resolve(job))
+        functions = {one for one in live.found if isinstance(one, str) and not one.endswith("<lambda>")}
+        missing[job] = sorted(functions - reached(job))
+    assert not {job: names for job, names in missing.items() if names}
+
+
+def test_a_constant_reruns_exactly_the_jobs_that_reach_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Constants in 30 functions, drawn from all that jobs can reach, and in 10 of those that none does."""
+    package = Path(trimbench.__file__).parent
+    reaches = {job: reached(job) for job in JOBS}
+    shutil.copytree(package, tmp_path / "trimbench", ignore=shutil.ignore_patterns("__pycache__"))
+    copies = {"trimbench": tmp_path / "trimbench/__init__.py"}
+    located = code_hash._location
+    monkeypatch.setattr(code_hash, "_location", lambda top: copies.get(top) or located(top))
+    monkeypatch.setattr(code_hash, "resolve", lambda function: function)
+    forget()
+    before = {job: code_version(job) for job in JOBS}
+    every, rng = set().union(*reaches.values()), random.Random(5)
+    candidates = list(_constants(tmp_path / "trimbench"))
+    rng.shuffle(candidates)
+    inside = [one for one in candidates if one[0] in every][:30]
+    outside = [one for one in candidates if one[0] not in every and not one[0].startswith(code_hash._OUTSIDE)][:10]
+    assert (len(inside), len(outside)) == (30, 10)
+    for name, path, node in inside + outside:
+        text = path.read_bytes()
+        lines = text.splitlines(keepends=True)
+        line = lines[node.lineno - 1]
+        lines[node.lineno - 1] = line[: node.col_offset] + b"(17 + 1)" + line[node.end_col_offset :]
+        path.write_bytes(b"".join(lines))
+        forget()
+        changed = {job for job in JOBS if code_version(job) != before[job]}
+        assert changed == {job for job in JOBS if name in reaches[job]}, name
+        path.write_bytes(text)
+    forget()
+    assert {job: code_version(job) for job in JOBS} == before
+
+
+def _constants(package: Path) -> Iterator[tuple[str, Path, Any]]:
+    """Yield a number in each function and method, with the name of the top-level statement around it."""
+    for path in sorted(package.rglob("*.py")):
+        module = path.relative_to(package.parent).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+        for statement in ast.parse(path.read_bytes()).body:
+            if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+                numbers = [
+                    node
+                    for node in ast.walk(statement)
+                    if isinstance(node, ast.Constant)
+                    and type(node.value) in (int, float)
+                    and node.lineno == node.end_lineno
+                ]
+                if numbers:
+                    yield f"{module}:{statement.name}", path, numbers[len(numbers) // 2]
+
+
+def test_no_name_hides_what_it_leads_to() -> None:
+    """What versions cannot follow is not in the package: names by a star, and the package at the top, which is lazy."""
+    package = Path(trimbench.__file__).parent
+    for path in package.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"^from \S+ import \*", text, re.MULTILINE), path
+        if "papers" in path.relative_to(package).parts:
+            assert not re.search(r"^\s*(import trimbench|from trimbench import (?!_))", text, re.MULTILINE), path

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 # What the extras install, by the names under which it is imported.
 BLOCKED = """
-    arviz_stats cvxopt cvxpy filelock gpkit hydra jinja2 matplotlib omegaconf openml pebble platformdirs pyarrow
+    arviz_stats cvxopt cvxpy gpkit hydra jinja2 matplotlib omegaconf openml pebble platformdirs pyarrow
     pydantic pysdd ray rdata submitit tabulate tqdm yaml
 """
 BLOCKER = f"""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from trimbench.papers.own_table.study import Study
 
 
-_NEEDED = ("filelock", "hydra", "jinja2", "matplotlib", "pebble", "platformdirs", "pyarrow", "pydantic", "tabulate")
+_NEEDED = ("hydra", "jinja2", "matplotlib", "pebble", "platformdirs", "pyarrow", "pydantic", "tabulate")
 
 
 def study(

@@ -184,7 +184,7 @@ def lock(path: Path, *, wait: bool = False) -> int | None:
     Closing the descriptor releases the lock, as the end of the process does. Where the file system has no locks, a
     warning says so, and the file counts as locked.
     """
-    descriptor = _opened(path)
+    descriptor = _opened(path, os.O_CREAT)
     found = _locked(descriptor, wait=wait)
     if found is None:
         _log.warning("%s cannot be locked on this file system; run one program at a time there", path)
@@ -194,10 +194,10 @@ def lock(path: Path, *, wait: bool = False) -> int | None:
     return None
 
 
-def _opened(path: Path) -> int:
+def _opened(path: Path, create: int = 0) -> int:
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        return os.open(path, flags | os.O_CREAT, 0o666)  # for a group, if the umask allows it
+        return os.open(path, flags | create, 0o666)  # for a group, if the umask allows it
     except PermissionError:  # made by another user; most file systems lock what can be read
         return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
 
@@ -221,7 +221,7 @@ def make_temporary_folder(above: Path | None = None, stem: str = "trimbench") ->
     folder.mkdir(mode=0o700)
     # It gets its name once it is locked, so that nobody finds it free.
     unnamed = folder / f".{_LOCK}"
-    descriptor = _held[folder] = _opened(unnamed)
+    descriptor = _held[folder] = _opened(unnamed, os.O_CREAT)
     if _locked(descriptor):
         unnamed.rename(folder / _LOCK)
     return folder

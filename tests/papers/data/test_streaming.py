@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import tracemalloc
@@ -16,6 +15,7 @@ from unittest.mock import Mock
 import pytest
 import requests
 
+from tests.papers.execution.programs import held_elsewhere
 from trimbench.papers.data import downloads
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.downloads import _is_this_machine, stream
@@ -162,18 +162,15 @@ def test_this_machine_is_what_would_be_asked() -> None:
 
 def test_what_a_killed_download_left_is_removed(tmp_path: Path) -> None:
     cache = Cache((), tmp_path)
-    killed, old, young = tmp_path / ".partial-killed", tmp_path / ".new-old", tmp_path / ".new-young"
-    for folder in (killed, old, young):
-        folder.mkdir()
-        (folder / "partial").write_text("half")
-    (killed / "lock").touch()
-    os.utime(old, (0, 0))
-    with cache.workspace() as first, cache.workspace() as second:
-        assert not killed.exists()
-        assert not old.exists()
-        assert first.is_dir()  # in use
-        assert second.is_dir()
-    assert list(tmp_path.iterdir()) == [young]  # perhaps about to be locked
+    with held_elsewhere(tmp_path, ".partial") as living:
+        with held_elsewhere(tmp_path, ".partial") as killed:
+            (killed / "partial").write_text("half")
+        with cache.workspace() as first, cache.workspace() as second:
+            assert not killed.exists()
+            assert {first, second, living} == set(tmp_path.iterdir())
+    with cache.workspace():
+        assert not living.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_download_never_takes_the_folder_of_another(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ import hashlib
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import hydra
 import yaml
@@ -157,44 +157,30 @@ def _invocation(config: DictConfig, line: CommandLine) -> Invocation:
     settings = CommonSettings.of(values)
     if not isinstance(values.get("executor"), dict):
         raise unknown("executor", catalogue.names("executor"), str(values.get("executor")))
-    is_sweep, code = bool(line.options.multirun), tuple(line.options.allow_code)
+    is_sweep = bool(line.options.multirun)
     if is_sweep:
         check_sweep(settings, line.swept)
-    if settings.task == "study":
-        return _study(values, settings, catalogue)
+    # No experiment is part of a study.
+    is_study, choices = settings.task == "study", state.runtime.choices
     composer = Composer(catalogue)
     # Whatever is found with these is not what the project declares.
     replaced = [
         f"{name.replace('/', '.')}={hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]}"
         for name, path in catalogue.replaced().items()
     ]
+    points = [_point(point, line.swept, composer, catalogue, replaced) for point in ([] if is_study else line.points)]
     return Invocation(
         settings=settings,
         executor=values["executor"],
-        executor_name=str(state.runtime.choices["executor"]),
-        figure=FigureChoice.of(values, str(state.runtime.choices["figure"]), catalogue),
-        points=[_point(point, line.swept, composer, catalogue, replaced) for point in line.points],
-        chosen=state.runtime.choices.get("experiment") is not None,
-        catalogue=catalogue,
-        profile=str(state.runtime.choices["profile"]),
-        sweep=sweep_name(line.written) if is_sweep else "",
-        code=code,
-    )
-
-
-def _study(values: Mapping[str, Json], settings: CommonSettings, catalogue: Catalogue) -> Invocation:
-    """Return what a study asks for: no experiment is part of it."""
-    choices = HydraConfig.get().runtime.choices
-    return Invocation(
-        settings=settings,
-        executor=cast("Mapping[str, Json]", values["executor"]),
         executor_name=str(choices["executor"]),
         figure=FigureChoice.of(values, str(choices["figure"]), catalogue),
-        points=[Point({})],
-        chosen=False,
+        points=points or [Point({})],
+        chosen=choices.get("experiment") is not None,
         catalogue=catalogue,
-        profile="study",
-        study=values,
+        profile="study" if is_study else str(choices["profile"]),
+        sweep=sweep_name(line.written) if is_sweep else "",
+        code=tuple(line.options.allow_code),
+        study=values if is_study else {},
     )
 
 

@@ -150,7 +150,7 @@ class Invocation:
     def cache(self) -> Cache:
         """Return the data cache of this machine."""
         from trimbench.papers.data.cache import Cache
-        from trimbench.papers.files import remove_abandoned
+        from trimbench.papers.files import remove_temporary_folders
 
         named = os.environ.get("TRIMBENCH_CACHE", "")
         try:
@@ -161,8 +161,7 @@ class Invocation:
             cache = replace(Cache.from_environment(offline=self.settings.offline), roads=tuple(self.settings.roads))
         except ValueError as error:  # TRIMBENCH_CACHE names something that is not a folder
             raise ConfigurationError(f"TRIMBENCH_CACHE {str(error).removeprefix('TRIMBENCH_CACHE ')}") from error
-        # Left by downloads that were killed.
-        remove_abandoned(cache.writable.glob(".partial-*"))
+        remove_temporary_folders(cache.writable, ".partial")  # of downloads that were killed
         return cache
 
     def store(self) -> JobStore:

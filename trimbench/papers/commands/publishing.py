@@ -53,7 +53,7 @@ def publish(invocation: Invocation) -> int:
 def _clean_commit() -> str:
     here = provenance()
     if here["commit"] is None or here["dirty"]:
-        found = no_commit() or "changes that are not committed"
+        found = "changes that are not committed" if here["commit"] else no_commit() or "no git repository"
         raise ConfigurationError(f"task=publish needs a clean commit of trimbench, got {found}; commit first")
     return str(here["commit"])
 

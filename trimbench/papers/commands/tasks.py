@@ -82,8 +82,6 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     mode = cache_mode or invocation.settings.cache_mode
     executor = invocation.make_executor()
     figure = invocation.figure.settings
-    if "git says" in (unknown := no_commit()):
-        sys.stderr.write(f"The commit of this program is not known, so no result names it; {unknown}\n")
     # Everything is made and read before the first job runs, so that a mistake, even in the last point of a sweep, costs
     # no time.
     made = [{name: invocation.make(name, point) for name in point.experiments} for point in invocation.points]
@@ -92,6 +90,8 @@ def run(invocation: Invocation, cache_mode: str | None = None) -> int:
     _check_writable(invocation.settings.results)
     folder = invocation.root / invocation.run
     check_profile(folder, invocation.profile)
+    if "git says" in (unknown := no_commit()):
+        sys.stderr.write(f"The commit of this program is not known, so no result names it; {unknown}\n")
     if invocation.sweep:
         sweep = Sweep(invocation, folder / "sweeps" / invocation.sweep, literature, figure)
         tasks = [

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import re
-import shutil
 import socket
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,9 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from filelock import FileLock, Timeout
-
-from trimbench.papers.files import user_cache
+from trimbench.papers.files import temporary_folder, user_cache
 from trimbench.papers.validation import must_be
 
 _NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH}
@@ -79,10 +74,6 @@ OPENML_SERVER = "https://www.openml.org/api/v1/xml"
 ROADS = ("openml", "file", "package")
 _VARIABLE = "TRIMBENCH_CACHE"
 _ANY_WRITE_BIT = 0o222
-_LOCK = "lock"
-_LOCKED = ".partial-"
-_UNLOCKED = ".new-"
-_YOUNG_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -142,28 +133,8 @@ class Cache:
     def workspace(self) -> Iterator[Path]:
         """Yield a temporary folder on the file system of `writable`, so that its files can be renamed into it."""
         self.writable.mkdir(parents=True, exist_ok=True)
-        self._remove_left_over()
-        unlocked = Path(tempfile.mkdtemp(prefix=_UNLOCKED, dir=self.writable))
-        folder = unlocked.with_name(unlocked.name.replace(_UNLOCKED, _LOCKED, 1))
-        with FileLock(unlocked / _LOCK):  # the system frees it when the program ends, however it ends
-            # Renamed only now: whoever sees the new name and finds the lock free knows that its program is gone.
-            unlocked.rename(folder)
-            try:
-                yield folder
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
-
-    def _remove_left_over(self) -> None:
-        """Remove the folders of downloads whose program was killed."""
-        for folder in self.writable.glob(_LOCKED + "*"):
-            with contextlib.suppress(OSError, Timeout):
-                with FileLock(folder / _LOCK, timeout=0):
-                    pass
-                shutil.rmtree(folder)
-        for folder in self.writable.glob(_UNLOCKED + "*"):
-            with contextlib.suppress(OSError):
-                if time.time() - folder.stat().st_mtime > _YOUNG_SECONDS:
-                    shutil.rmtree(folder)
+        with temporary_folder(self.writable, ".partial") as folder:
+            yield folder
 
 
 def _kept_as(path: str, sha256: str) -> str:

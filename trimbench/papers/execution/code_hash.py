@@ -6,12 +6,13 @@ import ast
 import contextlib
 import dataclasses
 import functools
+import gc
 import hashlib
 import importlib
 import importlib.util
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -245,13 +246,26 @@ def _source(file: Path, module: str) -> list[_Statement]:
             _Statement(**{**one, "reads": list(map(tuple, one["reads"]))})
             for one in json.loads(unsealed(kept.read_bytes()))
         ]
-    nodes = [node for node in ast.parse(content).body if not _is_idle(node)]
-    found = [_Walk(package, is_package=package == module).statement(node) for node in nodes]
+    with _without_collection():
+        nodes = [node for node in ast.parse(content).body if not _is_idle(node)]
+        found = [_Walk(package, is_package=package == module).statement(node) for node in nodes]
     with contextlib.suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps([dataclasses.asdict(one) for one in found]).encode()
         write(kept, lambda temporary: temporary.write_bytes(sealed(text)))
     return found
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Keep the garbage collector from looking through a syntax tree again and again: half of the time."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 @functools.cache

@@ -591,7 +591,9 @@ def _git_state(root: Path) -> tuple[str | None, bool | None, str]:
             timeout=_GIT_SECONDS,
             check=True,
         )
-    except (OSError, subprocess.SubprocessError) as error:
+    except OSError:
+        return None, None, "no git on this machine"
+    except subprocess.SubprocessError as error:
         return None, None, f"git says: {' '.join((getattr(error, 'stderr', '') or str(error)).split())[:300]}"
     lines = answer.stdout.splitlines()
     commit = next((line.split()[-1] for line in lines if line.startswith("# branch.oid ")), None)

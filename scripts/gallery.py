@@ -24,8 +24,8 @@ which `scripts/reproduce task=plot` [draws it again](howto/figures.md) for your 
 """
 
 
-def gallery() -> str:
-    """Return the page as Markdown."""
+def gallery(declared: Path = ROOT / "conf/experiment") -> str:
+    """Return the page as Markdown; it names the declared experiments that the published run does not have."""
     with (PUBLISHED / "summary.csv").open(encoding="utf-8", newline="") as file:
         experiments = [(line["experiment"], line["table"]) for line in csv.DictReader(file)]
     parts = [_INTRODUCTION]
@@ -35,6 +35,9 @@ def gallery() -> str:
             about = json.loads((PUBLISHED / f"{experiment}.json").read_text(encoding="utf-8"))
             if experiment.startswith(f"{family}/") and about["figures"]:
                 parts += _group(experiment, table, about["figures"])
+    names = sorted(path.relative_to(declared).with_suffix("").as_posix() for path in declared.rglob("*.yaml"))
+    if absent := [f"`{name}`" for name in names if name not in dict(experiments)]:
+        parts.append(f"## Not published yet\n\nThe published run is older than {', '.join(absent)}.\n")
     return "\n".join(parts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from pathlib import Path
 from types import ModuleType
 from xml.etree import ElementTree
 
@@ -53,3 +54,12 @@ def test_the_committed_gallery_is_current_and_has_every_published_figure() -> No
     assert len(pictures) > 50
     assert [path for path in pictures if f'src="../{path}"' not in text] == []
     assert text.count("([points](") == len(pictures)
+
+
+def test_the_gallery_names_what_is_not_published_yet(tmp_path: Path) -> None:
+    module = script("gallery")
+    (tmp_path / "trimming").mkdir()
+    for name in ("table6", "table9"):
+        (tmp_path / f"trimming/{name}.yaml").write_text("runner: x\n", encoding="utf-8")
+    text = module.gallery(tmp_path)
+    assert text.endswith("\n## Not published yet\n\nThe published run is older than `trimming/table9`.\n")

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from trimbench.papers.commands.arguments import answer, completions
-from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.validation import ConfigurationError
 
-from ..command_line import write
+from ..command_line import PROJECT, write
 
 # Asks bash for the completions of a line as the Tab key does, with or without "=" among the characters that end words.
 ASK = """
@@ -25,12 +24,15 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
+TABLES = [f"experiment={name}" for name in PROJECT.names("experiment") if name.startswith("trimming/ta")]
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
         ("trimbench ta", ["task="]),
         ("trimbench task=p", ["task=plot", "task=publish"]),
-        ("trimbench experiment=trimming/ta", ["experiment=trimming/table4", "experiment=trimming/table6"]),
+        ("trimbench experiment=trimming/ta", TABLES),
         ("trimbench -m experiment=trimming/quiz,trimming/s", ["experiment=trimming/quiz,trimming/scaling"]),
         ("trimbench experiment=trimming/table4 ins", ["instances="]),
         ("trimbench experiment=selection_bias/simulation al", ["alpha="]),
@@ -47,7 +49,7 @@ def test_words_are_completed(line: str, expected: list[str]) -> None:
     assert completions(line) == expected
 
 
-@pytest.mark.parametrize("experiment", Catalogue((configuration_folder(),)).names("experiment"))
+@pytest.mark.parametrize("experiment", PROJECT.names("experiment"))
 def test_every_experiment_has_keys(experiment: str) -> None:
     assert "task=" in completions(f"trimbench experiment={experiment} ")
 
@@ -67,7 +69,7 @@ def test_bash_completes_what_follows_the_sign(breaks: str, start: str) -> None:
     ended = subprocess.run(
         ["bash", "--norc", "-c", ASK], env=os.environ | settings, capture_output=True, text=True, check=True, timeout=60
     )
-    assert ended.stdout.split() == [f"{start}trimming/table4", f"{start}trimming/table6"]
+    assert ended.stdout.split() == [f"{start}{name.partition('=')[2]}" for name in TABLES]
 
 
 @pytest.mark.parametrize("words", [[], ["install=tcsh"], ["uninstall=bash"]])

@@ -1,5 +1,6 @@
 """The data sets and networks that come with the project."""
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -39,7 +40,8 @@ PROJECT = Catalogue((CONF,))
 DATASETS = sorted((CONF / "dataset").glob("*.yaml"))
 NETWORKS = sorted((CONF / "network").glob("*.yaml"))
 
-# OpenML number, rows, features, class counts and missing values, as the data sets are described elsewhere.
+# OpenML number, rows, features, class counts and missing values, as the data sets are described elsewhere. One that is
+# described nowhere else need not be here.
 DIGITS = (6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958)
 COVERS = (211_840, 283_301, 35_754, 2747, 9493, 17_367, 20_510)
 KNOWN = {
@@ -54,9 +56,6 @@ KNOWN = {
     "covertype": (1596, 581_012, 54, dict(zip("1234567", COVERS, strict=True)), 0),
     "adult": (1590, 48_842, 14, {"<=50K": 37_155, ">50K": 11_687}, 6465),
 }
-BESIDES = ("breast_cancer", "colon", "digits", "example_simulated", "heart_cleveland", "iris", "wine")
-CLASSIFIERS = ("bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis")
-CIRCUITS = ("s386", "c432")
 
 
 def _dataset(path: Path) -> DatasetDeclaration:
@@ -70,11 +69,6 @@ def _network(path: Path) -> NetworkDeclaration:
 @pytest.fixture
 def given_cache(given_folder: Path, tmp_path: Path) -> Cache:
     return Cache((given_folder,), tmp_path / "unused", offline=True)
-
-
-def test_all_are_there() -> None:
-    assert {path.stem for path in DATASETS} == {*KNOWN, *BESIDES}
-    assert {path.stem for path in NETWORKS} == {*CLASSIFIERS, *CIRCUITS, "cpcs54", *(f"bn_{i}" for i in range(16))}
 
 
 @pytest.mark.parametrize("path", [*DATASETS, *NETWORKS], ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -166,26 +160,26 @@ def test_network_files_match_their_declaration(path: Path, given_cache: Cache) -
     loaded = load_network(declaration, given_cache)
     assert not given_cache.writable.exists()
     assert len(loaded.features) == declaration.features
-    assert (declaration.target is not None) == (path.stem in CLASSIFIERS)
+    assert declaration.target is None or declaration.target in loaded.nodes
     if isinstance(loaded.model, NaiveBayes):
         assert declaration.positive in loaded.model.class_names
-    assert bool(loaded.evidence) == path.stem.startswith(("bn_", "cpcs"))
+    assert bool(loaded.evidence) == ("evidence" in declaration.files)
 
 
 @pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
 def test_evidence_lies_beside_its_network(path: Path) -> None:
     files = _network(path).files
-    assert ("evidence" in files) == path.stem.startswith(("bn_", "cpcs"))
     if "evidence" in files:
         assert files["evidence"].url == files["network"].url.removesuffix(".gz") + ".evid.gz"
 
 
-def test_network_files_come_from_two_fixed_commits() -> None:
+def test_network_files_come_from_fixed_commits() -> None:
     urls = [file.url for path in NETWORKS for file in _network(path).files.values()]
-    assert {"/".join(url.split("/")[:6]) for url in urls} == {
-        "https://raw.githubusercontent.com/UCLA-StarAI/TrimBN/9ba34c84579baeb00c33c7bea818456ade2990c6",
-        "https://raw.githubusercontent.com/dechterlab/uai-competitions/f13ae36507f4d4a91ae7b20d44ac11765b208450",
-    }
+    at_github = [url for url in urls if "githubusercontent" in url]
+    assert len(at_github) > 50
+    assert [
+        url for url in at_github if not re.match(r"https://raw\.githubusercontent\.com/.+?/.+?/[0-9a-f]{40}/", url)
+    ] == []
 
 
 LOADS = {

@@ -54,7 +54,7 @@ def test_costs_are_of_experiments_that_exist() -> None:
     for profile in project.names(GROUP):
         costs = measured(project, profile)
         assert profile in project.names("profile")
-        assert set(costs) == set(project.names("experiment"))
+        assert set(costs) <= set(project.names("experiment")), "a new experiment was not measured yet"
         assert all(0 < seconds < math.inf for functions in costs.values() for seconds in functions.values())
 
 

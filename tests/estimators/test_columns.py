@@ -247,9 +247,9 @@ def test_a_class_of_weight_zero_has_probability_zero(gaps: bool) -> None:
         assert fitted.classes_.tolist() == ["no", "none", "yes"]
         assert (fitted.predict_proba(X)[:, 1] == 0).all()
         assert (fitted.classes_[fitted.predict_proba(X).argmax(axis=1)] == fitted.predict(X)).all()
-    for weights in ({"none": 1, "no": -1, "yes": 1}, {"none": 1, "no": np.nan, "yes": 1}):
+    for wrong in ({"none": 1, "no": -1, "yes": 1}, {"none": 1, "no": np.nan, "yes": 1}):
         with pytest.raises(ValueError, match="class_weight must have finite weights, 0 or more"):
-            NaiveConformantClassifier(class_weight=weights).fit(X, y)
+            NaiveConformantClassifier(class_weight=wrong).fit(X, y)
     with pytest.raises(ValueError, match="class_weight must be above 0 for two classes or more"):
         NaiveConformantClassifier(class_weight={"none": 1, "no": 0, "yes": 0}).fit(X, y)
 

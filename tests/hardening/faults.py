@@ -23,6 +23,7 @@ from tests.papers.command_line import tables, write
 from trimbench.papers.commands import cli
 from trimbench.papers.commands.arguments import CommandLine
 from trimbench.papers.reporting.figures import drawing as figures
+from trimbench.papers.vocabulary.figures import Figure, FigureSettings
 
 from .fault_hooks import KINDS, Fault
 
@@ -47,6 +48,14 @@ _STUDY = (
 )
 _EXECUTORS = {"serial": ("executor=serial",), "processes": ("executor=processes", "executor.workers=2")}
 _SECONDS = 120.0
+
+
+def _write_names(figure: Figure, paths: Sequence[Path], settings: FigureSettings) -> None:
+    """Take the place of drawing: a picture says that it is one."""
+    for name in paths:
+        Path(name).write_text("picture")
+
+
 _COMPOSE, _CHECK = cli._compose, cli.check_settings
 
 
@@ -146,7 +155,7 @@ def warm_up(folder: Path, *, draw: bool) -> None:
     check = functools.cache(lambda words: _CHECK(CommandLine.of(words)))
     cli.check_settings = lambda line: check(tuple(line.words))
     if not draw:
-        figures.draw = lambda _, names, __: [Path(name).write_text("picture") for name in names]
+        figures.draw = _write_names
     folder.mkdir()
     with contextlib.chdir(folder), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         for words in commands("serial"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -27,7 +28,8 @@ def sample(seed: int, n_features: int = 4, n_rows: int = 120) -> tuple[pd.DataFr
 def information(features: pd.DataFrame, target: pd.Series, one: str, other: str) -> float:
     """Return I(one; other | class) by the definition."""
     total = 0.0
-    for (c, a, b), count in pd.concat([target, features[[one, other]]], axis=1).astype(str).value_counts().items():
+    values = pd.concat([target, features[[one, other]]], axis=1).astype(str)
+    for (c, a, b), count in Counter(values.itertuples(index=False, name=None)).items():
         rows = target == c
         both, of_class = count / len(target), rows.sum() / len(target)
         first = (rows & (features[one].astype(str) == a)).sum() / len(target)

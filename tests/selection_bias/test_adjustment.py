@@ -184,8 +184,10 @@ def test_weakness_is_more_probable_for_a_larger_cut_off(n0: int, n1: int, data: 
     assert (found.log_less_equal <= 1e-12).all()
     if n0 * second[1] != n1 * second[0]:
         other = weakness_probabilities(Prior(n_alpha=20), n0, n1, second)
+        both = ((first, found), (second, other))
         weaker, stronger = sorted(
-            ((first, found), (second, other)), key=lambda item: brute_force.squared_correlation(*item[0], n0, n1)
+            both,
+            key=lambda item: brute_force.squared_correlation(*item[0], n0, n1),  # type: ignore[call-arg]
         )
         assert (weaker[1].log_less <= stronger[1].log_less + 1e-9).all()
 

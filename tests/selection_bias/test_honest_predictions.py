@@ -24,9 +24,9 @@ def test_corrected_predictions_expect_the_errors_that_they_make() -> None:
                 quality = prediction_quality(data.y_test, fitted.predict_proba(data.X_test))
                 gaps.setdefault((k, corrected), []).append(quality.actual_error - quality.expected_error)
     for k, known in {1: 0.09, 10: 0.18, 100: 0.18, 1000: 0.07}.items():
-        corrected, uncorrected = np.array(gaps[k, True]), np.array(gaps[k, False])
-        assert abs(corrected.mean()) < 2 * corrected.std(ddof=1) / math.sqrt(20), k
-        assert uncorrected.mean() == pytest.approx(known, abs=0.02)
+        own, other = np.array(gaps[k, True]), np.array(gaps[k, False])
+        assert abs(own.mean()) < 2 * own.std(ddof=1) / math.sqrt(20), k
+        assert other.mean() == pytest.approx(known, abs=0.02)
 
 
 def test_calibration_is_that_of_the_prior() -> None:

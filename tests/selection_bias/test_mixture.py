@@ -200,7 +200,7 @@ def exact_posterior(posterior: tb.MixturePosterior, correct: bool, x_new: list[i
         sizes = (int((z == 0).sum()), int((z == 1).sum()))
         labels = math.exp(betaln(1.5 + sizes[0], 0.7 + sizes[1]))
         ones = [tuple(int(table[z == g, j].sum()) for g in (0, 1)) for j in range(table.shape[1])]
-        of_alpha = [math.prod(column(float(a), o, sizes) for o in ones[1:]) for a in alphas]  # type: ignore[arg-type]
+        of_alpha = [math.prod(column(float(a), o, sizes) for o in ones[1:]) for a in alphas]  # type: ignore[arg-type, misc]
         of_alpha0 = [column(float(a), ones[0], sizes) for a in alphas0]  # type: ignore[arg-type]
         return labels * np.outer(of_alpha, of_alpha0)
 

@@ -148,4 +148,4 @@ def test_gaussian_simulation_has_the_moments_of_the_model() -> None:
 )
 def test_gaussian_simulations_that_make_no_sense(arguments: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        simulate_gaussian(*arguments, np.random.default_rng(0))
+        simulate_gaussian(*(*arguments, np.random.default_rng(0)))

@@ -62,7 +62,9 @@ def best_blend(classifier: tb.BayesianClassifier, kept: Sequence[int], rows: pd.
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.booleans(), st.sampled_from([0.3, 0.5, 0.8]), st.sampled_from([0.0, 0.4, 1.0]))
-def test_value_and_cut_are_the_best_over_all_thresholds(seed: int, coarse: bool, threshold: float, weight: float):
+def test_value_and_cut_are_the_best_over_all_thresholds(
+    seed: int, coarse: bool, threshold: float, weight: float
+) -> None:
     rng = np.random.default_rng(seed)
     classifier = brute_force.random_classifier(rng, [2, 3, 2], threshold, coarse=coarse)
     rows = random_rows(classifier, 12, rng)

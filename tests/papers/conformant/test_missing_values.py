@@ -155,7 +155,8 @@ def test_a_method_that_raises_costs_only_itself(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(incomplete_methods, "fit_naive_bayes", broken)
     experiment = MissingValues(**SETTINGS, methods=["mixture", "naive_bayes"], splits=1, numbers=["iris"], seed=1)
     (cell,) = experiment.cells(Inputs(PROJECT, Cache.from_environment(offline=True)))
-    mixture, bayes = compare_with_gaps(**cell.job.parameters)["methods"]
+    methods: Any = compare_with_gaps(**cell.job.parameters)["methods"]
+    mixture, bayes = methods
     assert mixture["status"] == "ok"
     assert bayes == {
         "training": "complete",

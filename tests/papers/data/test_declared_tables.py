@@ -69,7 +69,7 @@ def test_mistakes_are_explained(cache: Cache, tmp_path: Path, keys: dict[str, An
 
 
 def test_missing_values_are_those_of_pandas_of_databases_and_of_spreadsheets() -> None:
-    from pandas._libs.parsers import STR_NA_VALUES
+    from pandas._libs.parsers import STR_NA_VALUES  # type: ignore[import-not-found]
 
     others = set(MISSING_VALUES) - STR_NA_VALUES - {"?", "NaT", "\\N", "(null)", "[NULL]", "<null>"}
     assert set(MISSING_VALUES) >= STR_NA_VALUES

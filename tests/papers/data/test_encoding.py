@@ -76,6 +76,6 @@ def test_missing_values_can_stay_or_be_drawn_by_a_fair_coin() -> None:
         ({"x": [np.nan]}, {"x": [1.0]}, r"`train` must have a number in column 'x', got missing values only; drop it"),
     ],
 )
-def test_frames_are_checked(train: dict[str, list], other: dict[str, list], message: str) -> None:
+def test_frames_are_checked(train: dict[str, list[float]], other: dict[str, list[float]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         categorize(pd.DataFrame(train), pd.DataFrame(other))

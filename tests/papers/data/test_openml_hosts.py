@@ -95,7 +95,7 @@ def test_processes_may_load_and_download_at_the_same_time(cache: Cache, loopback
             together.wait(60)
         return body(path)
 
-    loopback.body = meet  # type: ignore[method-assign]
+    loopback.body = meet  # type: ignore[method-assign, assignment]
     command = [sys.executable, "-c", SCRIPT % DATASET_ID, str(cache.writable), loopback.api, "5"]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     outputs = [process.communicate(timeout=100) for process in processes]

@@ -94,8 +94,8 @@ def test_a_column_that_determines_the_target_is_found(pairs: list[tuple[int, int
     found = repeated_rows([codes, labels])
     assert found is None if twice == 0 else found is not None and found.startswith(f"{twice} row")
     labels_of = {name: pd.Series(values.astype(str), name=name).map(mark.format) for name, mark in MARKS.items()}
-    found = equal_columns([*labels_of.values(), pd.Series(values, name="n")], dict.fromkeys(labels_of, codes))
-    assert found == {"b": "a"}
+    equal = equal_columns([*labels_of.values(), pd.Series(values, name="n")], dict.fromkeys(labels_of, codes))
+    assert equal == {"b": "a"}
 
 
 FIELDS = st.sampled_from(

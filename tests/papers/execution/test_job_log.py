@@ -54,7 +54,7 @@ def test_each_job_has_its_own_text_with_all_its_warnings(executor: Executor, mon
     jobs = [Job.create(sample_jobs.speak, {"end": "ok", "token": token, "deep": False}) for token in range(3)]
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # as outside of the tests
-        warnings.showwarning = _show
+        monkeypatch.setattr(warnings, "showwarning", _show)
         found = run(executor, jobs)
     for token, job in enumerate(jobs):
         log = found[job.key].log

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -131,7 +132,8 @@ def test_the_accuracy_of_pure_noise_is_that_of_a_coin(tmp_path: Path, monkeypatc
         noise = pd.DataFrame(rng.normal(size=(80, 5))).assign(y=rng.choice(["a", "b"], 80))
         plan = prepared(noise, "y", None, StudySettings(budgets=[1], seed=seed))
         keep_table(plan.table, Cache.from_environment(offline=True))
-        tested = [choose_budget(**cell.job.parameters) for cell in plan._choice() if cell.labels["fold"] is not None]
+        folds = [cell.job.parameters for cell in plan._choice() if cell.labels["fold"] is not None]
+        tested: list[Mapping[str, Any]] = [choose_budget(**one) for one in folds]
         shares.append(Share.of(sum(one["n_right"] for one in tested), sum(one["n_test"] for one in tested), True))
     values = np.array([share.value for share in shares])
     assert abs(values.mean() - 0.5) < 2.5 * 0.5 / np.sqrt(80 * len(shares))

@@ -98,8 +98,10 @@ def test_data_without_declared_facts_is_read(command: Command, tmp_path: Path) -
     """Three classes, then two, in a table of the user's own."""
     folder = tmp_path / "mine/dataset"
     lines = ["g1,g2,g3,g4,state", *(f"{i},{-i},{i % 3},{i * i % 7},{'ab'[i % 2]}" for i in range(12))]
-    words = ("--config-dir", "mine", f"{FAMILY}colon", "datasets=[genes]", "n_subsets=2", "k=1", "splits=1")
-    words = (*words, "prior.n_alpha=4", "executor=serial", "offline=true")
+    words = (
+        *("--config-dir", "mine", f"{FAMILY}colon", "datasets=[genes]", "n_subsets=2", "k=1", "splits=1"),
+        *("prior.n_alpha=4", "executor=serial", "offline=true"),
+    )
     declaration = "kind: csv\npath: genes.csv\ntarget: state\n"
     write(folder, {"genes.yaml": declaration, "genes.csv": "\n".join([*lines, "1,2,3,4,c"]) + "\n"})
     answer = command(*words)

@@ -65,12 +65,12 @@ def test_prior_calibration_finds_what_is_wrong() -> None:
         row |= {f"{correction}_expected_error": [0.2] * 100, f"{correction}_rank": ranks.tolist()}
         row[f"{correction}_actual_error"] = (0.2 + gap + noise).tolist()
     outcome = PriorCalibration(models={"binary": VariantSizes(**TINY)}).outcome(pd.DataFrame([row]))
-    errors, ranks = (table.frame.set_index("correction") for table in outcome.tables)
+    errors, ranked = (table.frame.set_index("correction") for table in outcome.tables)
     assert errors["within 2 standard errors of 0"].to_dict() == {"corrected": "yes", "uncorrected": "no"}
     assert errors.loc["uncorrected", "overconfidence"] == pytest.approx(0.1)
-    assert ranks["bins outside their band"].to_dict() == {"corrected": "0 of 10", "uncorrected": "10 of 10"}
+    assert ranked["bins outside their band"].to_dict() == {"corrected": "0 of 10", "uncorrected": "10 of 10"}
     assert (
-        ranks.loc["uncorrected", "p-value (uniform ranks)"] < 1e-6 < ranks.loc["corrected", "p-value (uniform ranks)"]
+        ranked.loc["uncorrected", "p-value (uniform ranks)"] < 1e-6 < ranked.loc["corrected", "p-value (uniform ranks)"]
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 import trimbench as tb
 
@@ -31,7 +32,7 @@ def potential_agreements(
     mass = joint[0] + joint[1]
     accepted = [joint[0] * (1 - t) >= joint[1] * t * (1 - TIE) for t in thresholds]
     start = np.stack([*(np.where(chosen, mass, 0.0) for chosen in accepted), mass])
-    level = {(): start.reshape(len(thresholds) + 1, 1, -1)}
+    level: dict[tuple[int, ...], NDArray[np.float64]] = {(): start.reshape(len(thresholds) + 1, 1, -1)}
     for feature, cardinality in enumerate(model.cardinalities):
         level = _decide(level, feature, cardinality, size, model.n_features)
     found = {}

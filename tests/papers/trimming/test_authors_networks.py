@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -91,7 +92,8 @@ def test_a_network_that_was_learned_by_the_recipe_is_recognised(
 
 def test_another_cut_or_class_is_not_taken_for_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     catalogue, _, _ = made(tmp_path, monkeypatch)
-    for change in ({"positive": "well"}, {"state_1": {}}, {"smoothing": 1.0}):
+    changes: list[dict[str, Any]] = [{"positive": "well"}, {"state_1": {}}, {"smoothing": 1.0}]
+    for change in changes:
         settings = {"networks": ["own"], "recipes": {"own": RECIPE | change}}
         experiment = validated(AuthorsNetworks, settings, "experiment")
         outcome = experiment.outcome(rows_of(experiment, catalogue))

@@ -40,13 +40,13 @@ class Transcription:
         groups = self.groups(kept)
         posterior = {}
         for part, members in groups.items():
-            p, n = (sum(self.joint[f][c] for f in members) for c in (0, 1))
+            p, n = (sum((self.joint[f][c] for f in members), Fraction()) for c in (0, 1))
             posterior[part] = p / (p + n)
         levels = [*posterior.values(), Fraction(2)]
         return max(
             sum(
                 (
-                    sum(self.joint[f])
+                    sum(self.joint[f], Fraction(0))
                     for part, members in groups.items()
                     for f in members
                     if self.positive[f] == (posterior[part] >= level)

@@ -143,10 +143,10 @@ def test_table_6_counts_strictly_better_trimmings_in_all_readings() -> None:
     assert table["a"].tolist() == table["better"].tolist() == [3, 2, 1] * 2
     assert table["percent"].tolist() == [60.0, 40.0, 20.0, 75.0, 50.0, 25.0]
     assert values_of(outcome)["all/strictly_better_percent"] == 20.0
-    (kept,) = [one for one in outcome.numbers if one.row == "all, threshold kept"]
-    assert kept.value == 60.0
-    assert kept.explanation is not None
-    assert (kept.explanation.value, "all 5 instances" in kept.explanation.setup) == (20.0, True)
+    (number,) = [one for one in outcome.numbers if one.row == "all, threshold kept"]
+    assert number.value == 60.0
+    assert number.explanation is not None
+    assert (number.explanation.value, "all 5 instances" in number.explanation.setup) == (20.0, True)
 
 
 def test_table_6_explains_evaluations_by_those_of_algorithm_1_at_one_threshold() -> None:

@@ -99,7 +99,7 @@ def test_its_metadata(wheel: Path) -> None:
         metadata = email.message_from_bytes(archive.read(path))
         assert b"trimbench = trimbench.__main__:main" in archive.read(scripts)
     direct = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
-    assert 1 <= len(direct) <= 6
+    assert 1 <= len(direct) <= 7
     assert {"sdd", "solvers", "papers"} <= set(metadata.get_all("Provides-Extra", []))
     assert {"trimbench/__init__.pyi", "trimbench/estimators/__init__.pyi", "trimbench/py.typed"} <= names
     assert any(name.startswith("trimbench/papers/conf/experiment/") for name in names)

@@ -30,10 +30,8 @@ N_JOBS = 5000
 
 def small_jobs(n_jobs: int) -> list[Job]:
     """Return jobs that each search the threshold of a table of two instances."""
-    table = [[0.7, 0.4, 0.1], [0.2, 0.1, 0.4]]
-    return [
-        Job.create(best_threshold, {"instances": table, "threshold": (n + 1) / (n_jobs + 2)}) for n in range(n_jobs)
-    ]
+    masses = [(n + 1) / (2 * n_jobs + 2) for n in range(n_jobs)]
+    return [Job.create(best_threshold, {"instances": [[0.7, 0.4, mass], [0.2, 0.1, 0.4]]}) for mass in masses]
 
 
 def nothing(_: Record) -> None:

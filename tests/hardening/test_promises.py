@@ -15,11 +15,18 @@ ROWS = [
 ]
 
 
-def named(row: list[str]) -> list[Path]:
-    """Return the files that a row names; one without a folder lies beside the one before."""
-    found: list[Path] = []
-    for name in re.findall(r"`([^` ]+)[^`]*`", row[2]):
-        found.append(ROOT / name if "/" in name else found[-1].parent / name)
+def all_named() -> list[list[tuple[Path, str]]]:
+    """Return the files that each row names, and tests in them; one without a folder lies beside the one before."""
+    last, found = ROOT, []
+    for row in ROWS:
+        places: list[tuple[Path, str]] = []
+        for name in re.findall(r"`([^` ]+)[^`]*`", row[2]):
+            if name.startswith("test_") and not name.endswith(".py"):
+                places.append((last, name))
+            else:
+                last = ROOT / name if "/" in name else last.parent / name
+                places.append((last, "test_"))
+        found.append(places)
     return found
 
 
@@ -28,10 +35,10 @@ def test_the_promises_are_found() -> None:
     assert all(len(row) == 3 for row in ROWS)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[1][:40])
-def test_each_promise_names_tests_that_exist(row: list[str]) -> None:
-    assert named(row), row[1]
-    for path in named(row):
+@pytest.mark.parametrize(("row", "places"), zip(ROWS, all_named(), strict=True), ids=[row[1][:40] for row in ROWS])
+def test_each_promise_names_tests_that_exist(row: list[str], places: list[tuple[Path, str]]) -> None:
+    assert places, row[1]
+    for path, test in places:
         assert path.is_file(), path
         if path.suffix == ".py":
-            assert re.search(r"^ *def test_", path.read_text(encoding="utf-8"), re.MULTILINE), f"no tests in {path}"
+            assert re.search(rf"^ *def {test}", path.read_text(encoding="utf-8"), re.MULTILINE), f"no {test} in {path}"

@@ -33,7 +33,8 @@ def test_it_is_stored_without_outputs(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_runs_and_draws_figures(path: Path, tmp_path: Path) -> None:
+def test_it_runs_and_draws_figures(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MPLBACKEND", raising=False)  # commands of other tests set it
     notebook = read(path)
     strict = new_code_cell("import time, warnings\nwarnings.simplefilter('error')\n_start = time.process_time()")
     # The kernel itself warns when it shuts down.

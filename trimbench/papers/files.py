@@ -173,7 +173,7 @@ def _accepted(text: str) -> str:
 
 # No write takes this long.
 _DAY_SECONDS = 24 * 3600.0
-_LOCK = "held"
+_LOCK, _UNNAMED = "held", ".held"
 _HELD_ELSEWHERE = (errno.EAGAIN, errno.EACCES)
 _held: dict[Path, int] = {}
 
@@ -217,14 +217,27 @@ def make_temporary_folder(above: Path | None = None, stem: str = "trimbench") ->
     It is beside the temporary files of this machine, or in the folder `above`.
     """
     remove_temporary_folders(above, stem)
-    folder = (above or Path(tempfile.gettempdir())) / f"{stem}.{secrets.token_hex(4)}.tmp"
-    folder.mkdir(mode=0o700)
-    # It gets its name once it is locked, so that nobody finds it free.
-    unnamed = folder / f".{_LOCK}"
-    descriptor = _held[folder] = _opened(unnamed, os.O_CREAT)
-    if _locked(descriptor):
-        unnamed.rename(folder / _LOCK)
-    return folder
+    while True:
+        folder = (above or Path(tempfile.gettempdir())) / f"{stem}.{secrets.token_hex(4)}.tmp"
+        folder.mkdir(mode=0o700)
+        # Until it is locked, another process may take it for abandoned: then there is another one.
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = _opened(folder / _UNNAMED, os.O_CREAT)
+            if _is_taken(folder, descriptor):
+                _held[folder] = descriptor
+                return folder
+            os.close(descriptor)
+
+
+def _is_taken(folder: Path, descriptor: int) -> bool:
+    """Lock a new folder, and tell whether it is still there; a file system without locks counts as locked."""
+    found = _locked(descriptor)
+    if found:
+        try:
+            (folder / _UNNAMED).rename(folder / _LOCK)
+        except FileNotFoundError:
+            return False
+    return found is not False
 
 
 def remove_temporary_folder(folder: Path) -> None:
@@ -248,13 +261,17 @@ def remove_temporary_folders(above: Path | None = None, stem: str = "trimbench")
     for folder in (above or Path(tempfile.gettempdir())).glob(f"{stem}.*.tmp"):
         # Failing to remove one is harmless: it is never read, and the folder may be read-only on purpose.
         with contextlib.suppress(OSError):
-            if not (folder / _LOCK).exists():  # of a file system without locks
-                remove_abandoned([folder])
+            held = next((folder / name for name in (_LOCK, _UNNAMED) if (folder / name).exists()), None)
+            if held is None:  # its maker ended at once, or will make another
+                folder.rmdir()
                 continue
-            descriptor = _opened(folder / _LOCK)
+            descriptor = _opened(held)
             try:
-                if _locked(descriptor):
+                found = _locked(descriptor)
+                if found:
                     shutil.rmtree(folder)
+                elif found is None:
+                    remove_abandoned([folder])
             finally:
                 os.close(descriptor)
 

@@ -67,7 +67,7 @@ def test_missing_data_is_reported_once_and_is_no_failure(
     out = capsys.readouterr().out
     assert "## family/two: data not available\n" in out
     assert "Of the paper: 2 numbers not attempted." in out
-    end = f"\nData that is not available ({WAY_OUT}):\n  vote: file 'v' is not available from https://x: offline\n"
+    end = f"\nData that is not available ({WAY_OUT}):\n  vote: x: offline\n"
     assert out.endswith(end)
 
 

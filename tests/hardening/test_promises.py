@@ -35,7 +35,9 @@ def test_the_promises_are_found() -> None:
     assert all(len(row) == 3 for row in ROWS)
 
 
-@pytest.mark.parametrize(("row", "places"), zip(ROWS, all_named(), strict=True), ids=[row[1][:40] for row in ROWS])
+@pytest.mark.parametrize(
+    ("row", "places"), list(zip(ROWS, all_named(), strict=True)), ids=[row[1][:40] for row in ROWS]
+)
 def test_each_promise_names_tests_that_exist(row: list[str], places: list[tuple[Path, str]]) -> None:
     assert places, row[1]
     for path, test in places:

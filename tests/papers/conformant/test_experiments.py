@@ -77,7 +77,7 @@ def test_splice_is_within_a_point_and_a_half_of_table_5(command: Command, given_
         pytest.skip("TRIMBENCH_CACHE does not hold splice")
     command(
         *("experiment=conformant/table5", "executor=serial", "offline=true"),
-        *("datasets=[splice]", "repetitions_of.splice=10", "roundings=[fifths]"),
+        *("datasets=[splice]", "repetitions_of.splice=60", "roundings=[fifths]"),
         code=0,
     )
     table = table_of("conformant/table5").set_index("label (%)")

@@ -278,7 +278,13 @@ class RayExecutor(RemoteExecutor):
         import ray
 
         if ray.is_initialized():
-            return ray
+            connected = ray.get_runtime_context().gcs_address
+            if self.address in (None, "auto", connected):
+                return ray
+            raise ExecutorError(
+                f"address must be that of a running Ray cluster which this program may join, got {self.address!r}: it is "
+                f"connected to {connected} already; run the other cluster's jobs in a program of their own"
+            )
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
         folder = ray_folder() if self.address is None else None
         if self.address is None:

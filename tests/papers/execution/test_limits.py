@@ -105,7 +105,7 @@ def test_where_memory_cannot_be_measured_its_limit_is_refused(monkeypatch: pytes
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("4GB", 4 * 10**9), ("1.5 GiB", 1610612736), ("500MB", 5 * 10**8), ("8kB", 8000), ("2TiB", 2**41)],
+    [("0.001kB", 1), ("4GB", 4 * 10**9), ("1.5 GiB", 1610612736), ("500MB", 5 * 10**8), ("8kB", 8000), ("2TiB", 2**41)],
 )
 def test_sizes(text: str, size: int) -> None:
     assert size_in_bytes(text) == size
@@ -148,6 +148,10 @@ def test_a_log_is_cut_again_and_again_while_it_grows(tmp_path: Path, monkeypatch
         assert len(log) < 2100
     assert not path.exists()
     assert memory.tell() < 4200
+    for size in (2000, 2001):  # of exactly so many bytes, nothing is cut
+        path.write_bytes(b"x" * size)
+        shorten_file(path, 0)
+        assert (b"bytes are cut here" in path.read_bytes()) == (size > 2000)
     short = BoundedText()
     short.write("short")
     assert short.shortened() == "short"

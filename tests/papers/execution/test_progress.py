@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
 
+from trimbench.papers.execution import Job, JobStore, SerialExecutor, run_jobs
 from trimbench.papers.execution.run import Work, duration
+
+from . import sample_jobs
 
 EXPECTED = {"a": 10.0, "b": 20.0, "c": 30.0}
 
@@ -37,6 +43,14 @@ def test_the_first_of_many_jobs_say_nothing_yet() -> None:
     work = Work(keys, dict.fromkeys(keys, 1.0), 1)
     work.end("0", 50.0)  # the start of the workers
     assert work.seconds_left == 99.0
+
+
+def test_at_the_end_the_time_of_the_run_is_said(store: JobStore, capsys: pytest.CaptureFixture[str]) -> None:
+    started = time.perf_counter()
+    run_jobs([Job.create(sample_jobs.square, {"x": 1.0})], store, SerialExecutor(), label="all")
+    said = re.search(r"all: 1 of 1 run in ([\d.]+) s, 0 failed", capsys.readouterr().err)
+    assert said
+    assert float(said[1]) <= time.perf_counter() - started + 0.1
 
 
 @pytest.mark.parametrize(

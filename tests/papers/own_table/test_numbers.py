@@ -20,9 +20,17 @@ from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.table_reading import DETERMINES, read_table
 from trimbench.papers.measures import calibration_error
 from trimbench.papers.own_table import study
-from trimbench.papers.own_table.report import Share, conclusions, model_lines, notes
+from trimbench.papers.own_table.report import Share, conclusions, figures_of, model_lines, notes
 from trimbench.papers.own_table.settings import StudySettings, keep_table
-from trimbench.papers.own_table.steps import INFORMATION, TRIMMING, choose_budget, reliability
+from trimbench.papers.own_table.steps import (
+    CANDIDATES,
+    INFORMATION,
+    TRIMMING,
+    _about,
+    by_sequential_selection,
+    choose_budget,
+    reliability,
+)
 from trimbench.papers.own_table.study import Studied, prepared
 from trimbench.trimming.baselines import select_by_information_gain
 from trimbench.trimming.result import wilson_interval
@@ -73,6 +81,63 @@ def test_the_trimming(cancer: Studied, rows: Rows) -> None:
     chosen = cancer.steps.selected(cancer.steps.frontier[0], INFORMATION)
     expected = select_by_information_gain(full.trimming_.original, 2)
     assert sorted(chosen["features"]) == sorted(expected)
+
+
+@pytest.mark.parametrize("weight", [0.3, 0.0])
+def test_agreement_of_rows_and_of_the_model_are_blended_by_their_weight(weight: float) -> None:
+    table = breast_cancer().iloc[::4, [0, 1, 2, 10]]
+    model = TrimmedClassifier(budget=1, rows_weight=weight).fit(table.iloc[:, :3], table["diagnosis"])
+    found, trimming = _about(model), model.trimming_
+    (low, high), rows = trimming.agreement_interval, trimming.rows_agreement
+    assert (found["model_agreement"], found["model_agreement_high"]) == (trimming.agreement, high)
+    assert rows is not None
+    assert found["rows_weight"] == rows.weight == weight
+    for end, own, other in (("", rows.value, trimming.agreement), ("_low", rows.interval[0], low)):
+        assert found[f"blended_agreement{end}"] == weight * own + (1 - weight) * other
+    assert found["blended_agreement_high"] == weight * rows.interval[1] + (1 - weight) * high
+
+
+def test_selection_step_by_step_takes_everything_where_that_is_affordable() -> None:
+    rng = np.random.default_rng(0)
+    coded = pd.DataFrame({f"f{i}": pd.Categorical(rng.integers(0, 2, 40)) for i in range(CANDIDATES + 2)})
+    wanted = rng.integers(0, 2, 40)
+    for n_features in (CANDIDATES + 2, CANDIDATES + 3):
+        assert set(by_sequential_selection(coded, wanted, n_features, 0)) == set(coded)
+    assert len(by_sequential_selection(coded, wanted, CANDIDATES, 0)) == CANDIDATES
+    with pytest.raises(ValueError, match=f"compares the {CANDIDATES} most informative features and cannot take 13"):
+        by_sequential_selection(coded, wanted, CANDIDATES + 1, 0)
+    assert len(by_sequential_selection(coded, wanted, 2, 0)) == 2
+
+
+def test_figures_and_lines_speak_of_costs_where_there_are_some(tmp_path: Path) -> None:
+    costs = dict.fromkeys(iris().columns[:4], 2.0)
+    plain, dear = (studied(iris(), "species", tmp_path, budgets=[2], costs=own).steps for own in (None, costs))
+    for found, what in ((plain, "number"), (dear, "cost")):
+        accuracy, agreement, calibration, gaps, confidence = figures_of(found)
+        assert accuracy.title == f"Accuracy on test rows against {what} of features"
+        assert agreement.x_label == {"number": "features kept", "cost": "cost of the features kept"}[what]
+        assert sorted(set(accuracy.points["x"])) == ([2, 4] if found is plain else [2, 8])
+        honest = calibration.points[calibration.points["series"] == "honest"]
+        assert honest["x"].tolist() == honest["y"].tolist() == [calibration.points["x"].min(), 1.0]
+        assert set(gaps.points["x"]) == {40.0}
+        assert set(confidence.points["x"]) == {4}
+        lines = model_lines(found, "table.csv", "species")
+        assert (f"costs = {costs!r}\n" in lines, "costs=costs" in lines) == ((False, False), (True, True))[
+            found is dear
+        ]
+        seconds = [one["method_seconds"] for row in found.frontier for one in row["methods"]]
+        assert all(0 <= one < 60 for one in seconds)
+
+
+@pytest.mark.parametrize(
+    ("rows", "gap_rows", "said"),
+    [(112, 112, []), (111, 112, ["To"]), (112, 111, ["Missing"]), (20, 20, ["To", "Missing"])],
+)
+def test_notes_say_where_rows_are_left_out(tmp_path: Path, rows: int, gap_rows: int, said: list[str]) -> None:
+    """Of 150 rows, 112 are there to learn from."""
+    found = studied(iris(), "species", tmp_path, rows=rows, gap_rows=gap_rows).steps
+    told = [one.split()[0] for one in notes(found) if one.startswith(("To save time", "Missing features: "))]
+    assert told == said
 
 
 def test_a_budget_is_chosen_on_training_rows_and_tested_on_others(cancer: Studied, rows: Rows) -> None:

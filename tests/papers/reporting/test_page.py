@@ -110,6 +110,20 @@ def test_everything_is_on_the_page_and_escaped(text: str) -> None:
         assert expected in text
 
 
+def test_a_paper_says_what_came_out_of_its_own_experiments(tmp_path: Path) -> None:
+    values = {"family/one": 0.3, "other/two": 0.4}
+    entries = []
+    for name, value in values.items():
+        judged = compare([reported("a", "0.3")], [Number("a", "value", value)])
+        entries.append(Entry(name, "complete", "", judged, findings(name)))
+    outcomes = re.findall(r'<p class="outcome">(.*?)</p>', rendered(entries, tmp_path))
+    assert outcomes == [
+        "1 of 2 numbers reproduced, 1 differs, with profile=quick.",
+        "1 of 1 number reproduced, with profile=quick.",
+        "0 of 1 number reproduced, 1 differs, with profile=quick.",
+    ]
+
+
 def test_tables_are_in_the_papers_order_with_counts_in_their_headings(text: str) -> None:
     assert headings(text, 2) == [
         "What differs, and why",

@@ -47,6 +47,21 @@ def test_the_same_points_in_any_order_give_the_same_bytes(tmp_path: Path) -> Non
     assert (png, pdf) == files_of(tmp_path / "b", figure(ordered))
 
 
+@pytest.mark.parametrize(("mark", "n_bands"), [("line", 1), ("highlight", 0), ("points", 1)])
+def test_between_large_points_there_is_no_band(mark: Any, n_bands: int) -> None:
+    one = POINTS[POINTS["series"] == "accuracy"]
+    (axes,) = picture(line_figure(one, marks={"accuracy": mark})).axes
+    assert sum(type(part).__name__ == "FillBetweenPolyCollection" for part in axes.collections) == n_bands
+
+
+def test_markers_are_smaller_where_there_are_intervals() -> None:
+    sizes = []
+    for points in (POINTS, LINES):
+        (axes,) = picture(line_figure(points)).axes
+        sizes.append(max(line.get_markersize() for line in axes.lines if line.get_marker() not in ("None", "_", "")))
+    assert sizes[0] == sizes[1] - 1
+
+
 def test_every_difference_is_visible(tmp_path: Path) -> None:
     plain = figure()
     changes: dict[str, dict[str, Any]] = {

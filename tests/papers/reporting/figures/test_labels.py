@@ -69,6 +69,8 @@ def test_spread_has_no_overlap_keeps_the_order_and_moves_least(places: list[tupl
 def test_spread_needs_enough_room() -> None:
     assert spread([], [], 0, 0).tolist() == []
     assert spread([5], [10], 0, 10).tolist() == [5]
+    assert spread([1, 99], [10, 10], 0, 100).tolist() == [5, 95]
+    assert spread([99, 99, 99], [10, 20, 4], 60, 100).tolist() == [71, 86, 98]
     with pytest.raises(ValueError, match="high - low must be at least the sum of sizes, 12, got 10"):
         spread([5, 5], [10, 2], 0, 10)
 

@@ -134,11 +134,22 @@ def test_fetch_without_a_network(command: Command) -> None:
     answer = command("task=fetch", "offline=true", code=1)
     for name in ("breast_cancer", "digits", "example_simulated"):
         assert f"{name}: here, verified (this installation)\n" in answer.out
+    *here, way_out = [line for line in answer.out.splitlines() if not line.startswith("FAILED: ")]
+    failed = [line for line in answer.out.splitlines() if line.startswith("FAILED: ")]
+    missing = [name for line in failed for name in line.split(": ")[1].split(", ")]
     for name in PROJECT.names("network"):
-        is_here = PROJECT.network_mapping(name)["format"] == "tables"
-        assert f"\n{name}: {'here, declared as figures' if is_here else 'FAILED: file '}" in answer.out
-    assert len(answer.out.splitlines()) == len(PROJECT.names("dataset")) + len(PROJECT.names("network"))
-    assert "run trimbench task=fetch with a network, or set TRIMBENCH_CACHE" in answer.out
+        if PROJECT.network_mapping(name)["format"] == "tables":
+            assert f"{name}: here, declared as figures" in here
+        else:
+            assert name in missing
+    assert len({*missing, *(line.partition(":")[0] for line in here)}) == len(
+        {*PROJECT.names("dataset"), *PROJECT.names("network")}
+    )
+    hosts = [line.split(": ")[2] for line in failed]
+    assert len(set(hosts)) == len(hosts), "one line for each host"
+    assert way_out.startswith(
+        "To have what is missing, run trimbench task=fetch with a network, or set TRIMBENCH_CACHE"
+    )
 
 
 def test_fetch_of_one_experiment(command: Command) -> None:
@@ -148,7 +159,7 @@ def test_fetch_of_one_experiment(command: Command) -> None:
     answer = command("task=fetch", T6, "networks=[pima]", "offline=true", "verify=true")
     assert (answer.code, answer.out) == (0, "pima: here, declared as figures\n")
     answer = command("task=fetch", *CPCS, "offline=true")
-    assert (answer.code, answer.out[:16]) == (1, "cpcs54: FAILED: ")
+    assert (answer.code, answer.out[:16]) == (1, "FAILED: cpcs54: ")
 
 
 @pytest.mark.parametrize("trouble", ["folder", "link"])
@@ -166,7 +177,7 @@ def test_a_file_that_cannot_be_read_is_one_missing_data_set(command: Command, tm
     listed = command("task=list", *small, code=0)
     assert f"| network/cpcs54: {reason}; 1 of 2 to be fetched (trimbench task=fetch): network/s386 |" in listed.out
     assert command(*small, "executor=serial").out.count(f"  network/cpcs54: {reason}\n") == 1
-    assert f"cpcs54: FAILED: {reason}\n" in command("task=fetch", *small).out
+    assert f"FAILED: cpcs54: {reason}\n" in command("task=fetch", *small).out
 
 
 def test_fetch_compares_figures_with_the_files_that_are_there(
@@ -188,18 +199,18 @@ def test_fetch_compares_figures_with_the_files_that_are_there(
     declared = {"format": "tables", "target": "C", "positive": "0", "prior": [0.25, 0.75], "files": files}
     words = ("--config-dir", "mine", "task=fetch", T6, "networks=[own]", "offline=true")
     for rows, code, said in (
-        ([0.5, [0.125, 0.875]], 0, "here, declared as figures, equal to its files to the last bit"),
+        ([0.5, [0.125, 0.875]], 0, "own: here, declared as figures, equal to its files to the last bit"),
         (
             [[0.5, 0.5], [0.1250000000000001, 0.875]],
             1,
-            "FAILED: network 'own': P(F | C) must be as in its files",
+            "FAILED: own: network 'own': P(F | C) must be as in its files",
         ),
     ):
         write(tmp_path / "mine", {"network/own.yaml": yaml.safe_dump(declared | {"likelihoods": {"F": rows}})})
-        assert command(*words, code=code).out.startswith(f"own: {said}")
+        assert command(*words, code=code).out.startswith(said)
     (tmp_path / "cache/files/own/own.net.lmap").write_text("damaged")
     assert command(*words, code=0).out == "own: here, declared as figures\n"
-    assert "is not available" in command(*words[:-1], "verify=true", code=1).out
+    assert "FAILED: own: 127.0.0.1:9: " in command(*words[:-1], "verify=true", code=1).out
 
 
 def test_a_changed_value_of_the_profile_is_a_changed_setting(command: Command) -> None:

@@ -44,7 +44,7 @@ from trimbench.papers.reporting.runs import (
 from trimbench.papers.reporting.sweeps import SweepPoint, main_table, notes_on, write_sweep
 from trimbench.papers.reporting.tables import markdown, markdown_rows
 from trimbench.papers.reporting.verdicts import compare as verdicts_compare
-from trimbench.papers.validation import ConfigurationError, Json, validated
+from trimbench.papers.validation import WAY_OUT, ConfigurationError, Json, by_host, validated
 from trimbench.papers.vocabulary.cells import Cell, Experiment
 from trimbench.papers.vocabulary.figures import FigureSettings
 from trimbench.papers.vocabulary.inputs import Inputs
@@ -362,15 +362,18 @@ def _data(needs: Mapping[str, Declaration], cache: Cache) -> str:
 def fetch(invocation: Invocation) -> int:
     """Download and verify the data of the experiment, or everything declared; return 1 if some is not available."""
     cache = invocation.cache()
-    failures = 0
+    failures: dict[str, str] = {}
     for declaration in _declarations(invocation, cache):
         try:
             how = fetch_one(declaration, cache, verify=invocation.settings.verify)
         except Exception as error:  # noqa: BLE001 - a host that is down must not keep the rest from being fetched
-            failures += 1
-            sys.stdout.write(f"{declaration.name}: FAILED: {error}\n")
+            failures[declaration.name] = str(error)
         else:
-            sys.stdout.write(f"{declaration.name}: here, {how}\n")
+            _say(f"{declaration.name}: here, {how}")
+    for line in by_host(failures):
+        _say(f"FAILED: {line}")
+    if any(why.endswith(WAY_OUT) for why in failures.values()):
+        _say(f"To have what is missing, {WAY_OUT}.")
     return 1 if failures else 0
 
 

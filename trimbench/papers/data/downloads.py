@@ -9,6 +9,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -284,6 +285,8 @@ Word = Annotated[str, must_be("a name of letters, digits and the signs . _ + ! -
 # One platform for all machines, so that they all get the same wheel.
 _PYTHON, _PLATFORM, _OLDER = "3.11", "manylinux_2_28", "manylinux2014"
 _LARGEST_MEMBER, _LARGEST_RATIO, _SMALL = 2**26, 200, 2**20
+# What the installer writes is bounded like any download, file by file; ulimit counts in blocks of 512 bytes.
+_BOUNDED = ("sh", "-c", 'ulimit -f "$0" 2>/dev/null; exec "$@"')
 
 
 @settings
@@ -358,7 +361,7 @@ def _wheel(requirement: str, folder: Path) -> Path:
     patience = {"UV_HTTP_TIMEOUT": str(_SILENT_SECONDS), "UV_HTTP_RETRIES": "1"}
     try:
         done = subprocess.run(
-            command,
+            [*_BOUNDED, str(_MAX_BYTES // 512), *command],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -369,6 +372,8 @@ def _wheel(requirement: str, folder: Path) -> Path:
         )
     except subprocess.TimeoutExpired as error:
         raise _late() from error
+    if done.returncode == -signal.SIGXFSZ:
+        raise OSError(f"a file of {requirement} has more than {_MAX_BYTES} bytes")
     if done.returncode:
         raise OSError(_complaint(done.stderr) or f"{Path(command[0]).name} ended with code {done.returncode}")
     if command[0] == own_uv:
@@ -383,6 +388,8 @@ def _complaint(output: str) -> str:
     """Return what an installer says went wrong, without passwords in addresses and without its advice."""
     lines = [line.strip(" \u00d7\u2570\u2502\u251c\u2500\u25b6") for line in output.splitlines()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines
+    if errors == ["Exception:"]:  # a traceback of pip, whose last line says what happened
+        errors = lines[-1:]
     said = " ".join(line for line in errors if line and not line.startswith(("hint:", "[notice]", "WARNING")))
     return re.sub(r"://[^/@\s]+@", "://", said)
 

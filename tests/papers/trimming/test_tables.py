@@ -12,6 +12,7 @@ import pytest
 
 import trimbench as tb
 from trimbench.papers.trimming import table6
+from trimbench.papers.trimming.table4 import best_threshold
 from trimbench.papers.trimming.table6 import Table6
 
 from ..command_line import Command
@@ -82,6 +83,24 @@ def test_table_4(command: Command, tmp_path: Path) -> None:
     compared = pd.read_csv(tmp_path / "results/quick/trimming/table4.csv", dtype={"reported": str})
     assert compared["verdict"].tolist() == ["exact"] * 3
     assert compared["reproduced"].tolist() == pytest.approx([0.04 + 0.20 + 0.30 + 0.02, 0.0, 0.5], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "agreement", "low", "high"),
+    [
+        (0.0, 0.04 + 0.20 + 0.30, 0.0, 0.0),
+        (0.3, 0.04 + 0.20 + 0.30 + 0.02, 0.0, 0.5),
+        (0.5, 0.04 + 0.20 + 0.30 + 0.02, 0.0, 0.5),
+        (0.6, 0.04 + 0.20 + 0.13 + 0.02, 0.5, 0.69),
+        (0.7, 0.04 + 0.27 + 0.13 + 0.02, 0.69, 0.75),
+        (1.0, 0.04 + 0.27 + 0.13 + 0.02, 0.75, 1.0),
+    ],
+)
+def test_table_4_at_a_threshold(threshold: float, agreement: float, low: float, high: float) -> None:
+    instances = [[0.75, 0.04, 0.04], [0.69, 0.20, 0.27], [0.50, 0.30, 0.13], [0.0, 0.0, 0.02]]
+    found = best_threshold([*instances, [0.6, 0.0, 0.0]], threshold)
+    assert list(found.values()) == pytest.approx([agreement, low, high], abs=1e-12)
+    assert found["agreement"] <= best_threshold(instances)["agreement"] + 1e-12
 
 
 def made_up(network: str, threshold: float, method: str, **result: object) -> dict[str, object]:

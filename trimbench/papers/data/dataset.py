@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -142,7 +143,7 @@ def canonical_order(features: pd.DataFrame, target: pd.Series[Any]) -> NDArray[n
     n_rows = len(features)
     # The place of the first row that is equal so far, and the rows that are not alone in theirs.
     first, tied = np.zeros(n_rows, dtype=np.intp), np.arange(n_rows)
-    for column in [*(features.iloc[:, place] for place in range(features.shape[1])), target]:
+    for _, column in itertools.chain(features.items(), [(target.name, target)]):
         if len(tied) == 0:
             break
         values = _sortable(column)[tied]
@@ -164,7 +165,7 @@ def canonical_order(features: pd.DataFrame, target: pd.Series[Any]) -> NDArray[n
 
 def _sortable(column: pd.Series[Any]) -> NDArray[Any]:
     if is_number_column(column):
-        return number_column(column).to_numpy()
+        return column.to_numpy(dtype="float64", na_value=np.nan)
     labels = label_column(column).cat
     table = np.empty(len(labels.categories) + 1, dtype=np.int64)
     table[np.argsort(np.array(labels.categories, dtype=object), kind="stable")] = np.arange(len(labels.categories))
@@ -188,10 +189,9 @@ def _framed(text: str) -> bytes:
 
 
 def _number_bytes(column: pd.Series[Any]) -> bytes:
-    values = number_column(column).to_numpy().astype("<f8")  # a copy, because it is changed below
-    values[np.isnan(values)] = np.nan  # one bit pattern out of many
-    values[values == 0] = 0.0  # -0.0 is the same number
-    return values.tobytes()
+    values = column.to_numpy(dtype="float64", na_value=np.nan)
+    # One bit pattern of NaN out of many, and -0.0 is the same number as 0.0.
+    return np.where(np.isnan(values), np.nan, values + 0.0).astype("<f8", copy=False).tobytes()
 
 
 def _label_bytes(column: pd.Series[Any]) -> bytes:
@@ -245,7 +245,8 @@ def is_number_column(column: pd.Series[Any]) -> bool:
     """Tell numbers from labels by dtype; booleans are labels."""
     from pandas.api import types
 
-    return bool(types.is_numeric_dtype(column.dtype)) and not types.is_bool_dtype(column.dtype)
+    kind = column.dtype
+    return bool(kind == np.float64 or (types.is_numeric_dtype(kind) and not types.is_bool_dtype(kind)))
 
 
 def number_column(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -129,7 +129,7 @@ def _kept(column: ReadColumn, rows: NDArray[np.int64], settings: TableSettings) 
     asked_for = column.name in (settings.features or ()) or column.name in settings.types
     reason = reason_to_leave_out(values, asked_for)
     if reason is None:
-        return replace(column, data=values)
+        return column if values is column.data else replace(column, data=values)
     return ReadColumn(column.name, "left out", None, (*column.notes, reason))
 
 
@@ -141,7 +141,8 @@ def _first_reason(read: list[ReadColumn]) -> str:
 def _codes(values: pd.Series[Any]) -> NDArray[np.int64]:
     import pandas as pd
 
-    return np.asarray(pd.factorize(values)[0], dtype=np.int64)
+    # Arrays take half the time.
+    return np.asarray(pd.factorize(values.to_numpy() if is_number_column(values) else values)[0], dtype=np.int64)
 
 
 def _with_suspicions(
@@ -154,7 +155,7 @@ def _with_suspicions(
             notes = suspicion(column.data, codes[column.name], labels)
             if column.name in same:
                 notes.append(f"it says the same as {quoted(same[column.name])} in every row")
-            column = replace(column, notes=(*column.notes, *notes))
+            column = replace(column, notes=(*column.notes, *notes)) if notes else column
         found.append(column)
     return found
 
@@ -162,7 +163,7 @@ def _with_suspicions(
 def _frame(features: list[ReadColumn]) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.DataFrame({column.name: column.data for column in features})
+    return pd.DataFrame({column.name: column.data.array for column in features if column.data is not None})
 
 
 def _cards(
@@ -316,7 +317,7 @@ def suspicion(column: pd.Series[Any], codes: NDArray[np.int64], labels: NDArray[
     notes = []
     if codes.max() == 0:
         notes.append("it has a single value beside missing ones")
-    if _numbers_rows(column):
+    if codes.max() + 1 == len(codes) and _numbers_rows(column):
         notes.append("every row has another whole number; if they name the rows, name the column in id")
     errors = _errors(column, codes, labels)
     most = len(labels) - int(np.bincount(labels).max())
@@ -332,7 +333,7 @@ def repeated_rows(codes: Sequence[NDArray[np.int64]]) -> str | None:
     """Return that rows occur more than once, if so, given the codes of all columns and of the target."""
     import pandas as pd
 
-    twice = np.flatnonzero(pd.DataFrame(dict(enumerate(codes))).duplicated()) + 1
+    twice = np.flatnonzero(pd.Index([row.tobytes() for row in np.column_stack(codes)]).duplicated()) + 1
     if not len(twice):
         return None
     verb = "repeats" if len(twice) == 1 else "repeat"
@@ -414,9 +415,11 @@ def card_of(column: ReadColumn) -> ColumnCard:
     if values is None:
         raise ValueError(f"column {column.name!r} is left out; its card is that of the source")
     known = _known(values)
-    distinct, missing = len(np.unique(known)), len(values) - len(known)
+    known.sort()
+    distinct, missing = 1 + int((known[1:] != known[:-1]).sum()), len(values) - len(known)
     if column.read_as in ("number", "date"):
-        lowest, middle, highest = float(known.min()), float(np.median(known)), float(known.max())
+        lowest, highest = known[[0, -1]].tolist()
+        middle = float(known[[(len(known) - 1) // 2, len(known) // 2]].mean())
         text = text_of if column.read_as == "date" else "{:.6g}".format
         return ColumnCard(
             column.name,

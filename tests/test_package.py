@@ -12,31 +12,60 @@ import pytest
 import trimbench as tb
 from trimbench import estimators
 
-HEAVY = ("numpy", "scipy", "pandas", "sklearn", "matplotlib", "openml", "pebble", "pyarrow", "requests", "tabulate")
-TRACKED = f"""
+HEAVY = (
+    "numba",
+    "numpy",
+    "scipy",
+    "pandas",
+    "sklearn",
+    "matplotlib",
+    "openml",
+    "pebble",
+    "pyarrow",
+    "requests",
+    "tabulate",
+)
+TRACKED = """
 import json, sys
-sys.argv = ["trimbench", *{{words}}]
+sys.argv = ["trimbench", *{words}]
 try:
-    {{code}}
+    exec({code!r})
 finally:
-    print(json.dumps(sorted(set(sys.modules) & set({HEAVY}))), file=sys.stderr)
+    print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+# The families of methods, and what stands below and above them.
+ROOMS = ("conformant", "estimators", "networks", "selection_bias", "trimming")
+# Twenty-four features, as they are learned: more than a table of all instances has.
+TRIM = """
+import numpy as np, trimbench as tb
+ones = np.random.default_rng(0).beta(1, 1, size=(24, 2))
+model = tb.NaiveBayes([0.4, 0.6], np.stack([1 - ones, ones], axis=-1))
+assert tb.trim(tb.BayesianClassifier(model, positive=model.class_names[1]), 8).optimal
 """
 
 
 def loaded_by(code: str, *words: str) -> tuple[list[str], str]:
-    """Return which heavy packages some code loads in a fresh process, and what it prints."""
+    """Return which heavy packages and rooms some code loads in a fresh process, and what it prints."""
     script = TRACKED.format(code=code, words=list(words))
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
-    modules: list[str] = json.loads(ended.stderr)
-    return modules, ended.stdout
+    loaded = set(json.loads(ended.stderr))
+    return sorted(loaded & set(HEAVY)) + [room for room in ROOMS if f"trimbench.{room}" in loaded], ended.stdout
 
 
 def test_import_loads_no_heavy_package() -> None:
     assert loaded_by("import trimbench")[0] == []
 
 
-def test_the_tracking_sees_what_is_loaded() -> None:
-    assert "numpy" in loaded_by("import trimbench; trimbench.trim")[0]
+@pytest.mark.parametrize(
+    ("code", "family"),
+    [
+        ("import trimbench; trimbench.trim", "trimming"),
+        (TRIM, "trimming"),
+        ("import trimbench; trimbench.conform", "conformant"),
+    ],
+)
+def test_a_method_loads_its_own_family_and_numpy(code: str, family: str) -> None:
+    assert set(loaded_by(code)[0]) == {"numpy", "estimators", "networks", family}
 
 
 @pytest.mark.parametrize("name", tb.__all__)

@@ -4,8 +4,8 @@ from .conformant.logistic_regression import fit_logistic_regression as fit_logis
 from .conformant.mixture import ConformantMixture as ConformantMixture
 from .conformant.model import ConformantModel as ConformantModel
 from .conformant.probabilistic import ProbabilisticExplanation as ProbabilisticExplanation
-from .estimators.pipelines import conform as conform
-from .estimators.pipelines import trim as trim
+from .estimators.conform import conform as conform
+from .estimators.trim import trim as trim
 from .networks.ace import AceProblem as AceProblem
 from .networks.ace import read_ace as read_ace
 from .networks.ace import read_ace_problem as read_ace_problem

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.naive_bayes import BernoulliNB
 
 from trimbench.conformant.conform import check_probabilities, conform, linear_scores
 from trimbench.estimators.columns import checked_rows
@@ -75,6 +74,8 @@ def columns_of(
     converted = NaiveBayes.from_sklearn(model)
     NaiveBayesScores.of(model)  # refuses zeros, with which some rows would have no probabilities of classes
     classifier = distribution_of(converted, None, threshold)
+    from sklearn.naive_bayes import BernoulliNB
+
     binary = isinstance(model, BernoulliNB)
     cuts = ((0.5 if model.binarize is None else float(model.binarize)),) if binary else None
     pairs = zip(classifier.features, classifier.value_names, strict=True)

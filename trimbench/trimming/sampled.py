@@ -15,7 +15,6 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtri
 
 from trimbench._numba import clock as seconds_now
 from trimbench._typing import IntegerArray
@@ -475,6 +474,8 @@ class _Logs:
 
 def binomial_interval(successes: int, n: int, confidence: float) -> tuple[float, float]:
     """Return the Clopper-Pearson interval of a probability: it holds it with at least the given confidence."""
+    from scipy.special import betaincinv
+
     tail = 0.5 * (1.0 - confidence)
     low = float(betaincinv(successes, n - successes + 1, tail)) if successes > 0 else 0.0
     high = float(betaincinv(successes + 1, n - successes, 1.0 - tail)) if successes < n else 1.0
@@ -483,6 +484,8 @@ def binomial_interval(successes: int, n: int, confidence: float) -> tuple[float,
 
 def rows_for_width(share: float, width: float, confidence: float) -> int:
     """Return for how many rows the interval of a probability near `share` is at most about so wide."""
+    from scipy.special import ndtri
+
     spread = float(ndtri(0.5 + 0.5 * confidence))
     # The interval is widest at one half; a share next to 1 is not known exactly.
     variance = max(share * (1.0 - share), 0.002)

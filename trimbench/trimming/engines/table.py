@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dasum
 
 from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier, most_probable
 from trimbench.trimming.costs import highest_cost
@@ -123,6 +122,10 @@ class DenseMeasure:
 
 
 def _l1_norm(values: NDArray[np.float64]) -> float:
+    if values.size < _BLOCK:
+        return float(np.abs(values).sum())
+    from scipy.linalg.blas import dasum
+
     return float(sum(dasum(values[start : start + _BLOCK]) for start in range(0, values.size, _BLOCK)))
 
 

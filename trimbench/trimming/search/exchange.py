@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from trimbench._typing import FloatArray, IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
@@ -93,6 +92,8 @@ class ForwardSelection:
 
     def agreements(self, distribution: FloatArray, kept: Sequence[int], candidates: Sequence[int]) -> FloatArray:
         """Return the approximate agreement of the kept features with each candidate, shape (n_candidates,)."""
+        from scipy.special import ndtr
+
         chosen = np.asarray(candidates, dtype=np.int64)
         weights = self._weights
         kept_list = list(kept)

@@ -1,0 +1,93 @@
+"""`conform` of linear classifiers, and of fitted pipelines and naive Bayes estimators of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from numpy.typing import ArrayLike
+
+from trimbench.conformant import conform as conformant
+from trimbench.conformant.mixture import ConformantMixture
+from trimbench.conformant.model import ConformantModel
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
+    from trimbench.estimators.conformant import NaiveConformantClassifier
+
+
+@overload
+def conform(
+    logistic_regression: Pipeline,
+    X: ArrayLike,
+    solver: conformant.SolverName = "newton",
+    smoothing: float = 1.0,
+    *,
+    n_components: int | Literal["auto"] = 1,
+) -> NaiveConformantClassifier: ...
+
+
+@overload
+def conform(
+    logistic_regression: Any,
+    X: ArrayLike,
+    solver: conformant.SolverName = "newton",
+    smoothing: float = 1.0,
+    *,
+    categorical: Sequence[Sequence[int]] | None = None,
+    real: Sequence[int] | None = None,
+    n_components: Literal[1] = 1,
+    seed: int = 0,
+) -> ConformantModel: ...
+
+
+@overload
+def conform(
+    logistic_regression: Any,
+    X: ArrayLike,
+    solver: conformant.SolverName = "newton",
+    smoothing: float = 1.0,
+    *,
+    categorical: Sequence[Sequence[int]] | None = None,
+    real: Sequence[int] | None = None,
+    n_components: int | Literal["auto"],
+    seed: int = 0,
+) -> ConformantModel | ConformantMixture: ...
+
+
+@wraps(conformant.conform, assigned=("__doc__",))
+def conform(  # noqa: D103
+    logistic_regression: Any,
+    X: ArrayLike,
+    solver: conformant.SolverName = "newton",
+    smoothing: float = 1.0,
+    **settings: Any,
+) -> ConformantModel | ConformantMixture | NaiveConformantClassifier:
+    inner = logistic_regression
+    if not hasattr(inner, "coef_"):
+        # No linear classifier: only here is needed what takes others apart.
+        from sklearn.pipeline import Pipeline
+
+        from trimbench.estimators.fitted_pipeline import is_naive_bayes, unwrapped
+
+        inner = unwrapped(logistic_regression)
+        if isinstance(inner, Pipeline) or isinstance(logistic_regression, Pipeline) or is_naive_bayes(inner):
+            return _conformant_pipeline(inner, X, solver, smoothing, **settings)
+    found: ConformantModel | ConformantMixture = conformant.conform(inner, X, solver, smoothing, **settings)
+    return found
+
+
+def _conformant_pipeline(
+    fitted: Any, X: ArrayLike, solver: conformant.SolverName, smoothing: float, **settings: Any
+) -> NaiveConformantClassifier:
+    from trimbench.estimators.conformant import NaiveConformantClassifier
+    from trimbench.trimming.model import short
+
+    for name in ("categorical", "real", "seed"):
+        if (given := settings.pop(name, None)) not in (None, 0):
+            raise ValueError(
+                f"{name} must be left out for a {type(fitted).__name__}, which knows its columns, got {short(given)}"
+            )
+    return NaiveConformantClassifier.from_fitted(fitted, X, solver=solver, smoothing=smoothing, **settings)

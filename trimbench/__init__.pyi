@@ -34,11 +34,9 @@ from .trimming.baselines import SameDecisionSelection as SameDecisionSelection
 from .trimming.baselines import select_by_accuracy as select_by_accuracy
 from .trimming.baselines import select_by_information_gain as select_by_information_gain
 from .trimming.baselines import select_by_same_decision as select_by_same_decision
-from .trimming.classifier import ArgMaxClassifier as ArgMaxClassifier
 from .trimming.classifier import BayesianClassifier as BayesianClassifier
 from .trimming.curve import trim_at_thresholds as trim_at_thresholds
 from .trimming.curve import trimming_curve as trimming_curve
 from .trimming.limits import Progress as Progress
 from .trimming.result import RowsAgreement as RowsAgreement
 from .trimming.result import Trimming as Trimming
-from .trimming.trim import ArgMaxTrimming as ArgMaxTrimming

@@ -25,7 +25,7 @@ from trimbench.trimming.search.row_scores import (
     highest_balances,
     scores_of,
 )
-from trimbench.trimming.search.rows import ThresholdProblem, select
+from trimbench.trimming.search.rows import RowProblem, select
 
 from .measure import Call, Row, growth, versus
 
@@ -53,7 +53,7 @@ def cpu_seconds(call: Callable[[], object], repeat: int = 1) -> float:
 
 def kernel_calls(classifier: tb.BayesianClassifier, frame: pd.DataFrame, n_kept: int) -> tuple[Call, Call, str]:
     """Return one step of the greedy search, compiled and in NumPy, and what it is: each feature beside those kept."""
-    problem = ThresholdProblem(classifier)
+    problem = RowProblem(classifier)
     rows = problem.rows(frame)
     scores = scores_of(classifier)
     if not isinstance(scores, AdditiveScores):
@@ -62,7 +62,7 @@ def kernel_calls(classifier: tb.BayesianClassifier, frame: pd.DataFrame, n_kept:
     columns = Columns(rows.codes, scores.cardinalities, scores.weights, signed)
     kept = list(range(n_kept))
     places, codes = cells_of(rows.codes, kept, scores.cardinalities)
-    cells = Cells.sorted(places, scores.log_odds(kept, codes))
+    cells = Cells.sorted(places, scores.of_rows(kept, codes))
     candidates = list(range(n_kept, classifier.n_features))
     plain, packed = (
         partial(function, columns, cells, candidates) for function in (highest_balances, compiled_balances)
@@ -88,7 +88,7 @@ def selection(n_rows: int = 4000, n_features: int = 200, budget: int = 8) -> Cal
     frame, target = images(np.random.default_rng(0), n_rows, n_features)
     classifier = tb.BayesianClassifier(tb.learn_naive_bayes(frame, target), positive="three")
     choice = checked_choice(classifier.features, budget)
-    problem = ThresholdProblem(classifier)
+    problem = RowProblem(classifier)
     return partial(select, problem.objective(problem.rows(frame)), choice, lambda _: True)
 
 
@@ -118,7 +118,7 @@ def main() -> None:
     classifier = tb.BayesianClassifier(tb.learn_naive_bayes(frame, target), positive="three")
     kernels(classifier, frame)
     choice = checked_choice(classifier.features, BUDGET)
-    problem = ThresholdProblem(classifier)
+    problem = RowProblem(classifier)
     print(f"rows as weighted instances: {cpu_seconds(lambda: problem.rows(frame)):.2f} s")
     objective = problem.objective(problem.rows(frame))
     seconds = cpu_seconds(lambda: select(objective, choice, lambda _: True))

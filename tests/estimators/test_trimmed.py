@@ -180,7 +180,7 @@ def test_several_classes_are_told_apart(density: str, cut: str) -> None:
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     trimmed = TrimmedClassifier(budget=1, density=density, cut=cut, **BY_MODEL).fit(X, names)
-    assert isinstance(trimmed.trimming_.original, tb.ArgMaxClassifier)
+    assert isinstance(trimmed.trimming_.original, tb.BayesianClassifier)
     assert trimmed.predict_proba(X).shape == (150, 3)
     if cut == "mdl":
         assert trimmed.features_ in [("x2",), ("x3",)]
@@ -320,7 +320,7 @@ def test_classes_are_sorted_as_scores_expect(states: list[str]) -> None:
     rows = network.sample(300, rng)
     trimmed = TrimmedClassifier.from_fitted(network, target="class", budget=1)
     assert trimmed.classes_.tolist() == sorted(states)
-    whole = tb.ArgMaxClassifier(network, "class")
+    whole = tb.BayesianClassifier(network, "class")
     expected = whole.predict_proba(rows[["x"]])[:, [whole.class_names.index(name) for name in sorted(states)]]
     np.testing.assert_allclose(trimmed.predict_proba(rows[["x"]]), expected, atol=1e-12)
 
@@ -354,7 +354,7 @@ def test_fitted_models_and_networks_give_the_distribution() -> None:
     )
     rows = network.sample(50, np.random.default_rng(0))
     trimmed = TrimmedClassifier.from_fitted(network, target="c", budget=2)
-    assert trimmed.predict(rows[["x", "y"]]).tolist() == tb.ArgMaxClassifier(network, "c").predict(rows).tolist()
+    assert trimmed.predict(rows[["x", "y"]]).tolist() == tb.BayesianClassifier(network, "c").predict(rows).tolist()
     model = tb.NaiveBayes([0.5, 0.5], [[[0.9, 0.1], [0.2, 0.8]]], feature_names=["x"], class_names=["n", "p"])
     binary = TrimmedClassifier.from_fitted(model, budget=1, threshold=0.9)
     expected = tb.BayesianClassifier(model, positive="p", threshold=0.9).predict(rows)

@@ -134,7 +134,7 @@ def _models() -> list[Target]:
             lambda: tb.BayesianClassifier(_naive_bayes(), positive="1"),
             tb.BayesianClassifier.load,
         ),
-        ("arg_max", lambda: tb.ArgMaxClassifier(_naive_bayes()), tb.ArgMaxClassifier.load),
+        ("arg_max", lambda: tb.BayesianClassifier(_naive_bayes()), tb.BayesianClassifier.load),
     ]
     found = [
         Target(f"{name}.json", lambda make=make: _saved(make()), partial(_file, "m.json", _checked(load)))  # type: ignore[misc]

@@ -20,13 +20,17 @@ from trimbench.trimming.costs import Choice, checked_choice
 from trimbench.trimming.engines.table import ClassMeasures
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.sampled import _LeftOutRows, agreement_bound, highest_accuracy, upper_bound
-from trimbench.trimming.trim import trim_arg_max
+from trimbench.trimming.trim import trim_by_model
 
 CLOSE = 1e-12
 Joint = dict[tuple[int, ...], np.ndarray]
 
 
-def whole(classifier: tb.ArgMaxClassifier) -> Joint:
+def trimmed(classifier: tb.BayesianClassifier, choice: Choice, limits: Limits | None = None) -> tb.Trimming:
+    return trim_by_model(classifier, choice, "auto", limits or Limits())
+
+
+def whole(classifier: tb.BayesianClassifier) -> Joint:
     """Pr(c, f | e) of every instance, by multiplying the tables of every state of the network."""
     model = classifier.model
     network = model if isinstance(model, tb.BayesianNetwork) else model.to_network()
@@ -89,7 +93,7 @@ def subsets_within(choice: Choice) -> list[tuple[int, ...]]:
 
 
 @st.composite
-def classifiers(draw: st.DrawFn) -> tb.ArgMaxClassifier:
+def classifiers(draw: st.DrawFn) -> tb.BayesianClassifier:
     """Naive Bayes models and networks of 2 to 4 classes; zeros, ties and duplicated features are common."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     coarse = draw(st.booleans())
@@ -102,13 +106,13 @@ def classifiers(draw: st.DrawFn) -> tb.ArgMaxClassifier:
     model = tb.NaiveBayes(prior, tables)
     kind = draw(st.sampled_from(["naive Bayes", "mixture", "evidence", "network"]))
     if kind == "naive Bayes":
-        return tb.ArgMaxClassifier(model)
+        return tb.BayesianClassifier(model)
     if kind == "mixture":
         hidden = tb.NaiveBayes(prior, tables, class_variable="component")
-        return tb.ArgMaxClassifier(tb.NaiveBayesMixture(hidden, ["a", *"b" * (n_classes - 2), "c"]))
+        return tb.BayesianClassifier(tb.NaiveBayesMixture(hidden, ["a", *"b" * (n_classes - 2), "c"]))
     if kind == "evidence" and len(tables) > 1:
         state = str(int(np.argmax(prior @ tables[0])))
-        return tb.ArgMaxClassifier(model, evidence={"x0": state})
+        return tb.BayesianClassifier(model, evidence={"x0": state})
     # The class below the first feature, the others below both.
     first, *others = range(len(tables))
     names = [f"x{place}" for place in range(len(tables))]
@@ -120,11 +124,11 @@ def classifiers(draw: st.DrawFn) -> tb.ArgMaxClassifier:
         {"x0": distributions(rng, (size,), coarse=coarse), "c": distributions(rng, (size, n_classes), coarse=coarse)}
         | {names[p]: distributions(rng, (n_classes, size, tables[p].shape[1]), coarse=coarse) for p in others},
     )
-    return tb.ArgMaxClassifier(network, "c", features=names)
+    return tb.BayesianClassifier(network, "c", features=names)
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[tb.ArgMaxClassifier, Choice]:
+def problems(draw: st.DrawFn) -> tuple[tb.BayesianClassifier, Choice]:
     classifier = draw(classifiers())
     names = list(classifier.features)
     groups = {"g": names[: draw(st.integers(2, len(names)))]} if len(names) > 2 and draw(st.booleans()) else None
@@ -140,11 +144,11 @@ def problems(draw: st.DrawFn) -> tuple[tb.ArgMaxClassifier, Choice]:
 
 @given(problem=problems())
 @settings(max_examples=150, deadline=None)
-def test_the_search_finds_the_best_of_all_subsets(problem: tuple[tb.ArgMaxClassifier, Choice]) -> None:
+def test_the_search_finds_the_best_of_all_subsets(problem: tuple[tb.BayesianClassifier, Choice]) -> None:
     classifier, choice = problem
     joint = whole(classifier)
     best = max(agreement(joint, features) for features in subsets_within(choice))
-    found = trim_arg_max(classifier, choice)
+    found = trimmed(classifier, choice)
     kept = [classifier.features.index(name) for name in found.features]
     assert tuple(kept) in subsets_within(choice)
     assert found.optimal
@@ -155,7 +159,7 @@ def test_the_search_finds_the_best_of_all_subsets(problem: tuple[tb.ArgMaxClassi
 
 @given(classifier=classifiers())
 @settings(max_examples=60, deadline=None)
-def test_the_potential_agreement_bounds_every_smaller_subset(classifier: tb.ArgMaxClassifier) -> None:
+def test_the_potential_agreement_bounds_every_smaller_subset(classifier: tb.BayesianClassifier) -> None:
     joint = whole(classifier)
     places = range(classifier.n_features)
     table = {
@@ -181,7 +185,7 @@ def test_two_classes_agree_with_the_binary_classifier_at_one_half(seed: int, coa
     rng = np.random.default_rng(seed)
     tables = [distributions(rng, (2, size), coarse=coarse) for size in rng.integers(1, 4, size=4)]
     model = tb.NaiveBayes(distributions(rng, (2,), coarse=coarse), tables)
-    several = tb.ArgMaxClassifier(model)
+    several = tb.BayesianClassifier(model)
     binary = tb.BayesianClassifier(model, positive="0", threshold=0.5)
     for features in itertools.combinations(range(4), 2):
         names = [several.features[place] for place in features]
@@ -196,11 +200,11 @@ def test_two_classes_agree_with_the_binary_classifier_at_one_half(seed: int, coa
 
 @given(problem=problems(), limit=st.integers(1, 12))
 @settings(max_examples=60, deadline=None)
-def test_a_search_that_is_stopped_brackets_the_best(problem: tuple[tb.ArgMaxClassifier, Choice], limit: int) -> None:
+def test_a_search_that_is_stopped_brackets_the_best(problem: tuple[tb.BayesianClassifier, Choice], limit: int) -> None:
     classifier, choice = problem
     joint = whole(classifier)
     best = max(agreement(joint, features) for features in subsets_within(choice))
-    found = trim_arg_max(classifier, choice, Limits(evaluation_limit=limit))
+    found = trimmed(classifier, choice, Limits(evaluation_limit=limit))
     kept = tuple(classifier.features.index(name) for name in found.features)
     assert kept in subsets_within(choice)
     assert found.agreement - 1e-11 <= best <= found.upper_bound + 1e-11
@@ -210,18 +214,20 @@ def test_a_search_that_is_stopped_brackets_the_best(problem: tuple[tb.ArgMaxClas
 def test_a_search_that_is_stopped_early_has_a_bound_below_one() -> None:
     classifier = ten_features()
     choice = checked_choice(classifier.features, 3)
-    best = trim_arg_max(classifier, choice).agreement
-    stopped = trim_arg_max(classifier, choice, Limits(evaluation_limit=11))
+    best = trimmed(classifier, choice).agreement
+    stopped = trimmed(classifier, choice, Limits(evaluation_limit=11))
     assert not stopped.optimal
     assert best <= stopped.upper_bound < 0.99
 
 
 @given(problem=problems(), step=st.sampled_from([1, 4]))
 @settings(max_examples=60, deadline=None)
-def test_a_search_in_parts_ends_where_a_whole_one_does(problem: tuple[tb.ArgMaxClassifier, Choice], step: int) -> None:
+def test_a_search_in_parts_ends_where_a_whole_one_does(
+    problem: tuple[tb.BayesianClassifier, Choice], step: int
+) -> None:
     classifier, choice = problem
-    whole_search = trim_arg_max(classifier, choice)
-    found = trim_arg_max(classifier, choice, Limits(evaluation_limit=step))
+    whole_search = trimmed(classifier, choice)
+    found = trimmed(classifier, choice, Limits(evaluation_limit=step))
     bounds = [found.upper_bound]
     while not found.optimal:
         found = found.resume(evaluation_limit=found.n_evaluations + step)
@@ -232,9 +238,9 @@ def test_a_search_in_parts_ends_where_a_whole_one_does(problem: tuple[tb.ArgMaxC
     assert found.resume() is found
 
 
-def ten_features(seed: int = 0) -> tb.ArgMaxClassifier:
+def ten_features(seed: int = 0) -> tb.BayesianClassifier:
     rng = np.random.default_rng(seed)
-    return tb.ArgMaxClassifier(tb.NaiveBayes([0.2, 0.3, 0.5], [rng.dirichlet([1, 1], size=3) for _ in range(10)]))
+    return tb.BayesianClassifier(tb.NaiveBayes([0.2, 0.3, 0.5], [rng.dirichlet([1, 1], size=3) for _ in range(10)]))
 
 
 @pytest.mark.parametrize("limits", [{"evaluation_limit": 1}, {"time_limit": 1e-6}])
@@ -283,7 +289,7 @@ def test_a_stopped_trimming_can_be_pickled() -> None:
 @given(classifier=classifiers(), n_left_out=st.integers(1, 3), n_hidden=st.integers(0, 1))
 @settings(max_examples=80, deadline=None)
 def test_a_potential_without_features_equals_enumeration(
-    classifier: tb.ArgMaxClassifier, n_left_out: int, n_hidden: int
+    classifier: tb.BayesianClassifier, n_left_out: int, n_hidden: int
 ) -> None:
     classifier = classifier.with_features(classifier.features[n_hidden:])
     joint = {values: masses for values, masses in whole(classifier).items() if masses.sum() > 0}
@@ -304,7 +310,7 @@ def test_bounds_from_rows_hold_with_the_stated_confidence(hidden: int) -> None:
         choice = checked_choice(classifier.features, 2)
         rows = classifier.draw(2500, rng)
         bound = upper_bound(classifier, choice, rows[:500], rows[500:], 0.9, 10**7)
-        missed += bound < trim_arg_max(classifier, choice).agreement
+        missed += bound < trimmed(classifier, choice).agreement
         nontrivial += bound < 0.99
     # With the stated confidence, more than 5 misses of 20 have a probability below 1.2 %.
     assert missed <= 5
@@ -313,7 +319,7 @@ def test_bounds_from_rows_hold_with_the_stated_confidence(hidden: int) -> None:
 
 @given(problem=problems())
 @settings(max_examples=80, deadline=None)
-def test_no_allowed_subset_is_right_more_often_than_the_bound(problem: tuple[tb.ArgMaxClassifier, Choice]) -> None:
+def test_no_allowed_subset_is_right_more_often_than_the_bound(problem: tuple[tb.BayesianClassifier, Choice]) -> None:
     classifier, choice = problem
     assume(classifier.is_naive_bayes)
     joint = whole(classifier)
@@ -326,16 +332,16 @@ def test_the_accuracy_bounds_agreement_with_the_stated_confidence() -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)
         model = tb.NaiveBayes(rng.dirichlet([3, 3, 3]), [rng.dirichlet([1, 1], size=3) for _ in range(11)])
-        classifier = tb.ArgMaxClassifier(model)
+        classifier = tb.BayesianClassifier(model)
         choice = checked_choice(classifier.features, 1)
         bound = agreement_bound(classifier, choice, classifier.draw(2000, rng), 0.9)
-        missed += bound < trim_arg_max(classifier, choice).agreement
+        missed += bound < trimmed(classifier, choice).agreement
         nontrivial += bound < 1.0
     assert missed <= 9
     assert nontrivial >= 10
 
 
-def depends_on_the_first(rng: np.random.Generator, n_features: int) -> tb.ArgMaxClassifier:
+def depends_on_the_first(rng: np.random.Generator, n_features: int) -> tb.BayesianClassifier:
     """Three classes below the first feature, the other features below both."""
     names = [f"x{place}" for place in range(n_features)]
     tables = {"x0": rng.dirichlet([3, 3]), "c": rng.dirichlet([2, 2, 2], size=2)}
@@ -345,13 +351,13 @@ def depends_on_the_first(rng: np.random.Generator, n_features: int) -> tb.ArgMax
         {"c": ["x0"]} | {name: ["c", "x0"] for name in names[1:]},
         tables,
     )
-    return tb.ArgMaxClassifier(network, "c", features=names)
+    return tb.BayesianClassifier(network, "c", features=names)
 
 
 @pytest.mark.filterwarnings("ignore::trimbench.trimming.classifier.ImpossibleRowWarning")
 @given(classifier=classifiers())
 @settings(max_examples=40, deadline=None)
-def test_predictions_are_those_of_the_joint(classifier: tb.ArgMaxClassifier) -> None:
+def test_predictions_are_those_of_the_joint(classifier: tb.BayesianClassifier) -> None:
     joint = whole(classifier)
     rows = pd.DataFrame(
         [[values[code] for values, code in zip(classifier.value_names, key, strict=True)] for key in joint],
@@ -369,7 +375,7 @@ def test_predictions_are_those_of_the_joint(classifier: tb.ArgMaxClassifier) -> 
 
 def test_the_first_of_equally_probable_classes_is_given() -> None:
     model = tb.NaiveBayes([0.2, 0.4, 0.4], [[[1.0, 0.0], [0.3, 0.7], [0.1 + 0.2, 0.7]]], class_names=["c", "b", "a"])
-    classifier = tb.ArgMaxClassifier(model)
+    classifier = tb.BayesianClassifier(model)
     assert classifier.predict(pd.DataFrame({"x0": ["0", "1"]})).tolist() == ["c", "b"]
     assert classifier.with_features([]).predict(pd.DataFrame(index=range(2))).tolist() == ["b", "b"]
 
@@ -377,11 +383,15 @@ def test_the_first_of_equally_probable_classes_is_given() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda m: tb.ArgMaxClassifier(tb.NaiveBayes([1.0], [])), "at least two classes, got ['0']"),
-        (lambda m: tb.ArgMaxClassifier(m, "d"), "target must be the class variable 'class', got 'd'"),
-        (lambda m: tb.ArgMaxClassifier(m, features=["z"]), "features must be among ['x0', 'x1'], got 'z'"),
-        (lambda m: tb.ArgMaxClassifier(m, features=["x0", "x0"]), "features must be distinct"),
-        (lambda m: tb.ArgMaxClassifier(m.to_network(), None), "target must be a node of the network"),
+        (lambda m: tb.BayesianClassifier(tb.NaiveBayes([1.0], [])), "at least two classes, got ['0']"),
+        (lambda m: tb.BayesianClassifier(m, "d"), "target must be the class variable 'class', got 'd'"),
+        (lambda m: tb.BayesianClassifier(m, features=["z"]), "features must be among ['x0', 'x1'], got 'z'"),
+        (lambda m: tb.BayesianClassifier(m, features=["x0", "x0"]), "features must be distinct"),
+        (lambda m: tb.BayesianClassifier(m.to_network(), None), "target must be a node of the network"),
+        (lambda m: tb.BayesianClassifier(m, threshold=0.3), "threshold must be left out without a positive class"),
+        (lambda m: tb.BayesianClassifier(m).with_threshold(0.3), "threshold must be left out without a positive class"),
+        (lambda m: tb.expected_agreement(tb.BayesianClassifier(m), [], 0.5), "must have a positive class"),
+        (lambda m: tb.BayesianClassifier(m).posterior(pd.DataFrame({"x0": [0], "x1": [0]})), "one of ['0', '1']"),
     ],
 )
 def test_bad_input_is_explained(build: object, message: str) -> None:
@@ -394,19 +404,19 @@ def test_bad_input_is_explained(build: object, message: str) -> None:
 
 def test_too_many_instances_are_refused_with_what_to_do() -> None:
     model = tb.NaiveBayes([0.2, 0.3, 0.5], [[[0.5, 0.5], [0.2, 0.8], [0.3, 0.7]]] * 40)
-    classifier = tb.ArgMaxClassifier(model)
+    classifier = tb.BayesianClassifier(model)
     with pytest.raises(ValueError, match=r"got 2\^41\.6 \(3 classes, 40 features\); pass rows="):
-        trim_arg_max(classifier, checked_choice(classifier.features, 5))
+        trimmed(classifier, checked_choice(classifier.features, 5))
 
 
-def test_likelihoods_are_those_of_naive_bayes_alone() -> None:
+def test_tables_are_those_of_naive_bayes_alone() -> None:
     network = tb.BayesianNetwork(
         {"c": ["0", "1"], "x": ["0", "1"], "y": ["0", "1"]},
         {"x": ["c"], "y": ["x"]},
         {"c": [0.5, 0.5], "x": [[0.5, 0.5], [0.1, 0.9]], "y": [[0.5, 0.5], [0.2, 0.8]]},
     )
-    classifier = tb.ArgMaxClassifier(network, "c")
+    classifier = tb.BayesianClassifier(network, "c")
     assert classifier.features == ("x", "y")
     np.testing.assert_allclose(classifier.prior, [0.5, 0.5])
     with pytest.raises(ValueError, match="must be naive Bayes"):
-        _ = classifier.likelihoods
+        _ = classifier.tables

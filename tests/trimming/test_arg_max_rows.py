@@ -17,17 +17,14 @@ from tests.trimming.test_arg_max import agreement, classifiers, part, whole
 from trimbench._typing import IntegerArray
 from trimbench.networks.sampling import RowSampler
 from trimbench.trimming import kernels
-from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.engines.table import ClassMeasures
-from trimbench.trimming.limits import Limits
 from trimbench.trimming.search.row_scores import numpy_agreement
-from trimbench.trimming.search.rows import ArgMaxProblem
-from trimbench.trimming.trim import trim_arg_max
+from trimbench.trimming.search.rows import RowProblem
 
 
-def agreement_on(classifier: tb.ArgMaxClassifier, names: list[str], rows: object) -> float:
-    original = classifier.predict(rows)  # type: ignore[arg-type]
-    return float((classifier.with_features(names).predict(rows) == original).mean())  # type: ignore[arg-type]
+def agreement_on(classifier: tb.BayesianClassifier, names: list[str], rows: pd.DataFrame) -> float:
+    original = classifier.predict(rows)
+    return float((classifier.with_features(names).predict(rows) == original).mean())
 
 
 @given(seed=st.integers(0, 2**32), coarse=st.booleans())
@@ -51,11 +48,10 @@ def test_the_kernel_counts_as_numpy_does(seed: int, coarse: bool) -> None:
 
 @given(classifier=classifiers(), seed=st.integers(0, 2**32), budget=st.integers(0, 3))
 @settings(max_examples=30, deadline=None)
-def test_rows_alone_give_the_best_subset_on_the_rows(classifier: tb.ArgMaxClassifier, seed: int, budget: int) -> None:
+def test_rows_alone_give_the_best_subset_on_the_rows(classifier: tb.BayesianClassifier, seed: int, budget: int) -> None:
     codes = classifier.draw(25, np.random.default_rng(seed))
     rows = _frame(classifier, codes)
-    choice = checked_choice(classifier.features, budget)
-    found = trim_arg_max(classifier, choice, rows=rows, rows_weight=1)
+    found = tb.trim(classifier, budget, rows=rows, rows_weight=1)
     best = max(
         agreement_on(classifier, list(names), rows)
         for size in range(min(budget, classifier.n_features) + 1)
@@ -70,7 +66,7 @@ def test_rows_alone_give_the_best_subset_on_the_rows(classifier: tb.ArgMaxClassi
 
 @given(classifier=classifiers(), seed=st.integers(0, 2**32))
 @settings(max_examples=20, deadline=None)
-def test_rows_alone_leave_the_bound_of_the_model(classifier: tb.ArgMaxClassifier, seed: int) -> None:
+def test_rows_alone_leave_the_bound_of_the_model(classifier: tb.BayesianClassifier, seed: int) -> None:
     rows = _frame(classifier, classifier.draw(25, np.random.default_rng(seed)))
     told: list[tb.Progress] = []
     found = tb.trim(classifier, 1, rows=rows, rows_weight=1, progress=told.append)
@@ -83,11 +79,10 @@ def test_rows_alone_leave_the_bound_of_the_model(classifier: tb.ArgMaxClassifier
 
 @given(classifier=classifiers(), seed=st.integers(0, 2**32))
 @settings(max_examples=30, deadline=None)
-def test_weight_zero_is_the_trimming_by_the_model(classifier: tb.ArgMaxClassifier, seed: int) -> None:
+def test_weight_zero_is_the_trimming_by_the_model(classifier: tb.BayesianClassifier, seed: int) -> None:
     rows = _frame(classifier, classifier.draw(25, np.random.default_rng(seed)))
-    choice = checked_choice(classifier.features, 2)
-    by_model = trim_arg_max(classifier, choice)
-    found = trim_arg_max(classifier, choice, rows=rows, rows_weight=0)
+    by_model = tb.trim(classifier, 2)
+    found = tb.trim(classifier, 2, rows=rows, rows_weight=0)
     assert (found.features, found.agreement) == (by_model.features, by_model.agreement)
     assert found.rows_agreement is not None
     assert found.rows_agreement.apparent == agreement_on(classifier, list(found.features), rows)
@@ -95,8 +90,8 @@ def test_weight_zero_is_the_trimming_by_the_model(classifier: tb.ArgMaxClassifie
 
 @given(classifier=classifiers(), seed=st.integers(0, 2**32))
 @settings(max_examples=30, deadline=None)
-def test_the_rows_of_the_model_have_its_distribution(classifier: tb.ArgMaxClassifier, seed: int) -> None:
-    problem = ArgMaxProblem(classifier)
+def test_the_rows_of_the_model_have_its_distribution(classifier: tb.BayesianClassifier, seed: int) -> None:
+    problem = RowProblem(classifier)
     weighted = problem.model_rows(np.random.default_rng(seed))
     joint = whole(classifier)
     for codes, decision, weight in zip(weighted.codes, weighted.decisions, weighted.weights, strict=True):
@@ -116,10 +111,9 @@ def test_more_classes_and_features_than_a_table_holds_are_trimmed_on_rows() -> N
     rng = np.random.default_rng(0)
     sharp = [rng.dirichlet([0.3, 0.3, 0.3], size=4) for _ in range(3)]
     dull = [rng.dirichlet([50, 50, 50], size=4) for _ in range(27)]
-    classifier = tb.ArgMaxClassifier(tb.NaiveBayes([0.1, 0.2, 0.3, 0.4], [*dull, *sharp]))
+    classifier = tb.BayesianClassifier(tb.NaiveBayes([0.1, 0.2, 0.3, 0.4], [*dull, *sharp]))
     rows = classifier.model.sample(300, rng)
-    choice = checked_choice(classifier.features, 3)
-    found = trim_arg_max(classifier, choice, rows=rows)
+    found = tb.trim(classifier, 3, rows=rows)
     assert set(found.features) == {"x27", "x28", "x29"}
     low, high = found.agreement_interval
     assert 0 < high - low < 0.03
@@ -130,15 +124,13 @@ def test_more_classes_and_features_than_a_table_holds_are_trimmed_on_rows() -> N
     assert found.confidence == 0.99
     assert high <= found.upper_bound < 0.999
     with pytest.raises(ValueError, match="prefer must be 'best' without rows"):
-        trim_arg_max(classifier, choice, prefer="cheapest")
-    stopped = trim_arg_max(classifier, choice, Limits(1e-9), rows=rows)
+        tb.trim(classifier, 3, prefer="cheapest")
+    stopped = tb.trim(classifier, 3, rows=rows, time_limit=1e-9)
     assert len(stopped.features) <= 3
     assert stopped.upper_bound < 0.999
 
 
-def _frame(classifier: tb.ArgMaxClassifier, codes: np.ndarray) -> object:
-    import pandas as pd
-
+def _frame(classifier: tb.BayesianClassifier, codes: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(
         {
             name: [values[code] for code in column]
@@ -150,11 +142,12 @@ def _frame(classifier: tb.ArgMaxClassifier, codes: np.ndarray) -> object:
 def test_intervals_of_selected_features_cover(monkeypatch: pytest.MonkeyPatch) -> None:
     """The interval is from other rows than the selection's, so that it is not too hopeful."""
     # As if tables were too large. The selection sees as many rows as the interval.
-    monkeypatch.setattr("trimbench.trimming.trim.TABLE_MAX_ENTRIES", 0)
-    monkeypatch.setattr("trimbench.trimming.trim._LONGEST", 1e-3)
+    monkeypatch.setattr("trimbench.trimming.trim.MAX_ENTRIES", 0)
+    monkeypatch.setattr("trimbench.trimming.by_model.TABLE_MAX_ENTRIES", 0)
+    monkeypatch.setattr("trimbench.trimming.sampled._LONGEST_BOUND", 1e-3)
     monkeypatch.setattr("trimbench.trimming.search.rows.MAX_INSTANCES", 0)
     monkeypatch.setattr("trimbench.trimming.search.rows.N_DRAWN", 2_000)
-    monkeypatch.setattr("trimbench.trimming.trim._N_DRAWN_ARG_MAX", 2_000)
+    monkeypatch.setattr("trimbench.trimming.sampled._N_DRAWN", 2_000)
     begun: list[int] = []
     draw = RowSampler.draw
 
@@ -166,7 +159,7 @@ def test_intervals_of_selected_features_cover(monkeypatch: pytest.MonkeyPatch) -
     for seed in range(n_models):
         rng = np.random.default_rng([7, seed])
         tables = [rng.dirichlet(np.full(3, 5.0), 3) for _ in range(5)]
-        classifier = tb.ArgMaxClassifier(tb.NaiveBayes(rng.dirichlet([3, 3, 3]), tables))
+        classifier = tb.BayesianClassifier(tb.NaiveBayes(rng.dirichlet([3, 3, 3]), tables))
         rows = pd.DataFrame(classifier.draw(2, rng).astype(str), columns=classifier.features)
         with monkeypatch.context() as patched:
             patched.setattr(RowSampler, "draw", noted)
@@ -185,8 +178,8 @@ def test_each_class_has_its_share_of_the_drawn_rows() -> None:
         {"x": ["c"], "e": ["c"]},
         {"c": [0.2, 0.3, 0.5], "x": np.eye(3), "e": [[0.5, 0.5], [0.5, 0.5], [1.0, 0.0]]},
     )
-    for classifier in (tb.ArgMaxClassifier(network, "c", features=["x"], evidence={"e": "1"}),
-                       tb.ArgMaxClassifier(network, "c", features=["x"], evidence={"e": "0"})):  # fmt: skip
+    for classifier in (tb.BayesianClassifier(network, "c", features=["x"], evidence={"e": "1"}),
+                       tb.BayesianClassifier(network, "c", features=["x"], evidence={"e": "0"})):  # fmt: skip
         counts = np.bincount(classifier.draw_by_class(1001, np.random.default_rng(0))[:, 0], minlength=3)
         assert counts.sum() == 1001
         assert np.abs(counts - 1001 * classifier.prior).max() <= 1.0

@@ -167,11 +167,11 @@ def test_impossible_evidence_is_never_given_an_agreement() -> None:
     for ask in (
         lambda: tb.trim(classifier, 1),  # all features are affordable
         lambda: tb.trim(classifier.with_threshold(0), 0),
-        lambda: tb.trim(tb.ArgMaxClassifier(network, "c", evidence=impossible), 1),
+        lambda: tb.trim(tb.BayesianClassifier(network, "c", evidence=impossible), 1),
         lambda: tb.trimming_curve(classifier, [0, 1]),
         lambda: classifier.predict(rows),
         lambda: classifier.posterior(rows),
-        lambda: tb.ArgMaxClassifier(network, "c", evidence=impossible).predict(rows),
+        lambda: tb.BayesianClassifier(network, "c", evidence=impossible).predict(rows),
     ):
         with pytest.raises(ValueError, match="evidence must have a positive probability"):
             ask()
@@ -184,7 +184,7 @@ def test_arguments_of_another_kind_are_explained() -> None:
         with pytest.raises(ValueError, match="features must be"):
             tb.BayesianClassifier(model, positive="0", features=features)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="features must be"):
-            tb.ArgMaxClassifier(model, features=features)  # type: ignore[arg-type]
+            tb.BayesianClassifier(model, features=features)  # type: ignore[arg-type]
     classifier = tb.BayesianClassifier(model, positive="0")
     for budgets in (2, "2"):
         with pytest.raises(ValueError, match=r"budgets must be a sequence of numbers, got '?2'?; write \[2\]"):
@@ -244,7 +244,7 @@ def test_categories_that_no_row_has_may_be_unknown() -> None:
 
 def test_the_text_of_a_classifier_holds_no_tables() -> None:
     assert "array" not in repr(tb.BayesianClassifier(THREE, positive="a"))
-    assert "array" not in repr(tb.ArgMaxClassifier(THREE))
+    assert "array" not in repr(tb.BayesianClassifier(THREE))
 
 
 def test_other_objects_are_told_how_to_become_a_classifier() -> None:
@@ -348,7 +348,7 @@ def test_an_impossible_row_is_marked_and_has_the_class_of_no_features(kind: str)
     if kind == "two":
         classifiers = [tb.BayesianClassifier(network, "dysp", positive=one, features=list(rows)) for one in "yn"]
     elif kind == "several":
-        classifiers = [tb.ArgMaxClassifier(network, "dysp", features=list(rows))]
+        classifiers = [tb.BayesianClassifier(network, "dysp", features=list(rows))]
     else:
         seen = pd.DataFrame({"x": ["a", "b", "c"] * 4})
         learned = tb.learn_naive_bayes(seen, pd.Series(["n", "n", "y"] * 4), smoothing=0.0)

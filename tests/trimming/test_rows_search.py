@@ -26,7 +26,7 @@ from trimbench.trimming.search.row_scores import (
     pooled,
     scores_of,
 )
-from trimbench.trimming.search.rows import ThresholdProblem, count_subsets, select, select_exhaustively, select_greedily
+from trimbench.trimming.search.rows import RowProblem, count_subsets, select, select_exhaustively, select_greedily
 
 
 def random_rows(classifier: tb.BayesianClassifier, n_rows: int, rng: np.random.Generator) -> pd.DataFrame:
@@ -68,7 +68,7 @@ def test_value_and_cut_are_the_best_over_all_thresholds(
     rng = np.random.default_rng(seed)
     classifier = brute_force.random_classifier(rng, [2, 3, 2], threshold, coarse=coarse)
     rows = random_rows(classifier, 12, rng)
-    problem = ThresholdProblem(classifier)
+    problem = RowProblem(classifier)
     objective = problem.objective(pooled(problem.model_rows(rng), problem.rows(rows), weight))
     for size in range(4):
         for kept in itertools.combinations(range(3), size):
@@ -87,7 +87,7 @@ def test_networks_are_judged_by_their_posteriors(seed: int, coarse: bool) -> Non
     rng = np.random.default_rng(seed)
     classifier = brute_force.random_network_classifier(rng, 3, 0.5, coarse=coarse)
     rows = random_rows(classifier, 10, rng)
-    problem = ThresholdProblem(classifier)
+    problem = RowProblem(classifier)
     objective = problem.objective(problem.rows(rows))
     for kept in [(), (0,), (0, 2), (0, 1, 2)]:
         assert objective.value(kept) == pytest.approx(best_blend(classifier, kept, rows, 1.0), abs=1e-9)
@@ -102,12 +102,12 @@ def test_a_network_too_large_for_a_table_is_judged_by_posteriors(monkeypatch: py
     scores = scores_of(classifier)
     assert isinstance(scores, GeneralScores)
     codes = np.stack(np.unravel_index(np.arange(math.prod(scores.cardinalities)), scores.cardinalities), axis=1)
-    from_table = scores.log_odds((0, 2), codes[:, [0, 2]])
+    from_table = scores.of_rows((0, 2), codes[:, [0, 2]])
     for limit in ("_MAX_TABLE", "_MAX_OPERATIONS"):
         with monkeypatch.context() as patch:
             patch.setattr(f"trimbench.trimming.search.row_scores.{limit}", 1)
             by_rows = scores_of(brute_force.random_network_classifier(np.random.default_rng(3), 3, 0.5))
-            assert by_rows.log_odds((0, 2), codes[:, [0, 2]]) == pytest.approx(from_table)
+            assert by_rows.of_rows((0, 2), codes[:, [0, 2]]) == pytest.approx(from_table)
 
 
 @settings(max_examples=25, deadline=None)
@@ -117,7 +117,7 @@ def test_compiled_and_plain_balances_and_single_values_are_equal(
 ) -> None:
     rng = np.random.default_rng(seed)
     classifier = brute_force.random_classifier(rng, cardinalities, 0.5, coarse=coarse)
-    problem = ThresholdProblem(classifier)
+    problem = RowProblem(classifier)
     rows = problem.rows(random_rows(classifier, 40, rng)).merged()
     scores = scores_of(classifier)
     assert isinstance(scores, AdditiveScores)
@@ -126,7 +126,7 @@ def test_compiled_and_plain_balances_and_single_values_are_equal(
     kept = sorted(rng.choice(len(cardinalities), size=len(cardinalities) // 2, replace=False).tolist())
     candidates = [i for i in range(len(cardinalities)) if i not in kept]
     places, codes = cells_of(rows.codes, kept, scores.cardinalities)
-    cells = Cells.sorted(places, scores.log_odds(kept, codes))
+    cells = Cells.sorted(places, scores.of_rows(kept, codes))
     plain = highest_balances(columns, cells, candidates)
     assert compiled_balances(columns, cells, candidates) == pytest.approx(plain, abs=1e-12)
     objective = problem.objective(rows)
@@ -169,7 +169,7 @@ def test_searches_stay_within_the_choice_and_enumeration_finds_the_best(seed: in
         choice = random_choice(rng, 6)
     except ValueError:  # what is required costs more than the budget
         return
-    problem = ThresholdProblem(classifier)
+    problem = RowProblem(classifier)
     objective = problem.objective(problem.rows(random_rows(classifier, 30, rng)))
     allowed = [
         frozenset(units)

@@ -15,7 +15,7 @@ from tests.trimming import brute_force
 from trimbench.trimming.costs import checked_choice
 from trimbench.trimming.result import RowsAgreement, wilson_interval
 from trimbench.trimming.search.cross_fitting import dealt_folds, trim_on_rows
-from trimbench.trimming.search.rows import MAX_INSTANCES, ArgMaxProblem, ThresholdProblem
+from trimbench.trimming.search.rows import MAX_INSTANCES, RowProblem
 
 from .test_rows_search import best_blend, random_rows, share
 
@@ -52,7 +52,7 @@ def test_weight_0_is_the_model_and_weight_1_the_best_on_the_rows(seed: int) -> N
 
 def test_the_blend_is_the_best_of_all_subsets_where_the_model_is_small() -> None:
     classifier, rows = classifier_and_rows(5)
-    problem = ThresholdProblem(classifier)
+    problem = RowProblem(classifier)
     model = problem.model_rows(np.random.default_rng(0))
     assert len(model) == math.prod(classifier.cardinalities)
     trimming = tb.trim(classifier, 2, rows=rows, rows_weight=0.3)
@@ -157,7 +157,7 @@ def test_rows_from_a_large_model_have_its_distribution() -> None:
     rng = np.random.default_rng(0)
     classifier = brute_force.random_classifier(rng, [3, *[2] * 14], 0.5)
     assert math.prod(classifier.cardinalities) > MAX_INSTANCES
-    drawn = ThresholdProblem(classifier).model_rows(rng)
+    drawn = RowProblem(classifier).model_rows(rng)
     exact = classifier.joint([0])
     shares = np.bincount(drawn.codes[:, 0], minlength=3) / len(drawn)
     assert shares == pytest.approx(exact[0] + exact[1], abs=0.025)
@@ -194,7 +194,7 @@ def test_a_network_without_an_exact_engine_gets_an_interval_from_drawn_rows(monk
     rows = random_rows(classifier, 40, rng)
     exact = tb.trim(classifier, 2, rows=rows, rows_weight=1)
     assert exact.confidence == 1
-    monkeypatch.setattr("trimbench.trimming.trim.exact_engine", lambda *_: None)
+    monkeypatch.setattr("trimbench.trimming.by_model.exact_engine", lambda *_: None)
     sampled = tb.trim(classifier, 2, rows=rows, rows_weight=1)
     assert sampled.features == exact.features
     assert sampled.agreement_interval[0] <= exact.agreement <= sampled.agreement_interval[1]
@@ -221,10 +221,10 @@ def test_several_classes_are_judged_by_the_most_probable_one(weight: float) -> N
     rng = np.random.default_rng(4)
     tables = [rng.dirichlet(np.ones(k), size=3) for k in (2, 3, 2, 2)]
     model = tb.NaiveBayes(rng.dirichlet(np.ones(3)), tables)
-    classifier = tb.ArgMaxClassifier(model)
+    classifier = tb.BayesianClassifier(model)
     rows = model.sample(60, rng)
     choice = checked_choice(classifier.features, 2)
-    found = trim_on_rows(ArgMaxProblem(classifier), choice, rows, rows_weight=weight)
+    found = trim_on_rows(classifier, choice, rows, rows_weight=weight)
     mass = classifier.joint(range(4)).sum(axis=0)
     every = pd.DataFrame(np.array(list(itertools.product(*classifier.value_names))), columns=list(classifier.features))
 
@@ -237,7 +237,7 @@ def test_several_classes_are_judged_by_the_most_probable_one(weight: float) -> N
     assert blend(found.features) == pytest.approx(max(blend(subset) for subset in subsets))
     assert found.threshold is None
     assert found.rows_agreement.weight == weight
-    assert trim_on_rows(ArgMaxProblem(classifier), choice, rows).rows_agreement.n_rows == 60
+    assert trim_on_rows(classifier, choice, rows).rows_agreement.n_rows == 60
 
 
 CLASSIFIER, ROWS = classifier_and_rows()
@@ -303,7 +303,9 @@ def test_a_stopped_trimming_by_rows_goes_on_with_the_rows(weight: Any) -> None:
 
 def test_arguments_that_would_be_ignored_are_refused() -> None:
     model = tb.NaiveBayes([0.2, 0.3, 0.5], [[[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]]])
-    with pytest.raises(ValueError, match="engine must be 'auto' for an ArgMaxClassifier, got 'dense'"):
-        tb.trim(tb.ArgMaxClassifier(model), 1, engine="dense")
+    with pytest.raises(
+        ValueError, match="engine must be 'auto' for a classifier that gives the most probable class, got 'dense'"
+    ):
+        tb.trim(tb.BayesianClassifier(model), 1, engine="dense")
     with pytest.raises(ValueError, match=r"rows_weight must be 'auto' or 0 without rows, got 0\.5; give rows"):
-        tb.trim(tb.ArgMaxClassifier(model), 1, rows_weight=0.5)
+        tb.trim(tb.BayesianClassifier(model), 1, rows_weight=0.5)

@@ -42,16 +42,15 @@ def test_naive_bayes_and_mixtures_keep_every_bit_of_what_they_need(
     evidence = {"e": "1"} if observed else None
     kept = [str(name) for name in rng.permutation(names[:3])[:n_kept]]
     path = tmp_path_factory.getbasetemp() / "classifier.json"
-    classifier: Any
     if several:
-        classifier = tb.ArgMaxClassifier(model, features=kept, evidence=evidence)
+        classifier = tb.BayesianClassifier(model, features=kept, evidence=evidence)
     else:
         states = model.class_names
         classifier = tb.BayesianClassifier(
             model, positive=states[:1], features=kept, threshold=float(rng.random()), evidence=evidence
         )
     classifier.save(path)
-    again = type(classifier).load(path)
+    again = tb.BayesianClassifier.load(path)
     assert again.features == tuple(kept)
     assert again.evidence == classifier.evidence
     rows = model.sample(20, rng)
@@ -98,6 +97,18 @@ def test_a_trimming_saves_its_trimmed_classifier(tmp_path: Path) -> None:
     assert content["format"] == "trimbench.BayesianClassifier/1"
 
 
+def test_files_of_the_most_probable_class_from_before_are_read(tmp_path: Path) -> None:
+    classifier = tb.BayesianClassifier(naive_bayes(), features=["x2", "x0"])
+    path = tmp_path / "classifier.json"
+    classifier.save(path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    old = {key: value for key, value in content.items() if key not in ("positive", "threshold")}
+    path.write_text(json.dumps(old | {"format": "trimbench.ArgMaxClassifier/1"}), encoding="utf-8")
+    again = tb.BayesianClassifier.load(path)
+    assert (again.features, again.threshold, again.class_names) == (("x2", "x0"), None, ("0", "1", "2"))
+    assert tb.BayesianClassifier.from_dict(old | {"kind": "ArgMaxClassifier"}).features == again.features
+
+
 def saved(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
     path = tmp_path / "classifier.json"
     tb.BayesianClassifier(naive_bayes(1), positive="0").save(path)
@@ -109,8 +120,8 @@ def saved(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
     ("change", "message"),
     [
         (
-            {"format": "trimbench.ArgMaxClassifier/1"},
-            "must have format 'trimbench.BayesianClassifier/1', got 'trimbench.A",
+            {"format": "trimbench.NaiveBayes/1"},
+            "must have format 'trimbench.BayesianClassifier/1', got 'trimbench.N",
         ),
         ({"format": "trimbench.BayesianClassifier/2"}, "got 'trimbench.BayesianClassifier/2'"),
         (
@@ -155,6 +166,6 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monk
 
     monkeypatch.setattr("trimbench.networks.formats.parsing.json.dump", disk_full)
     with pytest.raises(OSError, match="No space left"):
-        tb.ArgMaxClassifier(naive_bayes()).save(path)
+        tb.BayesianClassifier(naive_bayes()).save(path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["classifier.json"]
     assert json.loads(path.read_text(encoding="utf-8")) == content

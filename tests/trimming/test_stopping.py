@@ -100,17 +100,17 @@ def network(n_features: int) -> tb.BayesianClassifier:
     return tb.BayesianClassifier(model, "c", positive="1")
 
 
-def several(n_features: int) -> tb.ArgMaxClassifier:
+def several(n_features: int) -> tb.BayesianClassifier:
     rng = np.random.default_rng(n_features)
     tables = [rng.dirichlet([1, 1], 3) for _ in range(n_features)]
-    return tb.ArgMaxClassifier(tb.NaiveBayes([0.3, 0.3, 0.4], tables))
+    return tb.BayesianClassifier(tb.NaiveBayes([0.3, 0.3, 0.4], tables))
 
 
 @pytest.mark.parametrize("by", ["model", "rows", "blend"])
 @pytest.mark.parametrize("limit", [{"time_limit": 1e-9}, {"evaluation_limit": 1}, {"evaluation_limit": 9}], ids=str)
 @pytest.mark.parametrize(
     "classifier", [random_classifier(10), random_classifier(26), random_classifier(46), network(8), network(30),
-                   several(6), several(30)], ids=lambda given: f"{type(given).__name__}-{given.n_features}"
+                   several(6), several(30)], ids=lambda given: f"{given.n_classes}-{given.n_features}-{given.threshold}"
 )  # fmt: skip
 def test_a_stopped_search_fills_the_budget(classifier: Any, limit: Any, by: str) -> None:
     names = classifier.features
@@ -120,7 +120,7 @@ def test_a_stopped_search_fills_the_budget(classifier: Any, limit: Any, by: str)
         codes = classifier.draw(600, np.random.default_rng(1))
         rows = pd.DataFrame({name: codes[:, i].astype(str) for i, name in enumerate(names)})
     weight = {"model": "auto", "rows": 1.0, "blend": "auto"}[by]
-    if by == "model" and isinstance(classifier, tb.ArgMaxClassifier) and classifier.n_features > 26:
+    if by == "model" and classifier.threshold is None and classifier.n_features > 26:
         pytest.skip("too large without rows")
     found = tb.trim(classifier, 5, costs, groups={"pair": names[:2]}, rows=rows, rows_weight=weight, **limit)
     choice = checked_choice(names, 5, costs, groups={"pair": names[:2]})

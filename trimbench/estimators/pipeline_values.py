@@ -25,7 +25,7 @@ from trimbench.networks.learning import learn_mixture, learn_naive_bayes, learn_
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.values import cell_text
-from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier
+from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.model import short
 
 if TYPE_CHECKING:
@@ -38,19 +38,19 @@ def distribution_of(
     threshold: float,
     features: Sequence[str] | None = None,
     positive: str | None = None,
-) -> BayesianClassifier | ArgMaxClassifier:
+) -> BayesianClassifier:
     """Return the classifier of a model: of two classes, `positive` (default: the second) has the threshold."""
     classes = _classes(model, target)
     if len(classes) == 2:
         return BayesianClassifier(
             model, target, positive=positive or classes[1], features=features, threshold=threshold
         )
-    return ArgMaxClassifier(model, target, features=features)
+    return BayesianClassifier(model, target, features=features)
 
 
 def columns_of(
     model: Any, target: str | None, threshold: float, rows: pd.DataFrame | None = None
-) -> tuple[BayesianClassifier | ArgMaxClassifier, Discretizer, NDArray[Any]]:
+) -> tuple[BayesianClassifier, Discretizer, NDArray[Any]]:
     """Return the classifier of a fitted model, how columns become its values, and the class labels.
 
     A logistic regression needs rows, as a table of raw columns.
@@ -99,11 +99,10 @@ def check_convertible(model: Any) -> None:
     """Raise TypeError, with what to write, unless something may be a fitted estimator."""
     if is_estimator(model):
         return
-    if isinstance(model, BayesianClassifier | ArgMaxClassifier):
-        name = type(model).__name__
+    if isinstance(model, BayesianClassifier):
         raise TypeError(
-            f"model must be a fitted estimator or a model, got {name}, which is a classifier of categories; trim it "
-            "with tb.trim(classifier, budget), or give its model (classifier.model) and target"
+            "model must be a fitted estimator or a model, got BayesianClassifier, which is a classifier of categories; "
+            "trim it with tb.trim(classifier, budget), or give its model (classifier.model) and target"
         )
     raise TypeError(
         "model must be a fitted BernoulliNB, CategoricalNB or LogisticRegression, a pipeline that ends in one, a "

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack
 
 from trimbench.trimming import trim as trimming
-from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier
+from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.result import Trimming
-from trimbench.trimming.trim import ArgMaxTrimming
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,29 +16,11 @@ if TYPE_CHECKING:
     Costs = Mapping[str, float] | Sequence[float] | pd.Series[Any] | None
 
 
-@overload
-def trim(
-    classifier: BayesianClassifier, budget: float, costs: Costs = None, **settings: Unpack[trimming.TrimSettings]
-) -> Trimming: ...
-
-
-@overload
-def trim(
-    classifier: ArgMaxClassifier, budget: float, costs: Costs = None, **settings: Unpack[trimming.TrimSettings]
-) -> ArgMaxTrimming: ...
-
-
-@overload
-def trim(
-    classifier: Any, budget: float, costs: Costs = None, **settings: Unpack[trimming.TrimSettings]
-) -> Trimming | ArgMaxTrimming: ...
-
-
 @wraps(trimming.trim, assigned=("__doc__",))
 def trim(  # noqa: D103
-    classifier: Any, budget: float, costs: Any = None, **settings: Any
-) -> Trimming | ArgMaxTrimming:
-    if not isinstance(classifier, BayesianClassifier | ArgMaxClassifier):
+    classifier: Any, budget: float, costs: Costs = None, **settings: Unpack[trimming.TrimSettings]
+) -> Trimming:
+    if not isinstance(classifier, BayesianClassifier):
         # Only an estimator needs what takes it apart, and scikit-learn with it.
         from trimbench.estimators.columns import cost_by_name
         from trimbench.estimators.pipeline_values import columns_of, is_estimator, rows_of
@@ -49,5 +30,4 @@ def trim(  # noqa: D103
             classifier, discretizer, _ = columns_of(classifier, None, 0.5, frame)
             costs = cost_by_name(costs, classifier.features, settings.get("groups"))
             settings["rows"] = None if frame is None else discretizer.transform(frame)
-    found: Trimming | ArgMaxTrimming = trimming.trim(classifier, budget, costs, **settings)
-    return found
+    return trimming.trim(classifier, budget, costs, **settings)

@@ -28,8 +28,8 @@ from trimbench.networks.discretize import ColumnRule, CutRule, Discretizer
 from trimbench.networks.discretize import IdentifierColumnWarning as IdentifierColumnWarning
 from trimbench.networks.formats.parsing import read_json, write_json
 from trimbench.networks.values import plain_columns, plain_table
-from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier
-from trimbench.trimming.result import AnyTrimming
+from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.result import Trimming
 from trimbench.trimming.trim import trim
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         If fitted on a data frame.
     features_ : tuple of str
         Names of the columns that are kept; ``x0, x1, ...`` for those of an array.
-    trimming_ : Trimming or ArgMaxTrimming
+    trimming_ : Trimming
         With the agreements under the distribution and on the rows, and the bound. None after `load`.
-    classifier_ : BayesianClassifier or ArgMaxClassifier
+    classifier_ : BayesianClassifier
         The trimmed classifier, of categories.
     discretizer_ : Discretizer
         How columns become categories. It says what becomes of values that training rows do not have.
@@ -220,10 +220,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         trimmed._trim(distribution, names, coded)
         return trimmed
 
-    def _trim(
-        self, classifier: BayesianClassifier | ArgMaxClassifier, names: Sequence[str], rows: pd.DataFrame | None
-    ) -> None:
-        if isinstance(classifier, ArgMaxClassifier) and self.threshold != 0.5:
+    def _trim(self, classifier: BayesianClassifier, names: Sequence[str], rows: pd.DataFrame | None) -> None:
+        if classifier.threshold is None and self.threshold != 0.5:
             raise ValueError(
                 f"threshold must be 0.5 for {len(self.classes_)} classes, of which the most probable is given, got "
                 f"{self.threshold!r}"
@@ -254,7 +252,7 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         self.classifier_ = found.classifier
         self.features_ = self.classifier_.features
 
-    def _stopped(self, found: AnyTrimming[Any]) -> str:
+    def _stopped(self, found: Trimming) -> str:
         low, high = math.floor(1e4 * found.agreement_interval[0]) / 1e4, math.ceil(1e4 * found.upper_bound) / 1e4
         sure = "" if found.confidence == 1.0 else f" (with a confidence of {found.confidence:.0%})"
         return (
@@ -281,11 +279,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
             When a kept column has a value that its rule does not cover.
         """
         coded = self._coded(X)
-        if isinstance(self.classifier_, ArgMaxClassifier):
-            names = self.classifier_.class_names
-            return self.classifier_.predict_proba(coded)[:, [names.index(str(label)) for label in self.classes_]]
-        positive = self.classifier_.posterior(coded)
-        return np.column_stack([1.0 - positive, positive])
+        names = self.classifier_.class_names
+        return self.classifier_.predict_proba(coded)[:, [names.index(str(label)) for label in self.classes_]]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row, from the columns that are kept."""
@@ -342,7 +337,8 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
 # Trimmed estimators as JSON files.
 
 FORMAT = "trimbench.TrimmedClassifier/1"
-_CLASSIFIERS = {kind.__name__: kind for kind in (BayesianClassifier, ArgMaxClassifier)}
+# The second is what a classifier of the most probable class was called in older files.
+_CLASSIFIERS = ("BayesianClassifier", "ArgMaxClassifier")
 
 
 def save_trimmed(estimator: Any, path: str | Path) -> None:
@@ -375,7 +371,7 @@ def load_trimmed(cls: Any, path: str | Path) -> Any:
         kind = content["classifier"]["kind"]
         if kind not in _CLASSIFIERS:
             raise ValueError(f"kind of classifier must be one of {', '.join(_CLASSIFIERS)}, got {str(kind)[:80]!r}")
-        estimator.classifier_ = _CLASSIFIERS[kind].from_dict(content["classifier"])
+        estimator.classifier_ = BayesianClassifier.from_dict(content["classifier"])
         estimator.features_ = estimator.classifier_.features
         estimator.discretizer_ = Discretizer(tuple(_read_rule(column) for column in content["columns"]))
         names = [rule.name for rule in estimator.discretizer_.rules]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.learning import learn_naive_bayes
-from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier, checked_classifier
+from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.costs import Choice, checked_budget, checked_costs, is_affordable
 from trimbench.trimming.engines.choice import Engine
 from trimbench.trimming.engines.table import DenseEngine, SubsetBatch, subset_batches
@@ -47,7 +47,7 @@ def information_gains(
     gains = []
     for feature in range(classifier.n_features):
         features = [*given, feature] if feature not in given else list(given)
-        gains.append(_mutual_information(np.stack(_joint(classifier, features, engine))))
+        gains.append(_mutual_information(_joint(classifier, features, engine)))
     return np.array(gains)
 
 
@@ -101,16 +101,14 @@ def select_by_information_gain(
         chosen.append(next(i for i in open_ if gains[i] >= highest - _TIE))
 
 
-def _joint(
-    classifier: BayesianClassifier, features: Sequence[int], engine: Engine | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _joint(classifier: BayesianClassifier, features: Sequence[int], engine: Engine | None) -> NDArray[np.float64]:
     if engine is None or classifier.is_naive_bayes:
         return classifier.joint(features)
     instances = engine.instances(features)
-    return instances.positive, instances.negative
+    return np.stack([instances.positive, instances.negative])
 
 
-def most_informative_units(classifier: ArgMaxClassifier, choice: Choice) -> frozenset[int]:
+def most_informative_units(classifier: BayesianClassifier, choice: Choice) -> frozenset[int]:
     """Return the required units and, while the budget lasts, those that say most of the class for their cost.
 
     Each feature counts by itself, so that this takes next to no time.

@@ -10,18 +10,21 @@ from dataclasses import replace
 import numpy as np
 
 from trimbench._extras import is_installed
+from trimbench.trimming.baselines import most_informative_units
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice
-from trimbench.trimming.engines.bounds import CertifiedEngine, by_separation, certain_bound
+from trimbench.trimming.engines.bounds import DEFAULT_POINTS, CertifiedEngine, by_separation, certain_bound
 from trimbench.trimming.engines.choice import Engine, EngineName, exact_engine, has_small_circuit, make_engine
 from trimbench.trimming.engines.log_odds import MAX_ENTRIES, LogOddsEngine
+from trimbench.trimming.engines.table import MAX_ENTRIES as TABLE_MAX_ENTRIES
+from trimbench.trimming.engines.table import ClassMeasures, n_entries
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.model import short
-from trimbench.trimming.result import AGREEMENT_TOLERANCE, Trimming, exact_trimming, nothing_needed, nothing_removed
-from trimbench.trimming.sampled import EXACT_SECONDS, trim_by_sampling
+from trimbench.trimming.result import AGREEMENT_TOLERANCE, Trimming, exact_trimming, trimming_of, untrimmed
+from trimbench.trimming.sampled import CONFIDENCE, EXACT_SECONDS, drawn_agreement, sampled_bound, trim_by_sampling
 from trimbench.trimming.search.exchange import Selection, select_forward
 from trimbench.trimming.search.lattices import LatticeSearch
-from trimbench.trimming.search.proof import InclusionSearch, RemovalSearch
+from trimbench.trimming.search.proof import ArgMaxSearch, InclusionSearch, RemovalSearch
 from trimbench.trimming.thresholds import Cut
 
 # Points of the grid of certified bounds: a quarter of a second without a time limit, a tenth with one; and with less
@@ -47,17 +50,34 @@ def trim_by_model(
     if not isinstance(engine, str):
         _check_engine_of(engine, classifier)
     if len(allowed) == classifier.n_features and choice.is_affordable(allowed):
-        return nothing_removed(classifier)
+        limits.report(1.0, lambda: 1.0, 0, last=True)
+        return untrimmed(classifier)
+    if classifier.threshold is None:
+        return _trim_most_probable(classifier, choice, limits)
     if not classifier.is_naive_bayes:
         return _trim_general(classifier, choice, engine, limits)
     n_instances = math.prod(classifier.cardinalities)
     if engine in ("auto", "log_odds") and n_instances > MAX_ENTRIES and _is_constant(classifier):
-        return nothing_needed(classifier, choice.features(choice.required_units))
+        return untrimmed(classifier, choice.features(choice.required_units))
     if engine in ("auto", "log_odds") and n_instances > MAX_ENTRIES:
         return _trim_certified(classifier, choice, limits)
     if engine == "auto" and 0 < classifier.threshold < 1 and classifier.prior.all():
         return _trim_in_time(classifier, choice, limits, functools.partial(_trim_certified, classifier, choice))
     return _trim_exactly(classifier, choice, engine, limits)
+
+
+def _trim_most_probable(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
+    """Search the subsets of a classifier that gives the most probable class, on the table of its classes."""
+    first = most_informative_units(classifier, choice)
+    allowed = choice.features(range(len(choice.units)))
+    search = ArgMaxSearch(ClassMeasures.of(classifier, allowed), choice, first)
+
+    def run(more: Limits) -> Trimming:
+        found = search.run(more)
+        exact = (found.agreement, found.agreement)
+        return trimming_of(classifier, found.features, exact, found.upper_bound, found.n_evaluations, go_on=run)
+
+    return run(limits)
 
 
 def _is_constant(classifier: BayesianClassifier) -> bool:
@@ -111,7 +131,7 @@ def _trim_exactly(
     search: RemovalSearch | LatticeSearch
     if isinstance(computed, LogOddsEngine):
         if _is_constant(classifier):
-            return nothing_needed(classifier, choice.features(choice.required_units))
+            return untrimmed(classifier, choice.features(choice.required_units))
         search = LatticeSearch(classifier, choice, computed.potential_agreement_of)
     else:
         root = computed.root.without(*choice.forbidden)
@@ -183,19 +203,17 @@ def _trim_by_sampling(classifier: BayesianClassifier, choice: Choice, limits: Li
     # With more time, a circuit may be exact.
     may_compile = limits.time_limit is not None and is_installed("pysdd") and has_small_circuit(classifier)
     stopped = may_compile or not sampled.finished
-    return Trimming(
-        original=classifier,
-        features=tuple(classifier.features[i] for i in sampled.features),
+    return trimming_of(
+        classifier,
+        sampled.features,
+        sampled.interval,
+        sampled.upper_bound,
+        sampled.n_evaluations,
         threshold=sampled.threshold,
-        threshold_interval=(math.nextafter(sampled.threshold, 0.0), sampled.threshold),
         agreement=sampled.agreement,
-        agreement_interval=sampled.interval,
-        upper_bound=sampled.upper_bound,
-        optimal=sampled.confidence == 1.0,
-        n_evaluations=sampled.n_evaluations,
         confidence=sampled.confidence,
         # The best of two answers would not have the confidence of one: with other limits the search begins anew.
-        _go_on=(lambda more: _trim_general(classifier, choice, "auto", more)) if stopped else None,
+        go_on=(lambda more: _trim_general(classifier, choice, "auto", more)) if stopped else None,
     )
 
 
@@ -219,17 +237,8 @@ def _trim_certified(
         upper_bound = engine.highest_agreement(kept)
     certified = replace(certified, high=max(certified.low, min(certified.high, upper_bound)))
     limits.report(certified.low, lambda: upper_bound, selection.n_evaluations, last=True)
-    found = Trimming(
-        original=classifier,
-        features=tuple(classifier.features[i] for i in kept),
-        threshold=certified.threshold,
-        threshold_interval=(math.nextafter(certified.threshold, 0.0), certified.threshold),
-        agreement=0.5 * (certified.low + certified.high),
-        agreement_interval=(certified.low, certified.high),
-        upper_bound=upper_bound,
-        optimal=upper_bound <= certified.low + AGREEMENT_TOLERANCE,
-        n_evaluations=selection.n_evaluations,
-    )
+    interval, threshold = (certified.low, certified.high), certified.threshold
+    found = trimming_of(classifier, kept, interval, upper_bound, selection.n_evaluations, threshold=threshold)
     if selection.finished:
         return found
     return replace(found, _go_on=lambda more: _not_worse(_trim_certified(classifier, choice, more, selection), found))
@@ -240,6 +249,65 @@ def _points(limits: Limits) -> int:
     if limits.time_limit is None:
         return _POINTS
     return _POINTS_IN_TIME if limits.time_limit >= _HURRY else _POINTS_IN_A_HURRY
+
+
+def agreement_at(
+    classifier: BayesianClassifier,
+    kept: Sequence[int],
+    threshold: float | None,
+    engine: EngineName | Engine,
+    limits: Limits,
+) -> tuple[float | None, tuple[float, float], float]:
+    """Return a threshold, and the interval of the model's agreement there with its confidence.
+
+    The agreement is exact where an engine can be had, else certified bounds or an interval from drawn rows.
+    """
+    exact: float | None = None
+    if threshold is None:
+        if len(kept) == classifier.n_features:
+            exact = 1.0
+        elif n_entries(classifier) <= TABLE_MAX_ENTRIES:
+            exact = ClassMeasures.of(classifier, kept).agreement()
+    elif not isinstance(engine, str):
+        exact = engine.agreement(kept, threshold)
+    elif classifier.is_naive_bayes and engine != "dense" and math.prod(classifier.cardinalities) > MAX_ENTRIES:
+        n_points = DEFAULT_POINTS if limits.time_limit is None else _POINTS_IN_TIME
+        return *_certified_at(classifier, kept, threshold, n_points), 1.0
+    elif engine == "auto" and not classifier.is_naive_bayes:
+        seconds = EXACT_SECONDS if limits.time_limit is None else 0.5 * limits.time_limit
+        computed = exact_engine(classifier, seconds)
+        exact = None if computed is None else computed.agreement(kept, threshold)
+    else:
+        exact = make_engine(classifier, engine).agreement(kept, threshold)
+    if exact is None:
+        return threshold, drawn_agreement(classifier, kept, threshold), CONFIDENCE
+    return threshold, (exact, exact), 1.0
+
+
+def _certified_at(
+    classifier: BayesianClassifier, kept: Sequence[int], threshold: float, n_points: int
+) -> tuple[float, tuple[float, float]]:
+    if classifier.threshold == 0 or not classifier.prior.all():  # the original gives all instances the same class
+        return threshold, (1.0, 1.0) if not kept and threshold == classifier.threshold else (0.0, 1.0)
+    if threshold == 0:  # all instances are positive, as without features at the lowest threshold
+        found = CertifiedEngine(classifier, n_points).agreement((), math.ulp(0.0))
+        return threshold, (found.low, found.high)
+    threshold = min(threshold, math.nextafter(1.0, 0.0))
+    found = CertifiedEngine(classifier, n_points).agreement(kept, threshold)
+    return threshold, (found.low, found.high)
+
+
+def bound_of_all(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> float:
+    """Return an upper bound on the agreement of all allowed subsets under the model: proven, or from drawn rows."""
+    if classifier.threshold is not None:
+        return loose_bound(classifier, choice, limits)
+    allowed = choice.features(range(len(choice.units)))
+    if choice.is_affordable(allowed) and len(allowed) == classifier.n_features:
+        return 1.0
+    if n_entries(classifier) > TABLE_MAX_ENTRIES:
+        return sampled_bound(classifier, choice, limits.seconds_left())
+    # As many evaluations as it takes to bound anything.
+    return ArgMaxSearch(ClassMeasures.of(classifier, allowed), choice).run(Limits(evaluation_limit=1)).upper_bound
 
 
 def loose_bound(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> float:

@@ -1,13 +1,14 @@
-"""Bayesian classifiers of one class or of the most probable class, and their files."""
+"""The classifier of a distribution, by a threshold or for the most probable class, and its files."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from trimbench.networks.inference.rows import RowInference, relevant_nodes
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.sampling import RowSampler
-from trimbench.networks.values import encode_compactly
+from trimbench.networks.values import encode_compactly, listed
 from trimbench.trimming.model import (
     Components,
     Model,
@@ -30,14 +31,13 @@ from trimbench.trimming.model import (
     checked_evidence,
     class_states,
     components_of,
-    conditional_table,
     default_features,
     split_states,
     understood_model,
 )
 from trimbench.trimming.model import checked_threshold as checked_threshold
 from trimbench.trimming.model import feature_indices as feature_indices
-from trimbench.trimming.thresholds import TIE_TOLERANCE, is_positive
+from trimbench.trimming.thresholds import TIE_TOLERANCE, is_positive, most_probable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,79 +90,153 @@ def model_from_dict(content: Mapping[str, Any]) -> Model:
     return _READERS[kind](content)
 
 
-class SavedClassifier:
-    """What classifiers have in common that can be written to a file and read again."""
-
-    # Name and version of the file format; the arguments that a class has besides the common ones, and where they are.
-    _format: ClassVar[str]
-    _saved: ClassVar[Mapping[str, str]] = {}
-
-    model: Model
-    target: str
-    features: tuple[str, ...]
-    evidence: Mapping[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the classifier as nested lists, numbers and strings, without what it does not need of its model."""
-        own = {argument: getattr(self, name) for argument, name in self._saved.items()}
-        return {
-            "target": self.target,
-            "features": list(self.features),
-            "evidence": dict(self.evidence),
-            **{argument: list(value) if isinstance(value, tuple) else value for argument, value in own.items()},
-            "model": model_to_dict(self.model, self.target, [*self.features, *self.evidence]),
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Return the classifier that `to_dict` described."""
-        own = {argument: content[argument] for argument in ("features", "evidence", *cls._saved)}
-        return cast("Self", cast("Any", cls)(model_from_dict(content["model"]), content["target"], **own))
-
-    def save(self, path: str | Path) -> None:
-        """Write the classifier as JSON, with every digit, and without what it does not need of its model.
-
-        Raises
-        ------
-        OSError
-            When the file cannot be written; an older one is then untouched.
-        """
-        write_json(path, {"format": self._format, **self.to_dict()})
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a classifier that `save` wrote; ValueError, with the name of the file, when it does not hold one."""
-        return read_json(path, cls._format, cls.from_dict)
-
-
-# What a classifier takes from its model, whatever it decides: values of features, and probabilities of rows.
-
-
 class ImpossibleRowWarning(UserWarning):
     """Rows have probability zero under the model: they have no posterior, and the class of a row without features."""
 
 
-def _warn_of_impossible(impossible: NDArray[np.bool_]) -> None:
-    if impossible.any():
-        warnings.warn(
-            f"{int(impossible.sum())} of {len(impossible)} rows are impossible under the model, such as row "
-            f"{int(np.argmax(impossible))}: they have no probabilities, and the class of a row "
-            "without features; learn the model with smoothing, or leave them out",
-            ImpossibleRowWarning,
-            stacklevel=3,
-        )
+# The formats that `load` reads, the current one first; older classifiers of the most probable class had their own.
+_FORMATS = ("trimbench.BayesianClassifier/1", "trimbench.ArgMaxClassifier/1")
+_MOST_PROBABLE = {"positive": None, "threshold": None}
 
 
-class ModelClassifier(SavedClassifier):
-    """A classifier with a model, a target, features and evidence."""
+@dataclass(frozen=True, eq=False, init=False)
+class BayesianClassifier:
+    """The classifier (C, F, T), positive iff Pr(c | f) >= T; or the one that gives the most probable class.
 
+    All probabilities are given the evidence, if there is any. Posteriors that equal the threshold up to rounding (a
+    relative difference of the odds of at most 1e-12) reach it. Of several most probable classes, equal up to rounding,
+    the first in the order of the model is given.
+
+    Parameters
+    ----------
+    model : NaiveBayes, NaiveBayesMixture or BayesianNetwork
+        A network in which the class is the only parent of every other node is treated as naive Bayes.
+    target : str, optional
+        The class variable, with two or more states. Default: that of the naive Bayes model.
+    positive : str or collection of str, optional
+        The state, or the states, whose probability is compared with the threshold; all other states together are the
+        negative class. Numbers stand for their text. Default: the classifier gives the most probable state.
+    features : sequence of str, optional
+        Default: all variables other than the target and the evidence.
+    threshold : float in [0, 1]
+        Of the positive class; without one it must be left out.
+    evidence : mapping from variable to state, optional
+        Observed states: every probability is conditional on them. They are neither target nor features.
+
+    Attributes
+    ----------
+    class_names : tuple of str
+        What `predict` returns: the positive and the negative class, or the states in the order of the model.
+    positive, negative : str or None
+        Names of two classes: a state, or several as in ``"b or c"``. None for the most probable class.
+    positive_states, negative_states : tuple of str
+        The states of each class; none for the most probable class.
+    threshold : float or None
+        None for the most probable class.
+
+    Raises
+    ------
+    ValueError
+        When a name is unknown or occurs twice, there are fewer than two classes, no state or every state is positive,
+        the evidence is impossible, or the threshold is outside [0, 1].
+
+    Examples
+    --------
+    >>> import trimbench as tb
+    >>> model = tb.NaiveBayes([0.2, 0.3, 0.5], [[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]], class_names=["a", "b", "c"])
+    >>> tb.BayesianClassifier(model).class_names
+    ('a', 'b', 'c')
+    >>> tb.BayesianClassifier(model, positive="a", threshold=0.3).class_names
+    ('a', 'b or c')
+
+    References
+    ----------
+    Choi and Van den Broeck (2018), section 2.
+    """
+
+    model: Model
+    target: str
+    positive_states: tuple[str, ...]
+    negative_states: tuple[str, ...]
+    features: tuple[str, ...]
+    # `Any` for None, so that whoever has a positive class need not ask each time.
+    threshold: float | Any
+    evidence: Mapping[str, str]
     # None where the features depend on each other given the class.
-    _components: Components | None
+    _components: Components | None = field(repr=False)
+
+    def __init__(
+        self,
+        model: Model,
+        target: str | None = None,
+        *,
+        positive: str | Collection[str] | None = None,
+        features: Sequence[str] | None = None,
+        threshold: float | None = None,
+        evidence: Mapping[str, str] | None = None,
+    ) -> None:
+        understood, name = understood_model(model, target)
+        states = class_states(understood, name)
+        sides: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        if positive is not None:
+            sides = split_states(states, name, positive)
+        elif len(states) < 2:
+            raise ValueError(f"target {name!r} must have at least two classes, got {list(states)}")
+        elif threshold is not None:
+            raise ValueError(
+                f"threshold must be left out without a positive class, as the most probable class has none, got "
+                f"{threshold!r}; or give positive, one of {listed(states)}"
+            )
+        observed = checked_evidence(understood, evidence, name)
+        known = tuple(variable for variable in default_features(understood, name) if variable not in observed)
+        chosen = known if features is None else as_names(features)
+        for feature in chosen:
+            if isinstance(feature, str) and feature in observed:
+                raise ValueError(f"features must not be among the evidence, got {feature!r} in both")
+        feature_indices(known, chosen)
+        # The class is frozen.
+        vars(self).update(
+            model=understood,
+            target=name,
+            positive_states=sides[0],
+            negative_states=sides[1],
+            features=chosen,
+            threshold=None if positive is None else checked_threshold(0.5 if threshold is None else threshold),
+            evidence=observed,
+            _components=components_of(understood, observed),
+        )
+        if positive is not None and self.positive == self.negative:
+            raise ValueError(f"both classes would be called {self.positive!r}; rename a state of {name!r}")
+
+    @property
+    def positive(self) -> str | Any:
+        """The name of the positive class, or None."""
+        return " or ".join(self.positive_states) or None
+
+    @property
+    def negative(self) -> str | Any:
+        """The name of the other class, or None."""
+        return " or ".join(self.negative_states) or None
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes, in the order of every array of probabilities: the positive one first, if any."""
+        return class_states(self.model, self.target) if self.threshold is None else (self.positive, self.negative)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes: two where one is positive."""
+        return len(self.class_names)
 
     @property
     def n_features(self) -> int:
         """Number of features."""
         return len(self.features)
+
+    @property
+    def is_naive_bayes(self) -> bool:
+        """Whether the features are independent given each of the classes."""
+        return self._components is not None and len(self._components.states) == self.n_classes
 
     @cached_property
     def value_names(self) -> tuple[tuple[str, ...], ...]:
@@ -179,12 +253,129 @@ class ModelClassifier(SavedClassifier):
         return tuple(len(values) for values in self.value_names)
 
     @cached_property
+    def _sides(self) -> list[list[int]]:
+        """The rows of each class in tables over the states, or the components, of the target."""
+        parts = self._components
+        states = class_states(self.model, self.target) if parts is None else parts.states
+        if self.threshold is None:
+            return [[i for i, state in enumerate(states) if state == name] for name in self.class_names]
+        sides = (self.positive_states, self.negative_states)
+        return [[i for i, state in enumerate(states) if state in side] for side in sides]
+
+    @cached_property
+    def prior(self) -> NDArray[np.float64]:
+        """Probability of each class, given the evidence; shape (n_classes,)."""
+        if self._components is None:
+            states = joint_distribution(as_network(self.model), [self.target], evidence=self.evidence)
+        else:
+            states = self._components.prior
+        return np.array([states[rows].sum() for rows in self._sides])
+
+    @cached_property
     def _component_tables(self) -> tuple[NDArray[np.float64], ...]:
         """Pr(value | component) of each feature; none where there are no components."""
         parts = self._components
         if parts is None:
             return ()
         return tuple(parts.likelihoods[place] for place in feature_indices(parts.feature_names, self.features))
+
+    @cached_property
+    def tables(self) -> tuple[NDArray[np.float64], ...]:
+        """Pr(value | class) of each feature, shape (n_classes, cardinality); naive Bayes only.
+
+        Raises
+        ------
+        ValueError
+            When the features are not independent given the class.
+        """
+        what = "the model must be naive Bayes"
+        way = "use joint" if self.threshold is None else "use engine 'auto', 'dense' or 'sdd'"
+        if self._components is None:
+            raise ValueError(f"{what} for the log-odds engine, got {self.model!r}; {way}")
+        if not self.is_naive_bayes:
+            raise ValueError(
+                f"{what} with one component for each class for the log-odds engine, got "
+                f"{len(self._components.states)} components; {way}"
+            )
+        rows = [row for side in self._sides for row in side]
+        return tuple(table[rows] for table in self._component_tables)
+
+    def joint(self, features: Sequence[int]) -> NDArray[np.float64]:
+        """Return Pr(c, f') over all instances of a feature subset, given the evidence.
+
+        Parameters
+        ----------
+        features : sequence of int
+            Positions of the features; the first is outermost.
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_instances)
+
+        Raises
+        ------
+        ValueError
+            When a general network is too large for exact inference.
+        """
+        if self._components is not None:
+            tables = [self._component_tables[i] for i in features]
+            found = np.empty((self.n_classes, math.prod(table.shape[1] for table in tables)))
+            for rows, out in zip(self._sides, found, strict=True):
+                self._components.joint(rows, tables, out)
+            return found
+        if len(features) < self.n_features and "_network_table" not in vars(self):
+            return self._contracted(features).reshape(self.n_classes, -1)
+        removed = tuple(1 + i for i in range(self.n_features) if i not in set(features))
+        # The remaining axes are in the order of the classifier.
+        order = np.argsort(np.argsort(features))
+        table = self._network_table.sum(axis=removed).transpose(0, *(1 + order))
+        return np.asarray(table).reshape(self.n_classes, -1)
+
+    @cached_property
+    def _network_table(self) -> NDArray[np.float64]:
+        """Pr(c, f) of a general network, shape (n_classes, *cardinalities)."""
+        return self._contracted(range(self.n_features))
+
+    def _contracted(self, features: Sequence[int], **limits: int) -> NDArray[np.float64]:
+        names = [self.target, *(self.features[i] for i in features)]
+        table = joint_distribution(as_network(self.model), names, evidence=self.evidence, **limits)
+        if self._are_states:
+            return np.asarray(table)
+        return np.stack([table[rows[0]] if len(rows) == 1 else table[rows].sum(axis=0) for rows in self._sides])
+
+    @cached_property
+    def _are_states(self) -> bool:
+        """Whether classes are the states, or the components, of the target one by one."""
+        return self._sides == [[i] for i in range(self.n_classes)]
+
+    def prepare_table(self, *, max_operations: int, n_threads: int = 1) -> None:
+        """Contract a general network for `joint`, with at most so many products of two numbers, in several threads.
+
+        Raises
+        ------
+        ContractionTooLarge
+            When that is not possible; a ValueError.
+        """
+        if self._components is None and "_network_table" not in vars(self):
+            table = self._contracted(range(self.n_features), max_operations=max_operations, n_threads=n_threads)
+            vars(self)["_network_table"] = table
+
+    def with_features(self, features: Sequence[str], threshold: float | None = None) -> BayesianClassifier:
+        """Return the classifier of the same distribution with other features, and another threshold if one is given."""
+        return BayesianClassifier(
+            self.model,
+            self.target,
+            positive=self.positive_states or None,
+            features=features,
+            threshold=self.threshold if threshold is None else threshold,
+            evidence=self.evidence,
+        )
+
+    def with_threshold(self, threshold: float) -> BayesianClassifier:
+        """Return the classifier of the same distribution and features with another threshold."""
+        return self.with_features(self.features, threshold)
+
+    # Rows.
 
     def encode(self, frame: pd.DataFrame) -> IntegerArray:
         """Return the value indices of the features of each row, shape (n_rows, n_features).
@@ -212,473 +403,31 @@ class ModelClassifier(SavedClassifier):
         network = as_network(self.model)
         return RowInference.of_network(network, self.target, self.features, self.evidence, whole=True)
 
-    def draw(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
-        """Return value indices of the features of rows drawn given the evidence, shape (n_rows, n_features).
-
-        Raises
-        ------
-        ContractionTooLarge
-            When the evidence makes too many variables of a network depend on each other; a ValueError.
-        """
-        return self._sampler.draw(n_rows, rng)
-
-    @cached_property
-    def _sampler(self) -> RowSampler:
-        return self._sampler_given()
-
-    def _sampler_given(self, state: str | None = None) -> RowSampler:
-        """Return what draws rows given the evidence and, if it is named, the state of the target."""
-        given = {} if state is None else {self.target: state}
-        if self._components is None:
-            return RowSampler.of(as_network(self.model), self.features, {**self.evidence, **given})
-        prior, tables = self._components.prior, self._component_tables
-        if state is not None:
-            prior = np.where([name == state for name in self._components.states], prior, 0.0)
-            prior = prior / prior.sum()
-        parts = NaiveBayes(prior, tables, feature_names=self.features, class_variable=self.target)
-        return RowSampler.of(parts.to_network(), self.features)
-
-
-# Bayesian classifiers: a distribution, a class, its positive states, features, evidence and a threshold.
-
-
-@dataclass(frozen=True, eq=False, init=False)
-class BayesianClassifier(ModelClassifier):
-    """The classifier (C, F, T): positive iff Pr(c | f) >= T, or Pr(c | f, e) >= T given evidence e.
-
-    Posteriors that are equal to the threshold up to rounding (see `thresholds.TIE_TOLERANCE`) count as equal.
-
-    Parameters
-    ----------
-    model : NaiveBayes, NaiveBayesMixture or BayesianNetwork
-        A network in which the class is the only parent of every other node is treated as naive Bayes.
-    target : str, optional
-        The class variable, with two or more states. Default: that of the naive Bayes model.
-    positive : str or collection of str
-        The state, or the states, whose probability is compared with the threshold; all other states together are the
-        negative class. Numbers stand for their text.
-    features : sequence of str, optional
-        Default: all variables other than the target and the evidence.
-    threshold : float in [0, 1]
-    evidence : mapping from variable to state, optional
-        Observed states: every probability is conditional on them. They are neither target nor features.
-
-    Attributes
-    ----------
-    positive, negative : str
-        Names of the two classes, which `predict` returns: a state, or several as in ``"b or c"``.
-    positive_states, negative_states : tuple of str
-        The states of each class.
-
-    Raises
-    ------
-    ValueError
-        When a name is unknown or occurs twice, no state or every state is positive, the evidence is impossible, or the
-        threshold is outside [0, 1].
-
-    References
-    ----------
-    Choi and Van den Broeck (2018), section 2.
-    """
-
-    _format: ClassVar[str] = "trimbench.BayesianClassifier/1"
-    _saved: ClassVar[Mapping[str, str]] = {"positive": "positive_states", "threshold": "threshold"}
-
-    model: NaiveBayes | NaiveBayesMixture | BayesianNetwork
-    target: str
-    positive_states: tuple[str, ...]
-    negative_states: tuple[str, ...]
-    features: tuple[str, ...]
-    threshold: float
-    evidence: Mapping[str, str]
-    _components: Components | None = field(repr=False)
-
-    def __init__(
-        self,
-        model: NaiveBayes | NaiveBayesMixture | BayesianNetwork,
-        target: str | None = None,
-        *,
-        positive: str | Collection[str],
-        features: Sequence[str] | None = None,
-        threshold: float = 0.5,
-        evidence: Mapping[str, str] | None = None,
-    ) -> None:
-        understood, name = understood_model(model, target)
-        positive_states, negative_states = split_states(class_states(understood, name), name, positive)
-        observed = checked_evidence(understood, evidence, name)
-        known = tuple(variable for variable in default_features(understood, name) if variable not in observed)
-        chosen = known if features is None else as_names(features)
-        for feature in chosen:
-            if isinstance(feature, str) and feature in observed:
-                raise ValueError(f"features must not be among the evidence, got {feature!r} in both")
-        feature_indices(known, chosen)
-        # The class is frozen.
-        vars(self).update(
-            model=understood,
-            target=name,
-            positive_states=positive_states,
-            negative_states=negative_states,
-            features=chosen,
-            threshold=checked_threshold(threshold),
-            evidence=observed,
-            _components=components_of(understood, observed),
-        )
-        if self.positive == self.negative:
-            raise ValueError(f"both classes would be called {self.positive!r}; rename a state of {name!r}")
-
-    @property
-    def positive(self) -> str:
-        """The name of the positive class."""
-        return " or ".join(self.positive_states)
-
-    @property
-    def negative(self) -> str:
-        """The name of the other class."""
-        return " or ".join(self.negative_states)
-
-    @property
-    def is_naive_bayes(self) -> bool:
-        """Whether the features are independent given the positive and given the negative class."""
-        return self._components is not None and len(self._components.states) == 2
-
-    @cached_property
-    def _sides(self) -> tuple[list[int], list[int]]:
-        """The positive and the negative rows of tables over the states, or the components, of the class."""
-        parts = self._components
-        states = class_states(self.model, self.target) if parts is None else parts.states
-        rows = range(len(states))
-        return (
-            [i for i in rows if states[i] in self.positive_states],
-            [i for i in rows if states[i] not in self.positive_states],
-        )
-
-    @property
-    def _own_components(self) -> Components:
-        if self._components is None:
-            raise ValueError(
-                f"the model must be naive Bayes for the log-odds engine, got {self.model!r}; "
-                "use engine 'auto', 'dense' or 'sdd'"
-            )
-        return self._components
-
-    @cached_property
-    def prior(self) -> NDArray[np.float64]:
-        """Pr(positive), Pr(negative), given the evidence; shape (2,)."""
-        if self._components is None:
-            states = joint_distribution(as_network(self.model), [self.target], evidence=self.evidence)
-        else:
-            states = self._components.prior
-        return np.array([states[rows].sum() for rows in self._sides])
-
-    @cached_property
-    def tables(self) -> tuple[NDArray[np.float64], ...]:
-        """Pr(value | positive) and Pr(value | negative) of each feature, shape (2, cardinality); naive Bayes only.
-
-        Raises
-        ------
-        ValueError
-            When the features are not independent given the class.
-        """
-        parts = self._own_components
-        if not self.is_naive_bayes:
-            raise ValueError(
-                f"the model must be naive Bayes with one component for each class for the log-odds engine, got "
-                f"{len(parts.states)} components; use engine 'auto', 'dense' or 'sdd'"
-            )
-        rows = [*self._sides[0], *self._sides[1]]
-        return tuple(table[rows] for table in self._component_tables)
-
-    def joint(self, features: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return Pr(c, f') and Pr(not c, f') over all instances of a feature subset, given the evidence.
-
-        Parameters
-        ----------
-        features : sequence of int
-            Positions of the features; the first is outermost.
-
-        Returns
-        -------
-        positive, negative : ndarrays of shape (n_instances,)
-
-        Raises
-        ------
-        ValueError
-            When a general network is too large for exact inference.
-        """
-        if self._components is None:
-            removed = tuple(1 + i for i in range(self.n_features) if i not in set(features))
-            table = self._network_table.sum(axis=removed)
-            # The remaining axes are in the order of the classifier.
-            order = np.argsort(np.argsort(features))
-            table = table.transpose(0, *(1 + order))
-            return table[0].reshape(-1), table[1].reshape(-1)
-        tables = [self._component_tables[i] for i in features]
-        positive, negative = (self._components.joint(rows, tables) for rows in self._sides)
-        return positive, negative
-
-    @cached_property
-    def _network_table(self) -> NDArray[np.float64]:
-        """Pr(C, f) of a general network, shape (2, *cardinalities), the positive class first."""
-        return self._contracted()
-
-    def _contracted(self, **limits: int) -> NDArray[np.float64]:
-        table = joint_distribution(
-            as_network(self.model), [self.target, *self.features], evidence=self.evidence, **limits
-        )
-        return np.stack([table[rows[0]] if len(rows) == 1 else table[rows].sum(axis=0) for rows in self._sides])
-
-    def prepare_table(self, *, max_operations: int, n_threads: int = 1) -> None:
-        """Contract a general network for `joint`, with at most so many products of two numbers, in several threads.
-
-        Raises
-        ------
-        ContractionTooLarge
-            When that is not possible; a ValueError.
-        """
-        if self._components is None and "_network_table" not in vars(self):
-            vars(self)["_network_table"] = self._contracted(max_operations=max_operations, n_threads=n_threads)
-
-    def with_features(self, features: Sequence[str], threshold: float) -> BayesianClassifier:
-        """Return the classifier of the same distribution with other features and another threshold."""
-        return BayesianClassifier(
-            self.model,
-            self.target,
-            positive=self.positive_states,
-            features=features,
-            threshold=threshold,
-            evidence=self.evidence,
-        )
-
-    def with_threshold(self, threshold: float) -> BayesianClassifier:
-        """Return the classifier of the same distribution and features with another threshold."""
-        return self.with_features(self.features, threshold)
-
-    def posterior(self, frame: pd.DataFrame) -> NDArray[np.float64]:
-        """Return Pr(positive | features, evidence) of each row; NaN where a row has probability zero.
-
-        A row needs no table of all instances: variables that are neither feature nor evidence are summed out for the
-        rows alone.
-
-        Parameters
-        ----------
-        frame : DataFrame with one column for each feature (others are ignored)
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-
-        Raises
-        ------
-        ContractionTooLarge
-            When the hidden variables of a network depend on each other too much; a ValueError.
-        """
-        positive, negative = self.weights(self.encode(frame))
-        _warn_of_impossible(positive + negative == 0)
-        with np.errstate(invalid="ignore"):
-            return np.asarray(positive / (positive + negative))
-
-    def predict(self, frame: pd.DataFrame) -> NDArray[np.str_]:
-        """Return the name of the class, `positive` or `negative`, of each row.
-
-        A row of probability zero has the class of a row without features, with an `ImpossibleRowWarning`.
-
-        Parameters
-        ----------
-        frame : DataFrame with one column for each feature
-
-        Returns
-        -------
-        ndarray of str, shape (n_rows,)
-        """
-        names = np.array([self.positive, self.negative])
-        positive, negative = self.weights(self.encode(frame))
-        impossible = positive + negative == 0
-        _warn_of_impossible(impossible)
-        level = self.threshold * self.prior.sum()
-        # Where both are equally likely, the same class whichever is called positive.
-        is_tied = np.isclose(self.prior[0], level, rtol=TIE_TOLERANCE, atol=0.0)
-        first = class_states(self.model, self.target)[0] in self.positive_states
-        fallback = first if is_tied else self.prior[0] > level
-        return names[np.where(np.where(impossible, fallback, is_positive(positive, negative, self.threshold)), 0, 1)]
-
-    def decide(self, codes: IntegerArray) -> NDArray[np.bool_]:
-        """Return whether each row of value indices, shape (n_rows, n_features), is positive; impossible rows are."""
-        positive, negative = self.weights(codes)
-        return is_positive(positive, negative, self.threshold)
-
-    def weights(self, codes: IntegerArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return Pr(c, f) and Pr(not c, f) of each row of value indices, up to a factor of the row."""
+    def weights(self, codes: IntegerArray) -> NDArray[np.float64]:
+        """Return Pr(c, f) of each row of value indices, up to a factor of the row; shape (n_classes, n_rows)."""
         return self.weights_of(self.rows.log_joint(codes))
 
-    def weights_of(self, logs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the probabilities of both classes from the logarithms that `rows` gives, relative to the largest."""
+    def weights_of(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of the classes from the logarithms that `rows` gives, relative to the largest."""
         top = logs.max(axis=1, keepdims=True)
         scaled = np.exp(logs - np.where(np.isfinite(top), top, 0.0))
-        positive, negative = (
-            scaled[:, rows[0]] if len(rows) == 1 else scaled[:, rows].sum(axis=1) for rows in self._sides
-        )
-        return positive, negative
+        if self._are_states:
+            return np.asarray(scaled.T)
+        return np.stack([scaled[:, rows[0]] if len(rows) == 1 else scaled[:, rows].sum(axis=1) for rows in self._sides])
 
+    def decided(self, joint: NDArray[np.float64]) -> NDArray[Any]:
+        """Return the decision on instances with probabilities Pr(c, f), shape (n_classes, n_instances).
 
-def checked_classifier(classifier: object) -> BayesianClassifier:
-    """Return `classifier`; raise a TypeError that says how to make one if it is something else."""
-    if isinstance(classifier, BayesianClassifier):
-        return classifier
-    kind = type(classifier).__name__
-    how = "BayesianClassifier(model, positive=...)"
-    if kind in ("BernoulliNB", "CategoricalNB"):
-        how = "BayesianClassifier(NaiveBayes.from_sklearn(estimator, feature_names), positive=...)"
-    elif isinstance(classifier, BayesianNetwork):
-        how = "BayesianClassifier(network, target, positive=...)"
-    elif hasattr(classifier, "fit"):
-        how = "BayesianClassifier(learn_naive_bayes(features, target), positive=...)"
-    raise TypeError(f"classifier must be a BayesianClassifier, got {kind}; make one with {how}")
-
-
-# Classifiers of two or more classes that give the most probable one.
-
-
-@dataclass(frozen=True, eq=False, init=False)
-class ArgMaxClassifier(ModelClassifier):
-    """The classifier that gives the class c with the highest Pr(c | f), or Pr(c | f, e) given evidence e.
-
-    Of several most probable classes it gives the first in the order of the model. Probabilities that are equal up to
-    rounding (a relative difference of at most 1e-12) count as equal.
-
-    Parameters
-    ----------
-    model : NaiveBayes, NaiveBayesMixture or BayesianNetwork
-        A network in which the class is the only parent of every other node is treated as naive Bayes.
-    target : str, optional
-        The class variable. Default: that of the naive Bayes model.
-    features : sequence of str, optional
-        Default: all variables other than the target and the evidence.
-    evidence : mapping from variable to state, optional
-        Observed states: every probability is conditional on them. They are neither target nor features.
-
-    Raises
-    ------
-    ValueError
-        When there are fewer than two classes, a name is unknown or occurs twice, or the evidence is impossible.
-
-    Examples
-    --------
-    >>> import trimbench as tb
-    >>> model = tb.NaiveBayes([0.2, 0.3, 0.5], [[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]], class_names=["a", "b", "c"])
-    >>> classifier = tb.ArgMaxClassifier(model)
-    >>> classifier.class_names, classifier.features
-    (('a', 'b', 'c'), ('x0',))
-    """
-
-    _format: ClassVar[str] = "trimbench.ArgMaxClassifier/1"
-
-    model: Model
-    target: str
-    features: tuple[str, ...]
-    evidence: Mapping[str, str]
-    _components: Components | None = field(repr=False)
-
-    def __init__(
-        self,
-        model: Model,
-        target: str | None = None,
-        *,
-        features: Sequence[str] | None = None,
-        evidence: Mapping[str, str] | None = None,
-    ) -> None:
-        understood, name = understood_model(model, target)
-        classes = class_states(understood, name)
-        if len(classes) < 2:
-            raise ValueError(f"target {name!r} must have at least two classes, got {list(classes)}")
-        observed = checked_evidence(understood, evidence, name)
-        known = tuple(variable for variable in default_features(understood, name) if variable not in observed)
-        chosen = known if features is None else as_names(features)
-        feature_indices(known, chosen)
-        # The class is frozen.
-        vars(self).update(
-            model=understood,
-            target=name,
-            features=chosen,
-            evidence=observed,
-            _components=components_of(understood, observed),
-        )
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """Names of the classes, in the order of the model."""
-        return class_states(self.model, self.target)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.class_names)
-
-    @property
-    def is_naive_bayes(self) -> bool:
-        """Whether the features are independent given the class."""
-        return self._components is not None and len(self._components.states) == self.n_classes
-
-    @cached_property
-    def _members(self) -> list[list[int]]:
-        """The components of each class."""
-        states = self.class_names if self._components is None else self._components.states
-        return [[i for i, state in enumerate(states) if state == name] for name in self.class_names]
-
-    @cached_property
-    def prior(self) -> NDArray[np.float64]:
-        """Pr(c), given the evidence; shape (n_classes,)."""
-        if self._components is None:
-            return conditional_table(as_network(self.model), [self.target], self.evidence)
-        return np.array([self._components.prior[rows].sum() for rows in self._members])
-
-    @property
-    def likelihoods(self) -> tuple[NDArray[np.float64], ...]:
-        """Pr(value | c) of each feature, shape (n_classes, cardinality); naive Bayes only.
-
-        Raises
-        ------
-        ValueError
-            When the features are not independent given the class.
+        Whether each is positive; without a positive class, the position of its class.
         """
-        if not self.is_naive_bayes:
-            raise ValueError(f"the model must be naive Bayes to have likelihoods, got {self.model!r}; use joint")
-        return self._component_tables
+        if self.threshold is None:
+            return most_probable(joint)
+        positive, negative = joint
+        return is_positive(positive, negative, self.threshold)
 
-    def joint(self, features: Sequence[int]) -> NDArray[np.float64]:
-        """Return Pr(c, f') over all instances of a feature subset, given the evidence.
-
-        Parameters
-        ----------
-        features : sequence of int
-            Positions of the features; the first is outermost.
-
-        Returns
-        -------
-        ndarray of shape (n_classes, n_instances)
-
-        Raises
-        ------
-        ValueError
-            When a general network is too large for exact inference.
-        """
-        if self._components is None:
-            names = [self.features[place] for place in features]
-            table = conditional_table(as_network(self.model), [self.target, *names], self.evidence)
-            return np.asarray(table).reshape(self.n_classes, -1)
-        tables = [self._component_tables[place] for place in features]
-        return np.stack([self._components.joint(rows, tables) for rows in self._members])
-
-    def with_features(self, features: Sequence[str]) -> ArgMaxClassifier:
-        """Return the classifier of the same distribution with other features."""
-        return ArgMaxClassifier(self.model, self.target, features=features, evidence=self.evidence)
-
-    def draw_by_class(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
-        """Return what `draw` does, but as many rows of each class as its probability says, up to one."""
-        ends = np.cumsum(self.prior)
-        ends *= n_rows / ends[-1]
-        counts = np.diff(np.floor(ends + rng.random()), prepend=0.0).astype(np.int64)
-        drawn = zip(self.class_names, counts.tolist(), strict=True)
-        return np.concatenate([self._sampler_given(name).draw(count, rng) for name, count in drawn if count])
+    def decide(self, codes: IntegerArray) -> NDArray[Any]:
+        """Return the decision, as `decided` has it, on each row of value indices, shape (n_rows, n_features)."""
+        return self.decided(self.weights(codes))
 
     def log_joint(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """Return log Pr(c, features) of each row, up to a constant of the row.
@@ -696,50 +445,182 @@ class ArgMaxClassifier(ModelClassifier):
         ValueError
             When a column is absent, or it holds NaN or an unknown value.
         """
-        return self.log_weights(self.encode(frame))
-
-    def log_weights(self, codes: IntegerArray) -> NDArray[np.float64]:
-        """Return what `log_joint` does, for rows of value indices, shape (n_rows, n_features)."""
-        return self.by_class(self.rows.log_joint(codes))
-
-    def by_class(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the logarithms of each class, shape (n_rows, n_classes), from those that `rows` gives."""
-        if self._components is None or self.is_naive_bayes:
+        logs = self.rows.log_joint(self.encode(frame))
+        if self._are_states:
             return logs
-        return np.stack([np.logaddexp.reduce(logs[:, rows], axis=1) for rows in self._members], axis=1)
-
-    def decide(self, codes: IntegerArray) -> NDArray[np.intp]:
-        """Return the position of the class of each row of value indices, shape (n_rows, n_features)."""
-        return most_probable(self.log_weights(codes).T, logarithms=True)
+        return np.stack([np.logaddexp.reduce(logs[:, rows], axis=1) for rows in self._sides], axis=1)
 
     def predict_proba(self, frame: pd.DataFrame) -> NDArray[np.float64]:
-        """Return Pr(c | features) of each row, shape (n_rows, n_classes); NaN where a row has probability zero."""
-        logs = self.log_joint(frame)
-        _warn_of_impossible(logs.max(axis=1) == -np.inf)
+        """Return Pr(c | features) of each row, in the order of `class_names`; NaN where a row has probability zero.
+
+        A row needs no table of all instances: variables that are neither feature nor evidence are summed out for the
+        rows alone.
+
+        Parameters
+        ----------
+        frame : DataFrame with one column for each feature (others are ignored)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+
+        Raises
+        ------
+        ContractionTooLarge
+            When the hidden variables of a network depend on each other too much; a ValueError.
+        """
+        weights = self.weights(self.encode(frame))
+        total = weights.sum(axis=0)
+        _warn_of_impossible(total == 0)
         with np.errstate(invalid="ignore"):
-            scaled = np.exp(logs - logs.max(axis=1, keepdims=True))
-            return np.asarray(scaled / scaled.sum(axis=1, keepdims=True))
+            return np.asarray((weights / total).T)
+
+    def posterior(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """Return Pr(positive | features) of each row, the first column of `predict_proba`; shape (n_rows,).
+
+        Raises
+        ------
+        ValueError
+            When no class is positive.
+        """
+        checked_classifier(self)
+        return self.predict_proba(frame)[:, 0]
 
     def predict(self, frame: pd.DataFrame) -> NDArray[np.str_]:
-        """Return the name of the most probable class of each row; the first of equally probable ones.
+        """Return the name of the class of each row.
 
-        A row of probability zero has the most probable class without features, with an `ImpossibleRowWarning`.
+        A row of probability zero has the class of a row without features, with an `ImpossibleRowWarning`.
+
+        Parameters
+        ----------
+        frame : DataFrame with one column for each feature
+
+        Returns
+        -------
+        ndarray of str, shape (n_rows,)
         """
-        logs = self.log_joint(frame)
-        impossible = logs.max(axis=1) == -np.inf
+        weights = self.weights(self.encode(frame))
+        impossible = weights.sum(axis=0) == 0
         _warn_of_impossible(impossible)
-        decided = np.where(impossible, self.prior.argmax(), most_probable(logs.T, logarithms=True))
-        return np.array(self.class_names)[decided]
+        decided = np.where(impossible, self._without_features, self.decided(weights))
+        return np.array(self.class_names)[decided if self.threshold is None else np.where(decided, 0, 1)]
+
+    @cached_property
+    def _without_features(self) -> bool | int:
+        """The decision without any feature."""
+        if self.threshold is None:
+            return int(self.prior.argmax())
+        level = self.threshold * self.prior.sum()
+        # Where both are equally likely, the same class whichever is called positive.
+        if np.isclose(self.prior[0], level, rtol=TIE_TOLERANCE, atol=0.0):
+            return class_states(self.model, self.target)[0] in self.positive_states
+        return bool(self.prior[0] > level)
+
+    def draw(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
+        """Return value indices of the features of rows drawn given the evidence, shape (n_rows, n_features).
+
+        Raises
+        ------
+        ContractionTooLarge
+            When the evidence makes too many variables of a network depend on each other; a ValueError.
+        """
+        return self._sampler.draw(n_rows, rng)
+
+    def draw_by_class(self, n_rows: int, rng: np.random.Generator) -> IntegerArray:
+        """Return what `draw` does, but as many rows of each state as its probability says, up to one."""
+        ends = np.cumsum(self.prior)
+        ends *= n_rows / ends[-1]
+        counts = np.diff(np.floor(ends + rng.random()), prepend=0.0).astype(np.int64)
+        drawn = zip(self.class_names, counts.tolist(), strict=True)
+        return np.concatenate([self._sampler_given(name).draw(count, rng) for name, count in drawn if count])
+
+    @cached_property
+    def _sampler(self) -> RowSampler:
+        return self._sampler_given()
+
+    def _sampler_given(self, state: str | None = None) -> RowSampler:
+        """Return what draws rows given the evidence and, if it is named, the state of the target."""
+        given = {} if state is None else {self.target: state}
+        if self._components is None:
+            return RowSampler.of(as_network(self.model), self.features, {**self.evidence, **given})
+        prior, tables = self._components.prior, self._component_tables
+        if state is not None:
+            prior = np.where([name == state for name in self._components.states], prior, 0.0)
+            prior = prior / prior.sum()
+        parts = NaiveBayes(prior, tables, feature_names=self.features, class_variable=self.target)
+        return RowSampler.of(parts.to_network(), self.features)
+
+    # Files.
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the classifier as nested lists, numbers and strings, without what it does not need of its model."""
+        return {
+            "target": self.target,
+            "features": list(self.features),
+            "evidence": dict(self.evidence),
+            "positive": list(self.positive_states) or None,
+            "threshold": self.threshold,
+            "model": model_to_dict(self.model, self.target, [*self.features, *self.evidence]),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> BayesianClassifier:
+        """Return the classifier that `to_dict` described."""
+        if "ArgMaxClassifier" in str(content.get("format", content.get("kind"))):
+            content = {**content, **_MOST_PROBABLE}
+        own = {argument: content[argument] for argument in ("features", "evidence", "positive", "threshold")}
+        return cls(model_from_dict(content["model"]), content["target"], **own)
+
+    def save(self, path: str | Path) -> None:
+        """Write the classifier as JSON, with every digit, and without what it does not need of its model.
+
+        Raises
+        ------
+        OSError
+            When the file cannot be written; an older one is then untouched.
+        """
+        write_json(path, {"format": _FORMATS[0], **self.to_dict()})
+
+    @classmethod
+    def load(cls, path: str | Path) -> BayesianClassifier:
+        """Read a classifier that `save` wrote; ValueError, with the name of the file, when it does not hold one."""
+        return read_json(path, _FORMATS, cls.from_dict)
 
 
-def most_probable(joint: NDArray[np.float64], *, logarithms: bool = False) -> NDArray[np.intp]:
-    """Return the position of the most probable class of each instance: the first of those equal up to rounding.
+def _warn_of_impossible(impossible: NDArray[np.bool_]) -> None:
+    if impossible.any():
+        warnings.warn(
+            f"{int(impossible.sum())} of {len(impossible)} rows are impossible under the model, such as row "
+            f"{int(np.argmax(impossible))}: they have no probabilities, and the class of a row "
+            "without features; learn the model with smoothing, or leave them out",
+            ImpossibleRowWarning,
+            stacklevel=3,
+        )
 
-    Parameters
-    ----------
-    joint : ndarray of shape (n_classes, n_instances)
-        Pr(c, f), each column up to a factor, or logarithms of it.
+
+def checked_classifier(classifier: object, *, any_rule: bool = False) -> BayesianClassifier:
+    """Return `classifier`, which must have a positive class unless any rule will do.
+
+    Raises
+    ------
+    TypeError
+        When it is something else; the message says how to make a classifier of it.
+    ValueError
+        When it gives the most probable class.
     """
-    top = joint.max(axis=0)
-    tied = joint >= (top - TIE_TOLERANCE if logarithms else top * (1.0 - TIE_TOLERANCE))
-    return np.asarray(tied.argmax(axis=0))
+    if isinstance(classifier, BayesianClassifier):
+        if classifier.threshold is None and not any_rule:
+            raise ValueError(
+                "classifier must have a positive class, whose probability has a threshold, got one that gives the most "
+                f"probable class; make it with positive=..., one of {listed(classifier.class_names)}"
+            )
+        return classifier
+    kind = type(classifier).__name__
+    how = "BayesianClassifier(model, positive=...)"
+    if kind in ("BernoulliNB", "CategoricalNB"):
+        how = "BayesianClassifier(NaiveBayes.from_sklearn(estimator, feature_names), positive=...)"
+    elif isinstance(classifier, BayesianNetwork):
+        how = "BayesianClassifier(network, target, positive=...)"
+    elif hasattr(classifier, "fit"):
+        how = "BayesianClassifier(learn_naive_bayes(features, target), positive=...)"
+    raise TypeError(f"classifier must be a BayesianClassifier, got {kind}; make one with {how}")

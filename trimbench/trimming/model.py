@@ -49,19 +49,17 @@ class Components:
     value_names: tuple[tuple[str, ...], ...]
     states: tuple[str, ...]
 
-    def joint(self, rows: Sequence[int], tables: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Return Pr(one of some components, f') over all instances of some features, the first outermost."""
+    def joint(self, rows: Sequence[int], tables: Sequence[NDArray[np.float64]], out: NDArray[np.float64]) -> None:
+        """Write Pr(one of some components, f') over all instances of some features, the first outermost, to `out`."""
         half = len(tables) // 2
-        total: NDArray[np.float64] | None = None
-        for row in rows:
+        for place, row in enumerate(rows):
             # Two halves first: one pass over the full table instead of one for each feature.
             left = self.prior[row] * _outer([table[row] for table in tables[:half]])
             right = _outer([table[row] for table in tables[half:]])
-            part = np.multiply.outer(left, right).reshape(-1)
-            total = part if total is None else np.add(total, part, out=total)
-        if total is None:
-            raise ValueError("rows must name at least one component, got none")
-        return total
+            if place == 0:
+                np.multiply.outer(left, right, out=out.reshape(left.size, right.size))
+            else:
+                out += np.multiply.outer(left, right).reshape(-1)
 
 
 def _outer(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -253,10 +251,3 @@ def as_names(names: Sequence[str]) -> tuple[str, ...] | str:
         return tuple(names)
     except TypeError as error:
         raise ValueError(f"features must be a sequence of names, got {str(names)[:80]}") from error
-
-
-def conditional_table(
-    network: BayesianNetwork, variables: Sequence[str], evidence: Mapping[str, str]
-) -> NDArray[np.float64]:
-    """Return P(variables | evidence)."""
-    return joint_distribution(network, variables, evidence=evidence)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import NormalDist
-from typing import Generic, Self, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.classifier import BayesianClassifier, SavedClassifier
+from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.limits import Limits, Progress
 from trimbench.trimming.model import feature_indices
 from trimbench.trimming.thresholds import Cut
@@ -97,15 +97,47 @@ def _inflation(parts: Sequence[NDArray[np.bool_]], share: float) -> float:
     return max(1.0, spread / (share * (1.0 - share)))
 
 
-Original = TypeVar("Original", bound=SavedClassifier)
-
-
 @dataclass(frozen=True, kw_only=True)
-class AnyTrimming(Generic[Original]):
-    """What is known of trimmed classifiers of every kind; `Trimming` and `ArgMaxTrimming` describe the attributes."""
+class Trimming:
+    """A trimmed classifier, and what is known about its agreement with the original.
 
-    original: Original
+    Attributes
+    ----------
+    original : BayesianClassifier
+    features : tuple of str
+        The features that are kept, in the order of the original.
+    threshold : float or None
+        That of the original if it is among the best, else the middle of `threshold_interval`; None for the most
+        probable class.
+    threshold_interval : tuple of float or None
+        Every T' with ``low < T' <= high`` has the same agreement; ``(0, 0)`` stands for T' = 0 alone. If nothing is
+        removed, or only bounds on the agreement are known, it holds the threshold alone.
+    agreement : float
+        Expected classification agreement with the original: the probability that both decide alike. Where it is not
+        exact, the middle of `agreement_interval`, or the share of drawn rows.
+    agreement_interval : tuple of float
+        A lower and an upper value of the agreement; equal where it is exact. For the most probable class it is exact up
+        to 2^26 combinations of class and feature values, beyond a 99 % confidence interval from 20,000 rows drawn from
+        the model, independently of the rows that the search may have drawn.
+    upper_bound : float
+        No trimming within the budget has a higher agreement.
+    optimal : bool
+        Whether the agreement is proven to reach `upper_bound` (within 1e-12).
+    n_evaluations : int
+        Number of evaluations of the criterion that the search took.
+    confidence : float
+        Probability with which `agreement_interval` holds the agreement, and `upper_bound` is one: 1 where both are
+        proven, less where they come from drawn rows.
+    rows_agreement : RowsAgreement or None
+        Agreement with the original on the rows that were given. `threshold_interval` is then where the blend of rows
+        and model is best, and `agreement` still is the model's, at `threshold`.
+    """
+
+    original: BayesianClassifier
     features: tuple[str, ...]
+    # `Any` for None, so that whoever has a threshold need not ask each time.
+    threshold: float | Any
+    threshold_interval: tuple[float, float] | Any
     agreement: float
     agreement_interval: tuple[float, float]
     upper_bound: float
@@ -113,16 +145,16 @@ class AnyTrimming(Generic[Original]):
     n_evaluations: int
     confidence: float = 1.0
     rows_agreement: RowsAgreement | None = None
-    _go_on: Callable[[Limits], Self] | None = field(default=None, repr=False, compare=False)
+    _go_on: Callable[[Limits], Trimming] | None = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, object]:
         # A search that could go on is not written to another process.
         return {**vars(self), "_go_on": None}
 
     @property
-    def classifier(self) -> Original:
+    def classifier(self) -> BayesianClassifier:
         """The trimmed classifier, ready to predict from `features` alone."""
-        raise NotImplementedError
+        return self.original.with_features(self.features, self.threshold)
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -130,7 +162,7 @@ class AnyTrimming(Generic[Original]):
         return feature_indices(self.original.features, self.features)
 
     def save(self, path: str | Path) -> None:
-        """Write the trimmed classifier as JSON; the method `load` of its class reads it."""
+        """Write the trimmed classifier as JSON; `BayesianClassifier.load` reads it."""
         self.classifier.save(path)
 
     def resume(
@@ -140,7 +172,7 @@ class AnyTrimming(Generic[Original]):
         evaluation_limit: int | None = None,
         n_jobs: int = 1,
         progress: Callable[[Progress], object] | None = None,
-    ) -> Self:
+    ) -> Trimming:
         """Continue the search that a limit has stopped, from where it was; a search on rows begins anew.
 
         Parameters
@@ -154,12 +186,12 @@ class AnyTrimming(Generic[Original]):
 
         Returns
         -------
-        Trimming or ArgMaxTrimming
+        Trimming
             This one if nothing is left to search: where it is optimal, without rows, or the search ended by itself.
         """
         return self.resumed(Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress))
 
-    def resumed(self, limits: Limits) -> Self:
+    def resumed(self, limits: Limits) -> Trimming:
         """Return what `resume` does, within limits that have begun."""
         return self._go_on(limits) if self._go_on is not None and self.may_go_on else self
 
@@ -170,46 +202,48 @@ class AnyTrimming(Generic[Original]):
         return self._go_on is not None and not (self.optimal and self.rows_agreement is None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trimming(AnyTrimming[BayesianClassifier]):
-    """A trimmed classifier, and what is known about its agreement with the original.
+def trimming_of(
+    classifier: BayesianClassifier,
+    kept: Sequence[int],
+    interval: tuple[float, float],
+    upper_bound: float,
+    n_evaluations: int,
+    *,
+    threshold: float | None = None,
+    cut: Cut | None = None,
+    agreement: float | None = None,
+    confidence: float = 1.0,
+    go_on: Callable[[Limits], Trimming] | None = None,
+) -> Trimming:
+    """Return the trimming that keeps the features at some positions.
 
-    Attributes
+    Parameters
     ----------
-    original : BayesianClassifier
-    features : tuple of str
-        The features that are kept, in the order of the original.
-    threshold : float
-        That of the original if it is among the best, else the middle of `threshold_interval`.
-    threshold_interval : tuple of float
-        Every T' with ``low < T' <= high`` has the same agreement; ``(0, 0)`` stands for T' = 0 alone. If nothing is
-        removed, or only bounds on the agreement are known, it holds the threshold alone.
-    agreement : float
-        Expected classification agreement with the original; where it is not exact, the middle of `agreement_interval`,
-        or the share of drawn rows.
-    agreement_interval : tuple of float
-        A lower and an upper value of the agreement; equal where it is exact.
-    upper_bound : float
-        No trimming within the budget has a higher agreement.
-    optimal : bool
-        Whether the agreement is proven to reach `upper_bound` (within 1e-12).
-    n_evaluations : int
-        Number of evaluations of the criterion that the search took.
-    confidence : float
-        Probability with which `agreement_interval` holds the agreement, and `upper_bound` is one: 1 where both are
-        proven, less where they come from samples.
-    rows_agreement : RowsAgreement or None
-        Agreement with the original on the rows that were given. `threshold_interval` is then where the blend of rows
-        and model is best, and `agreement` still is the model's, at `threshold`.
+    interval : tuple of float
+        That of the agreement, which is its middle if no other one is given.
+    threshold : float, optional
+        Default: the one that represents `cut`, if there is one.
+    cut : Cut, optional
+        Where the threshold may lie. Default: at `threshold` alone.
     """
-
-    threshold: float
-    threshold_interval: tuple[float, float]
-
-    @property
-    def classifier(self) -> BayesianClassifier:
-        """The trimmed classifier, ready to predict from `features` alone."""
-        return self.original.with_features(self.features, self.threshold)
+    low, high = interval
+    if threshold is None and cut is not None:
+        threshold = cut.representative(classifier.threshold)
+    around = None if threshold is None else (math.nextafter(threshold, 0.0), threshold)
+    bound = max(upper_bound, high)
+    return Trimming(
+        original=classifier,
+        features=tuple(classifier.features[i] for i in kept),
+        threshold=threshold,
+        threshold_interval=around if cut is None else (cut.low, cut.high),
+        agreement=0.5 * (low + high) if agreement is None else agreement,
+        agreement_interval=interval,
+        upper_bound=bound,
+        optimal=confidence == 1.0 and bound <= low + AGREEMENT_TOLERANCE,
+        n_evaluations=n_evaluations,
+        confidence=confidence,
+        _go_on=go_on,
+    )
 
 
 def exact_trimming(
@@ -220,40 +254,15 @@ def exact_trimming(
     n_evaluations: int,
     go_on: Callable[[Limits], Trimming] | None = None,
 ) -> Trimming:
-    """Return the trimming that keeps the features at some positions, with an exact agreement."""
-    return Trimming(
-        original=classifier,
-        features=tuple(classifier.features[i] for i in kept),
-        threshold=cut.representative(classifier.threshold),
-        threshold_interval=(cut.low, cut.high),
-        agreement=cut.agreement,
-        agreement_interval=(cut.agreement, cut.agreement),
-        upper_bound=max(upper_bound, cut.agreement),
-        optimal=upper_bound <= cut.agreement + AGREEMENT_TOLERANCE,
-        n_evaluations=n_evaluations,
-        _go_on=go_on,
-    )
+    """Return the trimming that keeps the features at some positions, with the exact agreement of a cut."""
+    exact = (cut.agreement, cut.agreement)
+    return trimming_of(classifier, kept, exact, upper_bound, n_evaluations, cut=cut, go_on=go_on)
 
 
-def nothing_removed(classifier: BayesianClassifier) -> Trimming:
-    """Return the trimming that keeps all features."""
-    threshold = classifier.threshold
-    return Trimming(
-        original=classifier,
-        features=classifier.features,
-        threshold=threshold,
-        threshold_interval=(math.nextafter(threshold, 0.0), threshold),
-        agreement=1.0,
-        agreement_interval=(1.0, 1.0),
-        upper_bound=1.0,
-        optimal=True,
-        n_evaluations=0,
-    )
-
-
-def nothing_needed(classifier: BayesianClassifier, kept: Sequence[int]) -> Trimming:
-    """Return a trimming of a classifier that gives all instances the same class: it needs no feature."""
-    return replace(nothing_removed(classifier), features=tuple(classifier.features[i] for i in kept))
+def untrimmed(classifier: BayesianClassifier, kept: Sequence[int] | None = None) -> Trimming:
+    """Return the trimming that keeps all features, or those that a classifier needs which decides alike without."""
+    places = range(classifier.n_features) if kept is None else kept
+    return trimming_of(classifier, places, (1.0, 1.0), 1.0, 0, threshold=classifier.threshold)
 
 
 # What a search over feature subsets finds.

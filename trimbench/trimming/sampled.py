@@ -20,7 +20,7 @@ from trimbench._numba import clock as seconds_now
 from trimbench._typing import IntegerArray
 from trimbench.networks.inference.joint import ContractionTooLarge
 from trimbench.networks.inference.rows import Lookup
-from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier, most_probable
+from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice, highest_cost, is_affordable
 from trimbench.trimming.search.exchange import PosteriorSearch, RowSearch, search_rows
 from trimbench.trimming.thresholds import Instances, best_cut, is_positive
@@ -39,7 +39,9 @@ _BATCH = 2**14
 _OPERATIONS_PER_SECOND = 2**28
 # For the upper bound.
 _LOOKUPS_PER_SECOND = 2 * 10**7
-_LONGEST, _MOMENT = 60.0, 0.1
+_LONGEST, _LONGEST_BOUND, _MOMENT = 60.0, 10.0, 0.1
+# Rows behind an interval for a classifier that has no exact engine.
+_N_DRAWN = 20_000
 # Shares of the time for the search, and for what comes before the final rows.
 _SEARCH_SHARE, _PREPARED_SHARE = 0.6, 0.7
 # Of the longest time, for the final rows where time is not limited: in operations, so that the result is reproducible.
@@ -167,6 +169,37 @@ def trim_by_sampling(
     )
 
 
+def drawn_agreement(
+    classifier: BayesianClassifier, kept: Sequence[int], threshold: float | None
+) -> tuple[float, float]:
+    """Return a confidence interval of the agreement of a subset, from rows that no selection has seen."""
+    trimmed = classifier.with_features([classifier.features[i] for i in kept], threshold)
+    if threshold is not None:
+        codes = classifier.draw(_N_DRAWN, np.random.default_rng([0, 1]))
+    else:
+        # Each class has its share, which narrows what the interval is made for.
+        rng = np.random.default_rng([2, *kept])
+        try:
+            codes = classifier.draw_by_class(_N_DRAWN, rng)
+        except ContractionTooLarge:
+            codes = classifier.draw(_N_DRAWN, rng)
+    agreed = classifier.decide(codes) == trimmed.decide(codes[:, list(kept)])
+    return binomial_interval(int(agreed.sum()), _N_DRAWN, CONFIDENCE)
+
+
+def sampled_bound(classifier: BayesianClassifier, choice: Choice, seconds: float | None) -> float:
+    """Return an upper bound on the agreement of all allowed subsets, from drawn rows, in about so many seconds."""
+    longest = _LONGEST_BOUND if seconds is None else min(max(seconds, _MOMENT), _LONGEST_BOUND)
+    work = int(_LOOKUPS_PER_SECOND * longest)
+    ranking, bounding = (classifier.draw(n, np.random.default_rng([1, n])) for n in (_FEWEST_ROWS, _BOUND_ROWS))
+    if not classifier.is_naive_bayes:
+        return upper_bound(classifier, choice, ranking, bounding, CONFIDENCE, work)
+    # Two bounds from the same rows: each may be wrong half as often.
+    each = 0.5 + 0.5 * CONFIDENCE
+    by_accuracy = agreement_bound(classifier, choice, bounding, each)
+    return min(by_accuracy, upper_bound(classifier, choice, ranking, bounding, each, work))
+
+
 @dataclass
 class _Clock:
     """How much of the time has passed, and whether that stopped anything."""
@@ -292,11 +325,9 @@ _FEWEST_ROWS_LEFT_OUT = 100
 # Products of two numbers, in tables of hidden variables, that take as long as one entry that is looked up.
 _PRODUCTS = 10
 
-AnyClassifier = BayesianClassifier | ArgMaxClassifier
-
 
 def upper_bound(
-    classifier: AnyClassifier,
+    classifier: BayesianClassifier,
     choice: Choice,
     ranking_rows: IntegerArray,
     rows: IntegerArray,
@@ -323,7 +354,7 @@ def upper_bound(
 
 
 def _upper_bound(
-    classifier: AnyClassifier,
+    classifier: BayesianClassifier,
     choice: Choice,
     ranking_rows: IntegerArray,
     rows: IntegerArray,
@@ -354,26 +385,19 @@ def _upper_bound(
     left_outs = list(itertools.combinations(chosen, left_out))
     each = 1.0 - (1.0 - confidence) / len(left_outs)
     measured = _LeftOutRows.of(classifier, rows[:n_rows])
-    width = 1.0 - 1.0 / _n_decisions(classifier)
+    width = 1.0 - 1.0 / classifier.n_classes
     return min(1.0, max(mean_upper_bound(measured.potential(left), width, each) for left in left_outs))
 
 
-def _n_decisions(classifier: AnyClassifier) -> int:
-    return classifier.n_classes if isinstance(classifier, ArgMaxClassifier) else 2
-
-
-def _decided(classifier: AnyClassifier, logs: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def _decided(classifier: BayesianClassifier, logs: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Return the decision on each row and log Pr(row), from log Pr(state, row) of shape (n_rows, n_states)."""
-    if isinstance(classifier, ArgMaxClassifier):
-        of_classes = classifier.by_class(logs)
-        return most_probable(of_classes.T, logarithms=True), np.logaddexp.reduce(of_classes, axis=1)
-    positive, negative = classifier.weights_of(logs)
+    weights = classifier.weights_of(logs)
     with np.errstate(divide="ignore"):
-        total = logs.max(axis=1) + np.log(positive + negative)
-    return is_positive(positive, negative, classifier.threshold).astype(np.intp), total
+        total = logs.max(axis=1) + np.log(weights.sum(axis=0))
+    return classifier.decided(weights).astype(np.intp), total
 
 
-def _effort(classifier: AnyClassifier, features: Sequence[int]) -> int:
+def _effort(classifier: BayesianClassifier, features: Sequence[int]) -> int:
     """Return how many entries of tables all values of some features need in a row."""
     inference = classifier.whole_rows
     touched = sum(not set(features).isdisjoint(lookup.columns) for lookup in inference.lookups)
@@ -408,14 +432,14 @@ def _cover(choice: Choice, order: Sequence[int], left_out: int) -> list[int] | N
 class _LeftOutRows:
     """Rows with log Pr(c, f), and what it becomes when values change."""
 
-    classifier: AnyClassifier
+    classifier: BayesianClassifier
     codes: IntegerArray
     logs: _Logs
     # One for each sum over hidden variables, shape (n_rows, n_states).
     sums: tuple[NDArray[np.float64], ...]
 
     @classmethod
-    def of(cls, classifier: AnyClassifier, codes: IntegerArray) -> _LeftOutRows:
+    def of(cls, classifier: BayesianClassifier, codes: IntegerArray) -> _LeftOutRows:
         inference = classifier.whole_rows
         sums = tuple(hidden.logs(codes).T for hidden in inference.sums)
         return cls(classifier, codes, _Logs.of(inference.lookups, codes), sums)
@@ -430,7 +454,7 @@ class _LeftOutRows:
         rest = self.logs.without(_Logs.of(touched, self.codes))
         fixed = sum(same, np.zeros(1))
         changed = self.codes.copy(order="F")
-        chances = np.full((_n_decisions(classifier), n_rows), -np.inf)
+        chances = np.full((classifier.n_classes, n_rows), -np.inf)
         for assignment in itertools.product(*(range(classifier.cardinalities[i]) for i in left_out)):
             for place, value in zip(left_out, assignment, strict=True):
                 changed[:, place] = value
@@ -506,12 +530,12 @@ def mean_upper_bound(values: NDArray[np.float64], width: float, confidence: floa
 # How often a naive Bayes classifier of several classes can be right at most, whatever features it may afford.
 
 
-def highest_accuracy(classifier: ArgMaxClassifier, choice: Choice) -> float:
+def highest_accuracy(classifier: BayesianClassifier, choice: Choice) -> float:
     """Return an upper bound on the probability that a classifier with an allowed subset gives the right class.
 
     Raises ValueError if the features are not independent given the class.
     """
-    prior, tables = classifier.prior, classifier.likelihoods
+    prior, tables = classifier.prior, classifier.tables
     errors = []
     for i, j in itertools.combinations(range(classifier.n_classes), 2):
         mean = 0.5 * float(prior[i] + prior[j])
@@ -549,7 +573,7 @@ def _least_overlap(overlaps: Sequence[float], choice: Choice) -> float:
     return math.exp(-total)
 
 
-def agreement_bound(classifier: ArgMaxClassifier, choice: Choice, rows: IntegerArray, confidence: float) -> float:
+def agreement_bound(classifier: BayesianClassifier, choice: Choice, rows: IntegerArray, confidence: float) -> float:
     """Return an upper bound on the agreement of every allowed subset that holds with the given confidence.
 
     A trimming that agrees with the original more often than the original gives the right class gives it itself.
@@ -559,8 +583,7 @@ def agreement_bound(classifier: ArgMaxClassifier, choice: Choice, rows: IntegerA
     rows : ndarray of int, shape (n_rows, n_features)
         Drawn from the classifier's distribution.
     """
-    logs = classifier.log_weights(rows)
-    chances: NDArray[np.float64] = np.exp(logs - logs.max(axis=1, keepdims=True))
-    wrong = 1.0 - 1.0 / chances.sum(axis=1)
+    chances = classifier.weights(rows)
+    wrong = 1.0 - chances.max(axis=0) / chances.sum(axis=0)
     width = 1.0 - 1.0 / classifier.n_classes
     return min(1.0, highest_accuracy(classifier, choice) + mean_upper_bound(wrong, width, confidence))

@@ -1,4 +1,4 @@
-"""Thresholds on a posterior: classification, ties, and the cut with the highest agreement."""
+"""Decisions by a threshold or for the most probable class, ties, and the cut with the highest agreement."""
 
 from __future__ import annotations
 
@@ -39,6 +39,19 @@ def is_positive(positive: NDArray[np.float64], negative: NDArray[np.float64], th
         Pr(c, f) and Pr(not c, f), or both times a common factor.
     """
     return np.asarray(positive * (1.0 - threshold) >= negative * (threshold * (1.0 - TIE_TOLERANCE)))
+
+
+def most_probable(joint: NDArray[np.float64], *, logarithms: bool = False) -> NDArray[np.intp]:
+    """Return the position of the most probable class of each instance: the first of those equal up to rounding.
+
+    Parameters
+    ----------
+    joint : ndarray of shape (n_classes, n_instances)
+        Pr(c, f), each column up to a factor, or logarithms of it.
+    """
+    top = joint.max(axis=0)
+    tied = joint >= (top - TIE_TOLERANCE if logarithms else top * (1.0 - TIE_TOLERANCE))
+    return np.asarray(tied.argmax(axis=0))
 
 
 @dataclass(frozen=True)

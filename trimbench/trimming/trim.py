@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict
 
-import numpy as np
-
-from trimbench.networks.inference.joint import ContractionTooLarge
-from trimbench.trimming.baselines import most_informative_units
-from trimbench.trimming.by_model import loose_bound, trim_by_model
-from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier, checked_classifier
+from trimbench.trimming.by_model import agreement_at, bound_of_all, trim_by_model
+from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.costs import Choice, checked_choice
-from trimbench.trimming.engines.bounds import DEFAULT_POINTS, CertifiedEngine
-from trimbench.trimming.engines.choice import Engine, EngineName, check_engine, exact_engine, make_engine
-from trimbench.trimming.engines.log_odds import MAX_ENTRIES
-from trimbench.trimming.engines.table import MAX_ENTRIES as TABLE_MAX_ENTRIES
-from trimbench.trimming.engines.table import ClassMeasures, n_entries
+from trimbench.trimming.engines.choice import Engine, EngineName, check_engine
+from trimbench.trimming.engines.table import MAX_ENTRIES, n_entries
 from trimbench.trimming.limits import Limits, Progress
 from trimbench.trimming.model import check_possible, short
-from trimbench.trimming.result import AGREEMENT_TOLERANCE, AnyTrimming, Trimming
-from trimbench.trimming.sampled import EXACT_SECONDS, agreement_bound, binomial_interval, upper_bound
+from trimbench.trimming.result import Trimming, trimming_of
 from trimbench.trimming.search.cross_fitting import Prefer, RowsWeight, check_rows_settings, trim_on_rows
-from trimbench.trimming.search.proof import ArgMaxSearch
-from trimbench.trimming.search.rows import ArgMaxProblem
 from trimbench.trimming.thresholds import Cut
 
 if TYPE_CHECKING:
@@ -49,26 +38,8 @@ class TrimSettings(TypedDict, total=False):
     progress: Callable[[Progress], object] | None
 
 
-@overload
 def trim(
     classifier: BayesianClassifier,
-    budget: float,
-    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
-    **settings: Unpack[TrimSettings],
-) -> Trimming: ...
-
-
-@overload
-def trim(
-    classifier: ArgMaxClassifier,
-    budget: float,
-    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
-    **settings: Unpack[TrimSettings],
-) -> ArgMaxTrimming: ...
-
-
-def trim(
-    classifier: BayesianClassifier | ArgMaxClassifier,
     budget: float,
     costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
     *,
@@ -83,12 +54,12 @@ def trim(
     evaluation_limit: int | None = None,
     n_jobs: int = 1,
     progress: Callable[[Progress], object] | None = None,
-) -> Trimming | ArgMaxTrimming:
+) -> Trimming:
     """Find the trimming within a budget that agrees with the classifier as often as possible.
 
     Parameters
     ----------
-    classifier : BayesianClassifier, ArgMaxClassifier or fitted estimator
+    classifier : BayesianClassifier or fitted estimator
         `trimbench.trim` takes a fitted `BernoulliNB`, `CategoricalNB` or `LogisticRegression` of scikit-learn, or a
         fitted pipeline that ends in one, as well. With two classes, the second is positive if its probability is at
         least 1/2. Scalers, binarisers, encoders and imputers before it are understood; numbers must be cut somewhere.
@@ -134,7 +105,7 @@ def trim(
 
     Returns
     -------
-    Trimming or ArgMaxTrimming
+    Trimming
 
     Raises
     ------
@@ -160,19 +131,20 @@ def trim(
     """
     limits = Limits(time_limit, evaluation_limit, n_jobs=n_jobs, progress=progress)
     check_rows_settings(rows_weight, prefer)
-    original = classifier if isinstance(classifier, ArgMaxClassifier) else checked_classifier(classifier)
+    original = checked_classifier(classifier, any_rule=True)
     check_possible(original.model, original.target, original.evidence)
     choice = checked_choice(original.features, budget, costs, groups=groups, required=required, forbidden=forbidden)
     if isinstance(engine, str) or not hasattr(engine, "best_cut"):
         check_engine(engine)
-    if rows is None and rows_weight not in ("auto", 0):
-        raise ValueError(f"rows_weight must be 'auto' or 0 without rows, got {rows_weight!r}; give rows")
-    if isinstance(original, ArgMaxClassifier):
-        if not isinstance(engine, str) or engine != "auto":
-            raise ValueError(f"engine must be 'auto' for an ArgMaxClassifier, got {short(engine)}; leave it out")
-        return trim_arg_max(original, choice, limits, rows=rows, rows_weight=rows_weight, prefer=prefer)
+    if original.threshold is None and (not isinstance(engine, str) or engine != "auto"):
+        raise ValueError(
+            f"engine must be 'auto' for a classifier that gives the most probable class, got {short(engine)}; leave it "
+            "out, or name a positive class"
+        )
     if rows is not None:
         return trim_by_rows(original, choice, ByRows(rows, rows_weight, prefer), engine, limits)
+    if rows_weight not in ("auto", 0):
+        raise ValueError(f"rows_weight must be 'auto' or 0 without rows, got {rows_weight!r}; give rows")
     if prefer == "cheapest":
         raise ValueError("prefer must be 'best' without rows, got 'cheapest'; give rows to judge subsets by")
     return trim_by_model(original, choice, engine, limits)
@@ -180,10 +152,8 @@ def trim(
 
 # Trimming by rows, or by a blend of rows and model.
 
-# Rows behind an interval for a network that has no exact engine.
-_N_DRAWN = 20_000
-# Points of the grid of certified bounds where time is limited.
-_POINTS_IN_TIME = 2**16
+# Shares of the time for the search by the model; and, where a bound from drawn rows follows, for the search by rows.
+_BY_MODEL, _ON_ROWS = 0.5, 0.8
 
 
 @dataclass(frozen=True)
@@ -208,48 +178,50 @@ def trim_by_rows(
     The model's own trimming is one of those that may be taken; that of an earlier, stopped search goes on. A selection
     by the rows begins anew.
     """
+    is_searchable = classifier.threshold is not None or n_entries(classifier) <= MAX_ENTRIES
     if by_model is not None:
-        by_model = by_model.resumed(limits.part(0.5))
-    elif by_rows.weight in ("auto", 0) and by_rows.prefer == "best":
-        by_model = trim_by_model(classifier, choice, engine, limits.part(0.5))
+        by_model = by_model.resumed(limits.part(_BY_MODEL))
+    elif is_searchable and by_rows.weight in ("auto", 0) and by_rows.prefer == "best":
+        by_model = trim_by_model(classifier, choice, engine, limits.part(_BY_MODEL))
     found = trim_on_rows(
         classifier,
         choice,
         by_rows.rows,
         rows_weight=by_rows.weight,
         prefer=by_rows.prefer,
-        by_model=None if by_model is None else (by_model.kept, Cut(by_model.agreement, *by_model.threshold_interval)),
-        time_limit=limits.seconds_left(),
+        by_model=None if by_model is None else (by_model.kept, _cut_of(by_model)),
+        time_limit=limits.part(1.0 if is_searchable else _ON_ROWS).seconds_left(),
         evaluation_limit=limits.evaluation_limit,
         n_jobs=limits.n_jobs,
     )
     stopped = not found.finished or (by_model is not None and by_model.may_go_on)
     go_on = partial(_go_on, classifier, choice, by_rows, engine, by_model) if stopped else None
-    if by_model is not None and found.rows_agreement.weight == 0:
-        n_evaluations = by_model.n_evaluations + found.n_evaluations
-        bound = by_model.upper_bound
-        limits.report(by_model.agreement, lambda: bound, n_evaluations, last=True)
-        return replace(by_model, rows_agreement=found.rows_agreement, n_evaluations=n_evaluations, _go_on=go_on)
-    if found.cut is None or found.threshold is None:
-        raise TypeError("a classifier of two classes is trimmed with a threshold")
-    threshold, (low, high), confidence = _agreement_at(classifier, found.features, found.threshold, engine, limits)
-    bound = loose_bound(classifier, choice, limits) if by_model is None else by_model.upper_bound
-    upper_bound = max(bound, high)
-    limits.report(0.5 * (low + high), lambda: upper_bound, found.n_evaluations, last=True)
-    return Trimming(
-        original=classifier,
-        features=tuple(classifier.features[i] for i in found.features),
-        threshold=threshold,
-        threshold_interval=(found.cut.low, found.cut.high),
-        agreement=0.5 * (low + high),
-        agreement_interval=(low, high),
-        upper_bound=upper_bound,
-        optimal=upper_bound <= low + AGREEMENT_TOLERANCE,
-        n_evaluations=found.n_evaluations + (0 if by_model is None else by_model.n_evaluations),
-        confidence=confidence if by_model is None else min(confidence, by_model.confidence),
-        rows_agreement=found.rows_agreement,
-        _go_on=go_on,
-    )
+    n_evaluations = found.n_evaluations + (0 if by_model is None else by_model.n_evaluations)
+    if by_model is not None and (
+        found.rows_agreement.weight == 0 or (found.cut is None and found.features == by_model.kept)
+    ):
+        trimming = replace(by_model, n_evaluations=n_evaluations, _go_on=go_on)
+    else:
+        threshold, interval, confidence = agreement_at(classifier, found.features, found.threshold, engine, limits)
+        bound = bound_of_all(classifier, choice, limits) if by_model is None else by_model.upper_bound
+        trimming = trimming_of(
+            classifier,
+            found.features,
+            interval,
+            bound,
+            n_evaluations,
+            threshold=threshold,
+            cut=found.cut,
+            confidence=confidence if by_model is None else min(confidence, by_model.confidence),
+            go_on=go_on,
+        )
+    limits.report(trimming.agreement, lambda: trimming.upper_bound, n_evaluations, last=True)
+    return replace(trimming, rows_agreement=found.rows_agreement)
+
+
+def _cut_of(by_model: Trimming) -> Cut | None:
+    interval = by_model.threshold_interval
+    return None if interval is None else Cut(by_model.agreement, *interval)
 
 
 def _go_on(
@@ -261,237 +233,3 @@ def _go_on(
     limits: Limits,
 ) -> Trimming:
     return trim_by_rows(classifier, choice, by_rows, engine, limits, by_model)
-
-
-def _agreement_at(
-    classifier: BayesianClassifier,
-    kept: Sequence[int],
-    threshold: float,
-    engine: EngineName | Engine,
-    limits: Limits,
-) -> tuple[float, tuple[float, float], float]:
-    """Return a threshold, and the model's agreement there with its confidence.
-
-    The agreement is exact where an engine can be had, else certified bounds or an interval from drawn rows.
-    """
-    if not isinstance(engine, str):
-        value = engine.agreement(kept, threshold)
-        return threshold, (value, value), 1.0
-    if classifier.is_naive_bayes and engine != "dense" and math.prod(classifier.cardinalities) > MAX_ENTRIES:
-        n_points = DEFAULT_POINTS if limits.time_limit is None else _POINTS_IN_TIME
-        return *_certified_at(classifier, kept, threshold, n_points), 1.0
-    if engine == "auto" and not classifier.is_naive_bayes:
-        seconds = EXACT_SECONDS if limits.time_limit is None else 0.5 * limits.time_limit
-        computed = exact_engine(classifier, seconds)
-        if computed is None:
-            return threshold, _sampled_at(classifier, kept, threshold), CONFIDENCE
-    else:
-        computed = make_engine(classifier, engine)
-    value = computed.agreement(kept, threshold)
-    return threshold, (value, value), 1.0
-
-
-def _certified_at(
-    classifier: BayesianClassifier, kept: Sequence[int], threshold: float, n_points: int
-) -> tuple[float, tuple[float, float]]:
-    if classifier.threshold == 0 or not classifier.prior.all():  # the original gives all instances the same class
-        return threshold, (1.0, 1.0) if not kept and threshold == classifier.threshold else (0.0, 1.0)
-    if threshold == 0:  # all instances are positive, as without features at the lowest threshold
-        found = CertifiedEngine(classifier, n_points).agreement((), math.ulp(0.0))
-        return threshold, (found.low, found.high)
-    threshold = min(threshold, math.nextafter(1.0, 0.0))
-    found = CertifiedEngine(classifier, n_points).agreement(kept, threshold)
-    return threshold, (found.low, found.high)
-
-
-def _sampled_at(classifier: BayesianClassifier, kept: Sequence[int], threshold: float) -> tuple[float, float]:
-    """Return a confidence interval from rows that no selection has seen."""
-    codes = classifier.draw(_N_DRAWN, np.random.default_rng([0, 1]))
-    trimmed = classifier.with_features([classifier.features[i] for i in kept], threshold)
-    agree = trimmed.decide(codes[:, list(kept)]) == classifier.decide(codes)
-    return binomial_interval(int(agree.sum()), _N_DRAWN, CONFIDENCE)
-
-
-# Trimming of classifiers of several classes.
-
-CONFIDENCE = 0.99
-_N_DRAWN_ARG_MAX, _RANKING_ROWS, _BOUND_ROWS = 20_000, 500, 8_000
-# Shares of the time for the search by the model, and for what comes before the agreement and the bound.
-_BY_MODEL, _ON_ROWS = 0.5, 0.8
-# For the upper bound: entries of tables looked up in a second, and seconds at most and at least.
-_LOOKUPS_PER_SECOND = 2 * 10**7
-_LONGEST, _MOMENT = 10.0, 0.1
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArgMaxTrimming(AnyTrimming[ArgMaxClassifier]):
-    """A trimmed classifier of several classes, and what is known about its agreement with the original.
-
-    Attributes
-    ----------
-    original : ArgMaxClassifier
-    features : tuple of str
-        The features that are kept, in the order of the original.
-    agreement : float
-        Probability that the most probable class given `features` is the one that the original gives.
-    agreement_interval : tuple of float
-        A lower and an upper value of the agreement: equal where it is exact, up to 2^26 combinations of class and
-        feature values. Beyond, a 99 % confidence interval from 20,000 rows drawn from the model, of each class as many
-        as its probability says, independently of the rows that the search may have drawn.
-    upper_bound : float
-        No trimming within the budget has a higher agreement.
-    optimal : bool
-        Whether the agreement is proven to reach `upper_bound` (within 1e-12).
-    n_evaluations : int
-        Number of evaluations of the criterion that the search took.
-    confidence : float
-        Probability with which `agreement_interval` holds the agreement, and `upper_bound` is one: 1 where both are
-        proven, less where they come from drawn rows.
-    rows_agreement : RowsAgreement or None
-        Agreement on the rows that `trim` was given.
-    """
-
-    @property
-    def classifier(self) -> ArgMaxClassifier:
-        """The trimmed classifier, ready to predict from `features` alone."""
-        return self.original.with_features(self.features)
-
-
-def trim_arg_max(
-    classifier: ArgMaxClassifier,
-    choice: Choice,
-    limits: Limits | None = None,
-    *,
-    rows: pd.DataFrame | None = None,
-    rows_weight: RowsWeight = "auto",
-    prefer: Prefer = "best",
-) -> ArgMaxTrimming:
-    """Find the allowed subset whose most probable class is most often that of the classifier.
-
-    Parameters
-    ----------
-    choice : Choice
-        Which subsets are allowed.
-    limits : Limits, optional
-        When the search stops. Default: when it is finished.
-    rows, rows_weight, prefer
-        As in `trim`.
-
-    Raises
-    ------
-    ValueError
-        When there are no rows, and the class and the features have too many combinations of values for a table.
-    """
-    check_rows_settings(rows_weight, prefer)
-    limits = limits or Limits()
-    if rows is None:
-        if prefer == "cheapest":
-            raise ValueError("prefer must be 'best' without rows, got 'cheapest'; give rows to judge subsets by")
-        return _trim_by_model(classifier, choice, limits)
-    is_small = n_entries(classifier) <= TABLE_MAX_ENTRIES
-    by_model = None
-    if is_small and rows_weight in ("auto", 0) and prefer == "best":
-        by_model = _trim_by_model(classifier, choice, limits.part(_BY_MODEL))
-
-    def go_on(more: Limits) -> ArgMaxTrimming:
-        return trim_arg_max(classifier, choice, more, rows=rows, rows_weight=rows_weight, prefer=prefer)
-
-    found = trim_on_rows(
-        ArgMaxProblem(classifier),
-        choice,
-        rows,
-        rows_weight=rows_weight,
-        prefer=prefer,
-        # The cut stands for none: there is no threshold.
-        by_model=None if by_model is None else (by_model.kept, Cut(by_model.agreement, 0.0, 1.0)),
-        time_limit=limits.part(1.0 if is_small else _ON_ROWS).seconds_left(),
-        evaluation_limit=limits.evaluation_limit,
-        n_jobs=limits.n_jobs,
-    )
-    stopped = not found.finished or (by_model is not None and by_model.may_go_on)
-    n_evaluations = found.n_evaluations + (0 if by_model is None else by_model.n_evaluations)
-    if by_model is not None and found.features == by_model.kept:
-        trimming = replace(by_model, n_evaluations=n_evaluations)
-    else:
-        interval = _agreement(classifier, found.features)
-        bound = _upper_bound(classifier, choice, limits) if by_model is None else by_model.upper_bound
-        confidence = 1.0 if is_small else CONFIDENCE
-        trimming = _trimming(classifier, found.features, interval, bound, n_evaluations, confidence)
-    limits.report(trimming.agreement, lambda: trimming.upper_bound, n_evaluations, last=True)
-    return replace(trimming, rows_agreement=found.rows_agreement, _go_on=go_on if stopped else None)
-
-
-def _trim_by_model(classifier: ArgMaxClassifier, choice: Choice, limits: Limits) -> ArgMaxTrimming:
-    allowed = choice.features(range(len(choice.units)))
-    if len(allowed) == classifier.n_features and choice.is_affordable(allowed):
-        limits.report(1.0, lambda: 1.0, 0, last=True)
-        return _trimming(classifier, allowed, (1.0, 1.0), 1.0, 0)
-    search = ArgMaxSearch(ClassMeasures.of(classifier, allowed), choice, most_informative_units(classifier, choice))
-
-    def run(more: Limits) -> ArgMaxTrimming:
-        found = search.run(more)
-        exact = (found.agreement, found.agreement)
-        trimming = _trimming(classifier, found.features, exact, found.upper_bound, found.n_evaluations)
-        return replace(trimming, _go_on=run)
-
-    return run(limits)
-
-
-def _agreement(classifier: ArgMaxClassifier, kept: tuple[int, ...]) -> tuple[float, float]:
-    """Return the agreement of a subset under the model: exactly, or a confidence interval from drawn rows."""
-    if len(kept) == classifier.n_features:
-        return 1.0, 1.0
-    if n_entries(classifier) <= TABLE_MAX_ENTRIES:
-        exact = ClassMeasures.of(classifier, kept).agreement()
-        return exact, exact
-    trimmed = classifier.with_features([classifier.features[place] for place in kept])
-    # Rows that no selection has seen; each class has its share, which narrows what the interval is made for.
-    rng = np.random.default_rng([2, *kept])
-    try:
-        codes = classifier.draw_by_class(_N_DRAWN_ARG_MAX, rng)
-    except ContractionTooLarge:
-        codes = classifier.draw(_N_DRAWN_ARG_MAX, rng)
-    agreed = classifier.decide(codes) == trimmed.decide(codes[:, list(kept)])
-    return binomial_interval(int(agreed.sum()), _N_DRAWN_ARG_MAX, CONFIDENCE)
-
-
-def _upper_bound(classifier: ArgMaxClassifier, choice: Choice, limits: Limits) -> float:
-    """Return a bound on the agreement of all allowed subsets under the model: proven, or from drawn rows."""
-    allowed = choice.features(range(len(choice.units)))
-    if choice.is_affordable(allowed) and len(allowed) == classifier.n_features:
-        return 1.0
-    if n_entries(classifier) <= TABLE_MAX_ENTRIES:
-        # As many evaluations as it takes to bound anything.
-        return ArgMaxSearch(ClassMeasures.of(classifier, allowed), choice).run(Limits(evaluation_limit=1)).upper_bound
-    seconds = limits.seconds_left()
-    work = int(_LOOKUPS_PER_SECOND * (_LONGEST if seconds is None else min(max(seconds, _MOMENT), _LONGEST)))
-    ranking, bounding = (classifier.draw(n, np.random.default_rng([1, n])) for n in (_RANKING_ROWS, _BOUND_ROWS))
-    if not classifier.is_naive_bayes:
-        return upper_bound(classifier, choice, ranking, bounding, CONFIDENCE, work)
-    # Two bounds from the same rows: each may be wrong half as often.
-    each = 0.5 + 0.5 * CONFIDENCE
-    by_accuracy = agreement_bound(classifier, choice, bounding, each)
-    return min(by_accuracy, upper_bound(classifier, choice, ranking, bounding, each, work))
-
-
-def _trimming(
-    classifier: ArgMaxClassifier,
-    kept: tuple[int, ...],
-    interval: tuple[float, float],
-    bound: float,
-    n_evaluations: int,
-    confidence: float = 1.0,
-) -> ArgMaxTrimming:
-    low, high = interval
-    # Where all features are kept, the agreement of a large classifier is known too.
-    confidence = 1.0 if low == high else confidence
-    return ArgMaxTrimming(
-        original=classifier,
-        features=tuple(classifier.features[place] for place in kept),
-        agreement=0.5 * (low + high),
-        agreement_interval=interval,
-        upper_bound=max(bound, high),
-        optimal=confidence == 1.0 and bound <= low + AGREEMENT_TOLERANCE,
-        n_evaluations=n_evaluations,
-        confidence=confidence,
-    )

@@ -285,20 +285,23 @@ def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
 
 
 @short_errors()
-def read_json(path: str | Path, model_format: str, build: Callable[[Mapping[str, Any]], Model]) -> Model:
+def read_json(
+    path: str | Path, model_format: str | tuple[str, ...], build: Callable[[Mapping[str, Any]], Model]
+) -> Model:
     """Read the JSON file at `path` and build a model from its decoded content.
 
-    Raises ValueError if the file is not JSON, its ``"format"`` is not `model_format`, or it does not describe a model;
-    the message names the file. Repeated keys are refused.
+    Raises ValueError if the file is not JSON, its ``"format"`` is not `model_format` or, of several, one of them, or it
+    does not describe a model; the message names the file. Repeated keys are refused.
     """
+    formats = (model_format,) if isinstance(model_format, str) else model_format
     try:
         text = read_text(Path(path))
         content = json.loads(text, object_pairs_hook=_without_repetition)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} must be a JSON file with format {model_format!r}: {error}") from error
+        raise ValueError(f"{path} must be a JSON file with format {formats[0]!r}: {error}") from error
     found = content.get("format") if isinstance(content, dict) else None
-    if found != model_format:
-        raise ValueError(f"{path} must have format {model_format!r}, got {found!r}; was it saved by another class?")
+    if found not in formats:
+        raise ValueError(f"{path} must have format {formats[0]!r}, got {found!r}; was it saved by another class?")
     try:
         return build(content)
     except (AttributeError, KeyError, OverflowError, RecursionError, TypeError) as error:

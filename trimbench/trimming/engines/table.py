@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.trimming.classifier import ArgMaxClassifier, BayesianClassifier, most_probable
+from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import highest_cost
 from trimbench.trimming.limits import Limits, in_threads, one_by_one
 from trimbench.trimming.thresholds import Cut, Instances, agreement_of, best_cut, is_positive
@@ -219,7 +219,7 @@ class ClassMeasures:
 
     Attributes
     ----------
-    classifier : ArgMaxClassifier
+    classifier : BayesianClassifier
     features : tuple of int
         Which of its features are left, outermost axis first.
     shape : tuple of int
@@ -228,13 +228,13 @@ class ClassMeasures:
         d_k of each class. A network that is not naive Bayes has as many channels more: Pr(k, f') of each class.
     """
 
-    classifier: ArgMaxClassifier
+    classifier: BayesianClassifier
     features: tuple[int, ...]
     shape: tuple[int, ...]
     values: NDArray[np.float64]
 
     @classmethod
-    def of(cls, classifier: ArgMaxClassifier, features: Iterable[int] | None = None) -> ClassMeasures:
+    def of(cls, classifier: BayesianClassifier, features: Iterable[int] | None = None) -> ClassMeasures:
         """Make the table of some features, by default all.
 
         The original classifier uses all of its features, so the table is made for all and summed out.
@@ -252,7 +252,7 @@ class ClassMeasures:
         order = tuple(range(classifier.n_features))
         joint = classifier.joint(order)
         decided = np.zeros_like(joint)
-        np.put_along_axis(decided, most_probable(joint)[None], joint.sum(axis=0)[None], axis=0)
+        np.put_along_axis(decided, classifier.decided(joint)[None], joint.sum(axis=0)[None], axis=0)
         channels = decided if classifier.is_naive_bayes else np.concatenate([decided, joint])
         whole = cls(classifier, order, classifier.cardinalities, channels)
         return whole if features is None else whole.without(set(order) - set(features))
@@ -283,11 +283,11 @@ class ClassMeasures:
         """Return the probability that the most probable class given the subset is the one given all features."""
         n_classes = self.classifier.n_classes
         joint = self.classifier.joint(self.features) if self.classifier.is_naive_bayes else self.values[n_classes:]
-        chosen = np.take_along_axis(self.values[:n_classes], most_probable(joint)[None], axis=0)
+        chosen = np.take_along_axis(self.values[:n_classes], self.classifier.decided(joint)[None], axis=0)
         return min(1.0, float(chosen.sum()))
 
 
-def n_entries(classifier: ArgMaxClassifier) -> int:
+def n_entries(classifier: BayesianClassifier) -> int:
     """Return the number of combinations of class and feature values."""
     return math.prod(classifier.cardinalities) * classifier.n_classes
 

@@ -17,7 +17,7 @@ from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.result import RowsAgreement, rows_agreement
 from trimbench.trimming.search.row_scores import WeightedRows, pooled
-from trimbench.trimming.search.rows import TOLERANCE, Problem, Selection, ThresholdProblem, select
+from trimbench.trimming.search.rows import TOLERANCE, RowProblem, Selection, select
 from trimbench.trimming.thresholds import Cut
 
 if TYPE_CHECKING:
@@ -57,25 +57,22 @@ class CrossFitting:
         What stands for the model; None where every weight is 1.
     by_model : Fitted, optional
         What the model alone selects within the budget of `choice`, where that is known.
-    threshold : float or None
-        That of the original.
     """
 
     def __init__(
         self,
-        problem: Problem,
+        problem: RowProblem,
         choice: Choice,
         rows: WeightedRows,
         model: WeightedRows | None,
         *,
         by_model: Fitted | None,
-        threshold: float | None,
         may_go_on: Callable[[int], bool],
         n_jobs: int,
         rng: np.random.Generator,
     ) -> None:
         self._problem, self._choice, self._rows, self._model = problem, choice, rows, model
-        self._by_model, self._threshold = by_model, threshold
+        self._by_model = by_model
         self._may_go_on, self._n_jobs = may_go_on, n_jobs
         self.folds = dealt_folds(rows.decisions, N_FOLDS, rng)
         self.n_folds = int(self.folds.max()) + 1
@@ -101,8 +98,7 @@ class CrossFitting:
         selection = select(objective, choice, lambda n_evaluations: self._may_go_on(before + n_evaluations))
         features = choice.features(selection.units)
         cut = objective.cut(features)
-        level = None if cut is None or self._threshold is None else cut.representative(self._threshold)
-        found = Fitted(features, cut, level, selection)
+        found = _fitted(features, cut, self._problem, selection)
         self.n_evaluations += selection.n_evaluations
         self.finished = self.finished and selection.finished
         if setup.weight == 0.0:
@@ -288,14 +284,13 @@ def check_rows_settings(rows_weight: RowsWeight, prefer: Prefer) -> None:
 
 
 def trim_on_rows(
-    problem: Problem | BayesianClassifier,
+    classifier: BayesianClassifier,
     choice: Choice,
     rows: pd.DataFrame,
     *,
     rows_weight: RowsWeight = "auto",
     prefer: Prefer = "best",
-    by_model: tuple[Sequence[int], Cut] | None = None,
-    threshold: float | None = None,
+    by_model: tuple[Sequence[int], Cut | None] | None = None,
     time_limit: float | None = None,
     evaluation_limit: int | None = None,
     n_jobs: int = 1,
@@ -305,7 +300,7 @@ def trim_on_rows(
 
     Parameters
     ----------
-    problem : Problem or BayesianClassifier
+    classifier : BayesianClassifier
         The original.
     choice : Choice
         Which subsets are allowed.
@@ -315,10 +310,8 @@ def trim_on_rows(
         Of the rows in the blend: 0 model only, 1 rows only. ``"auto"`` takes the best of `WEIGHTS` by cross-validation.
     prefer : {"best", "cheapest"}
         The best subset within the budget, or the cheapest within one standard error of the best.
-    by_model : pair of features (positions) and Cut, optional
+    by_model : pair of features (positions) and Cut or None, optional
         What the model alone selects within the budget, where that is known.
-    threshold : float, optional
-        That of the original, for a problem with thresholds; that of a `BayesianClassifier` is known.
     time_limit : float, optional
         Seconds after which the selection stops.
     evaluation_limit : int, optional
@@ -338,13 +331,11 @@ def trim_on_rows(
         When an argument is out of range, or the rows do not fit the classifier.
     """
     check_rows_settings(rows_weight, prefer)
-    if isinstance(problem, BayesianClassifier):
-        threshold = problem.threshold
-        problem = ThresholdProblem(problem)
+    problem = RowProblem(classifier)
     rng = np.random.default_rng(seed)
     weighted = problem.rows(rows)
     deadline = _Deadline(time_limit, evaluation_limit, _SHARE)
-    known = _fitted(by_model, threshold)
+    known = None if by_model is None else _fitted(tuple(sorted(by_model[0])), by_model[1], problem)
     weights: Sequence[float] = WEIGHTS if rows_weight == "auto" else (float(rows_weight),)
     fitting = CrossFitting(
         problem,
@@ -352,7 +343,6 @@ def trim_on_rows(
         weighted,
         None if weights == (1.0,) else problem.model_rows(rng),
         by_model=known,
-        threshold=threshold,
         may_go_on=deadline.may_go_on,
         # Threads would share the evaluations differently each time.
         n_jobs=n_jobs if evaluation_limit is None else 1,
@@ -391,12 +381,11 @@ class _Deadline:
         return self.seconds is None or clock() - self.start < self.share * self.seconds
 
 
-def _fitted(by_model: tuple[Sequence[int], Cut] | None, threshold: float | None) -> Fitted | None:
-    if by_model is None:
-        return None
-    features, cut = by_model
-    level = None if threshold is None else cut.representative(threshold)
-    return Fitted(tuple(sorted(features)), cut, level)
+def _fitted(
+    features: tuple[int, ...], cut: Cut | None, problem: RowProblem, selection: Selection | None = None
+) -> Fitted:
+    level = None if cut is None or problem.threshold is None else cut.representative(problem.threshold)
+    return Fitted(features, cut, level, selection)
 
 
 def _budgets(choice: Choice) -> list[float]:

@@ -29,20 +29,21 @@ _MAX_TABLE, _MAX_OPERATIONS = 2**16, 2**28
 
 
 class Scores(Protocol):
-    """Log-odds that a classifier trimmed to some features gives to rows."""
+    """What a trimmed classifier says of rows: log-odds, or log Pr(c, f') where it gives the most probable class."""
 
     @property
     def cardinalities(self) -> tuple[int, ...]:
         """Number of values of each feature."""
 
-    def log_odds(self, kept: Sequence[int], codes: Codes) -> FloatArray:
-        """Return the log-odds of rows of value indices, shape (n_rows,).
+    def of_rows(self, kept: Sequence[int], codes: Codes) -> FloatArray:
+        """Return the log-odds, shape (n_rows,), or logarithms up to a constant of the row, (n_rows, n_classes).
 
         Parameters
         ----------
         kept : sequence of int
             Positions of the kept features.
         codes : ndarray of int, shape (n_rows, len(kept))
+            Value indices.
         """
 
 
@@ -63,16 +64,16 @@ def capped(log_odds: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class AdditiveScores:
-    """Log-odds of naive Bayes: the prior's and a weight for each kept value.
+    """Scores of naive Bayes: the prior's and a weight for each kept value.
 
     Attributes
     ----------
-    prior : float
-    weights : tuple of ndarrays, the i-th of shape (cardinality_i,)
-        Log-likelihood ratios; infinite where a value is impossible under a class.
+    prior : ndarray of shape () or (n_classes,)
+    weights : tuple of ndarrays, the i-th of shape (cardinality_i,) or (cardinality_i, n_classes)
+        Log-likelihood ratios, infinite where a value is impossible under a class; or logarithms of likelihoods.
     """
 
-    prior: float
+    prior: FloatArray
     weights: tuple[FloatArray, ...]
 
     @classmethod
@@ -81,24 +82,25 @@ class AdditiveScores:
         tables = [classifier.prior[:, None], *classifier.tables]
         with np.errstate(divide="ignore"):
             logs = [np.log(table) for table in tables]
-        ratios = [summed(table[0], -table[1]) for table in logs]
-        return cls(float(ratios[0][0]), tuple(ratios[1:]))
+        several = classifier.threshold is None
+        parts = [np.ascontiguousarray(table.T) if several else summed(table[0], -table[1]) for table in logs]
+        return cls(np.asarray(parts[0][0]), tuple(parts[1:]))
 
     @property
     def cardinalities(self) -> tuple[int, ...]:
         """Number of values of each feature."""
         return tuple(len(weights) for weights in self.weights)
 
-    def log_odds(self, kept: Sequence[int], codes: Codes) -> FloatArray:
-        """Return the log-odds of rows, shape (n_rows,)."""
-        total = np.full(len(codes), self.prior)
+    def of_rows(self, kept: Sequence[int], codes: Codes) -> FloatArray:
+        """Return the scores of rows, shape (n_rows,) or (n_rows, n_classes)."""
+        total = np.repeat(self.prior[None], len(codes), axis=0)
         for feature, column in zip(kept, codes.T, strict=True):
             total = summed(total, self.weights[feature][column])
         return total
 
 
 class GeneralScores:
-    """Log-odds of any other model, for each set of kept features anew."""
+    """Scores of any other model, for each set of kept features anew."""
 
     def __init__(self, classifier: BayesianClassifier) -> None:
         self._classifier = classifier
@@ -114,25 +116,24 @@ class GeneralScores:
         """Number of values of each feature."""
         return self._classifier.cardinalities
 
-    def log_odds(self, kept: Sequence[int], codes: Codes) -> FloatArray:
-        """Return the log-odds of rows, shape (n_rows,)."""
-        positive, negative = self._weights(kept, codes)
+    def of_rows(self, kept: Sequence[int], codes: Codes) -> FloatArray:
+        """Return the scores of rows, shape (n_rows,) or (n_rows, n_classes)."""
         with np.errstate(divide="ignore"):
-            return summed(np.log(positive), -np.log(negative))
+            logs = np.log(self._weights(kept, codes))
+        return logs.T if self._classifier.threshold is None else summed(logs[0], -logs[1])
 
-    def _weights(self, kept: Sequence[int], codes: Codes) -> tuple[FloatArray, FloatArray]:
+    def _weights(self, kept: Sequence[int], codes: Codes) -> FloatArray:
         classifier = self._classifier
         if self._has_table:
-            positive, negative = classifier.joint(kept)
             shape = [classifier.cardinalities[feature] for feature in kept]
             places = np.ravel_multi_index(tuple(codes.T), shape) if shape else np.zeros(len(codes), dtype=np.int64)
-            return positive[places], negative[places]
+            return classifier.joint(kept)[:, places]
         # What is not kept is summed out for these rows alone.
-        return classifier.with_features([classifier.features[i] for i in kept], classifier.threshold).weights(codes)
+        return classifier.with_features([classifier.features[i] for i in kept]).weights(codes)
 
 
 def scores_of(classifier: BayesianClassifier) -> Scores:
-    """Return the log-odds of a classifier: sums for naive Bayes, else from the model."""
+    """Return the scores of a classifier: sums for naive Bayes, else from the model."""
     return AdditiveScores.of(classifier) if classifier.is_naive_bayes else GeneralScores(classifier)
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench._typing import IntegerArray
-from trimbench.trimming.classifier import ArgMaxClassifier, most_probable
+from trimbench._typing import FloatArray, IntegerArray
 from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.search.row_scores import (
     AdditiveScores,
@@ -31,7 +30,7 @@ from trimbench.trimming.search.row_scores import (
     scores_of,
     small_codes,
 )
-from trimbench.trimming.thresholds import Cut, Instances, agreement_of, best_cut, is_positive
+from trimbench.trimming.thresholds import Cut, Instances, agreement_of, best_cut, most_probable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,144 +215,120 @@ MAX_INSTANCES = 2**12
 N_DRAWN = 10_000
 
 
-class Problem(Protocol):
-    """A classifier as trimming on rows sees it. Decisions are positions of classes; two classes: 1 is positive."""
-
-    def rows(self, frame: pd.DataFrame) -> WeightedRows:
-        """Return the rows of a data set with the decisions of the original."""
-
-    def model_rows(self, rng: np.random.Generator) -> WeightedRows:
-        """Return the distribution of the model over complete rows, or rows drawn from it."""
-
-    def objective(self, rows: WeightedRows) -> Objective:
-        """Return the agreement of feature subsets on weighted rows."""
-
-    def decisions(self, kept: Sequence[int], threshold: float | None, codes: Codes) -> NDArray[np.int64]:
-        """Return what the classifier trimmed to some features decides on complete rows."""
-
-
-class ThresholdProblem:
-    """A classifier of two classes with a threshold."""
+class RowProblem:
+    """A classifier as trimming on rows sees it. Decisions are positions of classes; with a positive one, it is 1."""
 
     def __init__(self, classifier: BayesianClassifier) -> None:
-        self._classifier = classifier
+        self.classifier = classifier
+        self.threshold: float | None = classifier.threshold
         self._scores = scores_of(classifier)
 
     def rows(self, frame: pd.DataFrame) -> WeightedRows:
         """Return the rows of a data set with the decisions of the original."""
-        classifier = self._classifier
+        classifier = self.classifier
         codes = encoded_rows(frame, dict(zip(classifier.features, classifier.value_names, strict=True)))
         return self._decided(codes, np.full(len(codes), 1.0 / len(codes)))
 
     def model_rows(self, rng: np.random.Generator) -> WeightedRows:
         """Return all instances with their probabilities where they are few, else rows drawn from the model."""
-        cardinalities = self._scores.cardinalities
-        n_instances = math.prod(cardinalities)
-        if n_instances > MAX_INSTANCES:
-            codes = self._classifier.draw(N_DRAWN, rng)
+        cardinalities = self.classifier.cardinalities
+        if math.prod(cardinalities) > MAX_INSTANCES:
+            codes = self.classifier.draw(N_DRAWN, rng)
             return self._decided(codes, np.full(len(codes), 1.0 / len(codes)))
-        positive, negative = self._classifier.joint(range(len(cardinalities)))
-        possible = np.flatnonzero(positive + negative > 0)
-        codes = np.stack(np.unravel_index(possible, cardinalities), axis=1)
-        mass = (positive + negative)[possible]
-        decided = is_positive(positive[possible], negative[possible], self._classifier.threshold)
-        return WeightedRows(small_codes(codes, cardinalities), decided.astype(np.int64), mass / mass.sum())
+        joint = self.classifier.joint(range(len(cardinalities)))
+        mass = joint.sum(axis=0)
+        possible = np.flatnonzero(mass > 0)
+        codes = small_codes(np.stack(np.unravel_index(possible, cardinalities), axis=1), cardinalities)
+        decided = self.classifier.decided(joint[:, possible]).astype(np.int64)
+        return WeightedRows(codes, decided, mass[possible] / mass.sum())
 
     def objective(self, rows: WeightedRows) -> Objective:
         """Return the agreement of feature subsets on weighted rows."""
-        return ThresholdObjective(rows, self._scores, self._classifier.threshold)
+        return Objective(rows, self._scores, self.threshold)
 
     def decisions(self, kept: Sequence[int], threshold: float | None, codes: Codes) -> NDArray[np.int64]:
-        """Return what the classifier trimmed to some features decides on complete rows: 1 for positive, else 0."""
-        positive, negative = odds_as_joint(self._scores.log_odds(kept, codes[:, list(kept)]))
-        level = self._classifier.threshold if threshold is None else threshold
-        return is_positive(positive, negative, level).astype(np.int64)
+        """Return what the classifier trimmed to some features decides on complete rows."""
+        trimmed = self.classifier.with_features([self.classifier.features[i] for i in kept], threshold)
+        return trimmed.decide(codes[:, list(kept)]).astype(np.int64)
 
-    def _decided(self, codes: IntegerArray, weights: NDArray[np.float64]) -> WeightedRows:
-        small = small_codes(codes, self._scores.cardinalities)
-        return WeightedRows(small, self._classifier.decide(small).astype(np.int64), weights)
-
-
-# Agreement of trimmed classifiers with the original on weighted rows.
+    def _decided(self, codes: IntegerArray, weights: FloatArray) -> WeightedRows:
+        small = small_codes(codes, self.classifier.cardinalities)
+        return WeightedRows(small, self.classifier.decide(small).astype(np.int64), weights)
 
 
-class Objective(Protocol):
-    """What a search on rows needs; features are given by their position."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of distinct rows."""
-
-    def value(self, kept: Sequence[int]) -> float:
-        """Return the highest agreement of a feature subset, over all thresholds if there is one."""
-
-    def values_with(self, kept: Sequence[int], additions: Sequence[tuple[int, ...]]) -> FloatArray:
-        """Return the highest agreement of the subset with each addition (of one feature or several)."""
-
-    def cut(self, kept: Sequence[int]) -> Cut | None:
-        """Return the threshold interval with the highest agreement; None for classifiers without threshold."""
-
-
-class ThresholdObjective:
-    """Agreement of a classifier with a threshold.
+class Objective:
+    """Agreement of a trimmed classifier with the original on weighted rows; features are given by their position.
 
     Parameters
     ----------
     rows : WeightedRows
-        With decisions 0 and 1.
     scores : Scores
-        Log-odds of the trimmed classifiers.
-    threshold : float
-        That of the original, which is kept where it is among the best.
+        Log-odds of the trimmed classifiers where there is a threshold, else log Pr(c, f') of each class.
+    threshold : float or None
+        That of the original, which is kept where it is among the best; None for the most probable class.
     """
 
-    def __init__(self, rows: WeightedRows, scores: Scores, threshold: float) -> None:
-        distinct = rows.merged()
-        self._codes = distinct.codes
-        self._signed = np.where(distinct.decisions == 1, distinct.weights, -distinct.weights)
+    def __init__(self, rows: WeightedRows, scores: Scores, threshold: float | None) -> None:
+        self._rows = rows.merged()
+        self._signed = np.where(self._rows.decisions == 1, self._rows.weights, -self._rows.weights)
         self._scores = scores
         self._threshold = threshold
 
     @property
     def n_rows(self) -> int:
         """Number of distinct rows."""
-        return len(self._codes)
+        return len(self._rows)
 
     @cached_property
     def _columns(self) -> Columns | None:
-        if not isinstance(self._scores, AdditiveScores):
+        if self._threshold is None or not isinstance(self._scores, AdditiveScores):
             return None
-        return Columns(self._codes, self._scores.cardinalities, self._scores.weights, self._signed)
+        return Columns(self._rows.codes, self._scores.cardinalities, self._scores.weights, self._signed)
 
     def value(self, kept: Sequence[int]) -> float:
-        """Return the highest agreement of a feature subset over all thresholds."""
-        log_odds, mass = self._parts(kept)
-        return agreement_of(highest_balance(log_odds, mass))
+        """Return the highest agreement of a feature subset, over all thresholds if there is one."""
+        places, scores = self._cells(kept)
+        if self._threshold is not None:
+            return agreement_of(highest_balance(scores, masses(places, self._signed, len(scores))))
+        decided = most_probable(scores.T, logarithms=True)[places]
+        return min(1.0, float(self._rows.weights[decided == self._rows.decisions].sum()))
 
     def values_with(self, kept: Sequence[int], additions: Sequence[tuple[int, ...]]) -> FloatArray:
-        """Return the highest agreement of the subset with each addition."""
+        """Return the highest agreement of the subset with each addition, of one feature or several."""
         found = np.empty(len(additions))
-        single = [i for i, unit in enumerate(additions) if len(unit) == 1 and self._columns is not None]
-        if single and self._columns is not None:
-            places, codes = cells_of(self._codes, kept, self._scores.cardinalities)
-            cells = Cells.sorted(places, self._scores.log_odds(kept, codes))
-            balances = balances_with_each(self._columns, cells, [additions[i][0] for i in single])
-            found[single] = np.clip(0.5 * (1.0 + balances), 0.0, 1.0)
+        single = [i for i, unit in enumerate(additions) if len(unit) == 1]
+        if single and isinstance(self._scores, AdditiveScores):
+            found[single] = self._values_with_each(kept, [additions[i][0] for i in single], self._scores.weights)
+        else:
+            single = []
         for i in sorted(set(range(len(additions))) - set(single)):
             found[i] = self.value(sorted([*kept, *additions[i]]))
         return found
 
-    def cut(self, kept: Sequence[int]) -> Cut:
-        """Return the threshold interval with the highest agreement."""
-        log_odds, mass = self._parts(kept)
-        positive, negative = odds_as_joint(capped(log_odds))
-        return best_cut(Instances(positive, negative, mass), self._threshold)
+    def cut(self, kept: Sequence[int]) -> Cut | None:
+        """Return the threshold interval with the highest agreement; None for the most probable class."""
+        if self._threshold is None:
+            return None
+        places, scores = self._cells(kept)
+        positive, negative = odds_as_joint(capped(scores))
+        return best_cut(Instances(positive, negative, masses(places, self._signed, len(scores))), self._threshold)
 
-    def _parts(self, kept: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-        """Return the log-odds of each cell and its signed mass."""
-        places, codes = cells_of(self._codes, kept, self._scores.cardinalities)
-        mass = masses(places, self._signed, len(codes))
-        return self._scores.log_odds(kept, codes), mass
+    def _cells(self, kept: Sequence[int]) -> tuple[NDArray[np.int64], FloatArray]:
+        """Return the cell of each row, and the scores of each cell."""
+        places, codes = cells_of(self._rows.codes, kept, self._scores.cardinalities)
+        return places, self._scores.of_rows(kept, codes)
+
+    def _values_with_each(
+        self, kept: Sequence[int], features: Sequence[int], weights: Sequence[FloatArray]
+    ) -> FloatArray | list[float]:
+        places, scores = self._cells(kept)
+        if self._columns is not None:
+            balances = balances_with_each(self._columns, Cells.sorted(places, scores), features)
+            return np.clip(0.5 * (1.0 + balances), 0.0, 1.0)
+        rows = self._rows
+        columns = ((rows.codes[:, i], weights[i]) for i in features)
+        agreed = (agreement_with(scores, places, *column, rows.decisions, rows.weights) for column in columns)
+        return [min(1.0, value) for value in agreed]
 
 
 def odds_as_joint(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -363,151 +338,3 @@ def odds_as_joint(log_odds: FloatArray) -> tuple[FloatArray, FloatArray]:
     positive: NDArray[np.float64] = expit(log_odds)
     negative: NDArray[np.float64] = expit(-log_odds)
     return positive, negative
-
-
-# Agreement on rows of classifiers that give the most probable of several classes.
-
-FloatArray = NDArray[np.float64]
-
-
-class LogJoint(Protocol):
-    """log Pr(c, f') of a classifier of several classes."""
-
-    def of_rows(self, kept: Sequence[int], codes: Codes) -> FloatArray:
-        """Return log Pr(c, f') of rows of value indices, shape (n_rows, n_classes).
-
-        Parameters
-        ----------
-        kept : sequence of int
-            Positions of the kept features.
-        codes : ndarray of int, shape (n_rows, len(kept))
-        """
-
-
-class NaiveBayesLogJoint:
-    """log Pr(c, f') as a sum over the kept features."""
-
-    def __init__(self, prior: FloatArray, likelihoods: Sequence[FloatArray]) -> None:
-        with np.errstate(divide="ignore"):
-            self._prior = np.log(prior)
-            self._tables = [np.ascontiguousarray(np.log(table).T) for table in likelihoods]
-
-    def weights(self, feature: int) -> FloatArray:
-        """Return log Pr(value | c) of a feature, shape (cardinality, n_classes)."""
-        return self._tables[feature]
-
-    def of_rows(self, kept: Sequence[int], codes: Codes) -> FloatArray:
-        """Return log Pr(c, f') of rows of value indices, shape (n_rows, n_classes)."""
-        total = np.tile(self._prior, (len(codes), 1))
-        for feature, column in zip(kept, codes.T, strict=True):
-            total += self._tables[feature][column]
-        return total
-
-
-class GeneralLogJoint:
-    """log Pr(c, f') of any other model: what is not kept is summed out for the rows alone."""
-
-    def __init__(self, classifier: ArgMaxClassifier) -> None:
-        self._classifier = classifier
-
-    def of_rows(self, kept: Sequence[int], codes: Codes) -> FloatArray:
-        """Return log Pr(c, f') of rows of value indices, shape (n_rows, n_classes), up to a constant of the row."""
-        trimmed = self._classifier.with_features([self._classifier.features[feature] for feature in kept])
-        return trimmed.log_weights(codes)
-
-
-class ArgMaxObjective:
-    """Agreement of a classifier that gives the most probable class; there is no threshold.
-
-    Parameters
-    ----------
-    rows : WeightedRows
-    logs : LogJoint
-    cardinalities : sequence of int
-        Number of values of each feature.
-    """
-
-    def __init__(self, rows: WeightedRows, logs: LogJoint, cardinalities: Sequence[int]) -> None:
-        self._rows = rows.merged()
-        self._logs = logs
-        self._cardinalities = cardinalities
-
-    @property
-    def n_rows(self) -> int:
-        """Number of distinct rows."""
-        return len(self._rows)
-
-    def value(self, kept: Sequence[int]) -> float:
-        """Return the agreement of a feature subset."""
-        places, cells = cells_of(self._rows.codes, kept, self._cardinalities)
-        return self._agreement(places, self._logs.of_rows(kept, cells))
-
-    def values_with(self, kept: Sequence[int], additions: Sequence[tuple[int, ...]]) -> FloatArray:
-        """Return the agreement of the subset with each addition."""
-        places, cells = cells_of(self._rows.codes, kept, self._cardinalities)
-        found = np.empty(len(additions))
-        logs = self._logs.of_rows(kept, cells) if isinstance(self._logs, NaiveBayesLogJoint) else None
-        for i, unit in enumerate(additions):
-            if logs is None or not isinstance(self._logs, NaiveBayesLogJoint) or len(unit) > 1:
-                found[i] = self.value(sorted([*kept, *unit]))
-                continue
-            rows, weights = self._rows, self._logs.weights(unit[0])
-            agreed = agreement_with(logs, places, rows.codes[:, unit[0]], weights, rows.decisions, rows.weights)
-            found[i] = min(1.0, agreed)
-        return found
-
-    def cut(self, kept: Sequence[int]) -> None:
-        """Return None: there is no threshold."""
-
-    def _agreement(self, places: NDArray[np.int64], logs: FloatArray) -> float:
-        decided = most_probable(logs.T, logarithms=True)[places]
-        return min(1.0, float(self._rows.weights[decided == self._rows.decisions].sum()))
-
-
-class ArgMaxProblem:
-    """A classifier of several classes, for `trim_on_rows`: it has no threshold.
-
-    The model's part of the blend is all instances with their probabilities where they are few, else rows drawn from it.
-    """
-
-    def __init__(self, classifier: ArgMaxClassifier) -> None:
-        self._classifier = classifier
-        self._cardinalities = tuple(len(values) for values in classifier.value_names)
-        self._logs: LogJoint = (
-            NaiveBayesLogJoint(classifier.prior, classifier.likelihoods)
-            if classifier.is_naive_bayes
-            else GeneralLogJoint(classifier)
-        )
-
-    def rows(self, frame: pd.DataFrame) -> WeightedRows:
-        """Return the rows of a data set with the decisions of the original."""
-        codes = encoded_rows(frame, self._values)
-        return self._decided(codes, np.full(len(codes), 1.0 / len(codes)))
-
-    def model_rows(self, rng: np.random.Generator) -> WeightedRows:
-        """Return all instances with their probabilities where they are few, else rows drawn from the model."""
-        classifier = self._classifier
-        if math.prod(self._cardinalities) <= MAX_INSTANCES:
-            mass = classifier.joint(range(len(self._cardinalities))).sum(axis=0)
-            possible = np.flatnonzero(mass > 0)
-            codes = np.stack(np.unravel_index(possible, self._cardinalities), axis=1)
-            return self._decided(codes, mass[possible] / mass.sum())
-        codes = classifier.draw(N_DRAWN, rng).astype(np.int64)
-        return self._decided(codes, np.full(len(codes), 1.0 / len(codes)))
-
-    def objective(self, rows: WeightedRows) -> Objective:
-        """Return the agreement of feature subsets on weighted rows."""
-        return ArgMaxObjective(rows, self._logs, self._cardinalities)
-
-    def decisions(self, kept: Sequence[int], threshold: float | None, codes: Codes) -> NDArray[np.int64]:
-        """Return the position of the class that the classifier trimmed to some features gives to complete rows."""
-        logs = self._logs.of_rows(kept, codes[:, list(kept)])
-        return most_probable(logs.T, logarithms=True).astype(np.int64)
-
-    @property
-    def _values(self) -> Mapping[str, Sequence[str]]:
-        return dict(zip(self._classifier.features, self._classifier.value_names, strict=True))
-
-    def _decided(self, codes: NDArray[np.int64], weights: FloatArray) -> WeightedRows:
-        small = small_codes(codes, self._cardinalities)
-        return WeightedRows(small, self.decisions(range(codes.shape[1]), None, small), weights)

@@ -56,7 +56,7 @@ def hide(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     [
         lambda: tb.trim(CLASSIFIER, 1, engine="sdd"),
         lambda: tb.trim(CLASSIFIER, 2, engine="sdd"),  # every feature is affordable, so the answer needs no engine
-        lambda: tb.trim_at_thresholds(CLASSIFIER, 1, [0.2], engine="sdd"),
+        lambda: tb.trimming_curve(CLASSIFIER, [1], thresholds=[0.2], engine="sdd"),
         lambda: tb.expected_agreement(CLASSIFIER, ["wet"], 0.5, engine="sdd"),
         lambda: tb.maximum_achievable_agreement(CLASSIFIER, ["wet"], engine="sdd"),
         lambda: tb.maximum_potential_agreement(CLASSIFIER, ["wet"], engine="sdd"),

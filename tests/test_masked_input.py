@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ COMPLETE: dict[str, Fit] = {
     "discrete": lambda rows, y: tb.fit_discrete_selection_corrected(rows, y, k=3).predict_proba(MISSING),
     "folds": lambda rows, y: tb.cross_validate_selection(np.ma.filled(rows, 0.0), y, k=3).corrected,
 }
-LEARNERS = [tb.learn_naive_bayes, tb.learn_mixture, tb.learn_tree_augmented]
+LEARNERS = [partial(tb.learn, structure=name) for name in ("naive_bayes", "mixture", "tree")]
 
 
 @pytest.mark.parametrize("name", FITS)

@@ -3,7 +3,36 @@
 The public names are listed in ``__init__.pyi``; each is loaded on first use, so that the import is quick.
 """
 
+from typing import Any
+
 import lazy_loader
 
 __version__ = "1.0.0"
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+# What was called otherwise, and what to write for it.
+_RENAMED = {
+    "AceProblem": "trimbench.networks.formats.ace.AceProblem",
+    "ArgMaxClassifier": "trimbench.BayesianClassifier(model) without `positive`",
+    "ArgMaxTrimming": "trimbench.Trimming",
+    "Progress": "trimbench.trimming.limits.Progress",
+    "RowsAgreement": "trimbench.trimming.result.RowsAgreement",
+    "SameDecisionSelection": "trimbench.trimming.baselines.FeatureSelection",
+    "expected_agreement_interval": "trimbench.expected_agreement(..., interval=True)",
+    "learn_mixture": "trimbench.learn(..., structure='mixture')",
+    "learn_naive_bayes": "trimbench.learn(...)",
+    "learn_tree_augmented": "trimbench.learn(..., structure='tree')",
+    "read_ace": "trimbench.NaiveBayes.read_ace(...)",
+    "read_ace_problem": "trimbench.networks.formats.ace.read_problem(...)",
+    "read_evidence": "network.read_evidence(path)",
+    "select_by_accuracy": "trimbench.select_features(..., by='accuracy')",
+    "select_by_information_gain": "trimbench.select_features(..., by='information_gain')",
+    "select_by_same_decision": "trimbench.select_features(..., by='same_decision')",
+    "trim_at_thresholds": "trimbench.trimming_curve(..., thresholds=[...])",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        raise AttributeError(f"trimbench.{name} has another name now: {_RENAMED[name]}")
+    return _load(name)

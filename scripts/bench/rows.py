@@ -86,7 +86,7 @@ def kernels(classifier: tb.BayesianClassifier, frame: pd.DataFrame) -> None:
 def selection(n_rows: int = 4000, n_features: int = 200, budget: int = 8) -> Call:
     """Return one selection of features on rows."""
     frame, target = images(np.random.default_rng(0), n_rows, n_features)
-    classifier = tb.BayesianClassifier(tb.learn_naive_bayes(frame, target), positive="three")
+    classifier = tb.BayesianClassifier(tb.learn(frame, target), positive="three")
     choice = checked_choice(classifier.features, budget)
     problem = RowProblem(classifier)
     return partial(select, problem.objective(problem.rows(frame)), choice, lambda _: True)
@@ -95,7 +95,7 @@ def selection(n_rows: int = 4000, n_features: int = 200, budget: int = 8) -> Cal
 def against_numpy() -> Iterator[Row]:
     """Compare the compiled kernel of a greedy step with its twin in NumPy."""
     frame, target = images(np.random.default_rng(0))
-    classifier = tb.BayesianClassifier(tb.learn_naive_bayes(frame, target), positive="three")
+    classifier = tb.BayesianClassifier(tb.learn(frame, target), positive="three")
     packed, plain, what = kernel_calls(classifier, frame, BUDGET // 2)
     quantity = f"greedy step on {N_ROWS:,} rows, {what}: packed"
     yield versus(quantity, "the same in NumPy", packed, plain, 3)
@@ -115,7 +115,7 @@ COMPARISONS = (against_numpy, growth_of_selections)
 def main() -> None:
     rng = np.random.default_rng(0)
     frame, target = images(rng)
-    classifier = tb.BayesianClassifier(tb.learn_naive_bayes(frame, target), positive="three")
+    classifier = tb.BayesianClassifier(tb.learn(frame, target), positive="three")
     kernels(classifier, frame)
     choice = checked_choice(classifier.features, BUDGET)
     problem = RowProblem(classifier)

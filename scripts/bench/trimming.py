@@ -58,7 +58,7 @@ def breast_cancer(*, derived: bool = False) -> tb.BayesianClassifier:
         one, other, above, below = (columns.iloc[:, i] for i in range(4))
         columns["product"], columns["ratio"] = one * other, above / below
     (rows,) = categorize(columns)
-    return tb.BayesianClassifier(tb.learn_naive_bayes(rows, data.target), positive="malignant")
+    return tb.BayesianClassifier(tb.learn(rows, data.target), positive="malignant")
 
 
 def seconds(call: Callable[[], object], repeat: int) -> float:
@@ -159,7 +159,7 @@ def main() -> None:
     one = seconds(lambda: tb.trim(hepatitis, 6), 9)
     say("hepatitis, 19 features, budget 6, T = 0.5: one trim", f"{one * 1e3:8.1f} ms")
     say("    against the printed 4390.71 s", f"{4390.71 / one:8.0f} x")
-    baseline = seconds(lambda: tb.select_by_same_decision(hepatitis, 6), 3)
+    baseline = seconds(lambda: tb.select_features(hepatitis, 6), 3)
     say("    FS-SDD, 43,795 subsets", f"{baseline * 1e3:8.1f} ms")
     say("    FS-SDD against trimming", f"{baseline / one:8.1f} x")
     other = seconds(lambda: tb.trim(hepatitis, 6, engine="dense"), 3)
@@ -233,7 +233,7 @@ def against_table6() -> Iterator[Row]:
         yield against_printed(f"{name}, budget {budget}: one trim", "TrimBN, printed in Table 6", call, seconds)
     original = classifier("voting", 0.5)
     seconds = printed["voting", "fs_sdd_seconds"].value
-    search = partial(tb.select_by_same_decision, original, 5)
+    search = partial(tb.select_features, original, 5)
     yield against_printed("voting, budget 5: same-decision search", "FS-SDD, printed in Table 6", search, seconds, 3)
 
 
@@ -247,7 +247,7 @@ def against_other_engines() -> Iterator[Row]:
         "voting, budget 5: one trim on the table",
         "same-decision search",
         dense,
-        partial(tb.select_by_same_decision, voting, 5),
+        partial(tb.select_features, voting, 5),
     )
     heart = classifier("heart", 0.5)
     circuit = partial(tb.trim, heart, 4, engine="sdd")

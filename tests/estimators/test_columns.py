@@ -139,11 +139,11 @@ def test_library_functions_take_the_same_values(form: str) -> None:
     again = tb.fit_selection_corrected(other, Y, k=2)
     np.testing.assert_array_equal(again.predict_proba(usual), corrected.predict_proba(usual))
     known = ~GAPS
-    learned = tb.learn_naive_bayes(usual[known], pd.Series(Y[known]))
+    learned = tb.learn(usual[known], pd.Series(Y[known]))
     np.testing.assert_array_equal(learned.encode(other[known]), learned.encode(usual[known]))
-    counted = tb.learn_naive_bayes(other, pd.Series(Y), missing="ignore")
+    counted = tb.learn(other, pd.Series(Y), missing="ignore")
     np.testing.assert_array_equal(
-        counted.likelihoods[0], tb.learn_naive_bayes(usual, pd.Series(Y), missing="ignore").likelihoods[0]
+        counted.likelihoods[0], tb.learn(usual, pd.Series(Y), missing="ignore").likelihoods[0]
     )
 
 

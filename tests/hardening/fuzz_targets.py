@@ -23,6 +23,7 @@ from tests.networks.ace_encoder import encode_ace, encode_problem, example
 from tests.papers.data import loopback, offers, toy
 from tests.papers.execution import sample_jobs
 from trimbench.estimators import TrimmedClassifier
+from trimbench.networks.formats.ace import AceProblem, read_problem
 from trimbench.papers.commands.invocation import SHARED_KEYS
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
@@ -37,7 +38,7 @@ from trimbench.papers.vocabulary.planning import make_experiment
 
 CORPUS = Path(__file__).with_name("corpus")
 Reader = Callable[[bytes], object]
-_PROBLEM = encode_problem(tb.AceProblem("C", 0.5, 2.5, {"A": 1.0, "B": 0.25}))
+_PROBLEM = encode_problem(AceProblem("C", 0.5, 2.5, {"A": 1.0, "B": 0.25}))
 
 
 class Wrong(Exception):  # noqa: N818 - named after what was found
@@ -95,14 +96,14 @@ def _lawn(folder: Path) -> tb.BayesianNetwork:
 
 def _evidence(folder: Path) -> Reader:
     network = _lawn(folder)
-    return _file("lawn.evid", lambda path: tb.read_evidence(path, network), folder)
+    return _file("lawn.evid", lambda path: network.read_evidence(path), folder)
 
 
 def _ace(changed: str, folder: Path) -> Reader:
     paths = {"cnf": folder / "n.cnf", "lmap": folder / "n.lmap"}
     for path, text in zip(paths.values(), encode_ace(example()), strict=True):
         path.write_text(text)
-    return _file(paths[changed].name, lambda _: _check_model(tb.read_ace(*paths.values())), folder)
+    return _file(paths[changed].name, lambda _: _check_model(tb.NaiveBayes.read_ace(*paths.values())), folder)
 
 
 def _saved(model: Any) -> list[bytes]:
@@ -311,7 +312,7 @@ def _all() -> Mapping[str, Target]:
         Target("lawn.evid", lambda: [b"2 0 1 2 0\n", b"2\n1 0 1\n2 0 1 2 0\n"], _evidence),
         Target("ace.cnf", lambda: [encode_ace(example())[0].encode()], partial(_ace, "cnf")),
         Target("ace.lmap", lambda: [encode_ace(example())[1].encode()], partial(_ace, "lmap")),
-        Target("ace.search", lambda: [_PROBLEM.encode()], partial(_file, "n.search", tb.read_ace_problem)),
+        Target("ace.search", lambda: [_PROBLEM.encode()], partial(_file, "n.search", read_problem)),
         *_models(),
         Target("table.csv", lambda: [loopback.FILE_BODY, b'"a;";b;label\n 1,5;"";x\n'], _table),
         Target("own_table", _own_tables, partial(_file, "own", lambda path: read_table(path, "label"))),

@@ -1,4 +1,4 @@
-"""A writer of the encoding that `read_ace` reads: one block of clauses for each node, one variable per parameter."""
+"""A writer of what `NaiveBayes.read_ace` reads: one block of clauses for each node, one variable per parameter."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import trimbench as tb
+from trimbench.networks.formats.ace import AceProblem
 
 
 class _Variables:
@@ -66,7 +67,7 @@ def encode_ace(model: tb.NaiveBayes) -> tuple[str, str]:
     return "\n".join(cnf) + "\n", "\n".join(lmap) + "\n"
 
 
-def encode_problem(problem: tb.AceProblem) -> str:
+def encode_problem(problem: AceProblem) -> str:
     """Return the text of the ``.search`` file."""
     costs = "".join(f"f {name} {cost!r}\n" for name, cost in problem.costs.items())
     return f"$ {len(problem.costs)} {problem.threshold!r} {problem.budget!r}\nd {problem.target}\n{costs}"

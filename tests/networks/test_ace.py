@@ -12,8 +12,9 @@ from hypothesis import given, settings
 import trimbench as tb
 from tests.networks.ace_encoder import assert_same, encode_ace, encode_problem, example, write_ace
 from tests.networks.random_models import distributions, naive_bayes_models
+from trimbench.networks.formats.ace import AceProblem, read_problem
 
-PROBLEM = tb.AceProblem("C", 0.5, 2.5, {"A": 1.0, "B": 0.25})
+PROBLEM = AceProblem("C", 0.5, 2.5, {"A": 1.0, "B": 0.25})
 CNF, LMAP = encode_ace(example())
 SEARCH = encode_problem(PROBLEM)
 
@@ -22,7 +23,7 @@ SEARCH = encode_problem(PROBLEM)
 @settings(max_examples=100, deadline=None)
 def test_what_is_encoded_is_read_back(model: tb.NaiveBayes, tmp_path_factory: pytest.TempPathFactory) -> None:
     paths = write_ace(tmp_path_factory.getbasetemp(), *encode_ace(model))
-    assert_same(tb.read_ace(*paths), model)
+    assert_same(tb.NaiveBayes.read_ace(*paths), model)
 
 
 def test_the_example_shows_every_kind_of_clause(tmp_path: Path) -> None:
@@ -35,7 +36,7 @@ def test_the_example_shows_every_kind_of_clause(tmp_path: Path) -> None:
     ]:
         assert clause in CNF.splitlines()
         assert weight in LMAP.splitlines() or not weight
-    model = tb.read_ace(*write_ace(tmp_path, CNF, LMAP))
+    model = tb.NaiveBayes.read_ace(*write_ace(tmp_path, CNF, LMAP))
     assert_same(model, example())
     assert model.likelihoods[0][1].tolist() == [0.5, 0.5]
     assert model.likelihoods[1][1].tolist() == [0.0, 0.5, 0.5]
@@ -43,25 +44,25 @@ def test_the_example_shows_every_kind_of_clause(tmp_path: Path) -> None:
 
 def test_rounded_parameters_are_normalised_up_to_a_limit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     rounded = LMAP.replace("$0.75$", "$0.734$")
-    with caplog.at_level("INFO", logger="trimbench.networks.ace"):
-        model = tb.read_ace(*write_ace(tmp_path, CNF, rounded))
+    with caplog.at_level("INFO", logger="trimbench.networks.formats.ace"):
+        model = tb.NaiveBayes.read_ace(*write_ace(tmp_path, CNF, rounded))
     assert "normalised; distributions were off by up to 0.016" in caplog.text
     np.testing.assert_allclose(model.likelihoods[0][2], [0.25 / 0.984, 0.734 / 0.984])
     too_far = LMAP.replace("$0.75$", "$0.72$")
     message = "the distributions of 'A' must sum to 1 within 0.02, got a deviation of 0.03; are "
     with pytest.raises(ValueError, match=re.escape(message)):
-        tb.read_ace(*write_ace(tmp_path, CNF, too_far))
+        tb.NaiveBayes.read_ace(*write_ace(tmp_path, CNF, too_far))
     no_prior = LMAP.replace("$0.3$", "$0.2$", 1)
     with pytest.raises(ValueError, match=re.escape("the distributions of 'C' must sum to 1 within 0.02")):
-        tb.read_ace(*write_ace(tmp_path, CNF, no_prior))
+        tb.NaiveBayes.read_ace(*write_ace(tmp_path, CNF, no_prior))
 
 
 def test_blank_lines_and_comments_at_the_end_may_be_lost(tmp_path: Path) -> None:
     for cnf_end in ("", "c\n", "\n\n", "c the end\n\n"):
         for lmap_end in ("", "\n", "c\n \n"):
-            assert_same(tb.read_ace(*write_ace(tmp_path, CNF + cnf_end, LMAP + lmap_end)), example())
+            assert_same(tb.NaiveBayes.read_ace(*write_ace(tmp_path, CNF + cnf_end, LMAP + lmap_end)), example())
     windows = write_ace(tmp_path, CNF.replace("\n", "\r\n"), LMAP.replace("\n", "\r\n"))
-    assert_same(tb.read_ace(*windows), example())
+    assert_same(tb.NaiveBayes.read_ace(*windows), example())
 
 
 def test_files_of_two_networks_do_not_mix(tmp_path: Path) -> None:
@@ -78,10 +79,10 @@ def test_files_of_two_networks_do_not_mix(tmp_path: Path) -> None:
         for j, (_, lmap) in enumerate(texts):
             paths = write_ace(tmp_path, cnf, lmap)
             if i == j:
-                assert_same(tb.read_ace(*paths), models[i])
+                assert_same(tb.NaiveBayes.read_ace(*paths), models[i])
             else:
                 with pytest.raises(ValueError, match=re.escape(str(tmp_path))):
-                    tb.read_ace(*paths)
+                    tb.NaiveBayes.read_ace(*paths)
 
 
 def test_two_roots_and_none_are_not_naive_bayes(tmp_path: Path) -> None:
@@ -91,16 +92,16 @@ def test_two_roots_and_none_are_not_naive_bayes(tmp_path: Path) -> None:
         for variable, name, value in [(1, "A", 0), (2, "A", 1), (5, "B", 0), (6, "B", 1)]
     )
     with pytest.raises(ValueError, match=re.escape("with one class node, got the roots ['A', 'B']")):
-        tb.read_ace(*write_ace(tmp_path, independent, lmap))
+        tb.NaiveBayes.read_ace(*write_ace(tmp_path, independent, lmap))
     with pytest.raises(ValueError, match=re.escape("with one class node, got the roots []")):
-        tb.read_ace(*write_ace(tmp_path, "p cnf 0 0\n", "cc$N$0\ncc$v$0\n"))
+        tb.NaiveBayes.read_ace(*write_ace(tmp_path, "p cnf 0 0\n", "cc$N$0\ncc$v$0\n"))
 
 
 def test_the_search_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.search"
     path.write_text("\n" + SEARCH, encoding="utf-8")
-    assert tb.read_ace_problem(path) == PROBLEM
-    assert list(tb.read_ace_problem(path).costs) == ["A", "B"]
+    assert read_problem(path) == PROBLEM
+    assert list(read_problem(path).costs) == ["A", "B"]
 
 
 def test_a_search_file_cut_short_after_any_line_is_refused(tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_a_search_file_cut_short_after_any_line_is_refused(tmp_path: Path) -> No
     for count in range(len(lines)):
         path.write_text("".join(lines[:count]), encoding="utf-8")
         with pytest.raises(ValueError, match=re.escape(str(path)) + ".*is it cut short"):
-            tb.read_ace_problem(path)
+            read_problem(path)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_a_changed_search_file_is_refused(tmp_path: Path, old: str, new: str, me
     path = tmp_path / "a.search"
     path.write_text(SEARCH.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        tb.read_ace_problem(path)
+        read_problem(path)
     assert str(caught.value).startswith(str(path))
 
 
@@ -151,15 +152,15 @@ def test_files_that_are_not_text_are_named(tmp_path: Path) -> None:
         paths = write_ace(tmp_path, CNF, LMAP)
         paths[damaged].write_bytes(b"c \xff\xfe\n" + paths[damaged].read_bytes())
         with pytest.raises(ValueError, match=re.escape(f"{paths[damaged]} must be UTF-8 text: ")):
-            tb.read_ace(*paths)
+            tb.NaiveBayes.read_ace(*paths)
     with pytest.raises(ValueError, match=re.escape(f"{paths[1]} must be UTF-8 text: ")):
-        tb.read_ace_problem(paths[1])
+        read_problem(paths[1])
 
 
 def test_absent_files_are_operating_system_errors(tmp_path: Path) -> None:
     cnf, lmap = write_ace(tmp_path, CNF, LMAP)
     for paths in ((cnf, tmp_path / "absent"), (tmp_path / "absent", lmap)):
         with pytest.raises(FileNotFoundError):
-            tb.read_ace(*paths)
+            tb.NaiveBayes.read_ace(*paths)
     with pytest.raises(FileNotFoundError):
-        tb.read_ace_problem(tmp_path / "absent")
+        read_problem(tmp_path / "absent")

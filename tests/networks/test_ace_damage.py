@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import trimbench as tb
 from tests.networks.ace_encoder import assert_same, encode_ace, encode_problem, example, write_ace
+from trimbench.networks.formats.ace import AceProblem, read_problem
 
 CNF, LMAP = encode_ace(example())
-SEARCH = encode_problem(tb.AceProblem("C", 0.5, 2.5, {"A": 1.0, "B": 0.25}))
+SEARCH = encode_problem(AceProblem("C", 0.5, 2.5, {"A": 1.0, "B": 0.25}))
 
 # (what stands in the file, what stands there instead, the message); the first match is replaced.
 # `test_no_token_can_be_changed_unseen` makes every other change of one token.
@@ -84,7 +85,7 @@ def test_a_changed_line_is_refused(tmp_path: Path, place: int, old: str, new: st
     texts[place] = texts[place].replace(old, new, 1)
     paths = write_ace(tmp_path, *texts)
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        tb.read_ace(*paths)
+        tb.NaiveBayes.read_ace(*paths)
     assert str(caught.value).startswith(str(paths[place]))
 
 
@@ -92,7 +93,7 @@ def test_a_message_names_the_line(tmp_path: Path) -> None:
     cnf, lmap = write_ace(tmp_path, CNF.replace("\n-1 4 0\n", "\n-1 4 1\n"), LMAP)
     number = CNF.splitlines().index("-1 4 0") + 1
     with pytest.raises(ValueError, match=f"^{re.escape(str(cnf))}, line {number}: cannot read '-1 4 1'"):
-        tb.read_ace(cnf, lmap)
+        tb.NaiveBayes.read_ace(cnf, lmap)
 
 
 def tokens(text: str, separator: str) -> Iterator[tuple[str, str]]:
@@ -117,7 +118,7 @@ def test_no_token_can_be_changed_unseen(tmp_path: Path) -> None:
         for line, text in tokens(original, separator):
             path.write_text(text, encoding="utf-8")
             try:
-                model = tb.read_ace(cnf, lmap)
+                model = tb.NaiveBayes.read_ace(cnf, lmap)
             except ValueError as error:
                 assert str(error).startswith((str(cnf), str(lmap)))  # noqa: PT017
             else:
@@ -135,9 +136,9 @@ def test_a_network_cut_short_anywhere_is_refused(tmp_path: Path, which: str) -> 
     for length in range(len(text) - 1):
         path.write_text(text[:length], encoding="utf-8")
         with pytest.raises(ValueError, match=re.escape(str(path))):
-            tb.read_ace(cnf, lmap)
+            tb.NaiveBayes.read_ace(cnf, lmap)
     path.write_text(text[:-1], encoding="utf-8")
-    assert_same(tb.read_ace(cnf, lmap), example())
+    assert_same(tb.NaiveBayes.read_ace(cnf, lmap), example())
 
 
 @st.composite
@@ -171,7 +172,7 @@ def test_a_network_with_any_bytes_changed_is_read_or_a_value_error(
     which, content = edit
     paths[which].write_bytes(content)
     try:
-        model = tb.read_ace(*paths)
+        model = tb.NaiveBayes.read_ace(*paths)
     except ValueError as error:
         assert str(error).startswith(tuple(map(str, paths)))  # noqa: PT017
     else:
@@ -188,7 +189,7 @@ def test_a_search_file_with_any_bytes_changed_is_read_or_a_value_error(
     path = tmp_path_factory.getbasetemp() / "a.search"
     path.write_bytes(edit[1])
     try:
-        problem = tb.read_ace_problem(path)
+        problem = read_problem(path)
     except ValueError as error:
         assert str(error).startswith(str(path))  # noqa: PT017
     else:

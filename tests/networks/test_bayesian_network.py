@@ -198,7 +198,7 @@ def test_no_rows_and_fewer() -> None:
 def test_an_unknown_ending_is_refused_before_the_file_is_opened(tmp_path: Path) -> None:
     message = (
         r"path must end in \.json, \.erg, \.uai, \.bif, \.xmlbif, \.bifxml, \.xml, or one of the latter and \.gz, "
-        r"got '.*absent\.{}'; an ACE network is read by read_ace"
+        r"got '.*absent\.{}'; an ACE network is read by NaiveBayes.read_ace"
     )
     for ending in ("cnf", "json.gz", "gz"):
         with pytest.raises(ValueError, match=message.format(ending)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def tables(draw: st.DrawFn, *, missing: bool = False) -> tuple[pd.DataFrame, pd.
 @settings(max_examples=40, deadline=None)
 def test_probabilities_equal_the_twin(with_gaps: bool, missing: Any, data: st.DataObject, smoothing: float) -> None:
     features, target = data.draw(tables(missing=with_gaps))
-    model = tb.learn_naive_bayes(features, target, smoothing=smoothing, missing=missing)
+    model = tb.learn(features, target, smoothing=smoothing, missing=missing)
     assert model.feature_names == ("a", "b", "c")
     assert (model.class_variable, model.class_names) == ("ill", ("no", "yes"))
     for name, table in zip(model.feature_names, model.likelihoods, strict=True):
@@ -53,7 +54,7 @@ def test_probabilities_equal_the_twin(with_gaps: bool, missing: Any, data: st.Da
 
 def test_the_formula_of_laplace() -> None:
     features = pd.DataFrame({"x": ["p", "p", "q", "r"]})
-    model = tb.learn_naive_bayes(features, pd.Series(["a", "a", "a", "b"]), smoothing=2.0)
+    model = tb.learn(features, pd.Series(["a", "a", "a", "b"]), smoothing=2.0)
     np.testing.assert_allclose(model.prior, [(3 + 2) / (4 + 4), (1 + 2) / (4 + 4)])
     np.testing.assert_allclose(model.likelihoods[0][0], [(2 + 2) / (3 + 6), (1 + 2) / (3 + 6), (0 + 2) / (3 + 6)])
     np.testing.assert_allclose(model.likelihoods[0][1], [(0 + 2) / (1 + 6), (0 + 2) / (1 + 6), (1 + 2) / (1 + 6)])
@@ -63,14 +64,14 @@ def test_the_formula_of_laplace() -> None:
 def test_unused_categories_are_values_and_keep_their_order() -> None:
     features = pd.DataFrame({"x": pd.Categorical(["low", "high"], categories=["low", "middle", "high"])})
     target = pd.Series(pd.Categorical(["b", "b"], categories=["b", "a"]), name="y")
-    model = tb.learn_naive_bayes(features, target)
+    model = tb.learn(features, target)
     assert model.value_names == (("low", "middle", "high"),)
     assert model.class_names == ("b", "a")
     np.testing.assert_allclose(model.prior, [3 / 4, 1 / 4])
     np.testing.assert_allclose(model.likelihoods[0], [[2 / 5, 1 / 5, 2 / 5], [1 / 3, 1 / 3, 1 / 3]])
     message = "feature 'x' must be observed in every class when smoothing is 0, got no value in class 'a'; use a pos"
     with pytest.raises(ValueError, match=re.escape(message)):
-        tb.learn_naive_bayes(features, target, smoothing=0)
+        tb.learn(features, target, smoothing=0)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_unused_categories_are_values_and_keep_their_order() -> None:
 )
 def test_values_of_every_type_are_named_and_found_again(column: pd.Series, names: tuple[str, ...]) -> None:
     features = pd.DataFrame({"x": column})
-    model = tb.learn_naive_bayes(features, pd.Series(["a", "a", "b", "b"]))
+    model = tb.learn(features, pd.Series(["a", "a", "b", "b"]))
     assert model.value_names == (names,)
     texts = [str(value) for value in column.tolist()]
     assert model.encode(features)[:, 0].tolist() == [names.index(text) for text in texts]
@@ -97,7 +98,7 @@ def test_values_of_every_type_are_named_and_found_again(column: pd.Series, names
 
 def test_columns_that_are_numbers_are_named_and_found_again() -> None:
     features = pd.DataFrame(np.array([[0, 1], [1, 1], [1, 0]]))
-    model = tb.learn_naive_bayes(features, pd.Series([True, False, True]))
+    model = tb.learn(features, pd.Series([True, False, True]))
     assert model.feature_names == ("0", "1")
     assert model.class_names == ("False", "True")
     assert model.encode(features).tolist() == features.to_numpy().tolist()
@@ -108,7 +109,7 @@ def test_a_sample_is_learned_back() -> None:
         [0.4, 0.6], [[[0.7, 0.3], [0.2, 0.8]], [[0.1, 0.6, 0.3], [0.5, 0.0, 0.5]]], class_variable="y"
     )
     rows = truth.sample(20_000, np.random.default_rng(2))
-    model = tb.learn_naive_bayes(rows.drop(columns="y"), rows["y"], smoothing=0)
+    model = tb.learn(rows.drop(columns="y"), rows["y"], smoothing=0)
     assert (model.feature_names, model.value_names, model.class_variable) == (
         truth.feature_names,
         truth.value_names,
@@ -123,7 +124,7 @@ def test_a_sample_is_learned_back() -> None:
 
 
 def test_no_features_is_the_prior_alone() -> None:
-    model = tb.learn_naive_bayes(pd.DataFrame(index=range(3)), pd.Series(["a", "a", "b"]), smoothing=0)
+    model = tb.learn(pd.DataFrame(index=range(3)), pd.Series(["a", "a", "b"]), smoothing=0)
     assert model.n_features == 0
     np.testing.assert_allclose(np.exp(model.log_joint(np.empty((1, 0), dtype=np.int64))), [[2 / 3, 1 / 3]])
 
@@ -194,19 +195,19 @@ CLASSES = pd.Series(["a", "b", "a"])
 )
 def test_unusable_tables_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=re.escape(message)):
-        tb.learn_naive_bayes(**{"features": GOOD, "target": CLASSES, **changes})
+        tb.learn(**{"features": GOOD, "target": CLASSES, **changes})
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 2], [5, 6, 7], ["i", "j", "k"], [0, 0, 1]])
 def test_rows_are_matched_by_position_whatever_their_labels(labels: list[Any]) -> None:
-    expected = tb.learn_naive_bayes(GOOD, CLASSES)
-    model = tb.learn_naive_bayes(GOOD.set_axis(labels), CLASSES)
+    expected = tb.learn(GOOD, CLASSES)
+    model = tb.learn(GOOD.set_axis(labels), CLASSES)
     assert model.likelihoods[0].tolist() == expected.likelihoods[0].tolist()
 
 
 def test_rows_drawn_twice_are_counted_twice() -> None:
     rows = [2, 0, 2]
-    model = tb.learn_naive_bayes(GOOD.iloc[rows], CLASSES.iloc[rows], smoothing=0)
+    model = tb.learn(GOOD.iloc[rows], CLASSES.iloc[rows], smoothing=0)
     assert (model.value_names, model.class_names) == ((("p",),), ("a",))
     assert model.prior.tolist() == [1.0]
 
@@ -215,22 +216,23 @@ def test_rounded_measurements_are_no_categories() -> None:
     target = pd.Series([0, 1] * 20)
     repeated = pd.Series([0.1 * i for i in range(21)] + [2.0] * 19)
     with pytest.raises(ValueError, match=r"'x' must hold categories, got 21 different values in 40 rows; if these are"):
-        tb.learn_naive_bayes(pd.DataFrame({"x": repeated}), target)
-    few = tb.learn_naive_bayes(pd.DataFrame({"x": repeated.replace(0.0, 2.0)}), target)
+        tb.learn(pd.DataFrame({"x": repeated}), target)
+    few = tb.learn(pd.DataFrame({"x": repeated.replace(0.0, 2.0)}), target)
     assert len(few.value_names[0]) == 20
 
 
 def test_cells_that_hold_several_values_are_refused_by_name() -> None:
     frame = pd.DataFrame({"x": [["p"], ["q"], ["p"]]})
     with pytest.raises(ValueError, match=r"feature 'x' must hold categories, got cells that are no single value"):
-        tb.learn_naive_bayes(frame, CLASSES)
-    model = tb.learn_naive_bayes(pd.DataFrame({"x": ["p", "q", "p"]}), CLASSES)
+        tb.learn(frame, CLASSES)
+    model = tb.learn(pd.DataFrame({"x": ["p", "q", "p"]}), CLASSES)
     with pytest.raises(ValueError, match=r"column 'x' must hold single values"):
         model.encode(frame)
 
 
-@pytest.mark.parametrize("learn", [tb.learn_naive_bayes, tb.learn_tree_augmented])
-def test_measurements_and_names_of_rows_are_no_categories(learn: Any) -> None:
+@pytest.mark.parametrize("structure", ["naive_bayes", "tree"])
+def test_measurements_and_names_of_rows_are_no_categories(structure: Any) -> None:
+    learn = partial(tb.learn, structure=structure)
     rng = np.random.default_rng(0)
     target = pd.Series(rng.integers(0, 2, size=40))
     kinds = pd.Series(rng.integers(0, 12, size=40))

@@ -68,8 +68,8 @@ def test_a_saved_mixture_is_the_same(tmp_path: Path) -> None:
 
 def test_one_component_is_naive_bayes() -> None:
     features, target = rows_of_two_kinds(60)
-    model = tb.learn_mixture(features, target, 1, smoothing=0.5)
-    plain = tb.learn_naive_bayes(features, target, smoothing=0.5)
+    model = tb.learn(features, target, structure="mixture", n_components=1, smoothing=0.5)
+    plain = tb.learn(features, target, smoothing=0.5)
     assert model.components.prior == pytest.approx(plain.prior)
     for one, other in zip(model.components.likelihoods, plain.likelihoods, strict=True):
         np.testing.assert_allclose(one, other)
@@ -77,23 +77,24 @@ def test_one_component_is_naive_bayes() -> None:
 
 def test_components_are_found() -> None:
     features, target = rows_of_two_kinds(2000)
-    model = tb.learn_mixture(features, target, 2, seed=1)
+    model = tb.learn(features, target, structure="mixture", random_state=1)
     assert model.class_names == ("ill", "well")
     means = sorted(np.mean([table[row, 1] for table in model.components.likelihoods]) for row in (0, 1))
     assert means == pytest.approx([0.1, 0.9], abs=0.03)
-    plain = tb.BayesianClassifier(tb.learn_naive_bayes(features, target), positive="ill")
+    plain = tb.BayesianClassifier(tb.learn(features, target), positive="ill")
     mixed = tb.BayesianClassifier(model, positive="ill")
     accuracy = {name: float((c.predict(features) == target).mean()) for name, c in (("nb", plain), ("mix", mixed))}
     assert accuracy["mix"] > accuracy["nb"] + 0.2
-    assert tb.learn_mixture(features, target, 2, seed=1).components.prior.tolist() == model.components.prior.tolist()
+    again = tb.learn(features, target, structure="mixture", random_state=1)
+    assert again.components.prior.tolist() == model.components.prior.tolist()
 
 
 def test_missing_cells_are_left_out() -> None:
     features, target = rows_of_two_kinds(200)
     gaps = features.astype(object).mask(np.random.default_rng(1).random(features.shape) < 0.3)
     with pytest.raises(ValueError, match="feature 'a' must have no missing values"):
-        tb.learn_mixture(gaps, target)
-    model = tb.learn_mixture(gaps, target, 2, missing="ignore")
+        tb.learn(gaps, target, structure="mixture")
+    model = tb.learn(gaps, target, structure="mixture", missing="ignore")
     assert all(np.isfinite(table).all() for table in model.components.likelihoods)
 
 
@@ -103,11 +104,12 @@ def test_missing_cells_are_left_out() -> None:
         ({"n_components": 0}, "n_components must be a whole number, 1 or more, got 0"),
         ({"n_starts": 1.5}, "n_starts must be a whole number, 1 or more, got 1.5"),
         ({"smoothing": 0.0}, "smoothing must be positive for a mixture, got 0"),
+        ({"structure": "forest"}, "structure must be one of .*, got 'forest'"),
     ],
 )
 def test_impossible_settings_are_named(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        tb.learn_mixture(*rows_of_two_kinds(20), **change)  # type: ignore[arg-type]
+        tb.learn(*rows_of_two_kinds(20), **({"structure": "mixture"} | change))  # type: ignore[call-overload]
 
 
 def test_impossible_mixtures_are_named() -> None:

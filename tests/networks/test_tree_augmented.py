@@ -51,7 +51,7 @@ def trees(names: list[str]) -> Iterator[list[tuple[str, str]]]:
 @pytest.mark.parametrize("seed", range(8))
 def test_no_tree_has_more_information(seed: int) -> None:
     features, target = sample(seed)
-    network = tb.learn_tree_augmented(features, target)
+    network = tb.learn(features, target, structure="tree")
     names = list(features.columns)
     assert network.parents("ill") == ()
     found = [(node, parent) for node in names for parent in network.parents(node) if parent != "ill"]
@@ -64,7 +64,7 @@ def test_no_tree_has_more_information(seed: int) -> None:
 
 def test_probabilities_are_smoothed_frequencies() -> None:
     features, target = sample(3)
-    network = tb.learn_tree_augmented(features, target, smoothing=0.5)
+    network = tb.learn(features, target, smoothing=0.5, structure="tree")
     for node in features.columns:
         above = [parent for parent in network.parents(node) if parent != "ill"]
         for states in itertools.product(*(network.states(parent) for parent in network.parents(node))):
@@ -77,9 +77,9 @@ def test_probabilities_are_smoothed_frequencies() -> None:
 
 
 def test_a_sample_of_a_tree_is_learned_back() -> None:
-    true = tb.learn_tree_augmented(*sample(5))
+    true = tb.learn(*sample(5), structure="tree")
     rows = true.sample(40_000, np.random.default_rng(0))
-    learned = tb.learn_tree_augmented(rows.drop(columns="ill"), rows["ill"])
+    learned = tb.learn(rows.drop(columns="ill"), rows["ill"], structure="tree")
     for node in true.nodes:
         assert set(learned.parents(node)) == set(true.parents(node))
         if learned.parents(node) == true.parents(node):
@@ -90,8 +90,8 @@ def test_missing_cells_are_left_out_of_the_counts_that_need_them() -> None:
     features, target = sample(1)
     holes = features.astype(object).mask(np.random.default_rng(0).random(features.shape) < 0.1)
     with pytest.raises(ValueError, match="must have no missing values"):
-        tb.learn_tree_augmented(holes, target)
-    network = tb.learn_tree_augmented(holes, target, missing="ignore")
+        tb.learn(holes, target, structure="tree")
+    network = tb.learn(holes, target, missing="ignore", structure="tree")
     root_rows = holes["x0"].notna() & (target == "no")
     share = ((holes["x0"] == "0") & root_rows).sum() + 1.0
     n_values = network.cardinality("x0")
@@ -100,9 +100,9 @@ def test_missing_cells_are_left_out_of_the_counts_that_need_them() -> None:
 
 def test_one_feature_and_equal_columns() -> None:
     features, target = sample(2)
-    assert tb.learn_tree_augmented(features[["x0"]], target).parents("x0") == ("ill",)
+    assert tb.learn(features[["x0"]], target, structure="tree").parents("x0") == ("ill",)
     constant = pd.DataFrame({"a": ["v"] * len(target), "b": ["w"] * len(target)})
-    assert tb.learn_tree_augmented(constant, target).parents("b") == ("ill", "a")
+    assert tb.learn(constant, target, structure="tree").parents("b") == ("ill", "a")
 
 
 @pytest.mark.parametrize(
@@ -120,12 +120,12 @@ def test_bad_input_is_named(change: dict[str, object], message: str) -> None:
     features, target = sample(0)
     arguments = {"features": features, "target": target} | change
     with pytest.raises(ValueError, match=message):
-        tb.learn_tree_augmented(**arguments)  # type: ignore[arg-type]
+        tb.learn(**arguments, structure="tree")  # type: ignore[call-overload]
 
 
 def test_the_classifier_predicts_as_its_table_says() -> None:
     features, target = sample(4)
-    network = tb.learn_tree_augmented(features, target)
+    network = tb.learn(features, target, structure="tree")
     classifier = tb.BayesianClassifier(network, "ill", positive="yes", features=list(features.columns))
     row = features.iloc[0]
     codes = tuple(network.states(name).index(str(row[name])) for name in features.columns)

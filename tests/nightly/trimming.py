@@ -126,7 +126,7 @@ def measures(case: Case) -> None:
     ):
         case.equal(what, found, expected, _EXACT)
     if classifier.is_naive_bayes and 0 < classifier.threshold < 1 and (classifier.prior > 0).all():
-        low, high = tb.expected_agreement_interval(classifier, names, threshold)
+        low, high = tb.expected_agreement(classifier, names, threshold, interval=True)
         exact = brute_force.expected_agreement(classifier, kept, threshold)
         case.holds("certified bounds", low - _EXACT <= exact <= high + _EXACT)
 
@@ -239,7 +239,7 @@ def several_thresholds(case: Case) -> None:
     classifier = make(case, 5, coarse=case.chance())
     costs, budget = _prices(case, len(classifier.features))
     levels = sorted(case.rng.uniform(0.02, 0.98, size=3).tolist())
-    for level, found in zip(levels, tb.trim_at_thresholds(classifier, budget, levels, costs), strict=True):
+    for level, found in zip(levels, tb.trimming_curve(classifier, [budget], costs, thresholds=levels), strict=True):
         _check(case, "one of several", found, tb.trim(classifier.with_threshold(level), budget, costs).agreement)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import trimbench as tb
-from trimbench.trimming.baselines import cross_validated_accuracy
+from trimbench.trimming.baselines import cross_validated_accuracy, select_by_accuracy
 
 
 def table(n_rows: int = 60) -> tuple[pd.DataFrame, pd.Series]:
@@ -31,7 +32,7 @@ def test_equals_one_classifier_for_each_subset_and_fold() -> None:
         names = [name for name, kept in zip(features.columns, subset, strict=True) if kept]
         right = []
         for fold in range(5):
-            model = tb.learn_naive_bayes(features[folds != fold], target[folds != fold])
+            model = tb.learn(features[folds != fold], target[folds != fold])
             classifier = tb.BayesianClassifier(model, positive="yes", features=names, threshold=0.4)
             right.append((classifier.predict(features[folds == fold]) == target[folds == fold].to_numpy()).mean())
         assert accuracy == pytest.approx(np.mean(right))
@@ -61,22 +62,28 @@ def test_greedy_selection_adds_the_feature_with_the_highest_accuracy() -> None:
         arguments = {"positive": "yes", "threshold": 0.4, "n_folds": 4, "rng": np.random.default_rng(3)}
         return float(cross_validated_accuracy(features, target, subset, **arguments)[0])
 
-    selected = tb.select_by_accuracy(
-        features, target, 3, positive="yes", threshold=0.4, n_folds=4, rng=np.random.default_rng(3)
-    )
+    classifier = tb.BayesianClassifier(tb.learn(features, target), positive="yes", threshold=0.4)
+    by_accuracy = partial(tb.select_features, by="accuracy", rows=features, target=target, n_folds=4, random_state=3)
+    selected = by_accuracy(classifier, 3).features
     assert len(set(selected)) == 3
     for place, name in enumerate(selected):
         before = list(selected[:place])
         highest = max(accuracy([*before, other]) for other in features.columns if other not in before)
         assert accuracy([*before, name]) == pytest.approx(highest)
-    everything = tb.select_by_accuracy(features, target, 99, positive="yes", rng=np.random.default_rng(3), n_folds=4)
-    assert sorted(everything) == sorted(features.columns)
-    with pytest.raises(ValueError, match="budget must be a number of features, 0 or more, got -1"):
-        tb.select_by_accuracy(features, target, -1, positive="yes", rng=np.random.default_rng(3))
+    assert sorted(by_accuracy(classifier, 99).features) == sorted(features.columns)
+    for settings, message in (
+        ({"budget": -1, "by": "accuracy", "rows": features, "target": target}, "budget must be a number >= 0, got -1"),
+        ({"budget": 1, "by": "accuracy", "rows": features}, "by='accuracy' needs rows and target, and takes no costs"),
+        ({"budget": 1, "rows": features}, "rows must be left out for by='same_decision'; it is for by='accuracy'"),
+        ({"budget": 1, "joint": True}, "joint must be left out for by='same_decision'; it is for by='information_gain"),
+        ({"budget": 1, "by": "luck"}, "by must be one of .*, got 'luck'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tb.select_features(classifier, **settings)
 
 
 def test_a_value_in_one_fold_only() -> None:
     features, target = table(60)
     text = features.astype(str).assign(rare=["once"] + ["often"] * 59)
-    selected = tb.select_by_accuracy(text, target, 4, positive="yes", rng=np.random.default_rng(0))
+    selected = select_by_accuracy(text, target, 4, positive="yes", rng=np.random.default_rng(0))
     assert sorted(selected) == ["rare", "x0", "x1", "x2"]

@@ -150,7 +150,7 @@ def test_too_many_features_name_the_size_and_the_way_out() -> None:
         tb.expected_agreement(large, ["x0"], 0.5, engine="dense")
     assert 0.5 <= tb.maximum_potential_agreement(large, ["x0"]) <= 1
     huge = brute_force.random_classifier(np.random.default_rng(0), [2] * 45, 0.5)
-    with pytest.raises(ValueError, match=r"at most 2\^44 instances.*expected_agreement_interval.*fewer features"):
+    with pytest.raises(ValueError, match=r"at most 2\^44 instances.*interval=True.*fewer features"):
         tb.expected_agreement(huge, ["x0"], 0.5)
     with pytest.raises(ValueError, match=r"engine must be one of .*got 'sparse'"):
         tb.expected_agreement(large, ["x0"], 0.5, engine="sparse")

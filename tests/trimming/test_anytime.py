@@ -11,7 +11,7 @@ import pytest
 import trimbench as tb
 from tests.trimming import brute_force
 from trimbench.trimming.engines.choice import EngineName, make_engine
-from trimbench.trimming.limits import Limits
+from trimbench.trimming.limits import Limits, Progress
 
 
 def naive_bayes(n_features: int, seed: int = 0) -> tb.BayesianClassifier:
@@ -74,7 +74,7 @@ def test_a_hurried_search_is_continued_exactly() -> None:
 @pytest.mark.parametrize("engine", ["dense", "log_odds"])
 def test_progress_tells_incumbent_and_bound(engine: EngineName, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trimbench.trimming.limits._PAUSE", 0.0)
-    told: list[tb.Progress] = []
+    told: list[Progress] = []
     found = tb.trim(naive_bayes(10), 4, engine=engine, progress=told.append)
     assert told[-1].n_evaluations == found.n_evaluations
     assert told[-1].agreement == pytest.approx(found.agreement, abs=1e-12)
@@ -87,7 +87,7 @@ def test_progress_tells_incumbent_and_bound(engine: EngineName, monkeypatch: pyt
 
 def test_progress_is_told_of_networks_and_of_large_classifiers() -> None:
     for classifier in (network(), naive_bayes(50)):
-        told: list[tb.Progress] = []
+        told: list[Progress] = []
         found = tb.trim(classifier, 2, progress=told.append)
         assert told[-1].upper_bound == pytest.approx(found.upper_bound)
 

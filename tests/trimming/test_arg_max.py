@@ -18,7 +18,7 @@ import trimbench as tb
 from tests.networks.random_models import distributions
 from trimbench.trimming.costs import Choice, checked_choice
 from trimbench.trimming.engines.table import ClassMeasures
-from trimbench.trimming.limits import Limits
+from trimbench.trimming.limits import Limits, Progress
 from trimbench.trimming.sampled import _LeftOutRows, agreement_bound, highest_accuracy, upper_bound
 from trimbench.trimming.trim import trim_by_model
 
@@ -269,7 +269,7 @@ def test_a_search_without_time_gives_informative_features() -> None:
 
 def test_progress_tells_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trimbench.trimming.limits._PAUSE", 0.0)
-    told: list[tb.Progress] = []
+    told: list[Progress] = []
     found = tb.trim(ten_features(1), 3, progress=told.append)
     assert (told[-1].n_evaluations, told[-1].agreement) == (found.n_evaluations, found.agreement)
     assert told[-1].upper_bound == found.upper_bound == found.agreement

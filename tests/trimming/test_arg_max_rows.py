@@ -18,6 +18,7 @@ from trimbench._typing import IntegerArray
 from trimbench.networks.sampling import RowSampler
 from trimbench.trimming import kernels
 from trimbench.trimming.engines.table import ClassMeasures
+from trimbench.trimming.limits import Progress
 from trimbench.trimming.search.row_scores import numpy_agreement
 from trimbench.trimming.search.rows import RowProblem
 
@@ -68,7 +69,7 @@ def test_rows_alone_give_the_best_subset_on_the_rows(classifier: tb.BayesianClas
 @settings(max_examples=20, deadline=None)
 def test_rows_alone_leave_the_bound_of_the_model(classifier: tb.BayesianClassifier, seed: int) -> None:
     rows = _frame(classifier, classifier.draw(25, np.random.default_rng(seed)))
-    told: list[tb.Progress] = []
+    told: list[Progress] = []
     found = tb.trim(classifier, 1, rows=rows, rows_weight=1, progress=told.append)
     best = tb.trim(classifier, 1)
     assert found.agreement - 1e-12 <= best.agreement <= found.upper_bound + 1e-12

@@ -30,7 +30,7 @@ def test_bounds_hold_the_exact_agreement_on_1000_models() -> None:
         classifier, subset = random_case(seed)
         names = [classifier.features[i] for i in subset]
         threshold = 0.05 + 0.9 * np.random.default_rng(seed).random()
-        low, high = tb.expected_agreement_interval(classifier, names, threshold, n_points=2**10)
+        low, high = tb.expected_agreement(classifier, names, threshold, n_points=2**10, interval=True)
         exact = tb.expected_agreement(classifier, names, threshold, engine="dense")
         assert low <= exact <= high, seed
         widths.append(high - low)
@@ -42,7 +42,7 @@ def test_a_large_kept_side_is_bounded_too(seed: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("trimbench.trimming.engines.bounds._EXACT_INSTANCES", 1)
     classifier, subset = random_case(seed)
     names = [classifier.features[i] for i in subset]
-    low, high = tb.expected_agreement_interval(classifier, names, 0.37, n_points=2**12)
+    low, high = tb.expected_agreement(classifier, names, 0.37, n_points=2**12, interval=True)
     assert low <= tb.expected_agreement(classifier, names, 0.37) <= high
 
 
@@ -140,7 +140,7 @@ def test_trivial_thresholds_are_refused() -> None:
     with pytest.raises(ValueError, match=r"need a threshold strictly between 0 and 1.*got threshold 1\.0"):
         tb.trim(classifier, 3)
     with pytest.raises(ValueError, match=r"threshold must be strictly between 0 and 1 for certified bounds, got 0"):
-        tb.expected_agreement_interval(classifier, ["x0"], 0)
+        tb.expected_agreement(classifier, ["x0"], 0, interval=True)
 
 
 @pytest.mark.parametrize("seed", range(150))

@@ -190,7 +190,7 @@ def test_arguments_of_another_kind_are_explained() -> None:
         with pytest.raises(ValueError, match=r"budgets must be a sequence of numbers, got '?2'?; write \[2\]"):
             tb.trimming_curve(classifier, budgets)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"thresholds must be a sequence of numbers, got 0\.5; write"):
-        tb.trim_at_thresholds(classifier, 1, 0.5)  # type: ignore[arg-type]
+        tb.trimming_curve(classifier, [1], thresholds=0.5)  # type: ignore[arg-type]
     for threshold in (True, np.True_, "0.5", float("nan")):
         with pytest.raises(ValueError, match=r"threshold must be a probability in \[0, 1\], got"):
             tb.BayesianClassifier(model, positive="0", threshold=threshold)  # type: ignore[arg-type]
@@ -232,7 +232,7 @@ def test_predict_says_what_it_takes() -> None:
 def test_a_column_of_many_numbers_is_not_learned() -> None:
     rows = pd.DataFrame({"x": np.linspace(0, 1, 40)})
     with pytest.raises(ValueError, match=r"feature 'x' must hold categories, .* cut it into intervals first"):
-        tb.learn_naive_bayes(rows, pd.Series(["a", "b"] * 20))
+        tb.learn(rows, pd.Series(["a", "b"] * 20))
 
 
 def test_categories_that_no_row_has_may_be_unknown() -> None:
@@ -253,7 +253,7 @@ def test_other_objects_are_told_how_to_become_a_classifier() -> None:
         (THREE, r"got NaiveBayes; make one with BayesianClassifier\(model, positive=\.\.\.\)"),
         (THREE.to_network(), r"BayesianClassifier\(network, target, positive=\.\.\.\)"),
         (BernoulliNB(), r"NaiveBayes\.from_sklearn\(estimator, feature_names\)"),
-        (GaussianNB(), r"got GaussianNB; make one with BayesianClassifier\(learn_naive_bayes\(features, target\)"),
+        (GaussianNB(), r"got GaussianNB; make one with BayesianClassifier\(learn\(features, target\)"),
     ):
         with pytest.raises(TypeError, match=how):
             checked_classifier(thing)
@@ -351,7 +351,7 @@ def test_an_impossible_row_is_marked_and_has_the_class_of_no_features(kind: str)
         classifiers = [tb.BayesianClassifier(network, "dysp", features=list(rows))]
     else:
         seen = pd.DataFrame({"x": ["a", "b", "c"] * 4})
-        learned = tb.learn_naive_bayes(seen, pd.Series(["n", "n", "y"] * 4), smoothing=0.0)
+        learned = tb.learn(seen, pd.Series(["n", "n", "y"] * 4), smoothing=0.0)
         rows = pd.DataFrame({"x": ["c"], "y": ["a"]})
         learned = tb.NaiveBayes(
             learned.prior,

@@ -141,11 +141,11 @@ def test_features_default_to_all_variables_but_the_class() -> None:
 def test_information_gain(seed: int) -> None:
     for classifier in (case(seed), brute_force.random_classifier(np.random.default_rng(seed), [2, 3, 2, 2], 0.5)):
         gains = [mutual_information(classifier, [i]) for i in range(4)]
-        chosen = tb.select_by_information_gain(classifier, 2)
+        chosen = tb.select_features(classifier, 2, by="information_gain").features
         assert sorted(gains)[-2:] == pytest.approx(
             sorted(gains[classifier.features.index(name)] for name in chosen), abs=1e-12
         )
-        first, second = tb.select_by_information_gain(classifier, 2, joint=True)
+        first, second = tb.select_features(classifier, 2, joint=True, by="information_gain").features
         assert first == chosen[0]
         start = classifier.features.index(first)
         pairs = [mutual_information(classifier, [start, i]) for i in range(4) if i != start]
@@ -166,7 +166,7 @@ def mutual_information(classifier: tb.BayesianClassifier, features: list[int]) -
 def test_one_engine_serves_all_thresholds(engine: EngineName) -> None:
     thresholds = [0.0, 0.2, 0.5, 0.9]
     for classifier in (case(3), case(4), brute_force.random_classifier(np.random.default_rng(2), [2, 3, 2], 0.4)):
-        found = tb.trim_at_thresholds(classifier, 1, thresholds, engine=engine)
+        found = tb.trimming_curve(classifier, [1], thresholds=thresholds, engine=engine)
         for threshold, trimming in zip(thresholds, found, strict=True):
             alone = tb.trim(classifier.with_threshold(threshold), 1)
             assert trimming.original.threshold == threshold
@@ -177,7 +177,7 @@ def test_one_engine_serves_all_thresholds(engine: EngineName) -> None:
                 alone.agreement, abs=1e-9
             )
     with pytest.raises(ValueError, match="thresholds must be a sequence of at least one number, got none"):
-        tb.trim_at_thresholds(case(3), 1, [])
+        tb.trimming_curve(case(3), [1], thresholds=[])
 
 
 def test_an_engine_of_log_odds_with_another_threshold() -> None:

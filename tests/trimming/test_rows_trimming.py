@@ -13,6 +13,7 @@ import pytest
 import trimbench as tb
 from tests.trimming import brute_force
 from trimbench.trimming.costs import checked_choice
+from trimbench.trimming.limits import Progress
 from trimbench.trimming.result import RowsAgreement, wilson_interval
 from trimbench.trimming.search.cross_fitting import dealt_folds, trim_on_rows
 from trimbench.trimming.search.rows import MAX_INSTANCES, RowProblem
@@ -288,7 +289,7 @@ def test_a_stopped_trimming_by_rows_goes_on_with_the_rows(weight: Any) -> None:
     model = tb.NaiveBayes([0.4, 0.6], [rng.dirichlet([2, 2], size=2) for _ in range(14)])
     classifier = tb.BayesianClassifier(model, positive="0")
     rows = model.sample(200, rng).drop(columns=model.class_variable)
-    seen: list[tb.Progress] = []
+    seen: list[Progress] = []
     whole = tb.trim(classifier, 4, rows=rows, rows_weight=weight, progress=seen.append)
     assert seen[-1].agreement == whole.agreement
     stopped = tb.trim(classifier, 4, rows=rows, rows_weight=weight, evaluation_limit=30)

@@ -55,7 +55,7 @@ def test_same_decision_selection_is_exhaustive_and_moving_the_threshold_never_lo
     general: bool, data: st.DataObject
 ) -> None:
     classifier, costs, budget = data.draw(problems(general=general))
-    selection = tb.select_by_same_decision(classifier, budget, costs)
+    selection = tb.select_features(classifier, budget, costs)
     subsets = brute_force.affordable_subsets(costs, budget)
     values = {subset: brute_force.expected_agreement(classifier, subset, classifier.threshold) for subset in subsets}
     best = max(values.values())
@@ -68,9 +68,9 @@ def test_same_decision_selection_is_exhaustive_and_moving_the_threshold_never_lo
 
 def test_a_split_lattice_gives_the_same_selection(monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = brute_force.random_classifier(np.random.default_rng(3), [2, 3, 2, 2, 3, 2, 2, 2], 0.5)
-    whole = tb.select_by_same_decision(classifier, 3)
+    whole = tb.select_features(classifier, 3)
     monkeypatch.setattr("trimbench.trimming.engines.table._MAX_LEVEL_ENTRIES", 64)
-    assert tb.select_by_same_decision(classifier, 3) == whole
+    assert tb.select_features(classifier, 3) == whole
     assert whole.n_evaluations == 8 + math.comb(8, 2) + math.comb(8, 3)
 
 

@@ -21,7 +21,7 @@ from trimbench.estimators.fitted_pipeline import (
 )
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.discretize import ColumnRule, Discretizer, interval_names
-from trimbench.networks.learning import learn_mixture, learn_naive_bayes, learn_tree_augmented
+from trimbench.networks.learning import learn
 from trimbench.networks.mixture import NaiveBayesMixture
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.values import cell_text
@@ -147,10 +147,11 @@ def learned(
     labels = pd.Categorical.from_codes(classes, categories=pd.Index(class_names, dtype=str))
     target = pd.Series(labels, index=rows.index, name=variable)
     if density == "naive_bayes":
-        return learn_naive_bayes(rows, target, smoothing=smoothing), variable
+        return learn(rows, target, smoothing=smoothing), variable
     if density == "tree_augmented":
-        return learn_tree_augmented(rows, target, smoothing=smoothing), variable
-    return learn_mixture(rows, target, n_components, smoothing=smoothing), variable
+        return learn(rows, target, structure="tree", smoothing=smoothing), variable
+    mixture = learn(rows, target, structure="mixture", n_components=n_components, smoothing=smoothing)
+    return mixture, variable
 
 
 # Fitted pipelines as sums over raw columns of few values: what each value adds to the score of each class.

@@ -15,7 +15,7 @@ from trimbench._typing import IntegerArray
 from trimbench.networks.formats.bif import read_bif, write_bif
 from trimbench.networks.formats.other_libraries import TOLERANCE, parts_of
 from trimbench.networks.formats.parsing import MAX_UNPACKED, NetworkParts, read_json, short_errors, write_json
-from trimbench.networks.formats.uai import read_ergo, read_uai
+from trimbench.networks.formats.uai import read_ergo, read_evidence, read_uai
 from trimbench.networks.formats.xmlbif import read_xmlbif
 from trimbench.networks.values import checked_distribution, checked_names, code_type
 
@@ -264,6 +264,42 @@ class BayesianNetwork:
             except ValueError as error:
                 raise ValueError(f"{path}: {error}") from error
 
+    def read_evidence(self, path: str | Path) -> dict[str, str]:
+        """Read which states of the nodes were observed, from a file beside an Ergo or UAI network.
+
+        The file holds the number of observed nodes, then a pair for each of them: its index among the nodes of the
+        network and the index of its state, both from 0. Comments stand in ``/* */``. A file for several samples (the
+        format of the UAI competitions since 2008) begins with their number; the first sample is returned.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends in ``.evid`` or ``.evid.gz``.
+
+        Returns
+        -------
+        dict from node name to state name, in the order of the file
+
+        Raises
+        ------
+        OSError
+            When the file cannot be opened.
+        ValueError
+            When the ending is another one, or the file is damaged or does not fit the network; the message names the
+            file, the line and the word.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> network = BayesianNetwork({"rain": ["yes", "no"]}, {}, {"rain": [0.2, 0.8]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "rain.uai.evid"
+        ...     _ = path.write_text("1  0 1")
+        ...     network.read_evidence(path)
+        {'rain': 'no'}
+        """
+        return read_evidence(path, self._states)
+
 
 # Rows drawn from the tables of a network, parents first, as value indices.
 
@@ -336,7 +372,7 @@ def read_parts(path: Path, max_unpacked: int = MAX_UNPACKED) -> NetworkParts:
     if reader is None:
         raise ValueError(
             f"path must end in .json, {', '.join(READERS)}, or one of the latter and .gz, got {str(path)!r}; "
-            "an ACE network is read by read_ace; pyAgrum reads .net, .dsl and .xdsl and writes .bif "
+            "an ACE network is read by NaiveBayes.read_ace; pyAgrum reads .net, .dsl and .xdsl and writes .bif "
             "(pyagrum.saveBN(pyagrum.loadBN(path), 'x.bif'))"
         )
     return reader(path, max_unpacked)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+Structure = Literal["naive_bayes", "tree", "mixture"]
 MissingValues = Literal["error", "ignore"]
 # A column of at least so many rows that are all different is not one of categories.
 _FEWEST_ROWS_OF_AN_IDENTIFIER = 20
@@ -26,16 +28,60 @@ _FEWEST_ROWS_OF_AN_IDENTIFIER = 20
 _LARGEST_SHARE_OF_NUMBERS = 0.5
 
 
-def learn_naive_bayes(
+@overload
+def learn(
     features: pd.DataFrame,
     target: pd.Series,
     *,
+    structure: Literal["naive_bayes"] = ...,
+    smoothing: float = ...,
+    missing: MissingValues = ...,
+) -> NaiveBayes: ...
+
+
+@overload
+def learn(
+    features: pd.DataFrame,
+    target: pd.Series,
+    *,
+    structure: Literal["tree"],
+    smoothing: float = ...,
+    missing: MissingValues = ...,
+) -> BayesianNetwork: ...
+
+
+@overload
+def learn(
+    features: pd.DataFrame,
+    target: pd.Series,
+    *,
+    structure: Literal["mixture"],
+    n_components: int = ...,
+    smoothing: float = ...,
+    missing: MissingValues = ...,
+    n_starts: int = ...,
+    random_state: int = ...,
+) -> NaiveBayesMixture: ...
+
+
+def learn(
+    features: pd.DataFrame,
+    target: pd.Series,
+    *,
+    structure: Structure = "naive_bayes",
+    n_components: int = 2,
     smoothing: float = 1.0,
     missing: MissingValues = "error",
-) -> NaiveBayes:
-    """Learn a naive Bayes model by counting, with Laplace smoothing.
+    n_starts: int = 3,
+    random_state: int = 0,
+) -> NaiveBayes | BayesianNetwork | NaiveBayesMixture:
+    """Learn a model of a class and its features from a table, with Laplace smoothing.
 
-    ``P(x_i = v | c) = (count(v, c) + smoothing) / (count(c) + smoothing * n_values_i)`` and likewise for the prior.
+    Naive Bayes is counted: ``P(x_i = v | c) = (count(v, c) + smoothing) / (count(c) + smoothing * n_values_i)``, and
+    likewise the prior. In a tree-augmented model each feature may depend on one other besides the class: the tree spans
+    the features with the largest sum of conditional mutual information ``I(x_i; x_j | c)`` (Chow and Liu), and the
+    first feature is its root. A mixture has several naive Bayes components for each class, found by expectation
+    maximisation.
 
     Parameters
     ----------
@@ -43,15 +89,25 @@ def learn_naive_bayes(
         Every distinct value of a column is a value of the feature. The values of a categorical column are its
         categories, used or not; those of other columns are sorted.
     target : Series of length n_rows
-        The class of each row. Rows are matched by position, as scikit-learn does.
+        The class of each row; its name, or "class", is that of the class variable. Rows are matched by position, as
+        scikit-learn does.
+    structure : {"naive_bayes", "tree", "mixture"}
+        A tree needs one column or more. Its smoothing depends on the root a little: another order of the columns gives
+        nearly, but not exactly, the same distribution.
+    n_components : int
+        Components of each class of a mixture, 1 or more. With one it is naive Bayes.
     smoothing : float
-        Pseudo-count of every value, 0 or more. 0 is maximum likelihood.
+        Pseudo-count of every value, and of every component, 0 or more. 0 is maximum likelihood, for naive Bayes alone.
     missing : {"error", "ignore"}
-        What NaN in a feature means: an error, or a cell that is left out of that feature's counts.
+        What NaN in a feature means: an error, or a cell that is left out of the counts that need it.
+    n_starts : int
+        The best of so many random starts of a mixture is taken: the one of the highest smoothed likelihood.
+    random_state : int
+        Decides these starts.
 
     Returns
     -------
-    NaiveBayes
+    NaiveBayes, BayesianNetwork or NaiveBayesMixture
 
     Raises
     ------
@@ -60,39 +116,100 @@ def learn_naive_bayes(
     ValueError
         When a table is empty, holds NaN (see `missing`) or two columns with the same name; when `features` and `target`
         have different lengths, or the same row labels in another order; when a column of 20 rows or more that is not
-        categorical has a different value in each, or numbers with more different values than half of the rows; when the
-        smoothing is negative, or a feature has no observed value in some class while the smoothing is 0.
+        categorical has a different value in each, or numbers with more different values than half of the rows; when a
+        number is out of range, or a feature has no observed value in some class while the smoothing is 0.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows, ill = pd.DataFrame({"fever": ["no", "yes", "yes"]}), pd.Series([0, 1, 1], name="ill")
+    >>> learn(rows, ill).prior.tolist()
+    [0.4, 0.6]
+    >>> learn(rows, ill, structure="tree").parents("fever")
+    ('ill',)
+
+    References
+    ----------
+    Friedman, Geiger and Goldszmidt (1997), Bayesian network classifiers, Machine Learning 29, section 4.
     """
+    if structure not in get_args(Structure):
+        raise ValueError(f"structure must be one of {list(get_args(Structure))}, got {str(structure)[:80]!r}")
     check_smoothing(smoothing)
-    features = plain_table(features)
-    check_rows(features, target)
-    class_codes, class_names = category_codes(target, "target", missing="error")
-    feature_names = [str(label) for label in features.columns]
-    likelihoods, value_names = [], []
-    for position, name in enumerate(feature_names):
+    if smoothing == 0 and structure != "naive_bayes":
+        what = "tree-augmented model" if structure == "tree" else "mixture"
+        raise ValueError(f"smoothing must be positive for a {what}, got 0; 1 is Laplace's rule")
+    for name, count in (("n_components", n_components), ("n_starts", n_starts)):
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise ValueError(f"{name} must be a whole number, 1 or more, got {count!r}")
+    coded = _Coded.of(plain_table(features), target, missing)
+    if structure == "naive_bayes":
+        return _naive_bayes(coded, smoothing)
+    if structure == "tree":
+        return _tree(coded, smoothing)
+    return _mixture(coded, n_components, smoothing, n_starts, np.random.default_rng(random_state))
+
+
+@dataclass(frozen=True, eq=False)
+class _Coded:
+    """Value indices of a table, -1 where one is missing, with the names of everything."""
+
+    class_codes: NDArray[np.int64]
+    class_names: list[str]
+    class_variable: str
+    names: list[str]
+    codes: list[NDArray[np.int64]]
+    values: list[list[str]]
+
+    @classmethod
+    def of(cls, features: pd.DataFrame, target: pd.Series, missing: MissingValues) -> _Coded:
+        check_rows(features, target)
+        class_codes, class_names = category_codes(target, "target", missing="error")
+        names = [str(label) for label in features.columns]
         # By position: a name that occurs twice would select a table; the model rejects such names.
-        codes, values = category_codes(features.iloc[:, position], f"feature {name!r}", missing=missing)
-        counts = np.zeros((len(class_names), len(values)))
-        seen = codes >= 0
-        np.add.at(counts, (class_codes[seen], codes[seen]), 1.0)
-        counts += smoothing
+        columns = [
+            category_codes(features.iloc[:, place], f"feature {name!r}", missing=missing)
+            for place, name in enumerate(names)
+        ]
+        variable = str(target.name) if target.name is not None else "class"
+        codes, values = [codes for codes, _ in columns], [values for _, values in columns]
+        return cls(class_codes, class_names, variable, names, codes, values)
+
+    @property
+    def sizes(self) -> list[int]:
+        return [len(values) for values in self.values]
+
+    def prior(self, smoothing: float) -> NDArray[np.float64]:
+        counts = np.bincount(self.class_codes, minlength=len(self.class_names)) + smoothing
+        return np.asarray(counts / counts.sum())
+
+    def counts(self, features: Sequence[int]) -> NDArray[np.float64]:
+        """Count the combinations of the class and the values of some features in rows where none is missing."""
+        columns = [self.class_codes, *(self.codes[i] for i in features)]
+        shape = (len(self.class_names), *(self.sizes[i] for i in features))
+        seen = np.all([column >= 0 for column in columns], axis=0)
+        places = np.ravel_multi_index([column[seen] for column in columns], shape)
+        return np.bincount(places, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
+
+
+def _naive_bayes(coded: _Coded, smoothing: float) -> NaiveBayes:
+    likelihoods = []
+    for place, name in enumerate(coded.names):
+        counts = coded.counts([place]) + smoothing
         totals = counts.sum(axis=1, keepdims=True)
         if (totals == 0).any():
-            empty = class_names[int(np.flatnonzero(totals[:, 0] == 0)[0])]
+            empty = coded.class_names[int(np.flatnonzero(totals[:, 0] == 0)[0])]
             raise ValueError(
                 f"feature {name!r} must be observed in every class when smoothing is 0, got no value in class "
                 f"{empty!r}; use a positive smoothing"
             )
         likelihoods.append(counts / totals)
-        value_names.append(values)
-    prior = np.bincount(class_codes, minlength=len(class_names)) + smoothing
     return NaiveBayes(
-        prior / prior.sum(),
+        coded.prior(smoothing),
         likelihoods,
-        feature_names=feature_names,
-        class_names=class_names,
-        value_names=value_names,
-        class_variable=str(target.name) if target.name is not None else "class",
+        feature_names=coded.names,
+        class_names=coded.class_names,
+        value_names=coded.values,
+        class_variable=coded.class_variable,
     )
 
 
@@ -174,97 +291,33 @@ def _are_no_categories(column: pd.Series, n_values: int, n_rows: int) -> bool:
     return n_values > _LARGEST_SHARE_OF_NUMBERS * n_rows if column.dtype.kind in "fiu" else n_values == n_rows
 
 
-# Learning tree-augmented naive Bayes models: each feature may depend on one other besides the class.
+# Tree-augmented naive Bayes: each feature may depend on one other besides the class.
 
 
-def learn_tree_augmented(
-    features: pd.DataFrame,
-    target: pd.Series,
-    *,
-    smoothing: float = 1.0,
-    missing: MissingValues = "error",
-) -> BayesianNetwork:
-    """Learn a tree-augmented naive Bayes model: the class and a tree over the features.
-
-    The tree spans the features with the largest sum of conditional mutual information ``I(x_i; x_j | c)`` (Chow and
-    Liu); the first feature is its root. Probabilities are counted with Laplace smoothing, which depends on the root a
-    little: another order of the columns gives nearly, but not exactly, the same distribution.
-
-    Parameters
-    ----------
-    features : DataFrame of shape (n_rows, n_features)
-        Categories; values as in `learn_naive_bayes`. At least one column, with names that differ from each other and
-        from that of `target`.
-    target : Series of length n_rows
-        The class of each row.
-    smoothing : float
-        Pseudo-count of every value, above 0, because some combinations of values are rarely observed.
-    missing : {"error", "ignore"}
-        What NaN in a feature means: an error, or a cell that is left out of the counts that need it.
-
-    Returns
-    -------
-    BayesianNetwork
-        The class node has the name of `target`, or "class" if it has none.
-
-    Raises
-    ------
-    ValueError
-        When the tables do not match, hold NaN (see `missing`), or the smoothing is not positive.
-
-    References
-    ----------
-    Friedman, Geiger and Goldszmidt (1997), Bayesian network classifiers, Machine Learning 29, section 4.
-    """
-    check_smoothing(smoothing)
-    if smoothing == 0:
-        raise ValueError("smoothing must be positive for a tree-augmented model, got 0; 1 is Laplace's rule")
-    features = plain_table(features)
-    check_rows(features, target)
-    if features.shape[1] == 0:
+def _tree(coded: _Coded, smoothing: float) -> BayesianNetwork:
+    if not coded.names:
         raise ValueError("features must have at least one column, got none")
-    names = [str(label) for label in features.columns]
-    class_codes, class_names = category_codes(target, "target", missing="error")
-    class_name = str(target.name) if target.name is not None else "class"
-    checked_names([class_name, *names], "target and features")
-    coded = [
-        category_codes(features.iloc[:, place], f"feature {name!r}", missing=missing)
-        for place, name in enumerate(names)
-    ]
-    codes = np.column_stack([column for column, _ in coded])
-    sizes = [len(values) for _, values in coded]
-    tree = _parents(_conditional_information(codes, class_codes, sizes, len(class_names)))
-    prior = np.bincount(class_codes, minlength=len(class_names)) + smoothing
-    tables: dict[str, NDArray[np.float64]] = {class_name: prior / prior.sum()}
-    parents: dict[str, list[str]] = {class_name: []}
-    for place, name in enumerate(names):
+    checked_names([coded.class_variable, *coded.names], "target and features")
+    tree = _parents(_conditional_information(coded))
+    tables: dict[str, NDArray[np.float64]] = {coded.class_variable: coded.prior(smoothing)}
+    parents: dict[str, list[str]] = {coded.class_variable: []}
+    for place, name in enumerate(coded.names):
         parent = tree[place]
         above = [] if parent is None else [parent]
-        axes = [class_codes, *(codes[:, i] for i in above), codes[:, place]]
-        shape = [len(class_names), *(sizes[i] for i in above), sizes[place]]
-        counts = _counts(axes, shape) + smoothing
+        counts = coded.counts([*above, place]) + smoothing
         tables[name] = counts / counts.sum(axis=-1, keepdims=True)
-        parents[name] = [class_name, *(names[i] for i in above)]
-    states = {class_name: class_names} | {name: values for name, (_, values) in zip(names, coded, strict=True)}
+        parents[name] = [coded.class_variable, *(coded.names[i] for i in above)]
+    states = {coded.class_variable: coded.class_names} | dict(zip(coded.names, coded.values, strict=True))
     return BayesianNetwork(states, parents, tables)
 
 
-def _counts(codes: Sequence[NDArray[np.int64]], shape: Sequence[int]) -> NDArray[np.float64]:
-    """Count the combinations of codes in rows where none is missing."""
-    seen = np.all([column >= 0 for column in codes], axis=0)
-    places = np.ravel_multi_index([column[seen] for column in codes], tuple(shape))
-    return np.bincount(places, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
-
-
-def _conditional_information(
-    codes: NDArray[np.int64], class_codes: NDArray[np.int64], sizes: Sequence[int], n_classes: int
-) -> NDArray[np.float64]:
+def _conditional_information(coded: _Coded) -> NDArray[np.float64]:
     """Return I(x_i; x_j | c) in nats from the observed frequencies, shape (n_features, n_features)."""
-    n_features = codes.shape[1]
+    n_features = len(coded.names)
     information = np.zeros((n_features, n_features))
     for i in range(n_features):
         for j in range(i):
-            counts = _counts([class_codes, codes[:, i], codes[:, j]], [n_classes, sizes[i], sizes[j]])
+            counts = coded.counts([i, j])
             chances = counts / max(counts.sum(), 1.0)
             independent = chances.sum(axis=2, keepdims=True) * chances.sum(axis=1, keepdims=True)
             of_class = np.broadcast_to(chances.sum(axis=(1, 2), keepdims=True), chances.shape)
@@ -284,88 +337,37 @@ def _parents(information: NDArray[np.float64]) -> list[int | None]:
     return [None if parent < 0 else int(parent) for parent in above]
 
 
-# Learning mixtures of naive Bayes models: expectation maximisation in each class.
+# Mixtures of naive Bayes models: expectation maximisation in each class.
 
 # EM stops once a step improves the objective by less than this share of it.
 _TOLERANCE = 1e-7
 _MAX_STEPS = 500
 
 
-def learn_mixture(
-    features: pd.DataFrame,
-    target: pd.Series,
-    n_components: int = 2,
-    *,
-    smoothing: float = 1.0,
-    missing: MissingValues = "error",
-    n_starts: int = 3,
-    seed: int = 0,
+def _mixture(
+    coded: _Coded, n_components: int, smoothing: float, n_starts: int, rng: np.random.Generator
 ) -> NaiveBayesMixture:
-    """Learn a mixture of naive Bayes models for each class by expectation maximisation, with Laplace smoothing.
-
-    With one component it is naive Bayes.
-
-    Parameters
-    ----------
-    features : DataFrame of shape (n_rows, n_features)
-        Categories; values as in `learn_naive_bayes`.
-    target : Series of length n_rows
-        The class of each row.
-    n_components : int
-        Components of each class, 1 or more.
-    smoothing : float
-        Pseudo-count of every value and of every component, above 0.
-    missing : {"error", "ignore"}
-        What NaN in a feature means: an error, or a cell that is left out of the counts that need it.
-    n_starts : int
-        The best of so many random starts is taken: the one of the highest smoothed likelihood.
-    seed : int
-        Decides the starts.
-
-    Returns
-    -------
-    NaiveBayesMixture
-
-    Raises
-    ------
-    ValueError
-        When the tables do not match or hold NaN (see `missing`), or a number is out of range.
-    """
-    check_smoothing(smoothing)
-    if smoothing == 0:
-        raise ValueError("smoothing must be positive for a mixture, got 0; 1 is Laplace's rule")
-    for name, count in (("n_components", n_components), ("n_starts", n_starts)):
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"{name} must be a whole number, 1 or more, got {count!r}")
-    features = plain_table(features)
-    check_rows(features, target)
-    class_codes, class_names = category_codes(target, "target", missing="error")
-    names = [str(label) for label in features.columns]
-    coded = [category_codes(features.iloc[:, i], f"feature {name!r}", missing=missing) for i, name in enumerate(names)]
-    seen = _Indicators.of([codes for codes, _ in coded], [len(values) for _, values in coded])
-    prior = np.bincount(class_codes, minlength=len(class_names)) + smoothing
-    rng = np.random.default_rng(seed)
+    seen = _Indicators.of(coded.codes, coded.sizes)
     parts = []
-    for code in range(len(class_names)):
-        own = seen.of_rows(class_codes == code)
+    for code in range(len(coded.class_names)):
+        own = seen.of_rows(coded.class_codes == code)
         starts = [_fitted(own, int(n_components), smoothing, rng) for _ in range(n_starts if n_components > 1 else 1)]
         parts.append(max(starts, key=lambda fit: fit.objective))
-    weights = np.concatenate([fit.shares * share for fit, share in zip(parts, prior / prior.sum(), strict=True)])
+    weights = np.concatenate([fit.shares * share for fit, share in zip(parts, coded.prior(smoothing), strict=True)])
     tables = np.concatenate([fit.tables for fit in parts])
-    class_name = str(target.name) if target.name is not None else "class"
     component = "component"
-    while component in {class_name, *names}:
+    while component in {coded.class_variable, *coded.names}:
         component += "_"
     components = NaiveBayes(
         weights,
         [tables[:, columns] for columns in seen.columns],
-        feature_names=names,
-        class_names=[f"{name}/{i + 1}" for name in class_names for i in range(n_components)],
-        value_names=[values for _, values in coded],
+        feature_names=coded.names,
+        class_names=[f"{name}/{i + 1}" for name in coded.class_names for i in range(n_components)],
+        value_names=coded.values,
         class_variable=component,
     )
-    homes = [name for name in class_names for _ in range(n_components)]
-    return NaiveBayesMixture(components, homes, class_variable=class_name)
+    homes = [name for name in coded.class_names for _ in range(n_components)]
+    return NaiveBayesMixture(components, homes, class_variable=coded.class_variable)
 
 
 @dataclass(frozen=True, eq=False)

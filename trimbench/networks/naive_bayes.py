@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.formats.parsing import read_json, write_json
+from trimbench.networks.formats.ace import read_ace
+from trimbench.networks.formats.parsing import read_json, short_errors, write_json
 from trimbench.networks.values import checked_distribution, checked_names, encode_columns
 
 if TYPE_CHECKING:
@@ -274,6 +275,30 @@ class NaiveBayes:
         from trimbench.networks.formats.other_libraries import naive_bayes_parts
 
         return cls(**naive_bayes_parts(estimator, feature_names))
+
+    @classmethod
+    def read_ace(cls, cnf_path: str | Path, lmap_path: str | Path) -> NaiveBayes:
+        """Read a naive Bayes network from an ACE encoding.
+
+        States are named by their index, ``"0", "1", ...``. Parameters in such files are rounded: each distribution is
+        normalised, and the largest deviation from 1 is logged.
+
+        Parameters
+        ----------
+        cnf_path, lmap_path : str or Path
+
+        Returns
+        -------
+        NaiveBayes
+
+        Raises
+        ------
+        ValueError
+            When a file is cut short, is not UTF-8, holds a line or clause that cannot be read (named by its line), the
+            network is not naive Bayes, or a distribution is off by more than rounding explains.
+        """
+        with short_errors():
+            return cls(**read_ace(cnf_path, lmap_path))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as nested lists, numbers and strings; `from_dict` reads it."""

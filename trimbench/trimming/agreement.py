@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, overload
 
 import numpy as np
 
@@ -12,69 +13,79 @@ from trimbench.trimming.engines.choice import EngineName, make_engine
 from trimbench.trimming.model import checked_threshold, feature_indices
 
 
+@overload
 def expected_agreement(
-    classifier: BayesianClassifier, features: Sequence[str], threshold: float, *, engine: EngineName = "auto"
-) -> float:
+    classifier: BayesianClassifier,
+    features: Sequence[str],
+    threshold: float,
+    *,
+    engine: EngineName = ...,
+    interval: Literal[False] = ...,
+) -> float: ...
+
+
+@overload
+def expected_agreement(
+    classifier: BayesianClassifier,
+    features: Sequence[str],
+    threshold: float,
+    *,
+    interval: Literal[True],
+    n_points: int | None = ...,
+) -> tuple[float, float]: ...
+
+
+def expected_agreement(
+    classifier: BayesianClassifier,
+    features: Sequence[str],
+    threshold: float,
+    *,
+    engine: EngineName = "auto",
+    interval: bool = False,
+    n_points: int | None = None,
+) -> float | tuple[float, float]:
     """Return the expected classification agreement (ECA) of a trimming with the original.
 
     Parameters
     ----------
     classifier : BayesianClassifier
-        The original, (C, F, T).
+        The original, (C, F, T). For bounds it is naive Bayes, with T strictly between 0 and 1 and a prior without
+        zeros.
     features : sequence of str
         F', among the features of the classifier; may be empty.
     threshold : float in [0, 1]
-        T'.
+        T'; for bounds strictly between 0 and 1.
     engine : {"auto", "dense", "log_odds", "sdd"}
+        How the exact value is computed.
+    interval : bool
+        Whether certified bounds are returned in place of the exact value, which takes any number of features.
+    n_points : int, optional
+        Size of the grid on which bounds round sums of weights: more points, narrower bounds, more time. Default: 2^20.
 
     Returns
     -------
-    float
-        Probability that both give an instance the same class (Definition 2).
+    float, or low and high
+        Probability that both give an instance the same class (Definition 2), or two values that it lies between.
 
     Raises
     ------
     ValueError
-        When a feature is unknown, the threshold is outside [0, 1], or there are too many features for the engine.
+        When a feature is unknown, a threshold is out of range, or there are too many features for the engine.
     """
     indices = feature_indices(checked_classifier(classifier).features, features)
     level = checked_threshold(threshold)
-    return make_engine(classifier, engine).agreement(indices, level)
-
-
-def expected_agreement_interval(
-    classifier: BayesianClassifier, features: Sequence[str], threshold: float, *, n_points: int = DEFAULT_POINTS
-) -> tuple[float, float]:
-    """Return certified bounds on the expected classification agreement, for any number of features.
-
-    Parameters
-    ----------
-    classifier : BayesianClassifier
-        The original, (C, F, T), with T strictly between 0 and 1 and a prior without zeros.
-    features : sequence of str
-        F', among the features of the classifier; may be empty.
-    threshold : float in (0, 1)
-        T'.
-    n_points : int
-        Size of the grid on which sums of weights are rounded: more points, narrower bounds, more time.
-
-    Returns
-    -------
-    low, high : float
-        The agreement (Definition 2) lies between them.
-
-    Raises
-    ------
-    ValueError
-        When a feature is unknown, or a threshold is not strictly between 0 and 1.
-    """
-    indices = feature_indices(checked_classifier(classifier).features, features)
-    level = checked_threshold(threshold)
-    if isinstance(n_points, bool) or not isinstance(n_points, int | np.integer) or n_points < 2:
+    if not interval:
+        if n_points is not None:
+            raise ValueError(f"n_points must be left out unless interval=True, got {n_points!r}")
+        return make_engine(classifier, engine).agreement(indices, level)
+    if engine != "auto":
+        raise ValueError(f"engine must be left out for interval=True, which needs none, got {engine!r}")
+    size = DEFAULT_POINTS if n_points is None else n_points
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 2:
         raise ValueError(f"n_points must be a whole number, 2 or more, got {n_points!r}; the default is 2^20")
     if level in (0.0, 1.0):
         raise ValueError(f"threshold must be strictly between 0 and 1 for certified bounds, got {threshold!r}")
-    found = CertifiedEngine(classifier, n_points).agreement(indices, level)
+    found = CertifiedEngine(classifier, size).agreement(indices, level)
     return found.low, found.high
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.learning import learn_naive_bayes
+from trimbench.networks.learning import learn
 from trimbench.trimming.classifier import BayesianClassifier, checked_classifier
 from trimbench.trimming.costs import Choice, checked_budget, checked_costs, is_affordable
 from trimbench.trimming.engines.choice import Engine
@@ -20,6 +20,113 @@ from trimbench.trimming.thresholds import TIE_TOLERANCE, is_positive
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+By = Literal["same_decision", "information_gain", "accuracy"]
+
+
+@dataclass(frozen=True)
+class FeatureSelection:
+    """Features that were selected.
+
+    Attributes
+    ----------
+    features : tuple of str
+        By equal decisions, in the order of the classifier: of several best subsets the smallest, then the first in
+        lexical order of the positions of its features. Else in the order of their selection.
+    agreement : float or None
+        By equal decisions, the expected same-decision probability: the expected agreement with the threshold kept
+        (Proposition 4).
+    n_evaluations : int
+        By equal decisions, the number of non-empty subsets within the budget, all of which were evaluated.
+    tied : tuple of tuples of str
+        All subsets of that agreement, `features` among them.
+    """
+
+    features: tuple[str, ...]
+    agreement: float | None = None
+    n_evaluations: int = 0
+    tied: tuple[tuple[str, ...], ...] = ()
+
+
+def select_features(
+    classifier: BayesianClassifier,
+    budget: float,
+    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
+    *,
+    by: By = "same_decision",
+    joint: bool = False,
+    engine: Engine | None = None,
+    rows: pd.DataFrame | None = None,
+    target: pd.Series | None = None,
+    n_folds: int = 10,
+    smoothing: float = 1.0,
+    random_state: int = 0,
+) -> FeatureSelection:
+    """Select features within a budget by another criterion than trimming, to compare with.
+
+    Parameters
+    ----------
+    classifier : BayesianClassifier
+        With a positive class; to select by equal decisions, small enough for a table of all instances.
+    budget : float
+        Largest sum of costs, 0 or more.
+    costs : mapping from feature name to cost, or sequence of n_features costs, optional
+        0 or more. Default: 1 for each feature. By accuracy, features are counted.
+    by : {"same_decision", "information_gain", "accuracy"}
+        Equal decisions at the original threshold, of all subsets; mutual information with the class, the most
+        informative affordable feature first; or the cross-validated accuracy of naive Bayes, features one by one.
+    joint : bool
+        By information gain. False: each feature by its own gain. True: greedily by the gain together with those already
+        selected; the number of instances of the selected features must be small.
+    engine : Engine, optional
+        By information gain: gives the joint probabilities of a general network. Default: exact contraction.
+    rows : DataFrame with a column for each feature, optional
+        By accuracy: what naive Bayes is learned from.
+    target : Series of length n_rows, optional
+        By accuracy: the class of each row, one of two.
+    n_folds : int
+        By accuracy: between 2 and the number of rows.
+    smoothing : float
+        By accuracy: pseudo-count of the naive Bayes classifiers.
+    random_state : int
+        By accuracy: assigns the rows to the folds.
+
+    Returns
+    -------
+    FeatureSelection
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range or belongs to another criterion, a feature is unknown, or there are too many
+        features or too few rows.
+    """
+    if by not in get_args(By):
+        raise ValueError(f"by must be one of {list(get_args(By))}, got {str(by)[:80]!r}")
+    gain, accuracy = "information_gain", "accuracy"
+    named = {"joint": (joint, gain), "engine": (engine, gain), "rows": (rows, accuracy), "target": (target, accuracy)}
+    for name, (given, whose) in named.items():
+        if by != whose and given is not None and given is not False:
+            raise ValueError(f"{name} must be left out for by={by!r}; it is for by={whose!r}")
+    if by == "same_decision":
+        return select_by_same_decision(classifier, budget, costs)
+    if by == "information_gain":
+        return FeatureSelection(select_by_information_gain(classifier, budget, costs, joint=joint, engine=engine))
+    if rows is None or target is None or costs is not None:
+        raise ValueError("by='accuracy' needs rows and target, and takes no costs, as it counts features")
+    checked_classifier(classifier)
+    chosen = select_by_accuracy(
+        rows[list(classifier.features)],
+        target,
+        checked_budget(budget),
+        positive=classifier.positive,
+        threshold=classifier.threshold,
+        n_folds=n_folds,
+        rng=np.random.default_rng(random_state),
+        smoothing=smoothing,
+    )
+    return FeatureSelection(chosen)
 
 
 # Feature selection by information gain: what the features say about the class, not the classifier.
@@ -59,31 +166,7 @@ def select_by_information_gain(
     joint: bool = False,
     engine: Engine | None = None,
 ) -> tuple[str, ...]:
-    """Select features by information gain, the most informative affordable one first.
-
-    Parameters
-    ----------
-    classifier : BayesianClassifier
-    budget : float
-        Largest sum of costs, 0 or more.
-    costs : mapping from feature name to cost, or sequence of n_features costs, optional
-        0 or more. Default: 1 for each feature.
-    joint : bool
-        False: each feature by its own gain. True: greedily by the gain together with those already selected; the
-        number of instances of the selected features must be small.
-    engine : Engine, optional
-        Gives the joint probabilities of a general network; default: exact contraction.
-
-    Returns
-    -------
-    tuple of str
-        In the order of their selection.
-
-    Raises
-    ------
-    ValueError
-        When an argument is out of range or a feature is unknown.
-    """
+    """Return features by information gain, the most informative affordable one first, as in `select_features`."""
     price = checked_costs(checked_classifier(classifier).features, costs)
     limit = checked_budget(budget)
     chosen: list[int] = []
@@ -183,7 +266,7 @@ def cross_validated_accuracy(
 def select_by_accuracy(
     features: pd.DataFrame,
     target: pd.Series,
-    budget: int,
+    budget: float,
     *,
     positive: str,
     threshold: float = 0.5,
@@ -193,22 +276,8 @@ def select_by_accuracy(
 ) -> tuple[str, ...]:
     """Select features one by one, each time the one that gives naive Bayes the highest cross-validated accuracy.
 
-    Parameters
-    ----------
-    features, target, positive, threshold, n_folds, rng, smoothing
-        As in `cross_validated_accuracy`.
-    budget : int
-        Number of features to select, 0 or more.
-
-    Returns
-    -------
-    tuple of str
-        In the order of their selection: the first m are the selection for the budget m.
-
-    Raises
-    ------
-    ValueError
-        When the budget is negative, there are too few rows for the folds, or no classifier can be learned.
+    The arguments are those of `cross_validated_accuracy`, with the number of features. The first m of them are the
+    selection for the budget m.
     """
     if budget < 0:
         raise ValueError(f"budget must be a number of features, 0 or more, got {budget!r}")
@@ -265,7 +334,7 @@ def _folds(
     folds = []
     for fold in range(n_folds):
         out = dealt == fold
-        model = learn_naive_bayes(features[~out], target[~out], smoothing=smoothing)
+        model = learn(features[~out], target[~out], smoothing=smoothing)
         classifier = BayesianClassifier(model, positive=positive, threshold=threshold)
         codes = model.encode(features[out])
         weights = np.stack(
@@ -281,55 +350,12 @@ def _folds(
 # Feature selection by expected same-decision probability: the threshold stays, every subset is tried.
 
 
-@dataclass(frozen=True)
-class SameDecisionSelection:
-    """The subset that FS-SDD selects.
-
-    Attributes
-    ----------
-    features : tuple of str
-        In the order of the classifier. Of several best subsets the smallest, then the first in lexical order of the
-        positions of its features.
-    agreement : float
-        Expected same-decision probability: the expected agreement with the threshold kept (Proposition 4).
-    n_evaluations : int
-        Number of non-empty subsets within the budget, all of which were evaluated.
-    tied : tuple of tuples of str
-        All subsets of that agreement, `features` among them.
-    """
-
-    features: tuple[str, ...]
-    agreement: float
-    n_evaluations: int
-    tied: tuple[tuple[str, ...], ...]
-
-
 def select_by_same_decision(
     classifier: BayesianClassifier,
     budget: float,
     costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
-) -> SameDecisionSelection:
-    """Select the features within a budget that keep the most decisions, at the original threshold.
-
-    Parameters
-    ----------
-    classifier : BayesianClassifier
-        Small enough for the dense engine.
-    budget : float
-        Largest sum of costs, 0 or more.
-    costs : mapping from feature name to cost, or sequence of n_features costs, optional
-        0 or more. Default: 1 for each feature.
-
-    Returns
-    -------
-    SameDecisionSelection
-        Without features where none is affordable.
-
-    Raises
-    ------
-    ValueError
-        When an argument is out of range or there are too many features for the dense engine.
-    """
+) -> FeatureSelection:
+    """Select the features within a budget that keep the most decisions, at the original threshold."""
     price = checked_costs(checked_classifier(classifier).features, costs)
     root = DenseEngine.build(classifier).root
     n_evaluations, highest = 0, 0.0
@@ -342,7 +368,7 @@ def select_by_same_decision(
             leaders.append((float(agreements[row]), tuple(sorted(batch.kept[row].tolist()))))
     best = sorted((kept for value, kept in leaders if value >= highest - AGREEMENT_TOLERANCE), key=_smallest_first)
     tied = tuple(tuple(classifier.features[i] for i in kept) for kept in best)
-    return SameDecisionSelection(tied[0], highest, n_evaluations, tied)
+    return FeatureSelection(tied[0], highest, n_evaluations, tied)
 
 
 def _smallest_first(kept: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:

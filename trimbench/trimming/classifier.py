@@ -566,7 +566,7 @@ class BayesianClassifier:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> BayesianClassifier:
         """Return the classifier that `to_dict` described."""
-        if "ArgMaxClassifier" in str(content.get("format", content.get("kind"))):
+        if "ArgMaxClassifier" in f"{content.get('format')} {content.get('kind')}":
             content = {**content, **_MOST_PROBABLE}
         own = {argument: content[argument] for argument in ("features", "evidence", "positive", "threshold")}
         return cls(model_from_dict(content["model"]), content["target"], **own)
@@ -622,5 +622,5 @@ def checked_classifier(classifier: object, *, any_rule: bool = False) -> Bayesia
     elif isinstance(classifier, BayesianNetwork):
         how = "BayesianClassifier(network, target, positive=...)"
     elif hasattr(classifier, "fit"):
-        how = "BayesianClassifier(learn_naive_bayes(features, target), positive=...)"
+        how = "BayesianClassifier(learn(features, target), positive=...)"
     raise TypeError(f"classifier must be a BayesianClassifier, got {kind}; make one with {how}")

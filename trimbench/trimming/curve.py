@@ -27,66 +27,28 @@ def trimming_curve(
     classifier: BayesianClassifier,
     budgets: Sequence[float],
     costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
+    *,
+    thresholds: Sequence[float] | None = None,
+    engine: EngineName | Engine = "auto",
+    time_limit: float | None = None,
+    evaluation_limit: int | None = None,
 ) -> list[Trimming]:
-    """Return the optimal trimming for each of several budgets.
+    """Return the best trimming for each of several budgets, and each of several original thresholds.
 
-    All subsets within the largest budget are bounded by their maximum potential agreement, in one sweep over the
-    lattice; thresholds are then searched for the few that may be best.
+    For one threshold and a classifier with a table, all subsets within the largest budget are bounded by their maximum
+    potential agreement, in one sweep over the lattice, and thresholds are searched for the few that may be best. Else
+    each budget and threshold has a search of its own, for which a network is contracted or compiled once.
 
     Parameters
     ----------
     classifier : BayesianClassifier
-        Small enough for the dense engine.
     budgets : sequence of float
         0 or more.
     costs : mapping from feature name to cost, or sequence of n_features costs, optional
         0 or more. Default: 1 for each feature.
-
-    Returns
-    -------
-    list of Trimming
-        One for each budget, in their order. `n_evaluations` is the number of subsets within that budget.
-
-    Raises
-    ------
-    ValueError
-        When an argument is out of range or there are too many features for the dense engine.
-    """
-    price = checked_costs(checked_classifier(classifier).features, costs)
-    check_possible(classifier.model, classifier.target, classifier.evidence)
-    levels = [checked_budget(budget) for budget in _numbers(budgets, "budgets")]
-    limits = [highest_cost(budget) for budget in levels]
-    if math.prod(classifier.cardinalities) > MAX_ENTRIES:
-        raise ValueError(
-            f"classifier must have at most 2^{math.log2(MAX_ENTRIES):.0f} instances of its features for all budgets at "
-            f"once, got {classifier.n_features} features; call trim() for each budget, or give it fewer features"
-        )
-    engine = DenseEngine.build(classifier)
-    candidates = [(-value, cost, kept) for kept, cost, value in _sweep(classifier, engine, price, max(levels))]
-    heapq.heapify(candidates)
-    return _best_of_each(classifier, engine, candidates, limits)
-
-
-def trim_at_thresholds(
-    classifier: BayesianClassifier,
-    budget: float,
-    thresholds: Sequence[float],
-    costs: Mapping[str, float] | Sequence[float] | pd.Series[Any] | None = None,
-    engine: EngineName | Engine = "auto",
-    time_limit: float | None = None,
-    *,
-    evaluation_limit: int | None = None,
-) -> list[Trimming]:
-    """Trim a classifier at each of several original thresholds; its network is contracted or compiled once.
-
-    Parameters
-    ----------
-    classifier : BayesianClassifier
-        Its own threshold does not matter.
-    budget : float
-        Largest sum of costs, 0 or more.
-    thresholds : sequence of float in [0, 1]
-    costs, engine, evaluation_limit
+    thresholds : sequence of float in [0, 1], optional
+        Default: that of the classifier, which does not matter otherwise.
+    engine, evaluation_limit
         As in `trim`.
     time_limit : float, optional
         Seconds for each of the searches.
@@ -94,29 +56,40 @@ def trim_at_thresholds(
     Returns
     -------
     list of Trimming
-        One for each threshold, in their order.
+        One for each budget, in their order; with several thresholds, those of the first come first. `n_evaluations` of
+        a sweep is the number of subsets within that budget.
 
     Raises
     ------
     ValueError
         When an argument is out of range or there are too many features for the engine.
     """
-    checked_classifier(classifier)
-    levels = [checked_threshold(threshold) for threshold in _numbers(thresholds, "thresholds")]
+    price = checked_costs(checked_classifier(classifier).features, costs)
+    check_possible(classifier.model, classifier.target, classifier.evidence)
+    within = [checked_budget(budget) for budget in _numbers(budgets, "budgets")]
+    levels = [classifier.threshold]
+    if thresholds is not None:
+        levels = [checked_threshold(threshold) for threshold in _numbers(thresholds, "thresholds")]
+    has_table = math.prod(classifier.cardinalities) <= MAX_ENTRIES
+    if thresholds is None and engine == "auto" and has_table and time_limit is None and evaluation_limit is None:
+        dense = DenseEngine.build(classifier)
+        candidates = [(-value, cost, kept) for kept, cost, value in _sweep(classifier, dense, price, max(within))]
+        heapq.heapify(candidates)
+        return _best_of_each(classifier, dense, candidates, [highest_cost(budget) for budget in within])
     # The engine of a naive Bayes classifier depends on the threshold, and is quick to build.
-    shared = engine
     if isinstance(engine, str) and not classifier.is_naive_bayes:
-        shared = make_engine(classifier, engine)
+        engine = make_engine(classifier, engine)
     return [
         trim(
             classifier.with_threshold(level),
             budget,
-            costs,
-            engine=shared if isinstance(shared, str) else shared.with_threshold(level),
+            price,
+            engine=engine if isinstance(engine, str) else engine.with_threshold(level),
             time_limit=time_limit,
             evaluation_limit=evaluation_limit,
         )
         for level in levels
+        for budget in within
     ]
 
 

@@ -85,7 +85,7 @@ def _way(model: object) -> str:
     if type(model).__name__ in ("BernoulliNB", "CategoricalNB"):
         return "; convert it with NaiveBayes.from_sklearn(model, feature_names)"
     if hasattr(model, "predict"):
-        return "; learn one with learn_naive_bayes(features, target)"
+        return "; learn one with learn(features, target)"
     return ""
 
 

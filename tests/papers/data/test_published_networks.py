@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import trimbench as tb
+from trimbench.networks.formats.ace import read_problem
 from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import compare_with_files, declare_network, load_network
@@ -18,13 +19,13 @@ N_FEATURES = {"bupa": 6, "pima": 8, "ident": 9, "anatomy": 12, "heart": 13, "vot
 
 
 def read(folder: Path, name: str) -> tb.NaiveBayes:
-    return tb.read_ace(folder / f"files/trimbn/{name}.net.cnf", folder / f"files/trimbn/{name}.net.lmap")
+    return tb.NaiveBayes.read_ace(folder / f"files/trimbn/{name}.net.cnf", folder / f"files/trimbn/{name}.net.lmap")
 
 
 @pytest.mark.parametrize("name", N_FEATURES)
 def test_a_published_network_and_its_problem_are_read(given_networks: Path, name: str) -> None:
     model = read(given_networks, name)
-    problem = tb.read_ace_problem(given_networks / f"files/trimbn/{name}.net.search")
+    problem = read_problem(given_networks / f"files/trimbn/{name}.net.search")
     assert model.n_features == N_FEATURES[name]
     assert model.class_names == ("0", "1")
     assert set(model.cardinalities) == {2}
@@ -52,7 +53,7 @@ def test_the_declared_figures_are_those_of_the_files_to_the_last_bit(given_netwo
     declaration = declare_network(name, PROJECT.network_mapping(name))
     assert compare_with_files(declaration, cache)
     loaded, model = load_network(declaration, cache), read(given_networks, name)
-    problem = tb.read_ace_problem(given_networks / f"files/trimbn/{name}.net.search")
+    problem = read_problem(given_networks / f"files/trimbn/{name}.net.search")
     assert isinstance(loaded.model, tb.NaiveBayes)
     assert (loaded.features, loaded.target) == (tuple(problem.costs), problem.target)
     assert loaded.model.prior.tobytes() == model.prior.tobytes()

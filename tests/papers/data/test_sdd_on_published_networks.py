@@ -18,7 +18,7 @@ from trimbench.trimming.thresholds import Instances, best_cut, is_positive
 @pytest.mark.parametrize("name", ["bupa", "pima", "ident", "anatomy", "heart", "voting", "hepatitis"])
 def test_published_naive_bayes_networks_equal_the_dense_engine(given_networks: Path, name: str) -> None:
     folder = given_networks / "files" / "trimbn"
-    model = tb.read_ace(folder / f"{name}.net.cnf", folder / f"{name}.net.lmap")
+    model = tb.NaiveBayes.read_ace(folder / f"{name}.net.cnf", folder / f"{name}.net.lmap")
     dense = DenseEngine.build(tb.BayesianClassifier(model, positive="0", threshold=0.5))
     engine = SddEngine.build(model.to_network(), model.class_variable, "0", model.feature_names, 0.5)
     assert engine.instances([]).positive == pytest.approx(dense.instances([]).positive, abs=1e-9)

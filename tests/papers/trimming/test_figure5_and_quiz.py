@@ -43,7 +43,7 @@ def test_figure_5_is_what_its_definition_says() -> None:
     seed = seed_for(purpose="split", dataset="example_simulated", split=0, seed=0)
     train, test = split_rows(len(data.features), 0.2, seed)
     train_rows, test_rows = categorize(data.features.iloc[train], data.features.iloc[test])
-    model = tb.learn_naive_bayes(train_rows, data.target.iloc[train])
+    model = tb.learn(train_rows, data.target.iloc[train])
     classifier = tb.BayesianClassifier(model, positive="1")
     subsets = [s for n in range(3) for s in itertools.combinations(classifier.features, n)]
     best = max(tb.maximum_achievable_agreement(classifier, list(subset))[0] for subset in subsets)
@@ -52,7 +52,8 @@ def test_figure_5_is_what_its_definition_says() -> None:
     assert set(first["optimal_eca_features"]) == set(trimming.features)
     agree = (trimming.classifier.predict(test_rows) == classifier.predict(test_rows)).mean()
     assert first["optimal_eca_agreement"] == pytest.approx(agree)
-    assert set(first["information_gain_features"]) == set(tb.select_by_information_gain(classifier, 2))
+    informative = tb.select_features(classifier, 2, by="information_gain").features
+    assert set(first["information_gain_features"]) == set(informative)
     # Every subset is a point, and no point beats the frontier.
     points = outcome.figures[0].points
     cloud = points[points["series"] == "feasible subset"][["x", "y"]].to_numpy()

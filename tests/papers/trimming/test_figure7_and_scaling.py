@@ -52,7 +52,7 @@ def test_figure_7_is_what_its_definition_says(catalogue: Catalogue) -> None:
             best = max(brute_force.achievable_agreement(classifier, s) for s in subsets)
             assert point["agreement"] == pytest.approx(best, abs=1e-10)
             assert point["no_feature"] == pytest.approx(brute_force.achievable_agreement(classifier, ()), abs=1e-10)
-            gain = [leaves.index(name) for name in tb.select_by_information_gain(classifier, 2)]
+            gain = [leaves.index(name) for name in tb.select_features(classifier, 2, by="information_gain").features]
             assert point["gain_same_threshold"] == pytest.approx(
                 brute_force.expected_agreement(classifier, gain, threshold), abs=1e-10
             )

@@ -52,7 +52,7 @@ def test_table_6_counts_subsets_exactly_as_printed(table6: Path, network: str) -
 def test_no_subset_is_better(table6: Path, given_networks: Path, network: str) -> None:
     """The trimmings are those of a search through all subsets of the budget's size."""
     files = given_networks / "files" / "trimbn"
-    model = tb.read_ace(files / f"{network}.net.cnf", files / f"{network}.net.lmap")
+    model = tb.NaiveBayes.read_ace(files / f"{network}.net.cnf", files / f"{network}.net.lmap")
     every = potential_agreements(model, "0", THRESHOLDS, N_FEATURES[network] // 3)
     assert len(every) == math.comb(N_FEATURES[network], N_FEATURES[network] // 3)
     rows = rows_of(table6)

@@ -1,8 +1,8 @@
-"""Readers for networks written as bare numbers: the Ergo format and the UAI competition format."""
+"""Readers for networks and evidence written as bare numbers: the Ergo format and the UAI competition format."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from trimbench.networks.formats.parsing import (
     Words,
     normalised_tables,
     read_text,
+    short_errors,
     without_comments,
 )
 
@@ -112,3 +113,53 @@ def _parts(
         {node: [nodes[j] for j in above] for node, above in zip(nodes, parents, strict=True)},
         normalised_tables(path, named, lambda node: line(nodes.index(node)), tolerance=TOLERANCE),
     )
+
+
+# Evidence: which states were observed.
+
+ENDINGS = (".evid", ".evid.gz")
+
+
+@short_errors()
+def read_evidence(path: str | Path, states: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the observed state of each node that a file names; `states` are those of all nodes, in their order."""
+    path = Path(path)
+    if not path.name.lower().endswith(ENDINGS):
+        raise ValueError(f"path must end in {' or '.join(ENDINGS)}, got {str(path)!r}")
+    text = without_comments(read_text(path))
+    words = Words(path, text)
+    samples = words.whole("the number of samples", lowest=1, highest=LARGEST) if _begins_with_samples(text) else 1
+    first, *_ = [_sample(words, states) for _ in range(samples)]
+    words.end()
+    return first
+
+
+def _begins_with_samples(text: str) -> bool:
+    """Tell whether a file begins with a number of samples, each a count and pairs, by how many numbers there are.
+
+    Where both is possible, or neither, lines tell: one for each sample.
+    """
+    words = text.split()
+    numbers = [int(word) if word.isascii() and word.isdecimal() and len(word) <= 18 else -1 for word in words]
+    alone = bool(numbers) and len(numbers) == 1 + 2 * numbers[0]
+    place = 1
+    for _ in range(min(numbers[0], len(numbers)) if numbers else 0):
+        place += 1 + 2 * max(numbers[place], 0) if place < len(numbers) else len(numbers) + 1
+    several = bool(numbers) and numbers[0] > 0 and place == len(numbers)
+    if alone != several:
+        return several
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    return any(len(line) > 1 for line in lines) and len(lines[0]) == 1 and len(lines[1]) % 2 == 1
+
+
+def _sample(words: Words, states: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    evidence: dict[str, str] = {}
+    nodes = list(states)
+    last = len(nodes) - 1
+    for _ in range(words.whole("the number of observed variables", highest=last + 1)):
+        node = nodes[words.whole("the index of an observed variable", highest=last)]
+        if node in evidence:
+            words.fail("a variable must be observed once")
+        what = f"the index of the state of {node!r:.60}"
+        evidence[node] = states[node][words.whole(what, highest=len(states[node]) - 1)]
+    return evidence

@@ -16,9 +16,8 @@ from urllib.parse import urlsplit
 import numpy as np
 from pydantic import Field
 
-from trimbench.networks.ace import normalised, read_ace, read_ace_problem
 from trimbench.networks.bayesian_network import BayesianNetwork
-from trimbench.networks.evidence import read_evidence
+from trimbench.networks.formats.ace import normalised, read_problem
 from trimbench.networks.formats.parsing import MAX_UNPACKED
 from trimbench.networks.naive_bayes import NaiveBayes
 from trimbench.networks.values import listed
@@ -140,8 +139,8 @@ def load_network(declaration: NetworkDeclaration, cache: Cache) -> DeclaredNetwo
 
 
 def _load_ace(declaration: NetworkDeclaration, paths: dict[str, Path]) -> DeclaredNetwork:
-    model = read_ace(paths["cnf"], paths["lmap"])
-    problem = read_ace_problem(paths["search"])
+    model = NaiveBayes.read_ace(paths["cnf"], paths["lmap"])
+    problem = read_problem(paths["search"])
     for what, declared, found in (
         ("target", declaration.target, problem.target),
         ("target", declaration.target, model.class_variable),
@@ -167,7 +166,7 @@ def _load_figures(declaration: NetworkDeclaration, figures: Figures) -> Declared
                 f"{target!r}, each with {len(names[name])} numbers or one that holds for every state, got {rows}"
             )
         tables[name] = np.array(table, dtype=np.float64)
-    model = normalised(source, target, np.array(figures.prior, dtype=np.float64), tables, names)
+    model = NaiveBayes(**normalised(source, target, np.array(figures.prior, dtype=np.float64), tables, names))
     if declaration.features is not None:
         _check(declaration, "number of features", declaration.features, model.n_features)
     features = declaration.feature_names or model.feature_names
@@ -227,7 +226,7 @@ def _load_whole(declaration: NetworkDeclaration, paths: dict[str, Path]) -> Decl
     leaves = tuple(node for node in model.nodes if not model.children(node) and node != declaration.target)
     if declaration.features is not None:
         _check(declaration, "number of features (leaves)", declaration.features, len(leaves))
-    evidence = read_evidence(paths["evidence"], model) if "evidence" in paths else declaration.evidence
+    evidence = model.read_evidence(paths["evidence"]) if "evidence" in paths else declaration.evidence
     for node, state in declaration.evidence.items():
         if state not in model.states(node):
             raise ValueError(

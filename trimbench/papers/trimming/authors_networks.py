@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trimbench.networks.ace import ParameterClause, read_blocks, read_literal_map
+from trimbench.networks.formats.ace import ParameterClause, read_blocks, read_literal_map
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import DatasetDeclaration, Figures, declare_network, network_paths
 from trimbench.papers.data.encodings import categorize

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
-from trimbench.networks.learning import learn_naive_bayes
+from trimbench.networks.learning import learn
 from trimbench.papers.data.encodings import categorize
 from trimbench.papers.data.masks import split_rows
 from trimbench.papers.execution.job import seed_for
@@ -128,7 +128,7 @@ class Split:
             raise ValueError(
                 f"the class must be binary, got {len(classes)} classes {', '.join(classes[:10])}; merge them into two"
             )
-        model = learn_naive_bayes(self.train, self.target, smoothing=learning["smoothing"])
+        model = learn(self.train, self.target, smoothing=learning["smoothing"])
         return BayesianClassifier(model, positive=positive, threshold=learning["threshold"])
 
     def tested(self, original: BayesianClassifier, other: BayesianClassifier) -> dict[str, float]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from trimbench.networks.bayesian_network import BayesianNetwork
 from trimbench.networks.inference.joint import ContractionTooLarge
-from trimbench.networks.learning import learn_tree_augmented
+from trimbench.networks.learning import learn
 from trimbench.papers.data.encodings import categorize
 from trimbench.papers.execution.code_hash import job_function
 from trimbench.papers.execution.job import seed_for
@@ -95,7 +95,7 @@ def trim_tree_augmented(
     """
     loaded = dataset_of(dataset)
     (rows,) = categorize(loaded.features, gaps="keep")
-    model = learn_tree_augmented(rows, loaded.target, smoothing=smoothing, missing="ignore")
+    model = learn(rows, loaded.target, structure="tree", smoothing=smoothing, missing="ignore")
     features = [str(label) for label in rows.columns]
     classifier = BayesianClassifier(model, str(loaded.target.name), positive=positive, features=features)
     return _against_information_gain(classifier, thresholds, budget_divisor, engine)

@@ -45,7 +45,7 @@ class LogOddsEngine:
             raise ValueError(
                 f"engine 'log_odds' must have at most 2^{math.log2(MAX_ENTRIES):.0f} instances of the features, got "
                 f"2^{math.log2(entries):.1f} for {self.classifier.n_features} features; trim() and "
-                "expected_agreement_interval() give certified bounds for any number, or give it fewer features"
+                "expected_agreement(interval=True) give certified bounds for any number, or give it fewer features"
             )
 
     @cached_property

@@ -24,13 +24,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.networks.formats.parsing import MAX_UNSTATED, checked_shape, short_errors
-from trimbench.networks.naive_bayes import NaiveBayes
 
 logger = logging.getLogger(__name__)
 
@@ -57,27 +56,8 @@ class AceProblem:
     costs: Mapping[str, float]
 
 
-@short_errors()
-def read_ace(cnf_path: str | Path, lmap_path: str | Path) -> NaiveBayes:
-    """Read a naive Bayes network from an ACE encoding.
-
-    States are named by their index, ``"0", "1", ...``. Parameters in such files are rounded: each distribution is
-    normalised, and the largest deviation from 1 is logged.
-
-    Parameters
-    ----------
-    cnf_path, lmap_path : str or Path
-
-    Returns
-    -------
-    NaiveBayes
-
-    Raises
-    ------
-    ValueError
-        When a file is cut short, is not UTF-8, holds a line or clause that cannot be read (named by its line), the
-        network is not naive Bayes, or a distribution is off by more than rounding explains.
-    """
+def read_ace(cnf_path: str | Path, lmap_path: str | Path) -> dict[str, Any]:
+    """Return the arguments of the `NaiveBayes` in an ACE encoding; ValueError, with the line, if there is none."""
     literals = read_literal_map(Path(lmap_path))
     blocks = read_blocks(Path(cnf_path), literals)
     target = _class_node(blocks, cnf_path)
@@ -93,8 +73,8 @@ def normalised(
     prior: NDArray[np.float64],
     tables: Mapping[str, NDArray[np.float64]],
     names: Mapping[str, Sequence[str]] | None = None,
-) -> NaiveBayes:
-    """Return the model of distributions whose figures are rounded; raise ValueError if one is off by more than that.
+) -> dict[str, Any]:
+    """Return the arguments of the `NaiveBayes` of rounded figures; raise ValueError if they are off by more than that.
 
     `tables` has P(x_i = value | c) of each feature, of shape (n_classes, n_values), `names` those of the states, and
     `source` says in messages where the figures come from.
@@ -107,18 +87,18 @@ def normalised(
             f"of {deviations[worst]:.4g}; are all figures of the same network?"
         )
     logger.info("%s: normalised; distributions were off by up to %.2g", source, deviations[worst])
-    return NaiveBayes(
-        prior / prior.sum(),
-        [table / table.sum(axis=1, keepdims=True) for table in tables.values()],
-        feature_names=list(tables),
-        class_names=names[target] if names else None,
-        value_names=[names[name] for name in tables] if names else None,
-        class_variable=target,
-    )
+    return {
+        "prior": prior / prior.sum(),
+        "likelihoods": [table / table.sum(axis=1, keepdims=True) for table in tables.values()],
+        "feature_names": list(tables),
+        "class_names": names[target] if names else None,
+        "value_names": [names[name] for name in tables] if names else None,
+        "class_variable": target,
+    }
 
 
 @short_errors()
-def read_ace_problem(search_path: str | Path) -> AceProblem:
+def read_problem(search_path: str | Path) -> AceProblem:
     """Read the feature selection problem in a ``.search`` file.
 
     Parameters

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._numba import compiled, compiled_sums
+from trimbench.trimming.limits import FREE, KEPT, REMOVED
 from trimbench.trimming.thresholds import HIGHEST_LOG_ODDS, NO_MASS, TIE_TOLERANCE, TIED_LOG_ODDS
 
 # L1 norms of a table with one axis summed out, for many axes in one pass over blocks of the table.
@@ -262,277 +263,295 @@ def agreement(
     return agreed
 
 
-# Losses of naive Bayes trimmings on a lattice: laws of sums are products of polynomials, one for each feature.
+# Losses of naive Bayes trimmings on a lattice, see `engines.lattice`: laws of sums are products of polynomials, one of
+# few terms for each feature.
 
-# What a law is off by that is a product of polynomials, and from where on it is multiplied anew instead of divided.
-_FIRST_ERROR, _MOST_ERROR = 1e-13, 1e-9
+States = NDArray[np.int8]
+# Where the members of each unit begin; the members; features that every subset keeps, and those that it lacks.
+Units = tuple[Integers, Integers, Integers, Integers]
+# Where the values of each feature begin; their cells, the first of which is 0; their probabilities under each class.
+Table = tuple[Integers, Integers, Floats]
+# The sum that makes an instance positive, the prior; of each unit and of what is beside the units: the probability that
+# a removed value leaves the decision open, and how far rounding errors lie apart.
+Bound = tuple[int, Floats, Floats, Floats]
 
 
 @compiled
-def multiply_law(law: Floats, end: int, cells: Integers, factors: Floats, start: int, stop: int) -> int:
-    """Multiply a polynomial of `end` coefficients by one with few; return the number of its coefficients."""
-    grown = end + int(cells[stop - 1])
-    for x in range(end, grown):
-        law[x] = 0.0
-    for x in range(grown - 1, -1, -1):
-        total = 0.0
-        for k in range(start, stop):
-            if x >= cells[k]:
-                total += factors[k] * law[x - cells[k]]
-        law[x] = total
+def add_scaled(target: Floats, factor: float, other: Floats) -> None:
+    """Add a multiple of some coefficients to as many others."""
+    for x in range(target.size):
+        target[x] += factor * other[x]
+
+
+@compiled
+def multiply_law(law: Floats, product: Floats, cells: Integers, factors: Floats) -> int:
+    """Multiply a polynomial by one with few terms; return the number of coefficients that are written."""
+    end = law.size
+    grown = end + int(cells[-1])
+    if cells.size == 2 and cells[1] < end:
+        # In one pass, as nearly all features have two values.
+        gap, low, high = int(cells[1]), float(factors[0]), float(factors[1])
+        for x in range(gap):
+            product[x] = low * law[x]
+        both, upper, lower = product[gap:end], law[gap:], law[: end - gap]
+        for x in range(both.size):
+            both[x] = low * upper[x] + high * lower[x]
+        above, rest = product[end:grown], law[end - gap :]
+        for x in range(above.size):
+            above[x] = high * rest[x]
+        return grown
+    product[:grown] = 0.0
+    for k in range(cells.size):
+        add_scaled(product[cells[k] : cells[k] + end], factors[k], law)
     return grown
 
 
 @compiled
-def divide_law(law: Floats, end: int, cells: Integers, factors: Floats, start: int, stop: int) -> float:
-    """Divide a polynomial by one of its factors; return by how much its error grows, 0 if it cannot be divided.
-
-    The division begins at the end whose coefficient is at least the sum of the others.
-    """
-    last = stop - 1
-    top = int(cells[last])
-    total = 0.0
-    for k in range(start, stop):
-        total += factors[k]
-    n_left, gap = end - top, top
-    if 2.0 * factors[start] >= total and factors[start] > 0.0:
-        lead = float(factors[start])
-        if last > start:
-            gap = int(cells[start + 1])
-        for x in range(n_left):
-            value = law[x]
-            for k in range(start + 1, stop):
-                if x >= cells[k]:
-                    value -= factors[k] * law[x - cells[k]]
-            law[x] = value / lead
-    elif 2.0 * factors[last] >= total and factors[last] > 0.0:
-        lead = float(factors[last])
-        gap = top - int(cells[last - 1])
-        for x in range(n_left - 1, -1, -1):
-            value = law[x + top]
-            for k in range(start, last):
-                at = x + top - cells[k]
-                if at < n_left:
-                    value -= factors[k] * law[at + top]
-            law[x + top] = value / lead
-        for x in range(n_left):
-            law[x] = law[x + top]
-    else:
-        return 0.0
-    for x in range(n_left, end):
-        law[x] = 0.0
-    if gap == 0:
-        return 1.0 / lead
-    rest, steps = (total - lead) / lead, n_left / gap + 1.0
-    if rest < 1.0:
-        steps = min(steps, 1.0 / (1.0 - rest))
-    return steps / lead
-
-
-@compiled
-def lattice_loss(
-    laws: Floats, ends: Integers, reached: int, prior: Floats, certain: float, spread: float, out: Floats
-) -> None:
-    """Write bounds on a loss, from laws of the kept (first two rows) and of the removed features; see `losses`."""
-    high = excess = above = below = 0.0
-    half, wide = math.exp(0.5 * spread), math.expm1(spread)
-    at = ends[1]
-    for x in range(ends[0]):
-        while at > 0 and at > reached - x:
-            at -= 1
-            above += laws[2, at]
-            below += laws[3, at]
-        positive, negative = prior[0] * laws[0, x], prior[1] * laws[1, x]
-        one = positive * (2.0 * (above + certain) - 1.0)
-        other = negative * (2.0 * below - 1.0)
-        high += positive + negative - abs(one + other)
-        if one * other < 0.0:
-            over = half * math.sqrt(min(abs(one), abs(other))) - math.sqrt(max(abs(one), abs(other)))
-            if over > 0.0:
-                excess += over * over
-    high *= 0.5
-    out[1] = high
-    out[0] = high - excess / wide if wide > 0.0 else high
-
-
-@compiled
-def build_laws(
-    features: Integers,
-    gone: NDArray[np.bool_],
-    offsets: Integers,
-    cells: Integers,
-    factors: Floats,
-    laws: Floats,
-    row: int,
-) -> int:
-    """Write the laws of the sum of the features that are not gone; return the number of their coefficients."""
-    end = 1
-    for side in range(2):
-        end = 1
-        laws[row + side, 0] = 1.0
+def build_law(state: States, removed: bool, side: int, units: Units, table: Table, law: Floats, room: Floats) -> int:
+    """Write the law of the removed features, or of all others, under one class; return the number of coefficients."""
+    begins, members, always, never = units
+    offsets, cells, factors = table
+    here, there, end = law, room, 1
+    here[0] = 1.0
+    for u in range(-1, state.size):
+        if u < 0:
+            features = never if removed else always
+        elif (state[u] == REMOVED) == removed:
+            features = members[begins[u] : begins[u + 1]]
+        else:
+            continue
         for i in features:
-            if not gone[i]:
-                end = multiply_law(laws[row + side], end, cells, factors[side], offsets[i], offsets[i + 1])
+            start, stop = offsets[i], offsets[i + 1]
+            end = multiply_law(here[:end], there, cells[start:stop], factors[side, start:stop])
+            here, there = there, here
+    law[:end] = here[:end]
     return end
 
 
 @compiled
-def move_unit(
-    members: Integers,
-    source: int,
-    laws: Floats,
-    ends: Integers,
-    errors: Floats,
-    features: Integers,
-    gone: NDArray[np.bool_],
-    offsets: Integers,
-    cells: Integers,
-    factors: Floats,
-) -> None:
-    """Move a unit from the kept to the removed features of some laws, or back.
+def node_loss(state: States, units: Units, table: Table, bound: Bound, work: Floats) -> tuple[float, float]:
+    """Return bounds on the loss when all units stay but the removed ones; see `engines.lattice.losses`.
 
-    Parameters
-    ----------
-    members : ndarray of int
-        The features of the unit.
-    source : int
-        Whether it is kept (0) or removed (1).
-    laws : ndarray of shape (4, n_cells)
-        Of the kept and of the removed features under each class; overwritten, as are the next four.
-    ends : ndarray of shape (2,)
-        The numbers of their coefficients.
-    errors : ndarray of shape (2,)
-        What the law that the unit leaves may be off by in each class.
-    features : ndarray of int
-        The features of that law before any was gone.
-    gone : ndarray of bool
-        Which features have left it.
-    offsets, cells, factors : ndarrays
-        Where the values of each feature begin, their cells, and their probabilities under each class.
+    `work`, of shape (7, n_cells), is overwritten.
     """
-    divided, target = True, 1 - source
-    for i in members:
-        gone[i] = True
-        start, stop = offsets[i], offsets[i + 1]
-        end = ends[target]
-        for side in range(2):
-            ends[target] = multiply_law(laws[2 * target + side], end, cells, factors[side], start, stop)
-            if divided:
-                growth = divide_law(laws[2 * source + side], ends[source], cells, factors[side], start, stop)
-                errors[side] = growth * (errors[side] + (stop - start + 2) * 2.3e-16)
-                divided = growth > 0.0 and errors[side] < _MOST_ERROR
-        ends[source] -= cells[stop - 1]
-    if not divided:
-        ends[source] = build_laws(features, gone, offsets, cells, factors, laws, 2 * source)
-        errors[0] = errors[1] = _FIRST_ERROR
+    reached, prior, uncertain, spreads = bound
+    above, spread = uncertain[-1], spreads[-1]
+    for u in range(state.size):
+        if state[u] == REMOVED:
+            above *= uncertain[u]
+        else:
+            spread += spreads[u]
+    for side in range(2):
+        n_kept = build_law(state, False, side, units, table, work[side], work[4])
+        at = build_law(state, True, side, units, table, work[2 + side], work[4])
+    # The probabilities that the removed features lift a kept sum over the bound.
+    above, below = 1.0 - above, 0.0
+    for x in range(n_kept):
+        while at > 0 and at > reached - x:
+            at -= 1
+            above += work[2, at]
+            below += work[3, at]
+        work[5, x], work[6, x] = above, below
+    high, excess = merged_loss(work, n_kept, prior, math.exp(0.5 * spread))
+    wide = math.expm1(spread)
+    return (high - excess / wide if wide > 0.0 else high), high
+
+
+@compiled_sums
+def merged_loss(work: Floats, n_kept: int, prior: Floats, half: float) -> tuple[float, float]:
+    """Return the loss of kept sums whose cells are merged, and by how much that may be too high; see `losses`."""
+    high = excess = 0.0
+    for x in range(n_kept):
+        one = prior[0] * work[0, x]
+        other = prior[1] * work[1, x]
+        high += one + other
+        one *= 2.0 * work[5, x] - 1.0
+        other *= 2.0 * work[6, x] - 1.0
+        high -= abs(one + other)
+        opposed = one * other < 0.0
+        one, other = abs(one), abs(other)
+        over = half * math.sqrt(one if one < other else other) - math.sqrt(other if one < other else one)
+        over = over if over > 0.0 and opposed else 0.0
+        excess += over * over
+    return 0.5 * high, excess
 
 
 @compiled
-def copy_laws(laws: Floats, ends: Integers, work: Floats, new_ends: Integers, errors: Floats) -> None:
-    """Copy the laws of a node."""
-    for part in range(2):
-        new_ends[part] = ends[part]
-        errors[part] = _FIRST_ERROR
-        for side in range(2 * part, 2 * part + 2):
-            for x in range(ends[part]):
-                work[side, x] = laws[side, x]
-
-
-@compiled
-def losses_after_each(
-    candidates: Integers,
-    source: int,
-    begins: Integers,
-    members: Integers,
-    laws: Floats,
-    ends: Integers,
-    features: Integers,
-    offsets: Integers,
-    cells: Integers,
-    factors: Floats,
-    reached: int,
-    prior: Floats,
-    more: Floats,
-    out: Floats,
+def losses_without_each(
+    candidates: Integers, state: States, units: Units, table: Table, bound: Bound, work: Floats, out: Floats
 ) -> None:
-    """Write bounds on the loss when each candidate is removed, or put back.
-
-    Parameters
-    ----------
-    candidates : ndarray of int
-    source : int
-        Whether they are kept (0) or removed (1).
-    begins, members : ndarrays of int
-        Where the members of each unit begin, and the members.
-    laws, ends, features, offsets, cells, factors
-        See `move_unit`; nothing is overwritten.
-    reached, prior, more
-        See `engines.lattice.losses`.
-    out : ndarray of shape (n_candidates, 2)
-    """
-    work, errors = np.empty_like(laws), np.empty(2)
-    new_ends = np.empty_like(ends)
-    gone = np.zeros(offsets.size - 1, dtype=np.bool_)
+    """Write bounds on the loss when each candidate, which is not removed, is; `out` has shape (n_candidates, 2)."""
     for k in range(candidates.size):
-        unit = members[begins[candidates[k]] : begins[candidates[k] + 1]]
-        copy_laws(laws, ends, work, new_ends, errors)
-        move_unit(unit, source, work, new_ends, errors, features, gone, offsets, cells, factors)
-        lattice_loss(work, new_ends, reached, prior, more[0, k], more[1, k], out[k])
-        out[k, 0] -= errors[0] + errors[1]
-        out[k, 1] += errors[0] + errors[1]
-        for i in unit:
-            gone[i] = False
+        before = state[candidates[k]]
+        state[candidates[k]] = REMOVED
+        out[k, 0], out[k, 1] = node_loss(state, units, table, bound, work)
+        state[candidates[k]] = before
 
 
 @compiled
-def price_of_needed(
-    sequence: Integers,
+def needs_more(
+    state: States,
+    free: Integers,
     costs: Floats,
     left: float,
     level: float,
-    begins: Integers,
-    members: Integers,
-    laws: Floats,
-    ends: Integers,
-    features: Integers,
-    offsets: Integers,
-    cells: Integers,
-    factors: Floats,
-    reached: int,
-    prior: Floats,
-    uncertain: Floats,
-    spread: Floats,
-) -> float:
-    """Return a lower bound on what units cost of which a subset must keep some, as far as it exceeds `left`.
+    units: Units,
+    table: Table,
+    bound: Bound,
+    work: Floats,
+) -> tuple[bool, int]:
+    """Return whether a subset below a node has to keep more free units than it can pay, and the evaluations.
 
-    Units are removed one after another until a loss reaches the level: one of these has to be kept. Then the next group
-    begins. `uncertain` and `spread` are those of the units, then those of the node; for the rest see
-    `losses_after_each`.
+    Three groups of units are removed in turn, of which it must keep one each, since without the group the loss is too
+    high: the cheapest one.
     """
-    work, errors, bounds = np.empty_like(laws), np.empty(2), np.empty(2)
-    new_ends = np.empty_like(ends)
-    gone = np.zeros(offsets.size - 1, dtype=np.bool_)
-    price, at = 0.0, 0
-    n_units = uncertain.size - 1
-    while at < sequence.size:
-        copy_laws(laws, ends, work, new_ends, errors)
-        gone[:] = False
-        sure, wide, cheapest, found = uncertain[n_units], spread[n_units], math.inf, False
-        while at < sequence.size and not found:
-            u = sequence[at]
-            at += 1
-            sure *= uncertain[u]
-            wide -= spread[u]
-            cheapest = min(cheapest, costs[u])
-            unit = members[begins[u] : begins[u + 1]]
-            move_unit(unit, 0, work, new_ends, errors, features, gone, offsets, cells, factors)
-            lattice_loss(work, new_ends, reached, prior, 1.0 - sure, max(wide, 0.0), bounds)
-            found = bounds[0] - errors[0] - errors[1] >= level
-        if found:
-            price += cheapest
-        if price > left:
-            break
-    return price
+    price = 0.0
+    for first in range(3):
+        least = math.inf
+        for u in free[first::3]:
+            state[u] = REMOVED
+            least = min(least, costs[u])
+        low, _ = node_loss(state, units, table, bound, work)
+        state[free[first::3]] = FREE
+        if low < level:
+            return False, first + 1
+        price += least
+    return price > left, 3
+
+
+@compiled
+def n_before_one(free: Integers, costs: Floats, left: float) -> int:
+    """Return how many of the free units come before the point where at most one more, or not each, can be paid."""
+    for count in range(1, free.size):
+        left -= costs[free[count - 1]]
+        rest = np.sort(costs[free[count:]])
+        if rest[-1] > left or (rest.size > 1 and rest[0] + rest[1] > left):
+            return count
+    return int(free.size)
+
+
+@compiled
+def keep_one(
+    state: States,
+    free: Integers,
+    level: float,
+    units: Units,
+    table: Table,
+    bound: Bound,
+    work: Floats,
+    below: States,
+) -> tuple[int, int]:
+    """Write the subsets that keep one of the free units and may lose less than the level, by halving.
+
+    Returns
+    -------
+    n_subsets, n_evaluations : int
+    """
+    stack = [(0, free.size)]
+    n_subsets, n_evaluations = 0, 0
+    while stack:
+        start, stop = stack.pop()
+        middle = (start + stop) // 2
+        for first, last in ((start, middle), (middle, stop)):
+            state[free] = REMOVED
+            state[free[first:last]] = KEPT
+            n_evaluations += 1
+            if node_loss(state, units, table, bound, work)[0] >= level:
+                continue
+            if last - first > 1:
+                stack.append((first, last))
+            else:
+                below[n_subsets] = state
+                n_subsets += 1
+    return n_subsets, n_evaluations
+
+
+@compiled
+def expand(
+    state: States,
+    lowest: float,
+    left: float,
+    level: float,
+    order: Integers,
+    costs: Floats,
+    copies: Integers,
+    units: Units,
+    table: Table,
+    bound: Bound,
+    work: Floats,
+    below: States,
+    bounds: Floats,
+) -> tuple[int, int]:
+    """Write what is below a node of the search, as `LatticeSearch` has it.
+
+    Parameters
+    ----------
+    state : ndarray of int8, shape (n_units,)
+        Of the node; overwritten.
+    lowest, left, level : float
+        Its bound; what its free units may cost together; the loss at which a branch is closed.
+    order, costs, copies : ndarrays of shape (n_units,)
+        The units, the most missed first; their costs; a number that units with equal tables share.
+    work : ndarray of shape (7, n_cells)
+        Overwritten.
+    below : ndarray of int8, shape (2 n_units, n_units)
+        Overwritten by the nodes below.
+    bounds : ndarray of shape (2 n_units, 2)
+        Overwritten by bounds on their losses, where units are free.
+
+    Returns
+    -------
+    n_nodes, n_evaluations : int
+    """
+    n_nodes, n_evaluations, n_more = 0, 0, 0
+    while True:
+        free = order[(state[order] == FREE) & (costs[order] <= left)]
+        if (state == FREE).sum() > free.size:
+            state[(state == FREE) & (costs > left)] = REMOVED
+            n_evaluations += 1
+            if node_loss(state, units, table, bound, work)[0] >= level:
+                return n_nodes, n_evaluations
+        cheapest = np.sort(costs[free])
+        if cheapest.sum() <= left:
+            state[free] = KEPT
+            below[n_nodes] = state
+            return n_nodes + 1, n_evaluations
+        if cheapest[0] + cheapest[1] > left:
+            n_subsets, n_more = keep_one(state, free, level, units, table, bound, work, below[n_nodes:])
+            return n_nodes + n_subsets, n_evaluations + n_more
+        if free.size > 4 and cheapest[:3].sum() > left:
+            is_dead, n_more = needs_more(state, free, costs, left, level, units, table, bound, work)
+            n_evaluations += n_more
+            if is_dead:
+                return n_nodes, n_evaluations
+        count = n_before_one(free, costs, left)
+        n_evaluations += count
+        for k in range(count):
+            u = free[k]
+            rest, n_gone, least = 0.0, 0, math.inf
+            state[u] = REMOVED
+            low, high = node_loss(state, units, table, bound, work)
+            low = max(low, lowest)
+            for v in free[k:]:
+                if v == u or (copies[v] == copies[u] and costs[v] >= costs[u]):
+                    state[v] = REMOVED
+                    n_gone, least = n_gone + 1, min(least, costs[v])
+                else:
+                    rest += costs[v]
+            # Of several copies one could stay, and an equal subset keeps this unit instead.
+            is_covered = n_gone > 1 and rest + least <= left
+            if n_gone > 1 and rest > left and low < level:
+                n_evaluations += 1
+                more, high = node_loss(state, units, table, bound, work)
+                low = max(low, more)
+            if not is_covered and low < level:
+                below[n_nodes], bounds[n_nodes, 0], bounds[n_nodes, 1] = state, low, high
+                if rest <= left:
+                    below[n_nodes][below[n_nodes] == FREE] = KEPT
+                n_nodes += 1
+            state[free[k:]] = FREE
+            state[u] = KEPT
+            left -= costs[u]
 
 
 @compiled

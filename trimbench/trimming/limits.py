@@ -13,6 +13,9 @@ import numpy as np
 
 from trimbench._numba import clock
 
+# What a node of a search does with a unit: nothing yet, keep it, remove it.
+FREE, KEPT, REMOVED = 0, 1, 2
+
 # Seconds between two reports of progress.
 _PAUSE = 0.1
 

@@ -282,8 +282,8 @@ class RayExecutor(RemoteExecutor):
             if self.address in (None, "auto", connected):
                 return ray
             raise ExecutorError(
-                f"address must be that of a running Ray cluster which this program may join, got {self.address!r}: it is "
-                f"connected to {connected} already; run the other cluster's jobs in a program of their own"
+                f"address must be that of a running Ray cluster which this program may join, got {self.address!r}: it "
+                f"is connected to {connected} already; run the other cluster's jobs in a program of their own"
             )
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
         folder = ray_folder() if self.address is None else None

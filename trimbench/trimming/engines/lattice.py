@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from trimbench._typing import FloatArray
 from trimbench.trimming.classifier import BayesianClassifier
+from trimbench.trimming.limits import KEPT, REMOVED
 from trimbench.trimming.thresholds import TIE_TOLERANCE, log_odds
 
 # What sums of probabilities are off by: a transform of at most 2^20 numbers, or as many additions.
@@ -362,56 +363,20 @@ class Laws(abc.ABC):
         self.uncertain = np.array([np.prod(1.0 - certain[list(unit)]) for unit in (*units, removed)])
         self.spread = np.array([lattice.spread[list(unit)].sum() for unit in (*units, kept)])
 
+    @abc.abstractmethod
     def loss(self, kept: Sequence[int], removed: Sequence[int]) -> tuple[float, float]:
         """Return bounds on the loss of one subset of units, given with the others."""
-        low, high = self._losses(kept, removed, None, 0)
-        return float(low[0]), float(high[0])
 
+    @abc.abstractmethod
     def losses_without_each(
         self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
         """Return bounds on the losses without each candidate, which is one of the kept."""
-        return self._losses(kept, removed, candidates, 0)
 
-    def losses_with_each(
-        self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return bounds on the losses with each candidate, which is one of the removed."""
-        return self._losses(kept, removed, candidates, 1)
-
-    @abc.abstractmethod
-    def _losses(
-        self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int] | None, source: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return bounds on losses when each candidate moves away from the kept (0) or the removed (1) units.
-
-        Without candidates, return those of the kept alone.
-        """
-
-    @abc.abstractmethod
-    def price_of_needed(
-        self, kept: Sequence[int], removed: Sequence[int], sequence: Sequence[int], costs: FloatArray, limits: Limited
-    ) -> float:
-        """Return a lower bound on what a subset has to spend on some kept units, as far as it exceeds ``limits.left``.
-
-        Groups of units are removed of which it must keep one each, since without the group the loss reaches
-        ``limits.level``: the cheapest one.
-        """
-
-    def _more(
-        self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int] | None, source: int
-    ) -> FloatArray:
+    def _more(self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int]) -> FloatArray:
         uncertain = self.uncertain[-1] * self.uncertain[list(removed)].prod()
         spread = self.spread[-1] + self.spread[list(kept)].sum()
-        if candidates is None:
-            return np.array([[1.0 - uncertain], [max(spread, 0.0)]])
         chosen = list(candidates)
-        if source:
-            others = list(set(removed).difference(chosen))
-            uncertain = self.uncertain[-1] * self.uncertain[others].prod()
-            return np.stack(
-                [1.0 - uncertain * _products_of_others(self.uncertain[chosen]), spread + self.spread[chosen]]
-            )
         return np.stack([1.0 - uncertain * self.uncertain[chosen], np.maximum(spread - self.spread[chosen], 0.0)])
 
 
@@ -431,6 +396,14 @@ class Limited(NamedTuple):
     level: float
 
 
+class Below(NamedTuple):
+    """What a node of a search does with each unit, a byte each, and bounds on its loss."""
+
+    state: bytes
+    low: float
+    high: float
+
+
 class Spectra(Laws):
     """Bounds on losses from products of discrete Fourier transforms of the units' laws: nothing to compile."""
 
@@ -446,45 +419,30 @@ class Spectra(Laws):
         transforms = np.fft.rfft(laws)
         self._units = np.stack([transforms[list(unit)].prod(axis=0) for unit in (*units, kept, removed)])
 
-    def _losses(
-        self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int] | None, source: int
+    def loss(self, kept: Sequence[int], removed: Sequence[int]) -> tuple[float, float]:
+        """Return bounds on the loss of one subset of units, given with the others."""
+        spectra = [self._units[[*units, place - 2]].prod(axis=0)[None] for place, units in enumerate((kept, removed))]
+        uncertain = self.uncertain[-1] * self.uncertain[list(removed)].prod()
+        spread = self.spread[-1] + self.spread[list(kept)].sum()
+        low, high = self._bounds(spectra, np.array([[1.0 - uncertain], [spread]]))
+        return float(low[0]), float(high[0])
+
+    def losses_without_each(
+        self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
-        parts = [kept, removed]
-        if candidates is None:
-            laws = [self._units[[*units, place - 2]].prod(axis=0)[None] for place, units in enumerate(parts)]
-        else:
-            chosen = self._units[list(candidates)]
-            others = set(parts[source]).difference(candidates)
-            laws = [
-                chosen * self._units[[*parts[1 - source], -1 - source]].prod(axis=0),
-                _products_of_others(chosen) * self._units[[*others, source - 2]].prod(axis=0),
-            ][:: 1 if source else -1]
-        found = np.maximum(np.fft.irfft(np.stack(laws), self._size), 0.0)
-        more = self._more(kept, removed, candidates, source)
+        """Return bounds on the losses without each candidate, which is one of the kept."""
+        chosen = self._units[list(candidates)]
+        others = set(kept).difference(candidates)
+        spectra = [
+            _products_of_others(chosen) * self._units[[*others, -2]].prod(axis=0),
+            chosen * self._units[[*removed, -1]].prod(axis=0),
+        ]
+        return self._bounds(spectra, self._more(kept, removed, candidates))
+
+    def _bounds(self, spectra: list[NDArray[Any]], more: FloatArray) -> tuple[FloatArray, FloatArray]:
+        found = np.maximum(np.fft.irfft(np.stack(spectra), self._size), 0.0)
         low, high = losses(found[0], found[1], self.lattice.reached, self.lattice.weights.prior, more)
         return low - self.slack, high + self.slack
-
-    def price_of_needed(
-        self, kept: Sequence[int], removed: Sequence[int], sequence: Sequence[int], costs: FloatArray, limits: Limited
-    ) -> float:
-        """Return a lower bound on what a subset has to spend on some kept units, as far as it exceeds ``limits.left``.
-
-        Since the loss only grows with what is removed, the end of a group is found by bisection.
-        """
-
-        def reaches(units: Sequence[int]) -> bool:
-            gone = set(units)
-            return self.loss([u for u in kept if u not in gone], [*removed, *units])[0] >= limits.level
-
-        price, rest = 0.0, list(sequence)
-        while rest and price <= limits.left and reaches(rest):
-            low, high = 0, len(rest)
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (low, middle) if reaches(rest[:middle]) else (middle, high)
-            price += float(costs[rest[:high]].min())
-            rest = rest[high:]
-        return price
 
 
 def _fast_length(least: int) -> int:
@@ -503,9 +461,6 @@ class Polynomials(Laws):
         from trimbench.trimming import kernels
 
         self._kernels = kernels
-        self._features = [tuple(unit) for unit in (*units, kept, removed)]
-        self._begins = np.cumsum([0, *(len(unit) for unit in units)])
-        self._members = np.array([i for unit in units for i in unit], dtype=np.int64)
         offsets: list[int] = [0]
         cells: list[NDArray[np.int64]] = []
         factors: list[FloatArray] = []
@@ -519,57 +474,49 @@ class Polynomials(Laws):
             cells.append(distinct)
             factors.append(np.stack(merged))
             offsets.append(offsets[-1] + distinct.size)
-        self._table: tuple[Any, ...] = (
-            np.array(offsets),
-            np.concatenate(cells),
-            np.ascontiguousarray(np.concatenate(factors, axis=1)),
-        )
-        self._bound: tuple[Any, ...] = (lattice.reached, np.array(lattice.weights.prior))
-        self._laws, self._ends = np.zeros((4, lattice.length + 1)), np.zeros(2, dtype=np.int64)
-        self._none = np.zeros(lattice.weights.n_features, dtype=np.bool_)
-        self._node: frozenset[int] | None = None
-        self._parts: list[NDArray[np.int64]] = []
+        begins = np.cumsum([0, *(len(unit) for unit in units)])
+        members = [i for unit in units for i in unit]
+        self._table = (np.array(offsets), np.concatenate(cells), np.ascontiguousarray(np.concatenate(factors, axis=1)))
+        self._units = (begins, *(np.array(features, dtype=np.int64) for features in (members, kept, removed)))
+        self._bound = (lattice.reached, np.array(lattice.weights.prior), self.uncertain, self.spread)
+        self._work = np.zeros((7, lattice.length))
+        self._below = np.zeros((2 * len(units), len(units)), dtype=np.int8), np.zeros((2 * len(units), 2))
+        self._search: tuple[NDArray[Any], ...] = ()
 
-    def _losses(
-        self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int] | None, source: int
+    def loss(self, kept: Sequence[int], removed: Sequence[int]) -> tuple[float, float]:
+        """Return bounds on the loss of one subset of units, given with the others."""
+        where: tuple[Any, ...] = (self._state(removed), self._units, self._table, self._bound, self._work)
+        low, high = self._kernels.node_loss(*where)
+        return low - self.slack, high + self.slack
+
+    def losses_without_each(
+        self, kept: Sequence[int], removed: Sequence[int], candidates: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
-        self._go_to(kept, removed)
-        more = self._more(kept, removed, candidates, source)
-        out = np.empty((more.shape[1], 2))
-        if candidates is None:
-            reached, prior = self._bound
-            self._kernels.lattice_loss(self._laws, self._ends, reached, prior, more[0, 0], more[1, 0], out[0])
-        else:
-            chosen = np.array(candidates, dtype=np.int64)
-            node = (self._begins, self._members, self._laws, self._ends, self._parts[source])
-            where: tuple[Any, ...] = (chosen, source, *node, *self._table, *self._bound, more, out)
-            self._kernels.losses_after_each(*where)
+        """Return bounds on the losses without each candidate, which is one of the kept."""
+        out = np.empty((len(candidates), 2))
+        where: tuple[Any, ...] = (self._state(removed), self._units, self._table, self._bound, self._work, out)
+        self._kernels.losses_without_each(np.array(candidates, dtype=np.int64), *where)
         return out[:, 0] - self.slack, out[:, 1] + self.slack
 
-    def price_of_needed(
-        self, kept: Sequence[int], removed: Sequence[int], sequence: Sequence[int], costs: FloatArray, limits: Limited
-    ) -> float:
-        """Return a lower bound on what a subset has to spend on some kept units, as far as it exceeds what is left."""
-        self._go_to(kept, removed)
-        uncertain, spread = self.uncertain.copy(), self.spread.copy()
-        uncertain[-1] *= uncertain[list(removed)].prod()
-        spread[-1] += spread[list(kept)].sum()
-        laws = (self._laws, self._ends, self._parts[0])
-        node = (self._begins, self._members, *laws, *self._table, *self._bound, uncertain, spread)
-        chosen = np.array(sequence, dtype=np.int64)
-        where: tuple[Any, ...] = (chosen, costs, limits.left, limits.level + self.slack, *node)
-        return float(self._kernels.price_of_needed(*where))
+    def _state(self, removed: Iterable[int]) -> NDArray[np.int8]:
+        state = np.zeros(len(self._units[0]) - 1, dtype=np.int8)
+        state[list(removed)] = REMOVED
+        return state
 
-    def _go_to(self, kept: Sequence[int], removed: Sequence[int]) -> None:
-        """Multiply the laws of a node, unless they are there."""
-        node = frozenset(removed)
-        if node == self._node:
-            return
-        self._node = node
-        self._parts = [
-            np.array([i for u in (*units, place - 2) for i in self._features[u]], dtype=np.int64)
-            for place, units in enumerate((kept, removed))
+    def prepare(self, order: Sequence[int], costs: FloatArray, copies: Sequence[int]) -> None:
+        """Set what `below` needs: the most missed units first, what each costs, the first unit with the same tables."""
+        self._search = (np.array(order, dtype=np.int64), costs, np.array(copies, dtype=np.int64))
+
+    def below(self, state: bytes, lowest: float, limits: Limited) -> tuple[list[Below], int]:
+        """Return what is below a node of a search with a bound, and the number of evaluations."""
+        node = np.frombuffer(state, dtype=np.int8).copy()
+        left = limits.left - float(self._search[1][node == KEPT].sum())
+        where: tuple[Any, ...] = (self._units, self._table, self._bound, self._work, *self._below)
+        bounds: tuple[Any, ...] = (lowest + self.slack, left, limits.level + self.slack)
+        n_nodes, n_evaluations = self._kernels.expand(node, *bounds, *self._search, *where)
+        states, pairs = self._below
+        found = [
+            Below(one.tobytes(), low - self.slack, high + self.slack)
+            for one, (low, high) in zip(states[:n_nodes], pairs[:n_nodes].tolist(), strict=True)
         ]
-        for part, features in enumerate(self._parts):
-            where: tuple[Any, ...] = (features, self._none, *self._table, self._laws, 2 * part)
-            self._ends[part] = self._kernels.build_laws(*where)
+        return found, n_evaluations

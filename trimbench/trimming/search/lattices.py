@@ -20,6 +20,7 @@ from trimbench._typing import FloatArray
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.engines.lattice import (
+    Below,
     Lattice,
     Limited,
     Polynomials,
@@ -29,7 +30,7 @@ from trimbench.trimming.engines.lattice import (
     decided_exactly,
     decided_roughly,
 )
-from trimbench.trimming.limits import Limits
+from trimbench.trimming.limits import FREE, KEPT, REMOVED, Limits
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, SearchResult
 
 # Steps of the lattices, each a multiple of the next; finer ones where exact values are out of reach.
@@ -47,12 +48,11 @@ Removed = frozenset[int]
 
 
 class _Node(NamedTuple):
-    """Units that are gone and units that stay; no subset of it loses less than the bound."""
+    """What is done with each unit, see `Below`; no subset of it loses less than the bound."""
 
     bound: float
     order: int
-    removed: Removed
-    kept: Removed
+    state: bytes
 
 
 class LatticeSearch:
@@ -126,12 +126,14 @@ class LatticeSearch:
         self._n_evaluations += len(self._units)
         # The most missed first: its branch is closed soon.
         self._order = sorted(everything, key=lambda u: (-high[u], u))
+        if isinstance(self._laws, Polynomials):
+            self._laws.prepare(self._order, self._costs, self._copies)
         self._lowest = max(0.0, self._least_loss(low))
         yield
         yield from self._climb()
         ranked = sorted(self._climbed, key=lambda removed: self._climbed[removed])[:_RANKED]
         self._decide(min(ranked, key=lambda removed: self._on(self._lattices[-1], removed)[1]))
-        self._push(self._lowest, frozenset(), frozenset())
+        self._push(self._lowest, bytes(len(self._units)))
         while self._frontier:
             yield
             if self._is_worse(self._frontier[0].bound):
@@ -249,49 +251,62 @@ class LatticeSearch:
             self._best, self._best_removed = loss, removed
 
     def _expand(self, node: _Node) -> None:
-        """Put what is below a node in its place: one branch for each free unit that is removed, all before it kept."""
-        removed, kept, costs = node.removed, node.kept, self._costs
+        """Put what is below a node in its place.
+
+        The bound of the coarse lattice is unclear where it alone is below the loss of the best subset.
+        """
+        for state, low, high in self._below(node):
+            if FREE not in state:
+                self._decide(_units_that_are(REMOVED, state))
+                continue
+            if high >= self._best - AGREEMENT_TOLERANCE and not self._is_worse(low):
+                self._n_evaluations += 1
+                removed = _units_that_are(REMOVED, state)
+                low = max(low, self._finer.loss(self._kept(removed), [*removed])[0])
+            if not self._is_worse(low):
+                self._push(low, state)
+
+    def _below(self, node: _Node) -> Iterable[Below]:
+        """Return one node for each free unit that is removed, all before it kept, or fewer."""
+        if isinstance(self._laws, Polynomials):
+            limits = Limited(self._left, self._best - AGREEMENT_TOLERANCE)
+            found, n_evaluations = self._laws.below(node.state, node.bound, limits)
+            self._n_evaluations += n_evaluations
+            return found
+        return self._below_in_python(node)
+
+    def _below_in_python(self, node: _Node) -> Iterator[Below]:
+        removed, kept = _units_that_are(REMOVED, node.state), _units_that_are(KEPT, node.state)
+        costs = self._costs
         left = self._left - self._cost(kept)
         while True:
             open_ = [u for u in self._order if u not in removed and u not in kept]
             free = [u for u in open_ if costs[u] <= left]
             if len(free) < len(open_):
                 removed = removed.union(open_).difference(free)
-                self._n_evaluations += 1
-                if self._is_worse(self._laws.loss([*free, *kept], [*removed])[0]):
+                if self._is_closed(removed):
                     return
-            price = self._cost(free)
-            if price <= left:
-                self._decide(removed)
-                return
             cheapest = sorted(costs[free].tolist())
-            if sum(cheapest[:2]) > left:
-                self._keep_one(removed, kept, free)
+            if sum(cheapest) <= left:
+                yield self._complete(removed)
                 return
-            if len(free) > 4 and sum(cheapest[:3]) > left and self._needs_more(removed, kept, free, left):
+            if sum(cheapest[:2]) > left:
+                yield from self._keep_one(removed, free)
+                return
+            if len(free) > 4 and sum(cheapest[:3]) > left and self._needs_more(removed, free, left):
                 return
             candidates = self._candidates(free, left)
-            bounds = self._bounds_without_each([*free, *kept], [*removed], candidates)
+            lows, highs = self._laws.losses_without_each([*free, *kept], [*removed], candidates)
+            self._n_evaluations += len(candidates)
             for place, u in enumerate(candidates):
-                bound = max(node.bound, bounds[place])
-                if not self._is_worse(bound):
-                    self._branch(bound, removed, kept, free[place:], left)
+                low = max(node.bound, float(lows[place]))
+                if not self._is_worse(low):
+                    yield from self._without_first(removed, kept, free[place:], left, (low, float(highs[place])))
                 kept, left = kept | {u}, left - float(costs[u])
 
-    def _bounds_without_each(self, kept: Sequence[int], removed: Sequence[int], candidates: list[int]) -> list[float]:
-        """Return lower bounds on the loss without each candidate, on a finer lattice where the coarse one is unclear.
-
-        It is unclear where only the lower bound is below the loss of the best subset.
-        """
-        low, high = self._laws.losses_without_each(kept, removed, candidates)
-        self._n_evaluations += len(candidates)
-        level = self._best - AGREEMENT_TOLERANCE
-        doubtful = np.flatnonzero((low < level) & (high >= level))
-        if doubtful.size:
-            finer, _ = self._finer.losses_without_each(kept, removed, [candidates[place] for place in doubtful])
-            self._n_evaluations += doubtful.size
-            low[doubtful] = np.maximum(low[doubtful], finer)
-        return [float(bound) for bound in low]
+    def _is_closed(self, removed: Removed) -> bool:
+        self._n_evaluations += 1
+        return self._is_worse(self._laws.loss(self._kept(removed), [*removed])[0])
 
     def _candidates(self, free: Sequence[int], left: float) -> list[int]:
         """Return the first free units, up to the one after which at most one more can be kept."""
@@ -302,42 +317,67 @@ class LatticeSearch:
                 return list(free[:count])
         return list(free)
 
-    def _branch(self, bound: float, removed: Removed, kept: Removed, free: Sequence[int], left: float) -> None:
-        """Open the branch in which the first free unit is removed, and with it all later copies that cost as much."""
-        unit = free[0]
-        gone = {unit, *(u for u in free if u in self._copies[unit] and self._costs[u] >= self._costs[unit])}
+    def _without_first(
+        self, removed: Removed, kept: Removed, free: Sequence[int], left: float, bounds: tuple[float, float]
+    ) -> Iterator[Below]:
+        """Yield the node in which the first free unit is removed, and with it all later copies that cost as much."""
+        copies, costs = self._copies, self._costs
+        gone = {u for u in free if u == free[0] or (copies[u] == copies[free[0]] and costs[u] >= costs[free[0]])}
         rest = self._cost(set(free) - gone)
-        if len(gone) > 1 and rest + min(self._costs[u] for u in gone) <= left:
-            return  # one of them could stay, and an equal subset keeps `unit` instead
-        without = removed | gone
+        if len(gone) > 1 and rest + min(costs[u] for u in gone) <= left:
+            return  # one of them could stay, and an equal subset keeps the first unit instead
+        without, (low, high) = removed | gone, bounds
         if rest <= left:
-            self._decide(without)
+            yield self._complete(without)
             return
         if len(gone) > 1:
             self._n_evaluations += 1
-            bound = max(bound, self._laws.loss(self._kept(without), [*without])[0])
-        if not self._is_worse(bound):
-            self._push(bound, without, kept)
+            lowest, high = self._laws.loss(self._kept(without), [*without])
+            low = max(low, lowest)
+        yield Below(_state(len(self._units), without, kept), low, high)
 
-    def _push(self, bound: float, removed: Removed, kept: Removed) -> None:
+    def _complete(self, removed: Removed) -> Below:
+        return Below(_state(len(self._units), removed, self._kept(removed)), 0.0, 1.0)
+
+    def _push(self, bound: float, state: bytes) -> None:
         self._n_nodes += 1
-        heapq.heappush(self._frontier, _Node(bound, self._n_nodes, removed, kept))
+        heapq.heappush(self._frontier, _Node(bound, self._n_nodes, state))
 
-    def _needs_more(self, removed: Removed, kept: Removed, free: Sequence[int], left: float) -> bool:
-        """Return whether a subset below a node has to keep more free units than it can pay."""
-        self._n_evaluations += 1
-        limits = Limited(left, self._best - AGREEMENT_TOLERANCE)
-        return self._laws.price_of_needed([*free, *kept], [*removed], free, self._costs, limits) > left
+    def _needs_more(self, removed: Removed, free: Sequence[int], left: float) -> bool:
+        """Return whether a subset below a node has to keep more free units than it can pay.
 
-    def _keep_one(self, removed: Removed, kept: Removed, free: Sequence[int]) -> None:
-        """Decide all subsets that keep one of the free units, of which no two can be paid."""
-        gone = removed.union(free)
-        low, _ = self._laws.losses_with_each([*kept], [*gone], free)
-        self._n_evaluations += len(free)
-        for place in np.argsort(low, kind="stable").tolist():
-            if self._is_worse(float(low[place])):
-                break
-            self._decide(gone - {free[place]})
+        Three groups of units are removed in turn, of which it must keep one each, since without the group the loss is
+        too high: the cheapest one.
+        """
+        groups = [free[first::3] for first in range(3)]
+        price = sum(float(self._costs[list(group)].min()) for group in groups)
+        return price > left and all(self._is_closed(removed.union(group)) for group in groups)
+
+    def _keep_one(self, removed: Removed, free: Sequence[int]) -> Iterator[Below]:
+        """Yield the subsets that keep one of the free units, of which no two can be paid, by halving."""
+        stack = [list(free)]
+        while stack:
+            part = stack.pop()
+            for half in (part[: len(part) // 2], part[len(part) // 2 :]):
+                without = removed.union(free).difference(half)
+                if half and not self._is_closed(without):
+                    if len(half) > 1:
+                        stack.append(half)
+                    else:
+                        yield self._complete(without)
+
+
+def _state(n_units: int, removed: Iterable[int], kept: Iterable[int]) -> bytes:
+    state = bytearray(n_units)
+    for u in removed:
+        state[u] = REMOVED
+    for u in kept:
+        state[u] = KEPT
+    return bytes(state)
+
+
+def _units_that_are(what: int, state: bytes) -> Removed:
+    return frozenset(u for u, one in enumerate(state) if one == what)
 
 
 def _lattices(classifier: BayesianClassifier, *, compiled: bool) -> list[Lattice]:
@@ -357,7 +397,7 @@ def _is_worth_compiling(classifier: BayesianClassifier) -> bool:
     return n_instances > _SHORT_SEARCH or is_worth_loading(0.0, "price_of_needed")
 
 
-def _copies(classifier: BayesianClassifier, units: Sequence[tuple[int, ...]]) -> list[frozenset[int]]:
-    """Return for each unit the others whose tables are the same."""
+def _copies(classifier: BayesianClassifier, units: Sequence[tuple[int, ...]]) -> list[int]:
+    """Return for each unit the first one whose tables are the same."""
     keys = [tuple(sorted(classifier.tables[i].tobytes() for i in unit)) for unit in units]
-    return [frozenset(v for v, other in enumerate(keys) if other == key and v != u) for u, key in enumerate(keys)]
+    return [keys.index(key) for key in keys]

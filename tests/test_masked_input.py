@@ -41,7 +41,7 @@ FITS: dict[str, Fit] = ESTIMATORS | {
 }
 COMPLETE: dict[str, Fit] = {
     "logistic": lambda rows, y: tb.fit_logistic_regression(rows, y).coef_,
-    "discrete": lambda rows, y: tb.fit_discrete_selection_corrected(rows, y, k=3).predict_proba(MISSING),
+    "discrete": lambda rows, y: tb.fit_selection_corrected(rows, y, k=3, features="categorical").predict_proba(MISSING),
     "folds": lambda rows, y: tb.cross_validate_selection(np.ma.filled(rows, 0.0), y, k=3).corrected,
 }
 LEARNERS = [partial(tb.learn, structure=name) for name in ("naive_bayes", "mixture", "tree")]

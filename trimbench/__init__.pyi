@@ -11,14 +11,8 @@ from .networks.learning import learn as learn
 from .networks.mixture import NaiveBayesMixture as NaiveBayesMixture
 from .networks.naive_bayes import NaiveBayes as NaiveBayes
 from .papers import study as study
-from .selection_bias.categorical import DiscreteSelectionCorrectedModel as DiscreteSelectionCorrectedModel
-from .selection_bias.categorical import fit_discrete_selection_corrected as fit_discrete_selection_corrected
 from .selection_bias.fit import cross_validate_selection as cross_validate_selection
 from .selection_bias.fit import fit_selection_corrected as fit_selection_corrected
-from .selection_bias.gaussian import GaussianSelectionCorrectedModel as GaussianSelectionCorrectedModel
-from .selection_bias.gaussian import fit_gaussian_selection_corrected as fit_gaussian_selection_corrected
-from .selection_bias.mixture import MixturePosterior as MixturePosterior
-from .selection_bias.mixture import fit_mixture_selection_corrected as fit_mixture_selection_corrected
 from .selection_bias.model import SelectionCorrectedModel as SelectionCorrectedModel
 from .trimming.agreement import expected_agreement as expected_agreement
 from .trimming.agreement import maximum_achievable_agreement as maximum_achievable_agreement

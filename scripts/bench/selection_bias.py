@@ -125,8 +125,8 @@ def measure_gaussian(n: int, n_classes: int) -> dict[str, float]:
 
     sizes, test_sizes = [n // n_classes] * n_classes, [2000 // n_classes] * n_classes
     data = simulate_gaussian(2000, 300.0, sizes, test_sizes, np.random.default_rng(0))
-    fit = median_seconds(lambda: tb.fit_gaussian_selection_corrected(data.X, data.y, 20), repeat=3)
-    model = tb.fit_gaussian_selection_corrected(data.X, data.y, 20)
+    fit = median_seconds(lambda: tb.fit_selection_corrected(data.X, data.y, 20, features="gaussian"), repeat=3)
+    model = tb.fit_selection_corrected(data.X, data.y, 20, features="gaussian")
     predict = median_seconds(lambda: model.predict_proba(data.X_test), repeat=3)
     return {"fit": fit, "predict": predict}
 
@@ -165,9 +165,10 @@ def measure_mixture(k: int) -> dict[str, float]:
 
     data = simulate_mixture(MixtureSettings(n_train=200), np.random.default_rng(0))
     warnings.simplefilter("ignore")  # chains that need not converge
-    tb.fit_mixture_selection_corrected(data.X[:20], data.y[:20], 1, n_warmup=0, n_draws=4)  # loads the compiled loops
+    fit = partial(tb.fit_selection_corrected, features="mixture")
+    fit(data.X[:20], data.y[:20], 1, n_warmup=0, n_draws=4)  # loads the compiled loops
     start, processor = time.perf_counter(), time.process_time()
-    tb.fit_mixture_selection_corrected(data.X, data.y, k, n_warmup=200, n_draws=500, n_jobs=2)
+    fit(data.X, data.y, k, n_warmup=200, n_draws=500, n_jobs=2)
     return {"seconds": time.perf_counter() - start, "processor": time.process_time() - processor, "peak": _peak()}
 
 
@@ -199,9 +200,11 @@ def case_by_case(model: SelectionCorrectedModel, X: NDArray[np.uint8]) -> NDArra
     import numpy as np
 
     alpha, weights = model.alpha_grid[:, None], model.log_adjustment + model.log_likelihood
-    theta = model.features.theta_mean[:, model.pair_of_feature]
+    features: Any = model.features
+    one = features.starts + 1  # of each selected feature
+    theta, ones = features.theta[:, one], features.counts[:, one]
     chances = [
-        (ones + alpha * theta) / (size + alpha) for ones, size in zip(model.counts.ones, model.class_sizes, strict=True)
+        (of_class + alpha * theta) / (size + alpha) for of_class, size in zip(ones, model.class_sizes, strict=True)
     ]
     logs = [(np.log(chance), np.log1p(-chance)) for chance in chances]
     priors = np.log(model.class_sizes + model.prior.pseudo_counts(2))

@@ -29,7 +29,7 @@ BATTERIES = [
     NaiveConformantClassifier(solver="cvxpy"),
     SelectionCorrectedNB(),
     SelectionCorrectedNB(correct=False, k=1, n_alpha=5),
-    SelectionCorrectedNB(numeric="gaussian", n_alpha=20),
+    SelectionCorrectedNB(features="gaussian", n_alpha=20),
     # With cut="median", two cuts do not tell three classes apart well enough for one of the checks.
     TrimmedClassifier(),
     TrimmedClassifier(budget=2, density="tree_augmented", cut="mean", rows_weight=0),
@@ -65,7 +65,7 @@ INDICES = {
     [
         NaiveConformantClassifier(),
         SelectionCorrectedNB(k=2, n_alpha=5),
-        SelectionCorrectedNB(k=2, numeric="gaussian", n_alpha=5),
+        SelectionCorrectedNB(k=2, features="gaussian", n_alpha=5),
         *(TrimmedClassifier(2, density=density) for density in ("naive_bayes", "tree_augmented", "mixture")),
     ],
     ids=str,

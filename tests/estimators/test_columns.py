@@ -175,15 +175,22 @@ def test_text_that_resembles_a_number_stays_text() -> None:
     assert places_among(pd.Series(["01", 1, True, "1e0"], dtype=object), names).tolist() == [0, 1, 1, -1]
 
 
+NUMERIC: dict[str, list[dict[str, str]]] = {
+    "trimmed": [{}],
+    "conformant": [{"numeric": "gaussian"}, {"numeric": "cut"}],
+    "corrected": [{"features": "gaussian"}, {"features": "binary"}],
+}
+
+
 @pytest.mark.parametrize("value", [0.1, 14.62, np.log(1e-5), 1e-200, 1e200])
 @pytest.mark.parametrize("kind", MAKERS)
 def test_a_column_that_is_constant_up_to_rounding_says_nothing(kind: str, value: float) -> None:
     shaken = np.where(RNG.random(120) < 0.5, value, np.nextafter(value, np.inf))
     X = pd.DataFrame({"b": ONES[:, 1], "c": ONES[:, 2] + 0.5 * RNG.random(120), "same": shaken})
     other = X.assign(same=value * 100)
-    for settings in [{}] if kind == "trimmed" else [{"numeric": "gaussian"}, {"numeric": "cut"}]:
+    for settings in NUMERIC[kind]:
         estimator = clone(MAKERS[kind]()).set_params(**settings)
-        if settings.get("numeric") == "cut" and kind == "corrected":
+        if settings.get("features") == "binary":
             estimator.set_params(k=2)
         fitted = estimator.fit(X, Y)
         np.testing.assert_allclose(fitted.predict_proba(other), fitted.predict_proba(X), rtol=0, atol=1e-6)
@@ -193,7 +200,7 @@ def test_a_column_that_is_constant_up_to_rounding_says_nothing(kind: str, value:
 @pytest.mark.parametrize("unit", [1e-200, 1e-100, 1e200])
 def test_the_unit_of_a_column_changes_nothing(kind: str, unit: float) -> None:
     X = pd.DataFrame({"a": RNG.normal(size=120) + 2 * Y, "b": RNG.normal(size=120)})
-    for settings in [{}] if kind == "trimmed" else [{"numeric": "gaussian"}, {"numeric": "cut"}]:
+    for settings in NUMERIC[kind]:
         usual, scaled = (
             clone(MAKERS[kind]()).set_params(
                 **settings, **({} if kind == "conformant" else {"k" if kind == "corrected" else "budget": 1})

@@ -80,9 +80,9 @@ def fitted_on_frames() -> dict[str, Any]:
         "explain": lambda rows: [model.explain(row).log_odds for _, row in rows.iloc[:9].iterrows()],
         "corrected": tb.fit_selection_corrected(X, y, k=2).predict_proba,
         "uncorrected": tb.fit_selection_corrected(X, y, k=2).uncorrected().predict,
-        "gaussian": tb.fit_gaussian_selection_corrected(X, y, k=2).log_odds,
-        "discrete": tb.fit_discrete_selection_corrected(X, y, k=2).predict_proba,
-        "chains": warned(tb.fit_mixture_selection_corrected, X, y, k=2, **few).predict_proba,
+        "gaussian": tb.fit_selection_corrected(X, y, k=2, features="gaussian").log_odds,
+        "discrete": tb.fit_selection_corrected(X, y, k=2, features="categorical").predict_proba,
+        "chains": warned(tb.fit_selection_corrected, X, y, k=2, features="mixture", **few).predict_proba,
     }
 
 

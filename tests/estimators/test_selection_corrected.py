@@ -138,16 +138,18 @@ def test_whole_weights_are_copies_and_others_are_refused() -> None:
 def test_gaussian_features_are_those_of_the_function() -> None:
     X, y = three_classes()
     response = np.unique(y, return_inverse=True)[1]
-    fitted = SelectionCorrectedNB(k=2, numeric="gaussian", n_alpha=20, shape=1.0).fit(X, y)
-    model = tb.fit_gaussian_selection_corrected(X, response, 2, n_alpha=20, shape=1.0)
+    fitted = SelectionCorrectedNB(k=2, features="gaussian", n_alpha=20, shape=1.0).fit(X, y)
+    model = tb.fit_selection_corrected(X, response, 2, n_alpha=20, shape=1.0, features="gaussian")
     np.testing.assert_array_equal(fitted.predict_proba(X), model.predict_proba(X))
     np.testing.assert_array_equal(fitted.decision_function(X), model.log_probabilities(X))
     assert fitted.get_support(indices=True).tolist() == [3, 7]
     assert fitted.feature_importances_[fitted.selected_[-1]] == model.gamma
     assert fitted.score(X, y) > SelectionCorrectedNB(k=2, n_alpha=20).fit(X, y).score(X, y)
-    two = SelectionCorrectedNB(k=2, numeric="gaussian").fit(X, y == "b")
+    two = SelectionCorrectedNB(k=2, features="gaussian").fit(X, y == "b")
     assert two.decision_function(X).shape == (60,)
-    with pytest.raises(ValueError, match=r"cuts must be None where numeric is 'gaussian', got \[1\]"):
-        SelectionCorrectedNB(k=1, numeric="gaussian", cuts=[1]).fit(X[:, :1], y)
-    with pytest.raises(ValueError, match="numeric must be one of cut, gaussian, got 'binary'"):
-        SelectionCorrectedNB(numeric="binary").fit(X, y)  # type: ignore[arg-type]
+    with pytest.raises(
+        ValueError, match=r"cuts must be left at None where features is 'gaussian', got \[1\]; it is for"
+    ):
+        SelectionCorrectedNB(k=1, features="gaussian", cuts=[1]).fit(X[:, :1], y)
+    with pytest.raises(ValueError, match="features must be one of binary, gaussian, got 'cut'"):
+        SelectionCorrectedNB(features="cut").fit(X, y)  # type: ignore[arg-type]

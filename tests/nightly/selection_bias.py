@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 from unittest import mock
 
@@ -65,7 +66,7 @@ def two_categories(case: Case) -> None:
     binary = data.fit()
     if binary is None:
         return
-    discrete = tb.fit_discrete_selection_corrected(data.X, data.y, data.k, **data.options)
+    discrete = tb.fit_selection_corrected(data.X, data.y, data.k, features="categorical", **data.options)
     case.holds("selected features", discrete.selected.tolist() == binary.selected.tolist())
     _same(case, "discrete", binary, discrete, (data.new, data.new), _MODELS)
 
@@ -151,10 +152,10 @@ def factor(case: Case) -> None:
     if model is None or data.k == data.X.shape[1]:
         return
     selection: Any = model.selection
-    sizes, tied = (selection.n0, selection.n1), selection.n_tied
+    (n0, n1), tied = model.class_sizes.tolist(), selection.n_tied
     expected = []
     for alpha in model.alpha_grid:
-        less, equal = brute_force.weakness(float(alpha), *sizes, selection.cut_ones)
+        less, equal = brute_force.weakness(float(alpha), n0, n1, Fraction(selection.cut))
         known = {"exact": (less, equal), "less": (less, less), "less_equal": (less + equal,) * 2}[data.options["ties"]]
         counts = (selection.n_discarded - tied, tied)
         expected.append(sum(n * np.log(one) for n, one in zip(counts, known, strict=True) if n))

@@ -13,7 +13,7 @@ from scipy.special import gammaincinv, gammaln
 
 
 def squared_correlation(ones0: int, ones1: int, n0: int, n1: int) -> Fraction:
-    """Return n0 n1 times the squared correlation of the 0/1 columns themselves."""
+    """Return the squared correlation of the 0/1 columns themselves."""
     n, total = n0 + n1, ones0 + ones1
     if total in (0, n):
         return Fraction(0)
@@ -41,9 +41,11 @@ def integral(f: Callable[[float], float], low: float = 0.0, high: float = 1.0, p
     return float(value)
 
 
-def weakness(alpha: float, n0: int, n1: int, cut: tuple[int, int], theta0: float = 0.0) -> tuple[float, float]:
+def weakness(
+    alpha: float, n0: int, n1: int, cut: tuple[int, int] | Fraction, theta0: float = 0.0
+) -> tuple[float, float]:
     """Return P(|cor| < gamma) and P(|cor| = gamma) by enumeration of all (I_0, I_1)."""
-    gamma2 = squared_correlation(*cut, n0, n1)
+    gamma2 = cut if isinstance(cut, Fraction) else squared_correlation(*cut, n0, n1)
     cells = [(a, b, squared_correlation(a, b, n0, n1)) for a in range(n0 + 1) for b in range(n1 + 1)]
 
     def probability(chosen: list[tuple[int, int]]) -> float:

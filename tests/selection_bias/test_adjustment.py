@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
@@ -14,11 +15,19 @@ from scipy.stats import betabinom
 
 from trimbench.selection_bias import binary
 from trimbench.selection_bias.binary import marginals
-from trimbench.selection_bias.factors import log_adjustment, weakness_probabilities
+from trimbench.selection_bias.factors import DiscardProbabilities, Simulation, log_adjustment, tabled_probabilities
 from trimbench.selection_bias.prior import Prior
-from trimbench.selection_bias.selection import region_bounds, select_features
+from trimbench.selection_bias.selection import Selection, select, weak_counts
 
 from . import brute_force
+
+
+def tabled(prior: Prior, n0: int, n1: int, cut: tuple[int, int]) -> DiscardProbabilities:
+    return tabled_probabilities(prior, n0, n1, brute_force.squared_correlation(*cut, n0, n1))
+
+
+def selected(ones0: list[int], ones1: list[int], n0: int, n1: int, k: int) -> Selection:
+    return select(np.array([ones0, ones1]), np.repeat([[n0], [n1]], len(ones0), axis=1), k)
 
 
 @pytest.mark.parametrize(
@@ -36,19 +45,19 @@ from . import brute_force
 @pytest.mark.parametrize("theta0", [0.0, 0.2])
 def test_factor_is_that_of_enumeration_and_quadrature(n0: int, n1: int, cut: tuple[int, int], theta0: float) -> None:
     prior = Prior(n_alpha=7, theta0=theta0)
-    found = weakness_probabilities(prior, n0, n1, cut)
+    found = tabled(prior, n0, n1, cut)
     for place, alpha in enumerate(prior.alphas()):
         less, equal = brute_force.weakness(float(alpha), n0, n1, cut, theta0)
-        assert math.exp(found.log_less[place]) == pytest.approx(less, rel=1e-8)
-        assert math.exp(found.log_equal[place]) == pytest.approx(equal, rel=1e-8)
-        assert math.exp(found.log_less_equal[place]) == pytest.approx(less + equal, rel=1e-8)
-        assert found.log_less[place] == pytest.approx(math.log(less), rel=1e-8)
+        assert math.exp(found.log_below[place]) == pytest.approx(less, rel=1e-8)
+        assert math.exp(found.log_tied[place]) == pytest.approx(equal, rel=1e-8)
+        assert math.exp(found.log_at_most[place]) == pytest.approx(less + equal, rel=1e-8)
+        assert found.log_below[place] == pytest.approx(math.log(less), rel=1e-8)
 
 
 def test_simpsons_rule_comes_near_and_converges() -> None:
-    exact = weakness_probabilities(Prior(), 20, 30, (5, 17)).log_less
+    exact = tabled(Prior(), 20, 30, (5, 17)).log_below
     errors = [
-        np.abs(weakness_probabilities(Prior(rule="simpson", n_theta_adjust=n), 20, 30, (5, 17)).log_less - exact).max()
+        np.abs(tabled(Prior(rule="simpson", n_theta_adjust=n), 20, 30, (5, 17)).log_below - exact).max()
         for n in (25, 100, 400)
     ]
     assert errors[0] > errors[1] > errors[2]
@@ -70,10 +79,10 @@ def test_factor_is_that_of_simulation(n0: int, n1: int, level: int) -> None:
     difference, total = n0 * ones1 - n1 * ones0, ones0 + ones1
     left, right = difference**2 * cut_s * (n - cut_s), cut_d**2 * total * (n - total)
     constant = (total == 0) | (total == n)
-    found = weakness_probabilities(prior, n0, n1, cut)
+    found = tabled(prior, n0, n1, cut)
     for share, log_probability in (
-        (float(((left < right) | constant).mean()), found.log_less[level]),
-        (float(((left == right) & ~constant).mean()), found.log_equal[level]),
+        (float(((left < right) | constant).mean()), found.log_below[level]),
+        (float(((left == right) & ~constant).mean()), found.log_tied[level]),
     ):
         expected = math.exp(log_probability)
         assert abs(share - expected) < 5 * math.sqrt(expected * (1 - expected) / len(theta))
@@ -95,7 +104,7 @@ def test_tiny_probabilities_keep_their_digits(cut: tuple[int, int]) -> None:
         [brute_force.squared_correlation(i0, i1, n0, n1) < gamma2 for i1 in counts1.tolist()] for i0 in counts0.tolist()
     ]
     less = cells[np.array(weaker)].sum()
-    found = weakness_probabilities(prior, n0, n1, cut).log_less[-1]
+    found = tabled(prior, n0, n1, cut).log_below[-1]
     assert less < 1e-4 or cut == (97, 1)
     assert found == pytest.approx(math.log(less), rel=1e-9)
 
@@ -127,12 +136,12 @@ def test_few_nodes_for_small_alpha_are_enough(n0: int, n1: int, monkeypatch: pyt
     pairs = np.unique(np.concatenate([drawn, [[0, 0], [0, n1], [n0, 0], [n0, n1], [1, 0]]]), axis=0)
     cut = (n0 // 3, n1 // 2 + 1)
     (found, weakness), (exact, exact_weakness) = with_few_and_exact_nodes(
-        monkeypatch, lambda: (marginals(prior, pairs, n0, n1), weakness_probabilities(prior, n0, n1, cut))
+        monkeypatch, lambda: (marginals(prior, pairs, n0, n1), tabled(prior, n0, n1, cut))
     )
     np.testing.assert_allclose(found.log_likelihood, exact.log_likelihood, atol=1e-9)
     np.testing.assert_allclose(found.theta_mean, exact.theta_mean, rtol=1e-9)
-    np.testing.assert_allclose(weakness.log_less, exact_weakness.log_less, rtol=1e-9)
-    np.testing.assert_allclose(weakness.log_equal, exact_weakness.log_equal, atol=1e-9)
+    np.testing.assert_allclose(weakness.log_below, exact_weakness.log_below, rtol=1e-9)
+    np.testing.assert_allclose(weakness.log_tied, exact_weakness.log_tied, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -141,9 +150,7 @@ def test_few_nodes_for_small_alpha_are_enough(n0: int, n1: int, monkeypatch: pyt
 def test_log_of_the_factor_keeps_nine_digits_at_two_thousand_cases(
     n0: int, n1: int, cut: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual, exact = with_few_and_exact_nodes(
-        monkeypatch, lambda: weakness_probabilities(Prior(n_alpha=3), n0, n1, cut).log_less
-    )
+    usual, exact = with_few_and_exact_nodes(monkeypatch, lambda: tabled(Prior(n_alpha=3), n0, n1, cut).log_below)
     np.testing.assert_allclose(usual, exact, rtol=1e-9)
     # The whole table of a feature's counts sums to 1: nothing is lost to underflow.
     assert np.isfinite(usual).all()
@@ -165,11 +172,11 @@ def test_factor_at_two_thousand_cases_against_independent_sums() -> None:
     log_p = (
         gammaln(n0 + 1) - gammaln(ones + 1) - gammaln(n0 - ones + 1) + betaln(a + ones, b + n0 - ones) - betaln(a, b)
     )
-    bounds, _ = region_bounds(cut, n0, n1)
+    bounds = weak_counts((n0, n1), brute_force.squared_correlation(*cut, n0, n1)).low - 1
     below = np.logaddexp.accumulate(log_p, axis=1)
     terms = [below[:, bounds[i]] + log_p[:, i] + np.log(weights) for i in range(n1 + 1) if bounds[i] >= 0]
     expected = math.log1p(-2 * math.exp(logsumexp(np.array(terms))))
-    assert weakness_probabilities(prior, n0, n1, cut).log_less[1] == pytest.approx(expected, rel=1e-9)
+    assert tabled(prior, n0, n1, cut).log_below[1] == pytest.approx(expected, rel=1e-9)
 
 
 @given(n0=st.integers(1, 30), n1=st.integers(1, 30), data=st.data())
@@ -178,35 +185,35 @@ def test_weakness_is_more_probable_for_a_larger_cut_off(n0: int, n1: int, data: 
     first, second = ((data.draw(st.integers(0, n0)), data.draw(st.integers(0, n1))) for _ in range(2))
     if n0 * first[1] == n1 * first[0]:
         return
-    found = weakness_probabilities(Prior(n_alpha=20), n0, n1, first)
-    assert np.isfinite(found.log_equal).all()
-    assert (found.log_less <= found.log_less_equal).all()
-    assert (found.log_less_equal <= 1e-12).all()
+    found = tabled(Prior(n_alpha=20), n0, n1, first)
+    assert np.isfinite(found.log_tied).all()
+    assert (found.log_below <= found.log_at_most).all()
+    assert (found.log_at_most <= 1e-12).all()
     if n0 * second[1] != n1 * second[0]:
-        other = weakness_probabilities(Prior(n_alpha=20), n0, n1, second)
+        other = tabled(Prior(n_alpha=20), n0, n1, second)
         both = ((first, found), (second, other))
         weaker, stronger = sorted(
             both,
             key=lambda item: brute_force.squared_correlation(*item[0], n0, n1),  # type: ignore[call-arg]
         )
-        assert (weaker[1].log_less <= stronger[1].log_less + 1e-9).all()
+        assert (weaker[1].log_below <= stronger[1].log_below + 1e-9).all()
 
 
 @given(n0=st.integers(1, 40), n1=st.integers(1, 40))
 @settings(max_examples=60, deadline=None)
 def test_perfect_separation_is_less_probable_where_alpha_is_large(n0: int, n1: int) -> None:
     # P(I_y = 0 | theta) and P(I_y = n_y | theta) are means of convex functions of phi_y, whose spread falls in alpha.
-    found = weakness_probabilities(Prior(n_alpha=20), n0, n1, (0, n1))
-    assert (np.diff(found.log_less) > -1e-12).all()
+    found = tabled(Prior(n_alpha=20), n0, n1, (0, n1))
+    assert (np.diff(found.log_below) > -1e-12).all()
 
 
 @pytest.mark.parametrize(("n0", "n1"), [(100, 100), (40, 160), (95, 5), (1000, 1000)])
 @pytest.mark.parametrize("share", [0.35, 0.6])
 def test_correction_favours_large_alphas_at_the_cut_offs_of_practice(n0: int, n1: int, share: float) -> None:
     cut = (round(n0 * share / 2), round(n1 * share))
-    found = weakness_probabilities(Prior(n_alpha=30), n0, n1, cut)
-    assert (np.diff(found.log_less) > 0).all()
-    assert (found.log_less < 0).all()
+    found = tabled(Prior(n_alpha=30), n0, n1, cut)
+    assert (np.diff(found.log_below) > 0).all()
+    assert (found.log_below < 0).all()
 
 
 def test_ties_at_the_cut_off() -> None:
@@ -217,29 +224,33 @@ def test_ties_at_the_cut_off() -> None:
     prior = Prior(n_alpha=5)
     seen = 0
     for k in range(1, 50):
-        chosen = select_features(ones0, ones1, 12, 9, k)
-        weakness = weakness_probabilities(prior, 12, 9, chosen.cut_ones)
+        chosen = selected(ones0, ones1, 12, 9, k)
+        weakness = tabled_probabilities(prior, 12, 9, Fraction(chosen.cut))
         t = chosen.n_tied
         seen += t > 0
-        expected = (60 - k - t) * weakness.log_less + t * weakness.log_equal
-        np.testing.assert_allclose(log_adjustment(prior, chosen, "exact"), expected, rtol=1e-12)
-        np.testing.assert_allclose(log_adjustment(prior, chosen, "less"), (60 - k) * weakness.log_less, rtol=1e-12)
+        expected = (60 - k - t) * weakness.log_below + t * weakness.log_tied
         np.testing.assert_allclose(
-            log_adjustment(prior, chosen, "less_equal"), (60 - k) * weakness.log_less_equal, rtol=1e-12
+            log_adjustment(prior, chosen, "exact", Simulation(), weakness)[0], expected, rtol=1e-12
+        )
+        np.testing.assert_allclose(
+            log_adjustment(prior, chosen, "less", Simulation(), weakness)[0], (60 - k) * weakness.log_below, rtol=1e-12
+        )
+        np.testing.assert_allclose(
+            log_adjustment(prior, chosen, "less_equal", Simulation(), weakness)[0],
+            (60 - k) * weakness.log_at_most,
+            rtol=1e-12,
         )
     assert seen > 3
-    with pytest.raises(ValueError, match=r"ties must be one of exact, less, less_equal, got 'more'"):
-        log_adjustment(prior, chosen, "more")  # type: ignore[arg-type]
 
 
 def test_nothing_discarded_nothing_corrected() -> None:
-    chosen = select_features(np.array([1, 0]), np.array([2, 3]), 3, 3, 2)
-    assert log_adjustment(Prior(), chosen, "exact").tolist() == [0.0] * 100
+    chosen = selected([1, 0], [2, 3], 3, 3, 2)
+    assert not np.any(log_adjustment(Prior(), chosen, "exact", Simulation()))
 
 
 def test_a_prior_that_excludes_what_was_seen() -> None:
     # Only constant features are weaker than the cut-off; with theta near 1/2 and a large alpha they hardly occur.
-    chosen = select_features(np.array([1999, 0]), np.array([1, 0]), 2000, 1, 1)
+    chosen = selected([1999, 0], [1, 0], 2000, 1, 1)
     prior = Prior(theta0=0.4999, n_alpha=2, shape=300.0, rate=1e12)
     with pytest.raises(ValueError, match=r"the discarded features have probability 0 under the prior at every alpha"):
-        log_adjustment(prior, chosen, "less")
+        log_adjustment(prior, chosen, "less", Simulation())

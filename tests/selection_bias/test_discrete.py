@@ -18,13 +18,14 @@ import trimbench as tb
 from trimbench.selection_bias.factors import (
     can_enumerate,
     compositions,
-    enumerated_weakness,
+    enumerated_categories,
     log_rising,
     simplex_nodes,
-    simulated_weakness,
-    strength,
+    simulated_categories,
+    strengths,
 )
 from trimbench.selection_bias.prior import Prior
+from trimbench.selection_bias.selection import squared_ratio
 
 from . import brute_force
 
@@ -39,6 +40,11 @@ def draw(
         phi = rng.dirichlet(alpha * theta, size=2)
         columns.append([rng.choice(v, p=phi[label]) for label in y])
     return np.array(columns).T, y
+
+
+def strength(counts0: np.ndarray, counts1: np.ndarray) -> Fraction:
+    """Return the square of Cramer's V of two classes."""
+    return squared_ratio(counts1.tolist(), (counts0 + counts1).tolist())
 
 
 @pytest.mark.parametrize(("v", "n"), [(2, 7), (3, 6), (4, 3), (5, 2)])
@@ -71,10 +77,11 @@ def test_strength_is_that_of_chi_squared() -> None:
         table = rng.integers(1, 9, size=(2, 3))
         n0, n1 = (int(s) for s in table.sum(axis=1))
         expected = chi2_contingency(table, correction=False).statistic
-        assert float(strength(table[0], table[1])) == pytest.approx(expected * n0 * n1, rel=1e-12)
+        assert float(strength(table[0], table[1])) == pytest.approx(expected / (n0 + n1), rel=1e-12)
+        assert strengths(table[0], table[1], n0, n1) == pytest.approx(expected * n0 * n1, rel=1e-12)
     for a, b in [(2, 5), (0, 7), (7, 0), (3, 3)]:
         binary = strength(np.array([7 - a, a]), np.array([9 - b, b]))
-        assert binary == brute_force.squared_correlation(a, b, 7, 9) * 7 * 9 * 16
+        assert binary == brute_force.squared_correlation(a, b, 7, 9)
 
 
 def weakness_by_quadrature(alpha: float, n0: int, n1: int, cut: Fraction) -> tuple[float, float]:
@@ -105,11 +112,11 @@ def weakness_by_quadrature(alpha: float, n0: int, n1: int, cut: Fraction) -> tup
 def test_enumerated_factor_is_that_of_adaptive_quadrature() -> None:
     alphas = np.array([0.8, 60.0])
     cut = strength(np.array([2, 0, 0]), np.array([0, 1, 1]))
-    found = enumerated_weakness(alphas, 3, 2, 2, cut).probabilities
+    found = enumerated_categories(alphas, 3, 2, 2, cut)
     for place, alpha in enumerate(alphas):
         less, equal = weakness_by_quadrature(float(alpha), 2, 2, cut)
-        assert math.exp(found.log_less[place]) == pytest.approx(less, rel=1e-7)
-        assert math.exp(found.log_equal[place]) == pytest.approx(equal, rel=1e-7)
+        assert math.exp(found.log_below[place]) == pytest.approx(less, rel=1e-7)
+        assert math.exp(found.log_tied[place]) == pytest.approx(equal, rel=1e-7)
 
 
 @pytest.mark.parametrize(("v", "n0", "n1"), [(2, 9, 6), (3, 7, 5), (4, 4, 5), (5, 3, 3)])
@@ -117,16 +124,16 @@ def test_simulation_agrees_with_enumeration(v: int, n0: int, n1: int) -> None:
     alphas = np.array([1.5, 20.0, 500.0])
     first, second = np.eye(v, dtype=int)[0] * n0, np.eye(v, dtype=int)[0] * (n1 - 2) + np.eye(v, dtype=int)[1] * 2
     cut = strength(first, second)
-    exact = enumerated_weakness(alphas, v, n0, n1, cut)
+    exact = enumerated_categories(alphas, v, n0, n1, cut)
     n = 60_000
-    drawn = simulated_weakness(alphas, v, n0, n1, cut, n, np.random.default_rng(v))
-    assert (exact.log_errors == 0).all()
-    for kind in ("log_less", "log_equal"):
-        p = np.exp(getattr(exact.probabilities, kind))
-        share = np.exp(getattr(drawn.probabilities, kind))
+    drawn = simulated_categories(alphas, v, n0, n1, cut, n, np.random.default_rng(v))
+    assert (exact.log_error == 0).all()
+    for kind in ("log_below", "log_tied"):
+        p = np.exp(getattr(exact, kind))
+        share = np.exp(getattr(drawn, kind))
         assert (np.abs(share - p) < 5 * np.sqrt(p * (1 - p) / n) + 1 / n).all()
-    less = np.exp(exact.probabilities.log_less)
-    np.testing.assert_allclose(drawn.log_errors, np.sqrt((1 - less) / (less * n)), rtol=0.05)
+    less = np.exp(exact.log_below)
+    np.testing.assert_allclose(drawn.log_error, np.sqrt((1 - less) / (less * n)), rtol=0.05)
 
 
 @pytest.mark.parametrize("ties", ["exact", "less", "less_equal"])
@@ -136,7 +143,7 @@ def test_two_categories_are_the_binary_model(ties: Any) -> None:
     X[0], X[1] = 0, 1
     for k in (1, 6, 40):
         binary = tb.fit_selection_corrected(X, y, k, ties=ties, n_alpha=9, f0=2.0)
-        discrete = tb.fit_discrete_selection_corrected(X, y, k, ties=ties, n_alpha=9, f0=2.0)
+        discrete = tb.fit_selection_corrected(X, y, k, ties=ties, n_alpha=9, f0=2.0, features="categorical")
         assert discrete.selected.tolist() == binary.selected.tolist()
         assert discrete.gamma == pytest.approx(binary.gamma, rel=1e-12)
         np.testing.assert_allclose(discrete.log_adjustment, binary.log_adjustment, rtol=1e-9)
@@ -152,7 +159,7 @@ def test_predictions_are_those_of_the_definition() -> None:
     rng = np.random.default_rng(2)
     categories = [3, 2, 3, 2, 3]
     X, y = draw(rng, 4, 5, categories, 3.0)
-    model = tb.fit_discrete_selection_corrected(X, y, 2, n_categories=categories, n_alpha=3)
+    model = tb.fit_selection_corrected(X, y, 2, n_categories=categories, n_alpha=3, features="categorical")
     # Integrals over theta from draws of a fine, independent grid: the midpoints of a lattice over the simplex.
     side = 400
     t = (np.arange(side) + 0.5) / side
@@ -187,18 +194,26 @@ def test_factor_of_mixed_features_is_the_product_over_numbers_of_categories() ->
     rng = np.random.default_rng(3)
     categories = [2, 3, 2, 3, 3, 2, 3, 2]
     X, y = draw(rng, 5, 6, categories, 2.0)
-    model = tb.fit_discrete_selection_corrected(X, y, 3, ties="less", n_categories=categories, n_alpha=4)
+    model = tb.fit_selection_corrected(X, y, 3, ties="less", n_categories=categories, n_alpha=4, features="categorical")
     counts = [[np.bincount(X[y == c, j], minlength=v) for c in (0, 1)] for j, v in enumerate(categories)]
-    strengths = [strength(c[0], c[1]) for c in counts]
-    cut = sorted(strengths, reverse=True)[2]
-    assert [strengths[j] for j in model.selected] == sorted(strengths, reverse=True)[:3]
+    ratios = [strength(c[0], c[1]) for c in counts]
+    cut = sorted(ratios, reverse=True)[2]
+    assert [ratios[j] for j in model.selected] == sorted(ratios, reverse=True)[:3]
     expected = np.zeros(4)
     for v in (2, 3):
         n_out = sum(c == v for j, c in enumerate(categories) if j not in model.selected)
-        expected += n_out * enumerated_weakness(model.alpha_grid, v, 5, 6, cut).probabilities.log_less
+        expected += n_out * enumerated_categories(model.alpha_grid, v, 5, 6, cut).log_below
     np.testing.assert_allclose(model.log_adjustment, expected, rtol=1e-12)
-    simulated = tb.fit_discrete_selection_corrected(
-        X, y, 3, ties="less", n_categories=categories, n_alpha=4, factor="simulate", n_simulations=20_000
+    simulated = tb.fit_selection_corrected(
+        X,
+        y,
+        3,
+        ties="less",
+        n_categories=categories,
+        n_alpha=4,
+        factor="simulate",
+        n_simulations=20_000,
+        features="categorical",
     )
     assert (simulated.log_adjustment_error > 0).all()
     assert (np.abs(simulated.log_adjustment - expected) < 5 * simulated.log_adjustment_error).all()
@@ -207,7 +222,7 @@ def test_factor_of_mixed_features_is_the_product_over_numbers_of_categories() ->
 def test_correction_is_less_confident() -> None:
     rng = np.random.default_rng(7)
     X, y = draw(rng, 15, 15, [3] * 150, 200.0)
-    model = tb.fit_discrete_selection_corrected(X, y, 5, n_alpha=20)
+    model = tb.fit_selection_corrected(X, y, 5, n_alpha=20, features="categorical")
     assert (model.log_adjustment_error == 0).all()
     assert model.expected_error(X) > model.uncorrected().expected_error(X) + 0.05
     assert np.isfinite(model.predict_proba(X)).all()
@@ -237,16 +252,16 @@ X_GOOD, Y_GOOD = [[0, 2], [1, 0], [2, 1], [0, 1]], [0, 0, 1, 1]
 def test_bad_input_is_reported(arguments: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"X": X_GOOD, "y": Y_GOOD, "k": 1} | arguments
     with pytest.raises(ValueError, match=re.escape(message)):
-        tb.fit_discrete_selection_corrected(**given)
+        tb.fit_selection_corrected(features="categorical", **given)
 
 
 def test_cases_with_other_features_are_reported() -> None:
     with pytest.raises(ValueError, match="X must have the 2 features of the training cases, got 1"):
-        tb.fit_discrete_selection_corrected(X_GOOD, Y_GOOD, 1).predict_proba([[0]])
+        tb.fit_selection_corrected(X_GOOD, Y_GOOD, 1, features="categorical").predict_proba([[0]])
 
 
 def test_too_much_to_enumerate_is_reported() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 4, size=(200, 3)), rng.integers(0, 2, size=200)
     with pytest.raises(ValueError, match=r"factor='enumerate' would take too long for 4 categories and 200 cases; use"):
-        tb.fit_discrete_selection_corrected(X, y, 1, factor="enumerate")
+        tb.fit_selection_corrected(X, y, 1, factor="enumerate", features="categorical")

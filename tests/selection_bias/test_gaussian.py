@@ -151,7 +151,7 @@ def test_features_are_ranked_by_f() -> None:
     X, y = draw(4, (9, 12, 7), 40)
     F = f_classif(X, y)[0]
     # Sums of squares without centring would lose all digits.
-    model = tb.fit_gaussian_selection_corrected(X + 1e8, y, 12)
+    model = tb.fit_selection_corrected(X + 1e8, y, 12, features="gaussian")
     assert model.selected.tolist() == np.argsort(-F)[:12].tolist()
     eta2 = model.gamma**2
     assert 25 * eta2 / (2 * (1 - eta2)) == pytest.approx(np.sort(F)[-12], rel=1e-6)
@@ -192,7 +192,7 @@ def definition(X: np.ndarray, y: np.ndarray, k: int, prior: Prior, case: np.ndar
 def test_predictions_are_those_of_the_definition(sizes: tuple[int, ...], share_missing: float) -> None:
     X, y = draw(5, sizes, 12, 2.0)
     X = np.where(np.random.default_rng(0).random(X.shape) < share_missing, np.nan, 40.0 + 3.0 * X)
-    model = tb.fit_gaussian_selection_corrected(X, y, 4, n_alpha=5)
+    model = tb.fit_selection_corrected(X, y, 4, n_alpha=5, features="gaussian")
     for fitted, correct in ((model, True), (model.uncorrected(), False)):
         cases = np.concatenate([X[:3], 1e14 * X[:1]])  # the last is far out, where products would overflow
         for case, ours in zip(cases, fitted.log_probabilities(cases), strict=True):
@@ -203,12 +203,13 @@ def test_predictions_are_those_of_the_definition(sizes: tuple[int, ...], share_m
 
 def test_all_features_are_no_selection() -> None:
     X, y = draw(6, (7, 8), 9)
-    model = tb.fit_gaussian_selection_corrected(X, y, 9)
+    model = tb.fit_selection_corrected(X, y, 9, features="gaussian")
     assert (model.log_adjustment == 0).all()
     np.testing.assert_array_equal(model.predict_proba(X), model.uncorrected().predict_proba(X))
-    without = tb.fit_gaussian_selection_corrected(X, y, 4, correct=False)
+    without = tb.fit_selection_corrected(X, y, 4, correct=False, features="gaussian")
     np.testing.assert_array_equal(
-        without.predict_proba(X), tb.fit_gaussian_selection_corrected(X, y, 4).uncorrected().predict_proba(X)
+        without.predict_proba(X),
+        tb.fit_selection_corrected(X, y, 4, features="gaussian").uncorrected().predict_proba(X),
     )
 
 
@@ -225,8 +226,8 @@ def test_shift_and_scale_of_features_change_nothing(
 ) -> None:
     X, y = draw(seed, sizes, 8)
     scales = sign * 10.0 ** (log_scale * np.linspace(0, 1, 8))
-    first = tb.fit_gaussian_selection_corrected(X, y, 3, n_alpha=10)
-    second = tb.fit_gaussian_selection_corrected((X + shift) * scales, y, 3, n_alpha=10)
+    first = tb.fit_selection_corrected(X, y, 3, n_alpha=10, features="gaussian")
+    second = tb.fit_selection_corrected((X + shift) * scales, y, 3, n_alpha=10, features="gaussian")
     assert second.selected.tolist() == first.selected.tolist()
     np.testing.assert_allclose(second.alpha_posterior, first.alpha_posterior, rtol=1e-8)
     np.testing.assert_allclose(
@@ -242,7 +243,7 @@ def test_all_is_finite_whatever_the_data(data: st.DataObject, n: int, p: int) ->
     y = np.arange(n) % data.draw(st.integers(2, 3))
     n_useful = int((moments_of(X, y).squared_ratios > 0).sum())
     k = data.draw(st.sampled_from(sorted({p, *range(1, n_useful + 1)})))
-    model = tb.fit_gaussian_selection_corrected(X, y, k, n_alpha=5)
+    model = tb.fit_selection_corrected(X, y, k, n_alpha=5, features="gaussian")
     for probabilities in (model.predict_proba(X), model.uncorrected().predict_proba(-X[::-1])):
         assert np.isfinite(probabilities).all()
         np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)
@@ -253,19 +254,19 @@ def test_constant_features_say_nothing() -> None:
     X, y = draw(7, (8, 9), 10)
     with_constants = np.column_stack([np.full(17, 3.0), X, np.full(17, np.nan)])
     for k in (3, 10):
-        model, more = (tb.fit_gaussian_selection_corrected(table, y, k) for table in (X, with_constants))
+        model, more = (tb.fit_selection_corrected(table, y, k, features="gaussian") for table in (X, with_constants))
         assert more.selected.tolist() == (model.selected + 1).tolist()
         np.testing.assert_allclose(more.predict_proba(with_constants), model.predict_proba(X), rtol=1e-10)
-    whole = tb.fit_gaussian_selection_corrected(with_constants, y, 12)
+    whole = tb.fit_selection_corrected(with_constants, y, 12, features="gaussian")
     np.testing.assert_allclose(whole.predict_proba(with_constants), model.predict_proba(X), rtol=1e-10)
 
 
 def test_selection_on_other_rows() -> None:
     X, y = draw(8, (20, 22), 30)
     rows = np.arange(0, 42, 2)
-    model = tb.fit_gaussian_selection_corrected(X, y, 5, selection_rows=rows)
-    part = tb.fit_gaussian_selection_corrected(X[rows], y[rows], 5)
-    whole = tb.fit_gaussian_selection_corrected(X[:, part.selected], y, 5)
+    model = tb.fit_selection_corrected(X, y, 5, selection_rows=rows, features="gaussian")
+    part = tb.fit_selection_corrected(X[rows], y[rows], 5, features="gaussian")
+    whole = tb.fit_selection_corrected(X[:, part.selected], y, 5, features="gaussian")
     assert model.selected.tolist() == part.selected.tolist()
     np.testing.assert_array_equal(model.log_adjustment, part.log_adjustment)
     np.testing.assert_allclose(model.log_likelihood, whole.log_likelihood, rtol=1e-9)
@@ -274,11 +275,11 @@ def test_selection_on_other_rows() -> None:
 def test_missing_values_of_every_kind_are_nan() -> None:
     X, y = draw(9, (12, 13), 8)
     holes = np.where(np.random.default_rng(1).random(X.shape) < 0.2, np.nan, X)
-    expected = tb.fit_gaussian_selection_corrected(holes, y, 3, n_alpha=9).predict_proba(holes)
+    expected = tb.fit_selection_corrected(holes, y, 3, n_alpha=9, features="gaussian").predict_proba(holes)
     masked = np.ma.MaskedArray(np.nan_to_num(holes, nan=99.0), np.isnan(holes))
     objects = pd.DataFrame(holes).astype("Float64")
     for table in (masked, objects):
-        found = tb.fit_gaussian_selection_corrected(table, y, 3, n_alpha=9).predict_proba(table)
+        found = tb.fit_selection_corrected(table, y, 3, n_alpha=9, features="gaussian").predict_proba(table)
         np.testing.assert_array_equal(found, expected)
 
 
@@ -294,7 +295,7 @@ def test_the_correction_is_calibrated(sizes: tuple[int, ...]) -> None:
         y = np.concatenate([np.repeat(np.arange(len(sizes)), sizes), rng.choice(len(sizes), size=300, p=shares)])
         means = rng.normal(size=(len(sizes), 300)) / math.sqrt(rng.choice(alphas))
         X = rng.normal(size=(len(y), 300)) + means[y]
-        model = tb.fit_gaussian_selection_corrected(X[train], y[train], 5, n_alpha=20)
+        model = tb.fit_selection_corrected(X[train], y[train], 5, n_alpha=20, features="gaussian")
         for correct, fitted in ((True, model), (False, model.uncorrected())):
             gaps[correct].append((fitted.predict(X[rest]) != y[rest]).mean() - fitted.expected_error(X[rest]))
     mean, error = (np.array([f(gaps[c]) for c in (True, False)]) for f in (np.mean, np.std))
@@ -323,9 +324,9 @@ X_GOOD, Y_GOOD = [[0.1, 2.0], [1.3, 0.4], [2.2, 1.5], [0.7, 1.1]], [0, 0, 1, 1]
 def test_bad_input_is_reported(arguments: dict[str, Any], message: str) -> None:
     given_ones: dict[str, Any] = {"X": X_GOOD, "y": Y_GOOD, "k": 1} | arguments
     with pytest.raises(ValueError, match=re.escape(message)):
-        tb.fit_gaussian_selection_corrected(**given_ones)
+        tb.fit_selection_corrected(features="gaussian", **given_ones)
 
 
 def test_cases_with_other_features_are_reported() -> None:
     with pytest.raises(ValueError, match="X must have the 2 features of the training cases, got 1 features"):
-        tb.fit_gaussian_selection_corrected(X_GOOD, Y_GOOD, 1).predict_proba([[0.0]])
+        tb.fit_selection_corrected(X_GOOD, Y_GOOD, 1, features="gaussian").predict_proba([[0.0]])

@@ -20,17 +20,21 @@ from sklearn.exceptions import ConvergenceWarning
 import trimbench as tb
 from tests.extras import needs_arviz
 from trimbench.selection_bias import kernels
-from trimbench.selection_bias.factors import weakness_probabilities
-from trimbench.selection_bias.mixture import convergence
+from trimbench.selection_bias.factors import Ties, tabled_probabilities
+from trimbench.selection_bias.mixture import MixturePosterior, convergence
 from trimbench.selection_bias.mixture_sampler import MixtureFactor
 from trimbench.selection_bias.prior import Prior
-from trimbench.selection_bias.selection import Selection
+from trimbench.selection_bias.selection import DiscardedGroup, Selection
 
 from . import brute_force
 
 
-def selection_at(cut: tuple[int, int], n0: int, n1: int, n_tied: int = 0, p: int = 10, k: int = 4) -> Selection:
-    return Selection(np.arange(k), p, n0, n1, cut, 0.5, n_tied)
+def factor_at(
+    prior: Prior, cut: tuple[int, int], n0: int, n1: int, ties: Ties = "exact", n_tied: int = 0, p: int = 10
+) -> MixtureFactor:
+    groups = (DiscardedGroup((n0, n1), p - 4, n_tied),) if p > 4 else ()
+    selection = Selection(np.arange(4), np.ones(p), brute_force.squared_correlation(*cut, n0, n1), groups)
+    return MixtureFactor(prior, selection, (n0, n1), ties)
 
 
 def group_probability(i0: int, i1: int, sizes: tuple[int, int], alpha: float, theta: float) -> float:
@@ -40,10 +44,9 @@ def group_probability(i0: int, i1: int, sizes: tuple[int, int], alpha: float, th
 
 
 def weakness_by_enumeration(
-    alpha: float, first: tuple[int, int], second: tuple[int, int], cut: tuple[int, int]
+    alpha: float, first: tuple[int, int], second: tuple[int, int], gamma2: Fraction
 ) -> tuple[float, float]:
     n0, n1 = first[0] + second[0], first[1] + second[1]
-    gamma2 = brute_force.squared_correlation(*cut, n0, n1)
     cells = list(
         itertools.product(range(first[0] + 1), range(first[1] + 1), range(second[0] + 1), range(second[1] + 1))
     )
@@ -76,35 +79,37 @@ def test_factor_is_that_of_enumeration_and_quadrature(
 ) -> None:
     n0, n1 = first[0] + second[0], first[1] + second[1]
     prior = Prior(n_alpha=3)
-    factor = MixtureFactor(prior, selection_at(cut, n0, n1), "exact")
-    found = factor.weakness(*first)
+    factor = factor_at(prior, cut, n0, n1)
+    found = factor.probabilities(*first)
     for place, alpha in enumerate(prior.alphas()):
-        less, equal = weakness_by_enumeration(float(alpha), first, second, cut)
-        assert math.exp(found.log_less[place]) == pytest.approx(less, rel=1e-8)
-        assert math.exp(found.log_equal[place]) == pytest.approx(equal, rel=1e-8)
-        assert math.exp(found.log_less_equal[place]) == pytest.approx(less + equal, rel=1e-8)
+        less, equal = weakness_by_enumeration(
+            float(alpha), first, second, brute_force.squared_correlation(*cut, n0, n1)
+        )
+        assert math.exp(found.log_below[place]) == pytest.approx(less, rel=1e-8)
+        assert math.exp(found.log_tied[place]) == pytest.approx(equal, rel=1e-8)
+        assert math.exp(found.log_at_most[place]) == pytest.approx(less + equal, rel=1e-8)
     # The names of the groups do not matter, and ties count as they do in the naive Bayes model.
-    np.testing.assert_allclose(factor.weakness(*second).log_less, found.log_less, rtol=1e-10)
+    np.testing.assert_allclose(factor.probabilities(*second).log_below, found.log_below, rtol=1e-10)
     for ties, expected in {
-        "exact": 4 * found.log_less + 2 * found.log_equal,
-        "less": 6 * found.log_less,
-        "less_equal": 6 * found.log_less_equal,
+        "exact": 4 * found.log_below + 2 * found.log_tied,
+        "less": 6 * found.log_below,
+        "less_equal": 6 * found.log_at_most,
     }.items():
-        tied = MixtureFactor(prior, selection_at(cut, n0, n1, n_tied=2), ties)  # type: ignore[arg-type]
+        tied = factor_at(prior, cut, n0, n1, ties, n_tied=2)  # type: ignore[arg-type]
         np.testing.assert_allclose(tied.log_factor(*first), expected, rtol=1e-10)
         np.testing.assert_allclose(tied.log_factor(*second), expected, rtol=1e-10)
 
 
 def test_without_discarded_features_there_is_no_factor() -> None:
-    assert not MixtureFactor(Prior(n_alpha=3), selection_at((1, 3), 4, 4, p=4), "exact").log_factor(2, 2).any()
+    assert not factor_at(Prior(n_alpha=3), (1, 3), 4, 4, p=4).log_factor(2, 2).any()
 
 
 def test_tables_of_sums_are_forgotten_and_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     splits = [(2, 1), (3, 3), (2, 1)]
-    kept, forgetful = (MixtureFactor(Prior(n_alpha=3), selection_at((1, 3), 4, 4), "exact") for _ in range(2))
-    expected = [kept.weakness(*split).log_less for split in splits]
+    kept, forgetful = (factor_at(Prior(n_alpha=3), (1, 3), 4, 4) for _ in range(2))
+    expected = [kept.probabilities(*split).log_below for split in splits]
     monkeypatch.setattr("trimbench.selection_bias.mixture_sampler._KEPT", 0)
-    np.testing.assert_array_equal([forgetful.weakness(*split).log_less for split in splits], expected)
+    np.testing.assert_array_equal([forgetful.probabilities(*split).log_below for split in splits], expected)
 
 
 def test_factor_of_the_case_that_is_known() -> None:
@@ -114,23 +119,23 @@ def test_factor_of_the_case_that_is_known() -> None:
     }
     cut = min((c for c in strengths if strengths[c] > 0.3), key=lambda c: strengths[c])
     prior = Prior(shape=1e10, rate=1e10, n_alpha=1)  # alpha = 1
-    found = MixtureFactor(prior, selection_at(cut, 20, 20), "less").weakness(10, 10)
+    found = factor_at(prior, cut, 20, 20, "less").probabilities(10, 10)
     assert prior.alphas()[0] == pytest.approx(1, abs=1e-4)
-    assert math.exp(found.log_less[0]) == pytest.approx(0.982, abs=5e-4)
+    assert math.exp(found.log_below[0]) == pytest.approx(0.982, abs=5e-4)
 
 
 def test_groups_that_are_the_classes_give_the_naive_bayes_factor() -> None:
     prior = Prior(n_alpha=6)
-    factor = MixtureFactor(prior, selection_at((7, 18), 25, 30), "exact")
-    expected = weakness_probabilities(prior, 25, 30, (7, 18))
-    np.testing.assert_allclose(factor.weakness(25, 0).log_less, expected.log_less, rtol=1e-9)
-    np.testing.assert_allclose(factor.weakness(0, 30).log_equal, expected.log_equal, rtol=1e-9)
+    factor = factor_at(prior, (7, 18), 25, 30)
+    expected = tabled_probabilities(prior, 25, 30, brute_force.squared_correlation(7, 18, 25, 30))
+    np.testing.assert_allclose(factor.probabilities(25, 0).log_below, expected.log_below, rtol=1e-9)
+    np.testing.assert_allclose(factor.probabilities(0, 30).log_tied, expected.log_tied, rtol=1e-9)
 
 
 def test_factor_is_that_of_simulation() -> None:
     prior = Prior(n_alpha=3)
     first, second, cut = (12, 5), (8, 15), (8, 14)
-    found = MixtureFactor(prior, selection_at(cut, 20, 20), "less").weakness(*first)
+    found = factor_at(prior, cut, 20, 20, "less").probabilities(*first)
     rng = np.random.default_rng(0)
     gamma2 = float(brute_force.squared_correlation(*cut, 20, 20))
     for place, alpha in enumerate(prior.alphas()):
@@ -141,18 +146,18 @@ def test_factor_is_that_of_simulation() -> None:
         s = i0 + i1
         with np.errstate(invalid="ignore"):
             squared = np.nan_to_num((i1 - i0) ** 2 / (s * (40 - s)))
-        share, p = float((squared < gamma2 - 1e-12).mean()), math.exp(found.log_less[place])
+        share, p = float((squared < gamma2 - 1e-12).mean()), math.exp(found.log_below[place])
         assert abs(share - p) < 5 * math.sqrt(p * (1 - p) / len(theta))
 
 
 # --- the chain
 
 
-def quiet(*arguments: Any, **settings: Any) -> tb.MixturePosterior:
+def quiet(*arguments: Any, **settings: Any) -> MixturePosterior:
     """Fit with chains that need not converge."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return tb.fit_mixture_selection_corrected(*arguments, **settings)
+        return tb.fit_selection_corrected(*arguments, features="mixture", **settings)
 
 
 @given(st.floats(1e-10, 1e10), st.integers(0, 300))
@@ -182,7 +187,7 @@ Y_TINY = np.array([1, 1, 1, 0, 0, 1])
 PRIOR = {"n_alpha": 3, "shape": 1.0, "rate": 4.0, "shape0": 0.8, "rate0": 2.0, "f1": 1.5, "f2": 0.7}
 
 
-def exact_posterior(posterior: tb.MixturePosterior, correct: bool, x_new: list[int]) -> dict[str, Any]:
+def exact_posterior(posterior: MixturePosterior, correct: bool, x_new: list[int]) -> dict[str, Any]:
     """Sum over all labels and both grids, theta by adaptive quadrature."""
     prior = Prior(shape=1.0, rate=4.0, n_alpha=3)
     alphas, alphas0 = prior.alphas(), Prior(shape=0.8, rate=2.0, n_alpha=3).alphas()
@@ -209,9 +214,9 @@ def exact_posterior(posterior: tb.MixturePosterior, correct: bool, x_new: list[i
     def factor(z: np.ndarray) -> np.ndarray:
         first = (int(((z == 0) & (Y_TINY == 0)).sum()), int(((z == 0) & (Y_TINY == 1)).sum()))
         if first not in factors:
-            second = (selection.n0 - first[0], selection.n1 - first[1])
+            second = (int((Y_TINY == 0).sum()) - first[0], int(Y_TINY.sum()) - first[1])
             n_tied, n_out = selection.n_tied, selection.n_discarded
-            pairs = [weakness_by_enumeration(float(a), first, second, selection.cut_ones) for a in alphas]
+            pairs = [weakness_by_enumeration(float(a), first, second, Fraction(selection.cut)) for a in alphas]
             factors[first] = np.array([less ** (n_out - n_tied) * equal**n_tied for less, equal in pairs])
         return factors[first][:, None] if correct else np.ones((3, 1))
 
@@ -238,8 +243,18 @@ def exact_posterior(posterior: tb.MixturePosterior, correct: bool, x_new: list[i
 def test_chain_has_the_exact_posterior(correct: bool) -> None:
     from arviz_stats.base import array_stats
 
-    found = tb.fit_mixture_selection_corrected(
-        X_TINY, Y_TINY, 2, correct=correct, n_chains=4, n_warmup=100, n_draws=1500, seed=1, theta_step=0.5, **PRIOR
+    found = tb.fit_selection_corrected(
+        X_TINY,
+        Y_TINY,
+        2,
+        correct=correct,
+        n_chains=4,
+        n_warmup=100,
+        n_draws=1500,
+        random_state=1,
+        theta_step=0.5,
+        features="mixture",
+        **PRIOR,
     )
     x_new = [1, 0]
     exact = exact_posterior(found, correct, x_new)
@@ -287,10 +302,10 @@ def test_a_missing_value_drops_out_of_the_product() -> None:
 def test_chains_that_have_not_converged_are_reported() -> None:
     short = {"n_warmup": 0, "n_draws": 8, "n_alpha": 5}
     with pytest.warns(ConvergenceWarning, match=r"have not converged: R-hat .*, effective sample size .* \(at least"):
-        found = tb.fit_mixture_selection_corrected(X_TINY, Y_TINY, 1, n_chains=2, **short)
+        found = tb.fit_selection_corrected(X_TINY, Y_TINY, 1, n_chains=2, features="mixture", **short)
     assert not found.converged
     with pytest.warns(ConvergenceWarning, match=r"R-hat nan .*; both need two chains of four draws"):
-        single = tb.fit_mixture_selection_corrected(X_TINY, Y_TINY, 1, n_chains=1, **short)
+        single = tb.fit_selection_corrected(X_TINY, Y_TINY, 1, n_chains=1, features="mixture", **short)
     assert math.isnan(single.r_hat)
     assert not single.converged
 
@@ -355,11 +370,11 @@ def test_the_two_posteriors_differ_by_the_correction() -> None:
         ({"f2": True}, "f2 must be a positive number, got True"),
         ({"n_draws": "many"}, "n_draws must be a whole number, 1 or more, got 'many'"),
         ({"theta_step": None}, "theta_step must be in (0, 1], got None"),
-        ({"seed": -1}, "seed must be a whole number, 0 or more, got -1"),
+        ({"random_state": -1}, "random_state must be a whole number, 0 or more, got -1"),
         ({"y": [1, 1, 1, 1, 1, 1]}, "y must have cases of both classes"),
     ],
 )
 def test_bad_input_is_reported(arguments: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"X": X_TINY, "y": Y_TINY, "k": 1} | arguments
     with pytest.raises(ValueError, match=re.escape(message)):
-        tb.fit_mixture_selection_corrected(**given)
+        tb.fit_selection_corrected(features="mixture", **given)

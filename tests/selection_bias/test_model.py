@@ -50,8 +50,9 @@ def test_selection_on_a_subset_of_rows(data: tuple[np.ndarray, np.ndarray]) -> N
     alone = tb.fit_selection_corrected(X[rows], y[rows], 5, n_alpha=4)
     assert model.selected.tolist() == alone.selected.tolist()
     np.testing.assert_array_equal(model.log_adjustment, alone.log_adjustment)  # the factor is that of the subset
-    assert (model.n0, model.n1) == (12, 15)  # all else is that of all rows
-    assert model.ones1.tolist() == X[y == 1][:, model.selected].sum(axis=0).tolist()
+    assert model.class_sizes.tolist() == [12, 15]  # all else is that of all rows
+    whole = tb.fit_selection_corrected(X[:, model.selected], y, 5, n_alpha=4)
+    np.testing.assert_allclose(model.log_likelihood, whole.log_likelihood, rtol=1e-9)
     mask = np.zeros(27, dtype=bool)
     mask[rows] = True
     by_mask = tb.fit_selection_corrected(X, y, 5, selection_rows=mask, n_alpha=4)
@@ -61,7 +62,7 @@ def test_selection_on_a_subset_of_rows(data: tuple[np.ndarray, np.ndarray]) -> N
 @pytest.mark.parametrize("n_folds", [None, 2, 5, 27])
 def test_cross_validation_selects_inside_each_fold(data: tuple[np.ndarray, np.ndarray], n_folds: int | None) -> None:
     X, y = data
-    found = cross_validate_selection(X, y, 3, n_folds=n_folds, seed=4, n_alpha=10)
+    found = cross_validate_selection(X, y, 3, n_folds=n_folds, random_state=4, n_alpha=10)
     assert len(found.selected) == (n_folds or 27)
     sizes = np.bincount(found.folds)
     assert sizes.max() - sizes.min() <= 1
@@ -71,8 +72,8 @@ def test_cross_validation_selects_inside_each_fold(data: tuple[np.ndarray, np.nd
             model = tb.fit_selection_corrected(X[~out], y[~out], 3, correct=correct, n_alpha=10)
             np.testing.assert_allclose(probabilities[out], model.predict_proba(X[out]), rtol=1e-12)
         assert found.selected[fold].tolist() == model.selected.tolist()
-    other = cross_validate_selection(X, y, 3, n_folds=n_folds, seed=5, n_alpha=10)
-    again = cross_validate_selection(X, y, 3, n_folds=n_folds, seed=4, n_alpha=10)
+    other = cross_validate_selection(X, y, 3, n_folds=n_folds, random_state=5, n_alpha=10)
+    again = cross_validate_selection(X, y, 3, n_folds=n_folds, random_state=4, n_alpha=10)
     np.testing.assert_array_equal(found.folds, again.folds)
     assert n_folds in (None, 27) or (found.folds != other.folds).any()
 
@@ -115,6 +116,19 @@ def test_impossible_cross_validation_is_refused(data: tuple[np.ndarray, np.ndarr
             cross_validate_selection(X, np.eye(27, dtype=int)[0], 3, n_folds=n_folds)
     with pytest.raises(TypeError, match=r"correct cannot be set here: both predictions are returned"):
         cross_validate_selection(X, y, 3, correct=False)
+    with pytest.raises(ValueError, match=r"features must be binary, categorical or gaussian in cross-validation"):
+        cross_validate_selection(X, y, 3, features="mixture")
+
+
+@pytest.mark.parametrize("features", ["categorical", "gaussian"])
+def test_cross_validation_takes_other_features(features: Any) -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.integers(0, 3, size=(16, 9)), np.repeat([0, 1], 8)
+    X[0] = 3  # a category that one fold does not have
+    found = cross_validate_selection(X, y, 3, n_folds=4, features=features, n_alpha=5)
+    out, more = found.folds == 1, {"n_categories": X.max(axis=0) + 1} if features == "categorical" else {}
+    model = tb.fit_selection_corrected(X[~out], y[~out], 3, features=features, n_alpha=5, **more)
+    np.testing.assert_allclose(found.corrected[out], model.predict_proba(X[out]), rtol=1e-12)
 
 
 X_GOOD = [[1, 0, 1], [1, 1, 0], [1, 1, 1], [0, 0, 1], [0, 1, 0], [1, 0, 0]]
@@ -163,6 +177,13 @@ Y_GOOD = [1, 1, 1, 0, 0, 0]
         ({"selection_rows": [0, 9]}, "selection_rows must be row numbers from 0 to 5"),
         ({"selection_rows": [0, 1]}, "selection_rows must have cases of both classes, got only 1; add rows"),
         ({"unlabelled": [[1, 0]]}, "unlabelled must have the 3 features of X, got 2 features"),
+        ({"features": "real"}, "features must be one of binary, categorical, gaussian, mixture, got 'real'"),
+        ({"n_draws": 9}, "n_draws must be left at 500 where features is 'binary', got 9; it is for 'mixture' only"),
+        (
+            {"features": "gaussian", "ties": "less"},
+            "ties must be left at 'exact' where features is 'gaussian', got 'less'; it is for 'binary', 'categorical',",
+        ),
+        ({"features": "mixture", "selection_rows": [0, 5]}, "selection_rows must be left at None where features is"),
     ],
 )
 def test_bad_input_is_reported(arguments: dict[str, Any], message: str) -> None:

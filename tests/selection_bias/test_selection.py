@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import trimbench as tb
-from trimbench.selection_bias import selection
-from trimbench.selection_bias.selection import (
-    class_counts,
-    correlation,
-    region_bounds,
-    select_features,
-    strength_ranks,
-)
+from trimbench.papers.selection_bias.simulated_cases import class_counts, correlation
+from trimbench.selection_bias.mixture_sampler import _upper_bounds
+from trimbench.selection_bias.selection import ranked, select
 
 from .brute_force import squared_correlation
 
@@ -37,14 +30,27 @@ def largest_classes() -> tuple[np.ndarray, np.ndarray, int, int]:
     return rng.integers(0, n0 + 1, 4000), rng.integers(0, n1 + 1, 4000), n0, n1
 
 
+def tables_of(counts: tuple[np.ndarray, np.ndarray, int, int]) -> tuple[np.ndarray, np.ndarray]:
+    return np.stack(counts[:2]), np.repeat([[counts[2]], [counts[3]]], len(counts[0]), axis=1)
+
+
+def enormous_classes() -> tuple[np.ndarray, np.ndarray, int, int]:
+    """Classes that 64 bits do not hold, and features that floating-point numbers do not tell apart."""
+    n, steps = 10**9, np.array([0, 1, 2, -1, 0])
+    return n // 2 + steps, 3 * n // 5 + steps, n, n
+
+
 @given(counts=counted())
+@example(counts=enormous_classes())
 @example(counts=largest_classes())
 @settings(max_examples=200, deadline=None)
 def test_ranks_are_those_of_exact_fractions(counts: tuple[np.ndarray, np.ndarray, int, int]) -> None:
     ones0, ones1, n0, n1 = counts
     strengths = [squared_correlation(int(a), int(b), n0, n1) for a, b in zip(ones0, ones1, strict=True)]
     order = {value: rank for rank, value in enumerate(sorted(set(strengths)))}
-    assert strength_ranks(ones0, ones1, n0, n1).tolist() == [order[value] for value in strengths]
+    ranks, ratios = ranked(*tables_of(counts))
+    assert ranks.tolist() == [order[value] for value in strengths]
+    np.testing.assert_allclose(ratios, np.array(strengths, dtype=float), rtol=1e-14)
 
 
 @given(counts=counted(), data=st.data())
@@ -58,9 +64,9 @@ def test_selection_takes_the_strongest_and_the_lower_number(
     expected = sorted(range(len(strengths)), key=lambda j: (-strengths[j], j))
     if k < len(strengths) and strengths[expected[k - 1]] == 0:
         with pytest.raises(ValueError, match=r"k must be (at most )?\d+, (the number of|which keeps all) features"):
-            select_features(ones0, ones1, n0, n1, k)
+            select(*tables_of(counts), k)
         return
-    chosen = select_features(ones0, ones1, n0, n1, k)
+    chosen = select(*tables_of(counts), k)
     assert chosen.features.tolist() == expected[:k]
     gamma2 = strengths[expected[k - 1]]
     assert chosen.n_tied == sum(strengths[j] == gamma2 for j in expected[k:])
@@ -68,63 +74,25 @@ def test_selection_takes_the_strongest_and_the_lower_number(
     assert chosen.n_discarded == len(strengths) - k
 
 
-def test_large_classes_are_ranked_by_fractions(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    ones0, ones1 = rng.integers(0, 31, size=(2, 400))
-    in_machine_numbers = strength_ranks(ones0, ones1, 30, 30)
-    monkeypatch.setattr(selection, "_EXACT_PRODUCT", 0)
-    assert strength_ranks(ones0, ones1, 30, 30).tolist() == in_machine_numbers.tolist()
-
-
-def test_close_fractions_are_distinguished() -> None:
-    values = [Fraction(2**60 + 1, 2**60), Fraction(2**60 + 3, 2**60), Fraction(2**61 + 2, 2**61)]
-    assert len({float(value) for value in values}) == 1
-    assert selection._ranks_of_fractions(values).tolist() == [0, 1, 0]
-
-
 @given(n0=st.integers(1, 25), n1=st.integers(1, 25), data=st.data())
 @settings(max_examples=150, deadline=None)
-def test_region_is_what_enumeration_says(n0: int, n1: int, data: st.DataObject) -> None:
-    cut = (data.draw(st.integers(0, n0)), data.draw(st.integers(0, n1)))
-    gamma2 = squared_correlation(*cut, n0, n1)
+def test_bounds_of_strong_counts_are_what_enumeration_says(n0: int, n1: int, data: st.DataObject) -> None:
+    gamma2 = squared_correlation(data.draw(st.integers(0, n0)), data.draw(st.integers(0, n1)), n0, n1)
     if gamma2 == 0:
         return
-    at_least, above = region_bounds(cut, n0, n1)
-    assert (np.diff(at_least) >= 0).all()
-    assert (np.diff(above) >= 0).all()
-    for i1 in range(n1 + 1):
-        for i0 in range(n0 + 1):
-            positive = n0 * i1 > n1 * i0
-            value = squared_correlation(i0, i1, n0, n1)
-            assert (i0 <= at_least[i1]) == (positive and value >= gamma2)
-            assert (i0 <= above[i1]) == (positive and value > gamma2)
+    above, at_least = _upper_bounds(gamma2, n0, n1)
+    for total in range(n0 + n1 + 1):
+        for i1 in range(max(0, total - n0), min(total, n1) + 1):
+            positive = n0 * i1 > n1 * (total - i1)
+            value = squared_correlation(total - i1, i1, n0, n1)
+            assert (i1 >= above[total]) == (positive and value > gamma2)
+            assert (i1 >= at_least[total]) == (positive and value >= gamma2)
 
 
-@pytest.mark.parametrize("n", [(100, 100), (95, 5), (400, 400)])
-def test_the_cut_off_cell_is_always_in_its_own_region(n: tuple[int, int]) -> None:
-    n0, n1 = n
-    rng = np.random.default_rng(3)
-    for _ in range(300):
-        i0, i1 = int(rng.integers(0, n0 + 1)), int(rng.integers(0, n1 + 1))
-        if n0 * i1 <= n1 * i0:
-            i0, i1 = n0 - i0, n1 - i1
-        if n0 * i1 == n1 * i0:
-            continue
-        at_least, above = region_bounds((i0, i1), n0, n1)
-        assert above[i1] < i0 <= at_least[i1]
-
-
-@given(n0=st.integers(1, 60), n1=st.integers(1, 60), data=st.data())  # the region is a staircase because of this
-@settings(max_examples=200, deadline=None)
-def test_positive_correlation_rises_in_i1_and_falls_in_i0(n0: int, n1: int, data: st.DataObject) -> None:
-    i0, i1 = data.draw(st.integers(0, n0)), data.draw(st.integers(0, n1))
-    if n0 * i1 <= n1 * i0:
-        return
-    here = squared_correlation(i0, i1, n0, n1)
-    if i1 < n1:
-        assert squared_correlation(i0, i1 + 1, n0, n1) >= here
-    if i0 < n0 and n0 * i1 > n1 * (i0 + 1):
-        assert squared_correlation(i0 + 1, i1, n0, n1) <= here
+def test_fewer_features_are_selected_where_that_is_allowed() -> None:
+    ones, sizes = np.array([[0, 2, 1, 0], [2, 2, 1, 1]]), np.full((2, 4), 2)
+    assert select(ones, sizes, 3, allow_fewer=True).features.tolist() == [0, 3]
+    assert select(ones[:, 1:3], sizes[:, 1:3], 1, allow_fewer=True).features.tolist() == [0, 1]
 
 
 def test_counts_and_correlation_are_those_of_the_columns() -> None:

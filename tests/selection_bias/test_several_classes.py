@@ -18,10 +18,10 @@ from sklearn.feature_selection import f_classif
 import trimbench as tb
 from trimbench.selection_bias import fit as fitting
 from trimbench.selection_bias import kernels
-from trimbench.selection_bias.factors import Simulation, class_weakness, merged, weakness_probabilities
+from trimbench.selection_bias.factors import Simulation, discard_probabilities, merged, tabled_probabilities
 from trimbench.selection_bias.fit import cross_validate_selection
 from trimbench.selection_bias.prior import Prior
-from trimbench.selection_bias.selection import SizeGroup, ranks, squared_ratio, weak_counts
+from trimbench.selection_bias.selection import DiscardedGroup, ranked, squared_ratio, weak_counts
 
 from . import brute_force
 
@@ -78,7 +78,7 @@ def test_ranks_are_exact_and_those_of_the_f_statistic() -> None:
     sizes = np.repeat([[9], [9], [12]], X.shape[1], axis=1)
     values = [ratio(column, (9, 9, 12)) for column in ones.T.tolist()]
     place = {value: rank for rank, value in enumerate(sorted(set(values)))}
-    assert ranks(ones, sizes).tolist() == [place[value] for value in values]
+    assert ranked(ones, sizes)[0].tolist() == [place[value] for value in values]
     assert (np.diff(f_classif(X, y)[0][np.argsort(values)]) > -1e-9).all()
 
 
@@ -90,16 +90,16 @@ def test_factor_is_that_of_enumeration_and_quadrature(
     sizes: tuple[int, ...], cut: tuple[int, ...], theta0: float
 ) -> None:
     prior, gamma2 = Prior(n_alpha=4, theta0=theta0), ratio(cut, sizes)
-    found = class_weakness(prior, sizes, gamma2)
-    assert (found.log_errors == 0).all()
+    found = discard_probabilities(prior, sizes, gamma2)
+    assert (found.log_error == 0).all()
     for place, alpha in enumerate(prior.alphas().tolist()):
         less, equal = (
             probability(alpha, sizes, [c for c in counts_of(sizes) if test(ratio(c, sizes))], theta0)
             for test in (lambda r: r < gamma2, lambda r: r == gamma2)
         )
-        assert found.probabilities.log_less[place] == pytest.approx(math.log(less), rel=1e-8, abs=1e-12)
-        assert found.probabilities.log_equal[place] == pytest.approx(math.log(equal), rel=1e-8)
-        assert found.probabilities.log_less_equal[place] == pytest.approx(math.log(less + equal), rel=1e-8, abs=1e-12)
+        assert found.log_below[place] == pytest.approx(math.log(less), rel=1e-8, abs=1e-12)
+        assert found.log_tied[place] == pytest.approx(math.log(equal), rel=1e-8)
+        assert found.log_at_most[place] == pytest.approx(math.log(less + equal), rel=1e-8, abs=1e-12)
 
 
 def expected_probabilities(model: Any, X: np.ndarray, y: np.ndarray, case: np.ndarray) -> np.ndarray:
@@ -158,9 +158,9 @@ def test_predictions_are_those_of_the_definition(sizes: tuple[int, ...], share: 
 @pytest.mark.parametrize(("n0", "n1", "cut"), [(100, 100, (40, 60)), (99, 1, (1, 0)), (300, 250, (90, 110))])
 def test_two_classes_are_the_binary_model(n0: int, n1: int, cut: tuple[int, int]) -> None:
     prior = Prior(n_alpha=25)
-    walked = class_weakness(prior, (n0, n1), ratio(cut, (n0, n1))).probabilities
-    tabled = weakness_probabilities(prior, n0, n1, cut)
-    for kind in ("log_less", "log_equal", "log_less_equal"):
+    walked = discard_probabilities(prior, (n0, n1), ratio(cut, (n0, n1)))
+    tabled = tabled_probabilities(prior, n0, n1, ratio(cut, (n0, n1)))
+    for kind in ("log_below", "log_tied", "log_at_most"):
         np.testing.assert_allclose(getattr(walked, kind), getattr(tabled, kind), rtol=1e-10, atol=1e-11)
 
 
@@ -207,16 +207,16 @@ def test_walks_leave_out_something() -> None:
 def test_simulated_factor_agrees_with_enumeration() -> None:
     prior, sizes = Prior(n_alpha=12), (14, 9, 11)
     cut = ratio((3, 5, 6), sizes)
-    exact = class_weakness(prior, sizes, cut)
-    drawn = class_weakness(prior, sizes, cut, Simulation("simulate", n_simulations=20_000))
-    assert (drawn.log_errors > 0).all()
-    difference = drawn.probabilities.log_less - exact.probabilities.log_less
-    assert (np.abs(difference) < 5 * drawn.log_errors + 1e-12).all()
-    np.testing.assert_allclose(drawn.probabilities.log_equal, exact.probabilities.log_equal, atol=0.3)
+    exact = discard_probabilities(prior, sizes, cut)
+    drawn = discard_probabilities(prior, sizes, cut, Simulation("simulate", n_simulations=20_000))
+    assert (drawn.log_error > 0).all()
+    difference = drawn.log_below - exact.log_below
+    assert (np.abs(difference) < 5 * drawn.log_error + 1e-12).all()
+    np.testing.assert_allclose(drawn.log_tied, exact.log_tied, atol=0.3)
     with pytest.raises(ValueError, match="factor='enumerate' would take too long for 8 classes and 160 cases; use"):
-        class_weakness(prior, (20,) * 8, Fraction(1, 9), Simulation("enumerate"))
-    rare = class_weakness(prior, (700, 600, 800), Fraction(1, 977), Simulation("simulate", n_simulations=2000))
-    np.testing.assert_array_equal(rare.probabilities.log_equal, rare.probabilities.log_less)
+        discard_probabilities(prior, (20,) * 8, Fraction(1, 9), Simulation("enumerate"))
+    rare = discard_probabilities(prior, (700, 600, 800), Fraction(1, 977), Simulation("simulate", n_simulations=2000))
+    np.testing.assert_array_equal(rare.log_tied, rare.log_below)
 
 
 def test_correction_of_several_classes_is_less_confident() -> None:
@@ -244,8 +244,8 @@ def test_masks_none_and_the_missing_value_of_pandas_are_nan() -> None:
         assert model.selected.tolist() == expected.selected.tolist()
         np.testing.assert_array_equal(model.predict_proba(table), expected.predict_proba(plain))
     with pytest.raises(ValueError, match="X must hold finite numbers only, got NaN or infinity; remove or impute"):
-        tb.fit_discrete_selection_corrected(tables[0], y, 3)
-    discrete = tb.fit_discrete_selection_corrected(X, y, 8, n_alpha=5)
+        tb.fit_selection_corrected(tables[0], y, 3, features="categorical")
+    discrete = tb.fit_selection_corrected(X, y, 8, n_alpha=5, features="categorical")
     complete = tb.fit_selection_corrected(X, y, 8, n_alpha=5)
     np.testing.assert_allclose(discrete.predict_proba(tables[0]), complete.predict_proba(plain), rtol=1e-9)
 
@@ -267,7 +267,7 @@ def test_a_feature_that_one_class_lacks_is_weak_whatever_alpha_is() -> None:
 def test_merged_groups_keep_their_features() -> None:
     rng = np.random.default_rng(0)
     sizes = {tuple(pair) for pair in rng.integers(45_000, 50_000, size=(300, 2)).tolist()}
-    groups = tuple(SizeGroup(pair, 2, int(place == 0)) for place, pair in enumerate(sorted(sizes)))
+    groups = tuple(DiscardedGroup(pair, 2, int(place == 0)) for place, pair in enumerate(sorted(sizes)))
     found = merged(groups, Prior())
     assert len(found) < 100
     assert sum(group.n_discarded for group in found) == 2 * len(groups)

@@ -14,29 +14,17 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 
 from trimbench.estimators.columns import check_no_missing_label, checked_rows, warn_of_counts
 from trimbench.networks.values import as_numbers
-from trimbench.selection_bias.binary import ClassCounts
-from trimbench.selection_bias.factors import Factor
-from trimbench.selection_bias.features import Binariser, checked_cuts, known_cuts, without_masks
-from trimbench.selection_bias.fit import fit_selection_corrected
-from trimbench.selection_bias.gaussian import (
-    GaussianMoments,
-    GaussianSelectionCorrectedModel,
-    fit_gaussian_selection_corrected,
-)
+from trimbench.selection_bias.factors import Factor, Ties
+from trimbench.selection_bias.features import known_cuts, without_masks
+from trimbench.selection_bias.fit import fitted
 from trimbench.selection_bias.model import SelectionCorrectedModel
 from trimbench.selection_bias.prior import Rule, is_whole
-from trimbench.selection_bias.selection import squared_ratios
 
-Numeric = Literal["cut", "gaussian"]
-_NUMERIC: tuple[Numeric, ...] = ("cut", "gaussian")
-# Parameters of the Gaussian model, too.
-_GAUSSIAN = ("correct", "n_alpha", "shape", "rate", "f0", "f1")
+_KINDS = ("binary", "gaussian")
 # Features that are selected where k is not given.
 _USUAL_K = 10
 # Copies of cases that are made at most.
 _MOST_COPIES = 10**8
-# eta^2 of a feature without dependence is rounding error.
-_NOTHING = 1e-12
 
 
 class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -49,17 +37,17 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         correlation with the class are not selected, with a warning if fewer than k are left, unless no feature has any.
     correct : bool, default=True
         Whether predictions condition on the weak correlations of the discarded features.
-    numeric : {"cut", "gaussian"}, default="cut"
-        How features are modelled: cut into zeros and ones, as by `trimbench.fit_selection_corrected`, or Gaussian in
-        each class, as by `trimbench.fit_gaussian_selection_corrected`, which takes none of the parameters `ties`,
-        `n_theta`, `n_theta_adjust`, `theta0`, `rule`, `factor`, `n_simulations` and `seed`, and refuses `cuts`.
+    features : {"binary", "gaussian"}, default="binary"
+        How features are modelled: cut into zeros and ones, or Gaussian in each class. Gaussian features refuse what
+        `trimbench.fit_selection_corrected` does: `ties`, `theta0`, `n_theta`, `n_theta_adjust`, `rule`, `cuts`,
+        `factor` and `n_simulations`.
     ties : {"exact", "less", "less_equal"}, default="exact"
-    n_alpha, n_theta, n_theta_adjust : int
     shape, rate, theta0, f0, f1 : float
+    n_alpha, n_theta, n_theta_adjust : int
     rule : {"gauss", "simpson"}
     cuts : array of shape (n_features,), optional
     factor : {"auto", "enumerate", "simulate"}
-    n_simulations, seed : int
+    n_simulations, random_state : int
         As for `trimbench.fit_selection_corrected`. In cross-validation of features that are not all binary, give
         `trimbench.selection_bias.features.known_cuts(X)` of all cases: a fold does not see the others.
 
@@ -67,7 +55,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
     ----------
     classes_ : ndarray of shape (n_classes,)
         Those of the model are their numbers here.
-    model_ : SelectionCorrectedModel or GaussianSelectionCorrectedModel
+    model_ : SelectionCorrectedModel
         With the posterior of alpha, the adjustment factor and the stored medians.
     selected_ : ndarray
         Numbers of the selected features, from the largest absolute correlation to the smallest.
@@ -100,40 +88,40 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         self,
         k: int | Literal["auto"] = "auto",
         *,
+        features: Literal["binary", "gaussian"] = "binary",
         correct: bool = True,
-        numeric: Numeric = "cut",
-        ties: str = "exact",
-        n_alpha: int = 100,
-        n_theta: int = 20,
-        n_theta_adjust: int = 100,
+        ties: Ties = "exact",
         shape: float = 0.5,
         rate: float = 5.0,
         theta0: float = 0.0,
         f0: float = 1.0,
         f1: float = 1.0,
+        n_alpha: int = 100,
+        n_theta: int = 20,
+        n_theta_adjust: int = 100,
         rule: Rule = "gauss",
         cuts: ArrayLike | None = None,
         factor: Factor = "auto",
         n_simulations: int = 100_000,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         self.k = k
+        self.features = features
         self.correct = correct
-        self.numeric = numeric
         self.ties = ties
-        self.n_alpha = n_alpha
-        self.n_theta = n_theta
-        self.n_theta_adjust = n_theta_adjust
         self.shape = shape
         self.rate = rate
         self.theta0 = theta0
         self.f0 = f0
         self.f1 = f1
+        self.n_alpha = n_alpha
+        self.n_theta = n_theta
+        self.n_theta_adjust = n_theta_adjust
         self.rule = rule
         self.cuts = cuts
         self.factor = factor
         self.n_simulations = n_simulations
-        self.seed = seed
+        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -148,8 +136,8 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         Parameters
         ----------
         X : array of shape (n_cases, n_features)
-            Zeros and ones, or real values, which are cut at their medians unless `numeric` is "gaussian". Values may be
-            missing.
+            Zeros and ones, or real values, which are cut at their medians unless `features` is "gaussian". Values may
+            be missing.
         y : array of shape (n_cases,)
             Two classes or more.
         sample_weight : array of shape (n_cases,), optional
@@ -171,10 +159,9 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
             raise ValueError(
                 f"y must have two classes or more, got {len(self.classes_)} class; add cases of another class"
             )
-        strengths = self._strengths(table, response)
-        self.model_ = self._fitted(table, response, self._number_to_select(strengths))
+        self.model_ = self._fitted(table, response)
         self.selected_ = self.model_.selected
-        self.feature_importances_ = np.where(self._get_support_mask(), strengths, 0.0)
+        self.feature_importances_ = np.where(self._get_support_mask(), self.model_.selection.strengths, 0.0)
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -227,49 +214,28 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         mask[self.selected_] = True
         return mask
 
-    def _strengths(self, table: NDArray[Any], response: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return eta of each feature, cut or as it is."""
-        rows = np.arange(len(response))
-        if self.numeric not in _NUMERIC:
-            raise ValueError(f"numeric must be one of {', '.join(_NUMERIC)}, got {self.numeric!r}")
-        if self.numeric == "gaussian":
-            return np.sqrt(GaussianMoments.of(table, response, len(self.classes_), rows).squared_ratios)
-        binariser = Binariser.fit(table, cuts=checked_cuts(self.cuts, table.shape[1]))
-        counts = ClassCounts.of(table, response, len(self.classes_), binariser, rows)
-        return np.sqrt(squared_ratios(counts.ones, counts.sizes))
-
-    def _fitted(
-        self, table: NDArray[Any], response: NDArray[np.int64], k: int
-    ) -> SelectionCorrectedModel | GaussianSelectionCorrectedModel:
-        settings = self.get_params(deep=False) | {"k": k}
-        self._binary: NDArray[np.intp] = np.array([], dtype=np.intp)
-        if settings.pop("numeric") == "cut":
-            if self.cuts is None:  # other cases may have larger counts
-                cuts = known_cuts(table)
-                settings["cuts"] = cuts = np.full(table.shape[1], 0.5) if cuts is None else cuts
-                self._binary = np.flatnonzero((cuts == 0.5) & (np.nan_to_num(table) <= 1).all(axis=0))
-            return fit_selection_corrected(table, response, **settings)
-        if self.cuts is not None:
-            raise ValueError(
-                f"cuts must be None where numeric is 'gaussian', got {self.cuts!r}; use numeric='cut' to cut features"
-            )
-        return fit_gaussian_selection_corrected(table, response, k, **{name: settings[name] for name in _GAUSSIAN})
-
-    def _number_to_select(self, strengths: NDArray[np.float64]) -> int:
-        n_features, n_useful = len(strengths), int((strengths**2 > _NOTHING).sum())
+    def _fitted(self, table: NDArray[Any], response: NDArray[np.int64]) -> SelectionCorrectedModel:
+        if self.features not in _KINDS:
+            raise ValueError(f"features must be one of {', '.join(_KINDS)}, got {self.features!r}")
+        n_features = table.shape[1]
         k = min(_USUAL_K, n_features) if isinstance(self.k, str) and self.k == "auto" else self.k
         if not is_whole(k, 1) or k > n_features:
             raise ValueError(
                 f"k must be 'auto' or a whole number from 1 to {n_features}, the number of features, got {self.k!r}"
             )
-        # Without any correlation there is no basis for a selection.
-        if k == n_features or not n_useful:
-            return n_features
-        if n_useful < k:
+        settings = self.get_params(deep=False) | {"k": k}
+        self._binary: NDArray[np.intp] = np.array([], dtype=np.intp)
+        if self.features == "binary" and self.cuts is None:  # other cases may have larger counts
+            cuts = known_cuts(table)
+            settings["cuts"] = cuts = np.full(n_features, 0.5) if cuts is None else cuts
+            self._binary = np.flatnonzero((cuts == 0.5) & (np.nan_to_num(table) <= 1).all(axis=0))
+        model: SelectionCorrectedModel = fitted(table, response, allow_fewer=True, **settings)
+        if len(model.selected) < k:
             warnings.warn(
-                f"k={k} is reduced to {n_useful}: no other feature is correlated with the class", stacklevel=3
+                f"k={k} is reduced to {len(model.selected)}: no other feature is correlated with the class",
+                stacklevel=3,
             )
-        return min(int(k), n_useful)
+        return model
 
 
 def _is_frame(X: Any) -> bool:

@@ -16,19 +16,19 @@ from scipy.special import gammaln, logsumexp, roots_jacobi
 
 from trimbench.selection_bias.binary import CountTables, count_tables, grid_marginals
 from trimbench.selection_bias.prior import Prior, check_whole
-from trimbench.selection_bias.selection import Selection, SizeGroup, region_bounds, weak_counts
+from trimbench.selection_bias.selection import DiscardedGroup, Selection, squared_ratio, strong_bounds, weak_counts
 
 Ties = Literal["exact", "less", "less_equal"]
 TIES: tuple[Ties, ...] = ("exact", "less", "less_equal")
 Factor = Literal["auto", "enumerate", "simulate"]
 FACTORS: tuple[Factor, ...] = ("auto", "enumerate", "simulate")
-# Below this a difference from 1 has lost digits that the adjustment factor needs.
+# A smaller difference of cumulative sums has lost digits that the adjustment factor needs.
 _LEAST_DIFFERENCE = 1e-4
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """How the probability of weakness is computed where its exact sum may take too long.
+    """How the probability that a feature is discarded is computed where its exact sum may take too long.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Simulation:
         "auto" enumerates where that takes seconds.
     n_simulations : int
         Features drawn for each alpha, where they are.
-    seed : int
+    random_state : int
 
     Raises
     ------
@@ -46,13 +46,13 @@ class Simulation:
 
     factor: Factor = "auto"
     n_simulations: int = 100_000
-    seed: int = 0
+    random_state: int = 0
 
     def __post_init__(self) -> None:
         if self.factor not in FACTORS:
             raise ValueError(f"factor must be one of {', '.join(FACTORS)}, got {self.factor!r}")
         check_whole("n_simulations", self.n_simulations, 1)
-        check_whole("seed", self.seed, 0)
+        check_whole("random_state", self.random_state, 0)
 
     def enumerates(self, possible: bool, what: str) -> bool:
         """Return whether to enumerate; raise ValueError if that was asked for but is not possible."""
@@ -64,109 +64,67 @@ class Simulation:
 
 
 @dataclass(frozen=True, eq=False)
-class WeaknessProbabilities:
-    r"""How probable it is that one feature is as weak as the cut-off, for each alpha.
+class DiscardProbabilities:
+    r"""How probable it is that one feature is weak enough to be discarded, for each alpha.
 
     Attributes
     ----------
-    log_less : ndarray of shape (n_alpha,)
-        log P(\|cor\| < gamma | alpha, y).
-    log_equal : ndarray of shape (n_alpha,)
-        log P(\|cor\| = gamma | alpha, y).
-    log_less_equal : ndarray of shape (n_alpha,)
-        log P(\|cor\| <= gamma | alpha, y).
+    log_below : ndarray of shape (n_alpha,)
+        log P(eta < gamma | alpha, y).
+    log_tied : ndarray of shape (n_alpha,)
+        log P(eta = gamma | alpha, y).
+    log_at_most : ndarray of shape (n_alpha,)
+        log P(eta <= gamma | alpha, y).
+    log_error : ndarray of shape (n_alpha,)
+        Standard error of `log_below`: 0 where it was enumerated.
     """
 
-    log_less: NDArray[np.float64]
-    log_equal: NDArray[np.float64]
-    log_less_equal: NDArray[np.float64]
+    log_below: NDArray[np.float64]
+    log_tied: NDArray[np.float64]
+    log_at_most: NDArray[np.float64]
+    log_error: NDArray[np.float64]
 
     def log_factor(self, n_discarded: int, n_tied: int, ties: Ties) -> NDArray[np.float64]:
         """Return the log of the probability of the discarded features, `n_tied` of which equal the cut-off."""
         if ties == "less_equal":
-            return n_discarded * self.log_less_equal
+            return n_discarded * self.log_at_most
         n_equal = n_tied if ties == "exact" else 0
-        result = np.zeros_like(self.log_less)
-        for count, log_probability in ((n_discarded - n_equal, self.log_less), (n_equal, self.log_equal)):
+        result = np.zeros_like(self.log_below)
+        for count, log_probability in ((n_discarded - n_equal, self.log_below), (n_equal, self.log_tied)):
             if count:  # 0 times minus infinity is 0 here
                 result += count * log_probability
         return result
 
 
-def weakness_probabilities(prior: Prior, n0: int, n1: int, cut_ones: tuple[int, int]) -> WeaknessProbabilities:
-    """Return the probabilities that a feature is weaker than the cut-off, and that it equals it.
-
-    Parameters
-    ----------
-    n0, n1 : int
-        Cases in each class.
-    cut_ones : tuple of int
-        (I_0, I_1) of a feature at the cut-off gamma > 0.
-
-    Notes
-    -----
-    P(H+ | alpha, theta) = sum over I_1 of P(I_1) P(I_0 <= r(I_1)), as I_0 and I_1 are independent given theta. The
-    region of negative correlations has the same probability whatever n0 and n1 are: x -> 1 - x maps one to the other
-    and theta to 1 - theta, about which prior and grid are symmetric.
-
-    References
-    ----------
-    Li, Zhang and Neal (2008), "Computation of the adjustment factor (I)" to "(IV)".
-    """
-    sums = WeaknessSums(prior, n0, n1, cut_ones)
-    for tables in count_tables(prior, n0, n1, n0 + n1):
-        sums.add(tables)
-    return sums.result()
-
-
-class WeaknessSums:
-    """The sums of `weakness_probabilities`, part by part, for callers that go through the tables anyway."""
-
-    def __init__(self, prior: Prior, n0: int, n1: int, cut_ones: tuple[int, int]) -> None:
-        self._at_least, self._above = region_bounds(cut_ones, n0, n1)
-        self._log_less, self._log_equal, self._log_less_equal = np.empty((3, prior.n_alpha))
-
-    def add(self, tables: CountTables) -> None:
-        """Add the tables of some of the alphas."""
-        stronger = 2.0 * _region_probability(tables, self._above)
-        equal = 2.0 * _edge_probability(tables, self._above, self._at_least)
-        with np.errstate(divide="ignore"):
-            self._log_equal[tables.alphas] = np.log(equal)
-        self._log_less[tables.alphas] = _log_complement(stronger + equal, tables, self._at_least)
-        self._log_less_equal[tables.alphas] = _log_complement(stronger, tables, self._above)
-
-    def result(self) -> WeaknessProbabilities:
-        """Return the probabilities, once all parts have been added."""
-        return WeaknessProbabilities(self._log_less, self._log_equal, self._log_less_equal)
-
-
 def log_adjustment(
-    prior: Prior, selection: Selection, ties: Ties, weakness: WeaknessProbabilities | None = None
-) -> NDArray[np.float64]:
-    """Return the log of the adjustment factor A_alpha.
+    prior: Prior,
+    selection: Selection,
+    ties: Ties,
+    simulation: Simulation,
+    known: DiscardProbabilities | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the log of the adjustment factor A_alpha of binary features and its standard error, for each alpha.
 
-    Raises ValueError if `ties` is unknown, or what was discarded has probability 0 at every alpha.
+    Raises ValueError if what was discarded has probability 0 at every alpha.
 
     Parameters
     ----------
     ties : {"exact", "less", "less_equal"}
         What is known about a discarded feature: that it is weaker than the cut-off, or exactly as strong if it is
         ("exact"); that it is weaker ("less"); that it is not stronger ("less_equal").
-    weakness : WeaknessProbabilities, optional
-        Of the cut-off, if they have been computed already.
-
-    Returns
-    -------
-    ndarray of shape (n_alpha,)
-        (p - k) log q, and 0 where nothing was discarded.
+    known : DiscardProbabilities, optional
+        Those of the only group, if they have been computed already.
     """
-    check_ties(ties)
-    if selection.n_discarded == 0:
-        return np.zeros(prior.n_alpha)
-    weakness = weakness or weakness_probabilities(prior, selection.n0, selection.n1, selection.cut_ones)
-    result = weakness.log_factor(selection.n_discarded, selection.n_tied, ties)
-    check_possible(result, prior)
-    return result
+    log_factor, error = np.zeros((2, prior.n_alpha))
+    for group in merged(selection.groups, prior):
+        with_ties = ties == "less_equal" or (ties == "exact" and group.n_tied > 0)
+        probabilities = known or discard_probabilities(
+            prior, group.sizes, Fraction(selection.cut), simulation, with_ties
+        )
+        log_factor += probabilities.log_factor(group.n_discarded, group.n_tied, ties)
+        error = np.hypot(error, group.n_discarded * probabilities.log_error)
+    check_possible(log_factor, prior)
+    return log_factor, error
 
 
 def check_possible(log_factor: NDArray[np.float64], prior: Prior) -> None:
@@ -184,49 +142,68 @@ def check_ties(ties: str) -> None:
         raise ValueError(f"ties must be one of {', '.join(TIES)}, got {ties!r}; 'exact' suits almost every use")
 
 
-def _region_probability(tables: CountTables, bounds: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return P(I_0 <= bound(I_1) | alpha), integrated over theta."""
-    first = int(np.searchsorted(bounds, 0))
-    if first == len(bounds):
-        return np.zeros(len(tables.class0))
-    below = np.cumsum(tables.class0[:, :, : bounds[-1] + 1], axis=2).take(bounds[first:], axis=2)
-    result: NDArray[np.float64] = np.einsum("aki,aki->ak", below, tables.class1[:, :, first:]) @ tables.weights
-    return result
+# Two classes and complete data: sums over tables of all counts.
 
 
-def _log_complement(
-    probability: NDArray[np.float64], tables: CountTables, bounds: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return log(1 - P(H | alpha)) for the region H = H+ or H- of `bounds`.
+class TabledSums:
+    """The probabilities of two classes, summed part by part for callers that go through the tables anyway.
 
-    Where almost nothing is left, the difference would be rounding error, so the cells outside the region are summed.
+    P(cor > gamma | alpha, theta) is the sum over I_1 of P(I_1) P(I_0 <= r(I_1)), as I_0 and I_1 are independent given
+    theta. Negative correlations are as probable whatever the sizes of the classes are: x -> 1 - x maps one to the other
+    and theta to 1 - theta, about which prior and grid are symmetric.
+
+    References
+    ----------
+    Li, Zhang and Neal (2008), "Computation of the adjustment factor (I)" to "(IV)".
     """
-    left = 1.0 - probability
-    for place in np.flatnonzero(left < _LEAST_DIFFERENCE):
-        left[place] = _outside(tables, bounds, int(place))
-    with np.errstate(divide="ignore"):
-        return np.where(left < _LEAST_DIFFERENCE, np.log(left), np.log1p(-np.minimum(probability, 1.0)))
+
+    def __init__(self, prior: Prior, sizes: tuple[int, ...], cut: Fraction) -> None:
+        n0, n1 = sizes
+        self._weak = weak_counts((n0, n1), cut)
+        _, self._above = strong_bounds(self._weak, n0, n1)
+        self._below, self._tied, self._above_cut = np.zeros((3, prior.n_alpha))
+
+    def add(self, tables: CountTables) -> None:
+        """Add the tables of some of the alphas."""
+        class0, class1, weights = tables.class0, tables.class1, tables.weights
+        strong, tied = np.zeros((2, len(class0)))
+        first = int(np.searchsorted(self._above, 0))
+        if first < len(self._above):
+            sums = np.cumsum(class0[:, :, : self._above[-1] + 1], axis=2).take(self._above[first:], axis=2)
+            strong = 2.0 * np.einsum("aki,aki->ak", sums, class1[:, :, first:]) @ weights
+        for i0, i1 in self._weak.equal.T:
+            tied += (class0[:, :, i0] * class1[:, :, i1]) @ weights
+        below = 1.0 - strong - tied
+        for place in np.flatnonzero(below < _LEAST_DIFFERENCE):
+            ends = enumerate(zip(self._weak.low, self._weak.high + 1, strict=True))
+            cells = [class1[place, :, i1] * class0[place, :, low:end].sum(axis=1) for i1, (low, end) in ends]
+            below[place] = sum(cells) @ weights
+        here = tables.alphas
+        self._below[here], self._tied[here], self._above_cut[here] = below, tied, strong
+
+    def result(self) -> DiscardProbabilities:
+        """Return the probabilities, once all parts have been added."""
+        below, tied, above = self._below, self._tied, self._above_cut
+        with np.errstate(divide="ignore"):
+            return DiscardProbabilities(
+                _log_share(below, above + tied), np.log(tied), _log_share(below + tied, above), np.zeros_like(below)
+            )
 
 
-def _outside(tables: CountTables, bounds: NDArray[np.int64], place: int) -> float:
-    """Return P(bound(I_1) < I_0 < n_0 - bound(n_1 - I_1)) at one alpha: neither in H+ nor in H-, its mirror image."""
-    class0, class1 = tables.class0[place], tables.class1[place]
-    inside = np.zeros(len(class0))
-    for i1, bound in enumerate(bounds):
-        end = class0.shape[1] - 1 - bounds[len(bounds) - 1 - i1]
-        inside += class1[:, i1] * class0[:, bound + 1 : max(end, bound + 1)].sum(axis=1)
-    return float(inside @ tables.weights)
+def tabled_probabilities(prior: Prior, n0: int, n1: int, cut: Fraction) -> DiscardProbabilities:
+    """Return the probabilities that a feature is weaker than the cut-off, and that it equals it.
 
-
-def _edge_probability(
-    tables: CountTables, above: NDArray[np.int64], at_least: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return P(above(I_1) < I_0 <= at_least(I_1) | alpha), cell by cell: there are few."""
-    result = np.zeros(len(tables.class0))
-    for i1 in np.flatnonzero(at_least > above):
-        for i0 in range(above[i1] + 1, at_least[i1] + 1):
-            result += (tables.class0[:, :, i0] * tables.class1[:, :, i1]) @ tables.weights
-    return result
+    Parameters
+    ----------
+    n0, n1 : int
+        Cases in each class.
+    cut : Fraction
+        eta^2 of the last selected feature, above 0.
+    """
+    sums = TabledSums(prior, (n0, n1), cut)
+    for tables in count_tables(prior, n0, n1, n0 + n1):
+        sums.add(tables)
+    return sums.result()
 
 
 # Adjustment factor for several classes, many cases or missing values: enumerated by walks, or sampled.
@@ -235,43 +212,18 @@ _DEFAULT = Simulation()
 # Steps of compiled loops that take about ten seconds, and tables of bounds of 160 MB.
 _MOST_STEPS = 4e9
 _MOST_BOUNDS = 1e7
+_FEW_GROUPS = 16
 # Independent shifts of the lattice, whose scatter gives the standard error.
 _N_SHIFTS = 16
 
 
-def log_class_adjustment(
-    prior: Prior,
-    groups: tuple[SizeGroup, ...],
-    cut: Fraction,
-    ties: Ties,
-    simulation: Simulation,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the log of the adjustment factor and its standard error, each of shape (n_alpha,).
-
-    Parameters
-    ----------
-    groups : tuple of SizeGroup
-        The discarded features.
-    cut : Fraction
-        eta^2 of the last selected feature.
-    """
-    log_factor, error = np.zeros(prior.n_alpha), np.zeros(prior.n_alpha)
-    for group in merged(groups, prior):
-        with_ties = ties == "less_equal" or (ties == "exact" and group.n_tied > 0)
-        weakness = class_weakness(prior, group.sizes, cut, simulation, with_ties)
-        log_factor += weakness.probabilities.log_factor(group.n_discarded, group.n_tied, ties)
-        error = np.hypot(error, group.n_discarded * weakness.log_errors)
-    check_possible(log_factor, prior)
-    return log_factor, error
-
-
-def class_weakness(
+def discard_probabilities(
     prior: Prior,
     sizes: tuple[int, ...],
     cut: Fraction,
     simulation: Simulation = _DEFAULT,
     with_ties: bool = True,
-) -> DiscreteWeakness:
+) -> DiscardProbabilities:
     """Return the probabilities that a feature is weaker than the cut-off, and that it equals it.
 
     Parameters
@@ -288,14 +240,14 @@ def class_weakness(
     counts to weak ones and theta to 1 - theta, half of the grid over theta is enough.
     """
     ordered = tuple(sorted(sizes, reverse=True))
-    steps, n_bounds = work(prior, ordered)
+    steps, n_bounds = enumeration_cost(prior, ordered)
     possible = steps <= _MOST_STEPS and n_bounds <= _MOST_BOUNDS
     if simulation.enumerates(possible, f"{len(sizes)} classes and {sum(sizes)} cases"):
         return _enumerated(prior, ordered, cut, with_ties)
     return _sampled(prior, ordered, cut, simulation)
 
 
-def work(prior: Prior, sizes: tuple[int, ...]) -> tuple[float, float]:
+def enumeration_cost(prior: Prior, sizes: tuple[int, ...]) -> tuple[float, float]:
     """Return about how many steps an enumeration takes, and the number of bounds it keeps."""
     steps = 0.0
     for alpha in prior.alphas():
@@ -305,17 +257,19 @@ def work(prior: Prior, sizes: tuple[int, ...]) -> tuple[float, float]:
     return steps, float(math.prod(n_y + 1 for n_y in sizes[1:]))
 
 
-def merged(groups: tuple[SizeGroup, ...], prior: Prior) -> list[SizeGroup]:
+def merged(groups: tuple[DiscardedGroup, ...], prior: Prior) -> list[DiscardedGroup]:
     """Return the groups, or fewer of them where all would take minutes.
 
     Those without ties are then merged with groups of about the same sizes, within one part in 8, 4, ... of a class; the
     merged group has their mean sizes.
     """
-    largest = max((g.sizes for g in groups), key=sum, default=())
-    most = max(16.0, _MOST_STEPS / max(work(prior, largest)[0], 1.0)) if groups else 0.0
+    if len(groups) <= _FEW_GROUPS:
+        return list(groups)
+    largest = max((g.sizes for g in groups), key=sum)
+    most = max(_FEW_GROUPS, _MOST_STEPS / max(enumeration_cost(prior, largest)[0], 1.0))
     parts = 64
     while len(groups) > most and parts:
-        near: dict[tuple[int, ...], list[SizeGroup]] = defaultdict(list)
+        near: dict[tuple[int, ...], list[DiscardedGroup]] = defaultdict(list)
         for group in groups:
             scaled = tuple(math.floor(parts * n_y / (top + 1)) for n_y, top in zip(group.sizes, largest, strict=False))
             near[group.sizes if group.n_tied else (-len(group.sizes), *scaled)].append(group)
@@ -324,10 +278,10 @@ def merged(groups: tuple[SizeGroup, ...], prior: Prior) -> list[SizeGroup]:
     return list(groups)
 
 
-def _merge(groups: list[SizeGroup]) -> SizeGroup:
+def _merge(groups: list[DiscardedGroup]) -> DiscardedGroup:
     weights = np.array([group.n_discarded for group in groups])
     means = np.average([group.sizes for group in groups], axis=0, weights=weights)
-    return SizeGroup(
+    return DiscardedGroup(
         tuple(max(1, round(mean)) for mean in means.tolist()), int(weights.sum()), sum(g.n_tied for g in groups)
     )
 
@@ -342,23 +296,22 @@ def _half_grid(prior: Prior, n_cases: int, alpha: float) -> tuple[NDArray[np.flo
     return theta[:half], doubled
 
 
-def _enumerated(prior: Prior, sizes: tuple[int, ...], cut: Fraction, with_ties: bool) -> DiscreteWeakness:
+def _enumerated(prior: Prior, sizes: tuple[int, ...], cut: Fraction, with_ties: bool) -> DiscardProbabilities:
     from trimbench.selection_bias import kernels
 
     weak = weak_counts(sizes, cut)
     numbers, low, high = np.array(sizes), weak.low.ravel(), weak.high.ravel()
-    less = np.empty(prior.n_alpha)
+    below = np.empty(prior.n_alpha)
     for place, alpha in enumerate(prior.alphas().tolist()):
         theta, weights = _half_grid(prior, sum(sizes), alpha)
-        less[place] = kernels.weak_probability(alpha, theta, weights, numbers, low, high)
-    log_equal = _log_equal(prior, numbers, weak.equal[:, : None if with_ties else 0])
+        below[place] = kernels.weak_probability(alpha, theta, weights, numbers, low, high)
+    log_tied = _log_tied(prior, numbers, weak.equal[:, : None if with_ties else 0])
     with np.errstate(divide="ignore"):
-        log_less = np.log(np.minimum(less, 1.0))
-        log_less_equal = np.log(np.minimum(less + np.exp(log_equal), 1.0))
-    return DiscreteWeakness(WeaknessProbabilities(log_less, log_equal, log_less_equal), np.zeros(prior.n_alpha))
+        log_below, log_at_most = (np.log(np.minimum(p, 1.0)) for p in (below, below + np.exp(log_tied)))
+    return DiscardProbabilities(log_below, log_tied, log_at_most, np.zeros(prior.n_alpha))
 
 
-def _log_equal(prior: Prior, sizes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _log_tied(prior: Prior, sizes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the log of the probability of some counts, of shape (n_alpha,)."""
     if not counts.size:
         return np.full(prior.n_alpha, -np.inf)
@@ -368,10 +321,10 @@ def _log_equal(prior: Prior, sizes: NDArray[np.int64], counts: NDArray[np.int64]
     return found
 
 
-def _sampled(prior: Prior, sizes: tuple[int, ...], cut: Fraction, simulation: Simulation) -> DiscreteWeakness:
+def _sampled(prior: Prior, sizes: tuple[int, ...], cut: Fraction, simulation: Simulation) -> DiscardProbabilities:
     from trimbench.selection_bias import kernels
 
-    rng = np.random.default_rng([simulation.seed, *sizes])
+    rng = np.random.default_rng([simulation.random_state, *sizes])
     grids = [_half_grid(prior, sum(sizes), alpha) for alpha in prior.alphas().tolist()]
     shifts = rng.random((_N_SHIFTS, max(len(theta) for theta, _ in grids), len(sizes) - 1))
     estimates = np.empty((prior.n_alpha, 2, _N_SHIFTS))
@@ -380,13 +333,12 @@ def _sampled(prior: Prior, sizes: tuple[int, ...], cut: Fraction, simulation: Si
         estimates[place] = kernels.sampled_weakness(
             alpha, theta, weights, np.array(sizes), float(cut), shifts, n_points
         )
-    less, equal = estimates.mean(axis=2).T
+    below, tied = estimates.mean(axis=2).T
     scatter = estimates[:, 0].std(axis=1, ddof=1) / math.sqrt(_N_SHIFTS)
     # Too rare to be seen at every alpha: then a feature that equals the cut-off counts as weaker.
-    log_equal = np.log(equal if (equal > 0.0).all() else less)
-    log_less = np.log(less)
-    probabilities = WeaknessProbabilities(log_less, log_equal, np.log(np.minimum(less + equal, 1.0)))
-    return DiscreteWeakness(probabilities, scatter / less)
+    is_seen = bool((tied > 0.0).all())
+    log_at_most = np.log(np.minimum(below + tied, 1.0))
+    return DiscardProbabilities(np.log(below), np.log(tied if is_seen else below), log_at_most, scatter / below)
 
 
 # Adjustment factor for features with several categories, by enumeration or simulation.
@@ -397,37 +349,14 @@ _MOST_PAIRS = 4e6
 _BLOCK = 20_000
 
 
-@dataclass(frozen=True, eq=False)
-class DiscreteWeakness:
-    """Probability that a feature of several categories is as weak as the cut-off, for each alpha.
-
-    Attributes
-    ----------
-    log_errors : ndarray of shape (n_alpha,)
-        Standard error of log P(V < gamma): 0 where it was enumerated.
-    """
-
-    probabilities: WeaknessProbabilities
-    log_errors: NDArray[np.float64]
-
-
-def strength(counts0: NDArray[np.int64], counts1: NDArray[np.int64]) -> Fraction:
-    """Return n n0 n1 times the square of Cramer's V, exactly.
+def strengths(counts0: NDArray[np.int64], counts1: NDArray[np.int64], n0: int, n1: int) -> NDArray[np.float64]:
+    """Return n n0 n1 times the square of Cramer's V, for counts with the categories in the last axis, which broadcast.
 
     Parameters
     ----------
-    counts0, counts1 : ndarray of shape (n_categories,)
+    counts0, counts1 : ndarray of int
         Cases of each category in each class.
     """
-    first, second = [int(c) for c in counts0], [int(c) for c in counts1]
-    n0, n1 = sum(first), sum(second)
-    return sum(
-        (Fraction((n0 * b - n1 * a) ** 2, a + b) for a, b in zip(first, second, strict=True) if a + b), Fraction(0)
-    )
-
-
-def strengths(counts0: NDArray[np.int64], counts1: NDArray[np.int64], n0: int, n1: int) -> NDArray[np.float64]:
-    """Return `strength` in floating point, for counts with the categories in the last axis; the others broadcast."""
     difference = (n0 * counts1 - n1 * counts0).astype(float)
     result: NDArray[np.float64] = (difference**2 / np.maximum(counts0 + counts1, 1)).sum(axis=-1)
     return result
@@ -440,16 +369,16 @@ def can_enumerate(n_categories: int, n0: int, n1: int, n_alpha: int) -> bool:
     return pairs <= _MOST_PAIRS and pairs * nodes * n_alpha <= _MOST_WORK
 
 
-def enumerated_weakness(
+def enumerated_categories(
     alphas: NDArray[np.float64], n_categories: int, n0: int, n1: int, cut: Fraction
-) -> DiscreteWeakness:
+) -> DiscardProbabilities:
     """Sum the probabilities of all pairs of counts that are weaker than the cut-off, and that equal it.
 
     Parameters
     ----------
     alphas : ndarray of shape (n_alpha,)
     cut : Fraction
-        `strength` of the feature at the cut-off.
+        Squared Cramer's V of the last selected feature.
     """
     ways0, ways1 = compositions(n0, n_categories), compositions(n1, n_categories)
     less, equal = _compare(ways0, ways1, n0, n1, cut)
@@ -467,10 +396,12 @@ def enumerated_weakness(
         masses[1, place] = weights @ (table0[:, edge0] * table1[:, edge1]).sum(axis=1)
     weaker, same, stronger = masses
     with np.errstate(divide="ignore"):
-        probabilities = WeaknessProbabilities(
-            _log_share(weaker, same + stronger), np.log(same), _log_share(weaker + same, stronger)
+        return DiscardProbabilities(
+            _log_share(weaker, same + stronger),
+            np.log(same),
+            _log_share(weaker + same, stronger),
+            np.zeros(len(alphas)),
         )
-    return DiscreteWeakness(probabilities, np.zeros(len(alphas)))
 
 
 def _log_share(mass: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -478,7 +409,7 @@ def _log_share(mass: NDArray[np.float64], rest: NDArray[np.float64]) -> NDArray[
     return np.where(rest < 0.5, np.log1p(-np.minimum(rest, 0.5)), np.log(mass))
 
 
-def simulated_weakness(
+def simulated_categories(
     alphas: NDArray[np.float64],
     n_categories: int,
     n0: int,
@@ -486,16 +417,17 @@ def simulated_weakness(
     cut: Fraction,
     n_simulations: int,
     rng: np.random.Generator,
-) -> DiscreteWeakness:
-    """Estimate the probabilities of `enumerated_weakness` from features drawn from the model.
+) -> DiscardProbabilities:
+    """Estimate the probabilities of `enumerated_categories` from features drawn from the model.
 
     Parameters
     ----------
     alphas, n_categories, n0, n1, cut
-        As for `enumerated_weakness`.
+        As for `enumerated_categories`.
     n_simulations : int
         Features drawn for each alpha.
     """
+    scale = float(cut * n0 * n1 * (n0 + n1))
     log_less, log_equal = np.empty(len(alphas)), np.empty(len(alphas))
     for place, alpha in enumerate(alphas):
         less = equal = 0
@@ -507,7 +439,7 @@ def simulated_weakness(
                 drawn = np.maximum(rng.standard_gamma(alpha * theta), 1e-300)
                 phi = drawn / drawn.sum(axis=1, keepdims=True)
                 counts.append(rng.multinomial(n_y, phi))
-            relative = strengths(counts[0], counts[1], n0, n1) / float(cut) - 1.0
+            relative = strengths(counts[0], counts[1], n0, n1) / scale - 1.0
             less += int((relative < -1e-10).sum())
             equal += int((np.abs(relative) <= 1e-10).sum())
         # Half a case more keeps the log finite if none was seen.
@@ -515,8 +447,7 @@ def simulated_weakness(
         log_equal[place] = math.log((equal + 0.5) / (n_simulations + 1.0))
     share = np.exp(log_less)
     errors = np.sqrt((1.0 - share) / (share * n_simulations))
-    probabilities = WeaknessProbabilities(log_less, log_equal, np.minimum(np.logaddexp(log_less, log_equal), 0.0))
-    return DiscreteWeakness(probabilities, errors)
+    return DiscardProbabilities(log_less, log_equal, np.minimum(np.logaddexp(log_less, log_equal), 0.0), errors)
 
 
 def _compare(
@@ -524,13 +455,13 @@ def _compare(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which pairs of counts are weaker than the cut-off, and which equal it, decided exactly."""
     less = np.empty((len(ways0), len(ways1)), dtype=bool)
-    equal = np.zeros_like(less)
+    equal, scale = np.zeros_like(less), float(cut * n0 * n1 * (n0 + n1))
     for row, counts0 in enumerate(ways0):
         values = strengths(counts0, ways1, n0, n1)
-        less[row] = values < float(cut)
+        less[row] = values < scale
         # Rounding can matter only this close to the cut.
-        for column in np.flatnonzero(np.abs(values - float(cut)) <= 1e-9 * float(cut)):
-            exact = strength(counts0, ways1[column])
+        for column in np.flatnonzero(np.abs(values - scale) <= 1e-9 * scale):
+            exact = squared_ratio(ways1[column].tolist(), (counts0 + ways1[column]).tolist())
             less[row, column], equal[row, column] = exact < cut, exact == cut
     return less, equal
 

@@ -53,43 +53,34 @@ class Binariser:
             learned[columns] = _medians(values[:, columns].astype(np.float64, copy=False))
         return cls(X.shape[1], learned)
 
-    def transform(
-        self, X: ArrayLike, columns: NDArray[np.int64] | None = None, *, allow_missing: bool = False
-    ) -> NDArray[np.uint8]:
-        """Return zeros and ones, of shape (n_cases, n_features or the number of columns).
+    def transform(self, X: ArrayLike) -> NDArray[np.uint8]:
+        """Return complete cases as zeros and ones, of shape (n_cases, n_features)."""
+        return self.cut(self._checked(X, slice(None), allow_missing=False))
 
-        Raises ValueError if X is not a table of numbers with the right number of columns, or not binary where required.
+    def codes(self, X: ArrayLike, columns: NDArray[np.int64]) -> NDArray[np.int8]:
+        """Return some features as zeros and ones, -1 where a value is missing, of shape (n_cases, n_columns).
 
-        Parameters
-        ----------
-        X : array of shape (n_cases, n_features)
-        columns : ndarray of int, optional
-            Features to return; default: all.
-        allow_missing : bool
-            Whether NaN is allowed; it becomes 0.
+        Raises ValueError if X is not a table of numbers with the features of the training cases, or not binary where
+        these were.
         """
-        values = self.checked(X, allow_missing=allow_missing)
-        chosen = values if columns is None else values[:, columns]
+        chosen = self._checked(X, columns, allow_missing=True)
+        codes = self.cut(chosen, columns).view(np.int8)
+        if chosen.dtype.kind == "f":
+            codes[np.isnan(chosen)] = -1
+        return codes
+
+    def _checked(self, X: ArrayLike, columns: NDArray[np.int64] | slice, *, allow_missing: bool) -> NDArray[Any]:
+        chosen: NDArray[Any] = checked_cases(X, self.n_features, allow_missing=allow_missing)[:, columns]
         if self.cuts is None and not _is_binary(chosen):
             raise ValueError(
                 "X must hold only 0 and 1, as the training cases did, got other values; fit with real values to "
                 "have them cut at their medians, or give cuts"
             )
-        return self.cut(chosen, columns)
+        return chosen
 
-    def cut(self, values: NDArray[Any], columns: NDArray[np.int64] | None = None) -> NDArray[np.uint8]:
+    def cut(self, values: NDArray[Any], columns: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.uint8]:
         """Return zeros and ones for values of all features, or of some columns, that have been checked; 0 for NaN."""
-        cuts = 0.5 if self.cuts is None else self.cuts if columns is None else self.cuts[columns]
-        return (values > cuts).view(np.uint8)
-
-    def checked(self, X: ArrayLike, *, allow_missing: bool) -> NDArray[Any]:
-        """Return X as an array; raise ValueError unless it is a table of numbers with the features of the training."""
-        values = checked_table("X", X, allow_missing=allow_missing)
-        if values.shape[1] != self.n_features:
-            raise ValueError(
-                f"X must have the {self.n_features} features of the training cases, got {values.shape[1]} features"
-            )
-        return values
+        return (values > (0.5 if self.cuts is None else self.cuts[columns])).view(np.uint8)
 
 
 def known_cuts(X: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -173,6 +164,14 @@ def checked_table(name: str, X: ArrayLike, *, allow_missing: bool = False) -> ND
                     f"{name} must hold finite numbers {'or NaN' if allow_missing else 'only'}, got "
                     + ("infinity" if allow_missing else "NaN or infinity; remove or impute the missing values first")
                 )
+    return values
+
+
+def checked_cases(X: ArrayLike, n_features: int, *, allow_missing: bool = True) -> NDArray[Any]:
+    """Return cases to predict as an array; raise ValueError unless they have the features of the training cases."""
+    values = checked_table("X", X, allow_missing=allow_missing)
+    if values.shape[1] != n_features:
+        raise ValueError(f"X must have the {n_features} features of the training cases, got {values.shape[1]} features")
     return values
 
 

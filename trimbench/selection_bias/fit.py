@@ -1,47 +1,109 @@
-"""Fitting the naive Bayes classifier with correction for feature selection."""
+"""Fitting classifiers with correction for feature selection, of every kind of feature."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench.networks.values import names_of
-from trimbench.selection_bias.binary import ClassCounts, Marginals, class_marginals, marginals
-from trimbench.selection_bias.factors import (
-    Factor,
-    Simulation,
-    Ties,
-    WeaknessSums,
-    check_ties,
-    log_adjustment,
-    log_class_adjustment,
-)
+from trimbench.selection_bias.binary import ClassCounts, class_marginals, count_tables, marginals
+from trimbench.selection_bias.factors import Factor, Simulation, TabledSums, Ties, check_ties, log_adjustment
 from trimbench.selection_bias.features import (
     Binariser,
     checked_classes,
     checked_cuts,
     checked_more_cases,
+    checked_response,
     checked_rows,
     checked_table,
     known_cuts,
 )
-from trimbench.selection_bias.model import SelectionCorrectedModel
+from trimbench.selection_bias.model import DiscreteFeatures, Features, SelectionCorrectedModel
 from trimbench.selection_bias.prior import Prior, Rule, check_whole
-from trimbench.selection_bias.selection import (
-    DependenceSelection,
-    Selection,
-    checked_k,
-    select_dependent,
-    select_features,
-)
+from trimbench.selection_bias.selection import Selection, checked_k, distinct_columns, select
 
-__all__ = ["SelectionCorrectedModel", "fit_selection_corrected"]
+if TYPE_CHECKING:
+    from trimbench.selection_bias.mixture import MixturePosterior
 
+Kind = Literal["binary", "categorical", "gaussian"]
+KINDS: tuple[str, ...] = (*get_args(Kind), "mixture")
 # With more cases, tables of all counts take longer than loading the compiled loops that do without them.
 _MOST_TABLED = 2000
+_EVERY = "correct features n_alpha shape rate f1 random_state"
+_OF_COUNTS = "ties f0 factor n_simulations"
+# What each kind of feature takes.
+_TAKEN = {
+    "binary": f"{_EVERY} {_OF_COUNTS} theta0 n_theta n_theta_adjust rule selection_rows unlabelled cuts".split(),
+    "categorical": f"{_EVERY} {_OF_COUNTS} n_categories".split(),
+    "gaussian": f"{_EVERY} f0 selection_rows".split(),
+    "mixture": f"{_EVERY} ties n_theta_adjust unlabelled shape0 rate0 f2 n_chains n_warmup n_draws theta_step "
+    "n_theta_steps n_jobs".split(),
+}
+
+
+class Settings(TypedDict, total=False):
+    """Further settings of `fit_selection_corrected`, for type checkers."""
+
+    shape: float
+    rate: float
+    theta0: float
+    f0: float
+    f1: float
+    n_alpha: int
+    n_theta: int
+    n_theta_adjust: int
+    rule: Rule
+    selection_rows: ArrayLike | None
+    unlabelled: ArrayLike | None
+    cuts: ArrayLike | None
+    n_categories: ArrayLike | None
+    factor: Factor
+    n_simulations: int
+    random_state: int
+    n_chains: int
+    n_warmup: int
+    n_draws: int
+    theta_step: float
+    n_theta_steps: int
+    shape0: float
+    rate0: float
+    f2: float
+    n_jobs: int
+
+
+_PRIOR = ("shape", "rate", "theta0", "f0", "f1", "n_alpha", "n_theta", "n_theta_adjust", "rule")
+
+
+@overload
+def fit_selection_corrected(
+    X: ArrayLike,
+    y: ArrayLike,
+    k: int,
+    correct: bool = True,
+    ties: Ties = "exact",
+    *,
+    features: Kind = "binary",
+    **settings: Unpack[Settings],
+) -> SelectionCorrectedModel: ...
+
+
+@overload
+def fit_selection_corrected(
+    X: ArrayLike,
+    y: ArrayLike,
+    k: int,
+    correct: bool = True,
+    ties: Ties = "exact",
+    *,
+    features: Literal["mixture"],
+    **settings: Unpack[Settings],
+) -> MixturePosterior: ...
 
 
 def fit_selection_corrected(
@@ -50,51 +112,76 @@ def fit_selection_corrected(
     k: int,
     correct: bool = True,
     ties: Ties = "exact",
-    n_alpha: int = 100,
-    n_theta: int = 20,
-    n_theta_adjust: int = 100,
+    *,
+    features: Kind | Literal["mixture"] = "binary",
     shape: float = 0.5,
     rate: float = 5.0,
     theta0: float = 0.0,
-    *,
     f0: float = 1.0,
     f1: float = 1.0,
+    n_alpha: int = 100,
+    n_theta: int = 20,
+    n_theta_adjust: int = 100,
     rule: Rule = "gauss",
     selection_rows: ArrayLike | None = None,
     unlabelled: ArrayLike | None = None,
     cuts: ArrayLike | None = None,
+    n_categories: ArrayLike | None = None,
     factor: Factor = "auto",
     n_simulations: int = 100_000,
-    seed: int = 0,
-) -> SelectionCorrectedModel:
-    """Select the k features that correlate most with the response, and fit a classifier that accounts for it.
+    random_state: int = 0,
+    n_chains: int = 4,
+    n_warmup: int = 200,
+    n_draws: int = 500,
+    theta_step: float = 0.2,
+    n_theta_steps: int = 5,
+    shape0: float = 0.5,
+    rate0: float = 5.0,
+    f2: float = 1.0,
+    n_jobs: int = 1,
+) -> SelectionCorrectedModel | MixturePosterior:
+    """Select the k features that depend most on the response, and fit a classifier that accounts for it.
 
     Parameters
     ----------
     X : array of shape (n_cases, n_features)
-        Zeros and ones, or real values: a feature with two values is cut between them, any other at its median. Values
-        may be missing (NaN, masked, None or the missing value of pandas), see Notes.
+        What `features` says. Values may be missing (NaN, masked, None or the missing value of pandas) if these are
+        binary or Gaussian, see Notes.
     y : array of shape (n_cases,)
-        Classes 0, 1, ..., at least one case of each. With more than two, the correlation is replaced by the correlation
-        ratio eta, whose square is the share of a feature's variance that lies between the classes: it orders features
-        as the F statistic and as Cramer's V do.
+        Classes 0, 1, ..., at least one case of each; two classes for "categorical" and "mixture".
     k : int
         Number of features to select, from 1 to n_features; n_features keeps all and corrects nothing.
     correct : bool
-        Whether predictions condition on the weak correlations of the discarded features.
+        Whether predictions condition on the weak dependence of the discarded features.
     ties : {"exact", "less", "less_equal"}
         What is known about a discarded feature: its correlation is below gamma, or equals it if it does ("exact"), is
-        below it ("less", which the R package predbayescor assumes), or is not above it ("less_equal").
+        below it ("less", which the R package predbayescor assumes), or is not above it ("less_equal"). Gaussian
+        features have no ties.
+    features : {"binary", "categorical", "gaussian", "mixture"}
+        "binary": zeros and ones; of real values a feature with two of them is cut between them, any other at its
+        median. With more than two classes, the correlation is replaced by the correlation ratio eta, whose square is
+        the share of a feature's variance that lies between the classes: it orders features as the F statistic and as
+        Cramer's V do.
+        "categorical": categories 0, 1, ..., at most five for each feature, selected by Cramer's V; phi_yj ~
+        Dirichlet(alpha theta_j), theta_j ~ Dirichlet(1, ..., 1). With two categories it is the binary model. Make
+        missing values a category.
+        "gaussian": real values, selected by the F statistic. In class c a feature has the mean mu_cj and the variance
+        sigma_j^2, mu_cj ~ N(nu_j, sigma_j^2 / alpha). The prior of nu_j and sigma_j is flat, with density 1 / sigma_j:
+        location and scale of a feature change nothing. Needs more cases than classes.
+        "mixture": as "binary", but each case has a latent label z in {1, 2}; given it, response and features are
+        independent: x_j ~ Bernoulli(phi_zj), phi_zj ~ Beta(alpha theta_j, alpha (1 - theta_j)), theta_j ~ Uniform(0,
+        1), with alpha0 in place of alpha for the response, P(z = 1) ~ Beta(f1, f2). Sampled by Markov chains.
+    shape, rate : float
+        alpha ~ Inverse-Gamma(shape, rate). For Gaussian features 1 / alpha is the variance between the classes over
+        that within.
+    theta0 : float
+        theta_j ~ Uniform(theta0, 1 - theta0). Binary features only.
+    f0, f1 : float
+        P(y = 1) ~ Beta(f1, f0); they must be equal if there are more classes. For "mixture" see `f2`.
     n_alpha : int
         Number of values of alpha.
     n_theta, n_theta_adjust : int
         Grids over theta, see `Prior`; n_theta is used by the rule "simpson" only.
-    shape, rate : float
-        alpha ~ Inverse-Gamma(shape, rate).
-    theta0 : float
-        theta_j ~ Uniform(theta0, 1 - theta0).
-    f0, f1 : float
-        P(y = 1) ~ Beta(f1, f0); they must be equal if there are more classes.
     rule : {"gauss", "simpson"}
         Integration over theta, see `Prior`.
     selection_rows : array of int or bool, optional
@@ -104,32 +191,57 @@ def fit_selection_corrected(
     cuts : array of shape (n_features,), optional
         Where to cut each feature, NaN for its median. A feature that looks binary in some rows may be real in others:
         `trimbench.selection_bias.features.known_cuts` on all data finds the binary features.
+    n_categories : array of int of shape (n_features,), optional
+        Number of categories of each feature; default: one more than the largest that occurs, at least two.
     factor : {"auto", "enumerate", "simulate"}
-        With more than two classes: whether the probability of weakness is a sum over all counts that a feature can have
-        (three classes: thousands of cases; five classes: about 200) or simulated. "auto" enumerates where that takes
-        seconds.
+        With more than two classes or categories: whether the probability that a feature is discarded is a sum over all
+        counts that it can have (three classes: thousands of cases; five classes: about 200; three categories: about
+        100) or simulated. "auto" enumerates where that takes seconds.
     n_simulations : int
         Points for each alpha where it is simulated; `log_adjustment_error` has the standard error.
-    seed : int
-        Of the simulation.
+    random_state : int
+        Of the simulation, or of the chains.
+    n_chains, n_warmup, n_draws : int
+        Chains from random states; sweeps that are discarded and kept in each.
+    theta_step : float
+        Metropolis proposals for theta are uniform within this distance, in (0, 1].
+    n_theta_steps : int
+        Proposals for each theta in each of the five rounds of a sweep; a round also updates every label.
+    shape0, rate0 : float
+        alpha0 ~ Inverse-Gamma(shape0, rate0).
+    f2 : float
+        P(z = 1) ~ Beta(f1, f2).
+    n_jobs : int
+        Threads in which chains run at the same time; the posterior is the same for any number.
 
     Returns
     -------
     SelectionCorrectedModel
+        Of a mixture a `trimbench.selection_bias.mixture.MixturePosterior`, which predicts in the same way.
 
     Raises
     ------
     ValueError
-        When an argument is out of range, or a selected feature has no correlation with y at all.
+        When an argument is out of range or not one of the kind of features, or a selected feature does not depend on y
+        at all.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        When the chains have not converged: R-hat is above 1.05 or not defined, or the effective sample size below 100.
 
     Notes
     -----
     Features with missing values are ranked, and enter the likelihood, by the cases in which they were observed. The
-    condition on a discarded feature is that its correlation over its own observed cases is below gamma, so the factor
-    is the product over the numbers of observed cases of the discarded features. This is exact if whether a value is
-    missing depends on nothing but the class, except that (a) a cut at a median counts as known, as it does in complete
-    data, and (b) where all different numbers of cases would take minutes, features of about the same ones share a
+    condition on a discarded feature is that its eta over its own observed cases is below gamma, so the factor is the
+    product over the numbers of observed cases of the discarded features. This is exact if whether a value is missing
+    depends on nothing but the class, except that (a) a cut at a median counts as known, as it does in complete data,
+    and (b) where all different numbers of cases would take minutes, binary features of about the same ones share a
     factor.
+
+    For Gaussian features everything is in closed form, but for the factor of three or more classes, a series with a
+    bound on what it leaves out (`log_adjustment_error`). Features that are constant, or were observed in one class only
+    or in no more cases than classes, say nothing of alpha: they rank last, and the factor leaves them out.
 
     Examples
     --------
@@ -140,76 +252,202 @@ def fit_selection_corrected(
     ([0], 0.707)
     >>> model.expected_error(X) > model.uncorrected().expected_error(X)
     True
+    >>> Z = [[1.2, 0.3, 0.5], [1.9, 0.1, 0.4], [1.4, 0.9, 0.8], [0.3, 0.2, 0.7], [0.1, 0.8, 0.3], [0.7, 0.4, 0.4]]
+    >>> round(tb.fit_selection_corrected(Z, [1, 1, 1, 0, 0, 0], k=1, features="gaussian").gamma, 3)
+    0.901
 
     References
     ----------
-    Li, Zhang and Neal (2008).
+    Li, Zhang and Neal (2008), whose models are of discrete features.
     """
-    table = checked_table("X", X, allow_missing=True)
-    response, n_classes = checked_classes(y, len(table))
-    check_ties(ties)
-    prior = Prior(shape, rate, theta0, f0, f1, n_alpha, n_theta, n_theta_adjust, rule)
-    prior.pseudo_counts(n_classes)
-    simulation = Simulation(factor, n_simulations, seed)
-    n_selected = checked_k(k, table.shape[1])
-    rows = checked_rows("selection_rows", selection_rows, response)
-    more = (
-        None if unlabelled is None else checked_more_cases(unlabelled, table.shape[1], names_of(X), allow_missing=True)
-    )
-    binariser = Binariser.fit(table, more, checked_cuts(cuts, table.shape[1]))
-    counts = ClassCounts.of(table, response, n_classes, binariser, rows)
-    if n_classes == 2 and counts.complete and len(response) <= _MOST_TABLED:
-        (n0, n1), (ones0, ones1) = counts.sizes[:, 0].tolist(), counts.ones
-        selection: Selection | DependenceSelection = select_features(ones0, ones1, n0, n1, n_selected)
+    found: SelectionCorrectedModel | MixturePosterior = fitted(**locals())
+    return found
+
+
+def fitted(X: ArrayLike, y: ArrayLike, k: int, *, allow_fewer: bool = False, **given: Any) -> Any:
+    """Fit a classifier as `fit_selection_corrected` does.
+
+    Parameters
+    ----------
+    allow_fewer : bool
+        Whether to select fewer features if not so many depend on the response, and all if none does.
+    **given
+        Settings of `fit_selection_corrected`.
+    """
+    given = _defaults() | given
+    settings = _settings(given)
+    kind = settings["features"]
+    table = checked_table("X", X, allow_missing=kind in ("binary", "gaussian"))
+    check_ties(given["ties"])
+    if kind in ("categorical", "mixture"):
+        response, n_classes = checked_response(y, len(table)), 2
     else:
-        selection = select_dependent(counts.ones, counts.sizes, n_selected)
-    if len(rows) < len(response):
-        counts = ClassCounts.of(table, response, n_classes, binariser, np.arange(len(response)))
-    counts = counts.of_features(selection.features)
-    features, pair_of_feature, log_factor, error = _integrals(prior, selection, counts, ties, simulation, correct)
+        response, n_classes = checked_classes(y, len(table))
+    k, names = checked_k(k, table.shape[1]), names_of(X)
+    more = settings.get("unlabelled")
+    if more is not None:
+        settings["unlabelled"] = checked_more_cases(more, table.shape[1], names, allow_missing=kind == "binary")
+    if kind == "mixture":
+        from trimbench.selection_bias.mixture import sample_mixture
+
+        del settings["features"]
+        return sample_mixture(table, response, k, column_names=names, **settings)
+    prior = Prior(**{name: settings[name] for name in _PRIOR if name in settings})
+    prior.pseudo_counts(n_classes)
+    rows = checked_rows("selection_rows", settings.get("selection_rows"), response)
+    task = _Task(table, response, n_classes, rows, k, allow_fewer, prior, settings)
+    learned = {"binary": _learn_binary, "categorical": _learn_categorical, "gaussian": _learn_gaussian}[kind](task)
+    log_factor, error = learned.log_factor
     return SelectionCorrectedModel(
         prior=prior,
-        selection=selection,
-        binariser=binariser,
         class_sizes=np.bincount(response),
-        counts=counts,
         alpha_grid=prior.alphas(),
         log_adjustment=log_factor,
         log_adjustment_error=error,
-        log_likelihood=features.log_likelihood @ np.bincount(pair_of_feature),
-        features=features,
-        pair_of_feature=pair_of_feature,
-        column_names=names_of(X),
+        log_likelihood=learned.log_likelihood,
+        selection=learned.selection,
+        features=learned.features,
+        column_names=names,
     )
 
 
-def _integrals(
-    prior: Prior,
-    selection: Selection | DependenceSelection,
-    counts: ClassCounts,
-    ties: Ties,
-    simulation: Simulation,
-    correct: bool,
-) -> tuple[Marginals, NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the marginals of the distinct counts, which feature has which, and the factor with its error."""
-    none = np.zeros(prior.n_alpha)
-    if isinstance(selection, DependenceSelection):
-        distinct, places = np.unique(np.concatenate([counts.ones, counts.sizes]), axis=1, return_inverse=True)
-        groups = selection.groups if correct else ()
-        factor = log_class_adjustment(prior, groups, selection.cut, ties, simulation)
-        return class_marginals(prior, *np.split(distinct, 2)), places.ravel(), *factor
-    (n0, n1), (kept0, kept1) = counts.sizes[:, 0].tolist(), counts.ones
-    codes, pair_of_feature = np.unique(kept0 * (n1 + 1) + kept1, return_inverse=True)
-    pairs = np.stack(np.divmod(codes, n1 + 1), axis=1)
-    if correct and selection.n_discarded and (selection.n0, selection.n1) == (n0, n1):
+def _settings(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that a kind of feature takes; raise ValueError if another was given."""
+    kind = given["features"]
+    if kind not in KINDS:
+        raise ValueError(f"features must be one of {', '.join(KINDS)}, got {kind!r}")
+    for name, value in given.items():
+        default = _defaults()[name]
+        is_default = value is default or (isinstance(value, str | float | int) and value == default)
+        if name not in _TAKEN[kind] and not is_default:
+            takers = ", ".join(repr(other) for other in KINDS if name in _TAKEN[other])
+            raise ValueError(
+                f"{name} must be left at {default!r} where features is {kind!r}, got {value!r}; it is for {takers} only"
+            )
+    return {name: given[name] for name in _TAKEN[kind]}
+
+
+@functools.cache
+def _defaults() -> dict[str, Any]:
+    known = inspect.signature(fit_selection_corrected).parameters.values()
+    return {one.name: one.default for one in known if one.default is not one.empty}
+
+
+class _Task(NamedTuple):
+    """Checked training cases, the rows that select, and how to fit."""
+
+    table: NDArray[Any]
+    response: NDArray[np.int64]
+    n_classes: int
+    rows: NDArray[np.int64]
+    k: int
+    allow_fewer: bool
+    prior: Prior
+    settings: dict[str, Any]
+
+    @property
+    def no_factor(self) -> NDArray[np.float64]:
+        """The factor, and its error, without correction."""
+        return np.zeros((2, self.prior.n_alpha))
+
+    @property
+    def simulation(self) -> Simulation:
+        return Simulation(*(self.settings[name] for name in ("factor", "n_simulations", "random_state")))
+
+
+class _Learned(NamedTuple):
+    selection: Selection
+    log_factor: Any
+    log_likelihood: NDArray[np.float64]
+    features: Features
+
+
+def _learn_binary(task: _Task) -> _Learned:
+    prior, settings, simulation = task.prior, task.settings, task.simulation
+    n_features, n_cases = task.table.shape[1], len(task.response)
+    cuts = checked_cuts(settings["cuts"], n_features)
+    binariser = Binariser.fit(task.table, settings["unlabelled"], cuts)
+    counts = ClassCounts.of(task.table, task.response, task.n_classes, binariser, task.rows)
+    selection = select(counts.ones, counts.sizes, task.k, allow_fewer=task.allow_fewer)
+    is_tabled = task.n_classes == 2 and counts.complete and n_cases <= _MOST_TABLED
+    sums = None
+    if is_tabled and settings["correct"] and selection.groups:
+        sums = TabledSums(prior, selection.groups[0].sizes, Fraction(selection.cut))
+    if len(task.rows) < n_cases:
+        if sums:
+            n0, n1 = selection.groups[0].sizes
+            for tables in count_tables(prior, n0, n1, n0 + n1):
+                sums.add(tables)
+        counts = ClassCounts.of(task.table, task.response, task.n_classes, binariser, np.arange(n_cases))
+    ones, sizes = counts.ones[:, selection.features], counts.sizes[:, selection.features]
+    first, places = distinct_columns(np.concatenate([ones, sizes]))
+    ones, sizes = ones[:, first], sizes[:, first]
+    if is_tabled:
         # Factor and marginals are sums over the same tables.
-        sums = WeaknessSums(prior, n0, n1, selection.cut_ones)
-        features = marginals(prior, pairs, n0, n1, sums.add)
-        log_factor = log_adjustment(prior, selection, ties, sums.result())
+        observe = sums.add if sums and len(task.rows) == n_cases else None
+        n0, n1 = sizes[:, 0].tolist()
+        found = marginals(prior, ones.T, n0, n1, observe)
     else:
-        features = marginals(prior, pairs, n0, n1)
-        log_factor = log_adjustment(prior, selection, ties) if correct else none
-    return features, pair_of_feature, log_factor, none
+        found = class_marginals(prior, ones, sizes)
+    known = sums.result() if sums else None
+    log_factor: Any = task.no_factor
+    if settings["correct"]:
+        log_factor = log_adjustment(prior, selection, settings["ties"], simulation, known)
+    n_values = 2 * len(first)
+    features = DiscreteFeatures(
+        binariser,
+        selection.features,
+        prior.alphas(),
+        np.stack([sizes - ones, ones], axis=2).reshape(-1, n_values),
+        np.repeat(sizes, 2, axis=1),
+        np.stack([found.theta_rest, found.theta_mean], axis=2).reshape(-1, n_values),
+        2 * places,
+        np.full(len(places), 2),
+    )
+    return _Learned(selection, log_factor, found.log_likelihood @ np.bincount(places), features)
+
+
+def _learn_categorical(task: _Task) -> _Learned:
+    from trimbench.selection_bias import categorical
+
+    alphas, simulation = task.prior.alphas(), task.simulation
+    coding = categorical.Categories.of(task.table, task.settings["n_categories"])
+    counts = categorical.category_counts(coding.codes(task.table), task.response, coding.numbers)
+    selection = categorical.select_categorical(counts, coding.numbers, task.k, allow_fewer=task.allow_fewer)
+    log_factor: Any = task.no_factor
+    if task.settings["correct"]:
+        log_factor = categorical.log_category_adjustment(alphas, selection, task.settings["ties"], simulation)
+    return _Learned(
+        selection,
+        log_factor,
+        *categorical.learn_categorical(alphas, coding, selection.features, counts[:, :, selection.features]),
+    )
+
+
+def _learn_gaussian(task: _Task) -> _Learned:
+    from trimbench.selection_bias import gaussian
+
+    if len(task.rows) <= task.n_classes:
+        raise ValueError(
+            f"y must have more cases than its {task.n_classes} classes for a variance within, got {len(task.rows)}; "
+            "add cases"
+        )
+    alphas, n_cases = task.prior.alphas(), len(task.response)
+    moments = gaussian.GaussianMoments.of(task.table, task.response, task.n_classes, task.rows)
+    selection = gaussian.select_gaussian(moments, task.k, allow_fewer=task.allow_fewer)
+    log_factor: Any = task.no_factor
+    if task.settings["correct"]:
+        log_factor = gaussian.log_gaussian_adjustment(alphas, selection)
+    selected = selection.features
+    if len(task.rows) < n_cases:
+        table, every = task.table[:, selected], np.arange(n_cases)
+        kept = gaussian.GaussianMoments.of(table, task.response, task.n_classes, every)
+    else:
+        kept = moments.of_features(selected)
+    varying = np.flatnonzero(kept.scales > 0.0)
+    kept = kept.of_features(varying)
+    features = gaussian.GaussianFeatures(alphas, task.table.shape[1], selected[varying], kept)
+    return _Learned(selection, log_factor, gaussian.gaussian_log_likelihood(alphas, kept).sum(axis=0), features)
 
 
 # Cross-validation with the selection of features inside each fold.
@@ -236,20 +474,21 @@ class CrossValidated:
 
 
 def cross_validate_selection(
-    X: ArrayLike, y: ArrayLike, k: int, n_folds: int | None = None, seed: int = 0, **settings: Any
+    X: ArrayLike, y: ArrayLike, k: int, *, n_folds: int | None = None, random_state: int = 0, **settings: Any
 ) -> CrossValidated:
     """Predict each case after selecting features on, and learning from, the other folds.
 
     Parameters
     ----------
     X : array of shape (n_cases, n_features)
-        Real values are cut at their medians over the training part of each fold; cut them first to use one cut. Which
-        features are binary is decided once, on all cases.
+        Unless `features` says otherwise, real values are cut at their medians over the training part of each fold; cut
+        them first to use one cut. Which features are binary, and how many categories each has, is decided once, on all
+        cases.
     y : array of shape (n_cases,)
     k : int
     n_folds : int, optional
         Default: leave-one-out. Otherwise each class is dealt out evenly to the folds, in random order.
-    seed : int
+    random_state : int
         Determines that order.
     **settings
         As for `fit_selection_corrected`, apart from `correct` and `selection_rows`.
@@ -266,18 +505,20 @@ def cross_validate_selection(
     for name in ("correct", "selection_rows"):
         if name in settings:
             raise TypeError(f"{name} cannot be set here: both predictions are returned, and each fold selects features")
-    check_whole("seed", seed, 0)
+    kind = settings.get("features", "binary")
+    if kind == "mixture":
+        raise ValueError("features must be binary, categorical or gaussian in cross-validation, got 'mixture'")
+    check_whole("random_state", random_state, 0)
     table = checked_table("X", X, allow_missing=True)
     response, n_classes = checked_classes(y, len(table))
-    folds = _folds(response, n_folds, seed)
-    if settings.get("cuts") is None:
-        more = settings.get("unlabelled")
-        cases = (
-            [table]
-            if more is None
-            else [table, checked_more_cases(more, table.shape[1], names_of(X), allow_missing=True)]
-        )
+    folds = _folds(response, n_folds, random_state)
+    if kind == "binary" and settings.get("cuts") is None:
+        more, cases = settings.get("unlabelled"), [table]
+        if more is not None:
+            cases.append(checked_more_cases(more, table.shape[1], names_of(X), allow_missing=True))
         settings["cuts"] = known_cuts(np.concatenate(cases))
+    elif kind == "categorical" and settings.get("n_categories") is None:
+        settings["n_categories"] = np.maximum(table.max(axis=0), 1).astype(np.int64) + 1
     corrected, uncorrected = np.empty((2, len(table), n_classes))
     selected = []
     for fold in range(int(folds.max()) + 1):
@@ -289,7 +530,7 @@ def cross_validate_selection(
     return CrossValidated(corrected, uncorrected, tuple(selected), folds)
 
 
-def _folds(y: NDArray[np.int64], n_folds: int | None, seed: int) -> NDArray[np.int64]:
+def _folds(y: NDArray[np.int64], n_folds: int | None, random_state: int) -> NDArray[np.int64]:
     smallest = int(np.bincount(y).min())
     if n_folds is None:
         if smallest < 2:
@@ -299,7 +540,7 @@ def _folds(y: NDArray[np.int64], n_folds: int | None, seed: int) -> NDArray[np.i
         raise ValueError(f"n_folds must be a whole number from 2 to {len(y)}, or None, got {n_folds!r}")
     if smallest < 2:
         raise ValueError(f"y must have at least 2 cases of each class for {n_folds} folds, got {smallest} of one")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     folds = np.empty(len(y), dtype=np.int64)
     dealt = 0
     for label in range(int(y.max()) + 1):

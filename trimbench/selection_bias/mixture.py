@@ -14,17 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri
 from scipy.stats import rankdata
 
-from trimbench.networks.values import in_order, names_of
-from trimbench.selection_bias.factors import Ties, check_ties
-from trimbench.selection_bias.features import Binariser, checked_more_cases, checked_response, checked_table
+from trimbench.networks.values import in_order
+from trimbench.selection_bias.binary import ClassCounts
+from trimbench.selection_bias.factors import Ties
+from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.mixture_sampler import MixtureData, MixtureFactor, log_joint, start, sweep
 from trimbench.selection_bias.prior import Prior, check_positive, check_whole, is_number
-from trimbench.selection_bias.selection import Selection, checked_k, class_counts, select_features
+from trimbench.selection_bias.selection import Selection, select
 
 
 @dataclass(frozen=True, eq=False)
 class MixturePosterior:
-    """Draws from the posterior of a mixture model; `fit_mixture_selection_corrected` makes it.
+    """Draws from the posterior of a mixture model; `fit_selection_corrected(features="mixture")` makes it.
 
     Attributes
     ----------
@@ -98,9 +99,8 @@ class MixturePosterior:
         ndarray of shape (n_cases, 2)
             Ratio of the means over the draws of P(x, y) for both y.
         """
-        values = self.binariser.checked(in_order(X, self.column_names), allow_missing=True)
-        x = self.binariser.transform(values, self.selected, allow_missing=True).astype(np.float64)
-        seen = ~np.isnan(values[:, self.selected])
+        codes = self.binariser.codes(in_order(X, self.column_names), self.selected)
+        x, seen = (codes == 1).astype(np.float64), codes >= 0
         joint = np.full((len(x), 2), -np.inf)
         for chain, draw in np.ndindex(self.log_alpha.shape):
             joint = np.logaddexp(joint, self._log_case(x, None if seen.all() else seen, chain, draw))
@@ -127,85 +127,35 @@ class MixturePosterior:
         return np.stack([np.logaddexp(*(features + response[:, 0]).T) for response in (log_zero, log_one)], axis=1)
 
 
-def fit_mixture_selection_corrected(
-    X: ArrayLike,
-    y: ArrayLike,
+def sample_mixture(
+    table: NDArray[Any],
+    response: NDArray[np.int64],
     k: int,
+    *,
+    unlabelled: NDArray[Any] | None = None,
     correct: bool = True,
     ties: Ties = "exact",
-    *,
+    column_names: tuple[str, ...] | None = None,
+    random_state: int = 0,
     n_chains: int = 4,
     n_warmup: int = 200,
     n_draws: int = 500,
-    seed: int = 0,
     theta_step: float = 0.2,
     n_theta_steps: int = 5,
-    n_alpha: int = 100,
-    n_theta_adjust: int = 100,
-    shape: float = 0.5,
-    rate: float = 5.0,
-    shape0: float = 0.5,
-    rate0: float = 5.0,
-    f1: float = 1.0,
-    f2: float = 1.0,
-    unlabelled: ArrayLike | None = None,
     n_jobs: int = 1,
+    **prior_settings: Any,
 ) -> MixturePosterior:
-    """Select the k features most correlated with the response, and sample a mixture model that accounts for it.
-
-    Each case has a latent label z in {1, 2}; given it, response and features are independent and binary:
-    x_j ~ Bernoulli(phi_zj), phi_zj ~ Beta(alpha theta_j, alpha (1 - theta_j)), theta_j ~ Uniform(0, 1), with alpha0 in
-    place of alpha for the response. phi and P(z = 1) ~ Beta(f1, f2) are integrated out.
+    """Select features and sample the mixture model, see `trimbench.fit_selection_corrected`.
 
     Parameters
     ----------
-    X : array of shape (n_cases, n_features)
-        Zeros and ones, or real values, which are cut at the median of each feature.
-    y : array of shape (n_cases,)
-        Zeros and ones, at least one of each.
-    k : int
-    correct : bool
-        Whether to condition on the weak correlations of the discarded features. Their probability depends on the labels
-        and so enters the conditional distributions of the labels and of alpha.
-    ties : {"exact", "less", "less_equal"}
-    n_chains, n_warmup, n_draws : int
-        Chains from random states; sweeps that are discarded and kept in each.
-    seed : int
-    theta_step : float
-        Metropolis proposals for theta are uniform within this distance, in (0, 1].
-    n_theta_steps : int
-        Proposals for each theta in each of the five rounds of a sweep; a round also updates every label.
-    n_alpha, n_theta_adjust : int
-        Grids, see `Prior`.
-    shape, rate, shape0, rate0 : float
-        alpha ~ Inverse-Gamma(shape, rate), alpha0 ~ Inverse-Gamma(shape0, rate0).
-    f1, f2 : float
-    unlabelled : array of shape (n_more_cases, n_features), optional
-        Cases whose values count towards the medians.
-    n_jobs : int
-        Threads in which chains run at the same time; the posterior is the same for any number.
-
-    Returns
-    -------
-    MixturePosterior
-
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        When the chains have not converged: R-hat is above 1.05 or not defined, or the effective sample size below 100.
-
-    Raises
-    ------
-    ValueError
-        When an argument is out of range, or a selected feature has no correlation with y at all.
-
-    References
-    ----------
-    Li, Zhang and Neal (2008), "Extended to binary mixture models".
+    table : ndarray of shape (n_cases, n_features)
+        Without missing values.
+    response : ndarray of shape (n_cases,)
+        Zeros and ones.
+    **prior_settings
+        As for `mixture_priors`.
     """
-    table = checked_table("X", X)
-    response = checked_response(y, len(table))
-    check_ties(ties)
     for name, value in (
         ("n_chains", n_chains),
         ("n_draws", n_draws),
@@ -214,25 +164,22 @@ def fit_mixture_selection_corrected(
     ):
         check_whole(name, value, 1)
     check_whole("n_warmup", n_warmup, 0)
-    check_whole("seed", seed, 0)
+    check_whole("random_state", random_state, 0)
     if not is_number(theta_step) or not 0 < theta_step <= 1:
         raise ValueError(f"theta_step must be in (0, 1], got {theta_step!r}")
-    prior, prior0 = mixture_priors(shape, rate, shape0, rate0, f1, f2, n_alpha, n_theta_adjust)
-    n_selected = checked_k(k, table.shape[1])
-    binariser = Binariser.fit(
-        table, None if unlabelled is None else checked_more_cases(unlabelled, table.shape[1], names_of(X))
-    )
-    binary = binariser.transform(table)
-    ones0, ones1 = class_counts(binary, response)
+    prior, prior0 = mixture_priors(**prior_settings)
+    binariser = Binariser.fit(table, unlabelled)
+    counts = ClassCounts.of(table, response, 2, binariser, np.arange(len(response)))
+    selection = select(counts.ones, counts.sizes, k)
+    values = np.column_stack([response, binariser.codes(table, selection.features)]).astype(np.int64)
     n1 = int(response.sum())
-    selection = select_features(ones0, ones1, len(response) - n1, n1, n_selected)
-    values = np.column_stack([response, binary[:, selection.features]]).astype(np.int64)
-    factor = MixtureFactor(prior, selection, ties) if correct and selection.n_discarded else None
-    data = MixtureData(values, prior.alphas(), prior0.alphas(), factor, f1, f2)
+    sizes = (len(response) - n1, n1)
+    factor = MixtureFactor(prior, selection, sizes, ties) if correct and selection.n_discarded else None
+    data = MixtureData(values, prior.alphas(), prior0.alphas(), factor, prior.f1, prior.f0)
     run = functools.partial(
         _run, data, n_warmup=n_warmup, n_draws=n_draws, theta_step=theta_step, n_theta_steps=n_theta_steps
     )
-    children = np.random.SeedSequence(seed).spawn(n_chains)
+    children = np.random.SeedSequence(random_state).spawn(n_chains)
     if n_jobs == 1:
         chains = [run(child) for child in children]
     else:
@@ -240,7 +187,9 @@ def fit_mixture_selection_corrected(
             chains = list(threads.map(run, children))
     kept = {name: np.stack([chain[name] for chain in chains]) for name in chains[0]}
     acceptance = float(kept.pop("acceptance").mean())
-    posterior = MixturePosterior(selection, binariser, f1, f2, acceptance=acceptance, column_names=names_of(X), **kept)
+    posterior = MixturePosterior(
+        selection, binariser, prior.f1, prior.f0, acceptance=acceptance, column_names=column_names, **kept
+    )
     if not posterior.converged:
         _warn(posterior)
     return posterior
@@ -254,7 +203,7 @@ def _warn(posterior: MixturePosterior) -> None:
         f"needed), effective sample size {posterior.effective_sample_size:.3g} (at least {LEAST_SAMPLE_SIZE:.0f}); "
         "both need two chains of four draws. Raise n_draws or n_warmup before you trust this posterior",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=5,
     )
 
 
@@ -275,7 +224,7 @@ def mixture_priors(
     Parameters
     ----------
     shape, rate, shape0, rate0, f1, f2, n_alpha, n_theta_adjust
-        As for `fit_mixture_selection_corrected`.
+        As for `trimbench.fit_selection_corrected`.
     """
     for name, value in (("shape0", shape0), ("rate0", rate0), ("f2", f2)):
         check_positive(name, value)

@@ -8,14 +8,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from trimbench.selection_bias.factors import Ties, WeaknessProbabilities
+from trimbench.selection_bias.factors import DiscardProbabilities, Ties
 from trimbench.selection_bias.prior import Prior
-from trimbench.selection_bias.selection import Selection, region_bounds
+from trimbench.selection_bias.selection import Selection, strong_bounds, weak_counts
 
 # Updates of labels and theta in a sweep. With many features drawing alpha takes longest, and labels mix most slowly.
 _ROUNDS = 5
@@ -239,6 +240,7 @@ class MixtureFactor:
 
     prior: Prior
     selection: Selection
+    sizes: tuple[int, int]
     ties: Ties
     _joint: _Memo = field(default_factory=_Memo, repr=False)
     _factors: _Memo = field(default_factory=_Memo, repr=False)
@@ -254,38 +256,37 @@ class MixtureFactor:
         key = self._smaller(first0, first1)
         return self._factors.get(key, lambda: self._compute(*key))
 
-    def weakness(self, first0: int, first1: int) -> WeaknessProbabilities:
+    def probabilities(self, first0: int, first1: int) -> DiscardProbabilities:
         """Return the probabilities that a feature is weaker than the cut-off, and that it equals it."""
         from trimbench.selection_bias import kernels
 
         first0, first1 = self._smaller(first0, first1)
-        n0, n1 = self.selection.n0, self.selection.n1
+        n0, n1 = self.sizes
         size = first0 + first1
         joint = self._joint.get(size, lambda: self._joint_of_sums(size))
-        upper, upper_equal = _upper_bounds(self.selection.cut_ones, n0, n1)
+        upper, upper_equal = _upper_bounds(Fraction(self.selection.cut), n0, n1)
         shares = kernels.strong_and_equal(first0, first1, n0, n1, upper, upper_equal, _log_factorials(n0 + n1))
         strong, equal = kernels.totals(joint, shares)
         with np.errstate(divide="ignore"):
-            return WeaknessProbabilities(
-                np.log1p(-np.minimum(strong + equal, 1.0)), np.log(equal), np.log1p(-np.minimum(strong, 1.0))
-            )
+            log_below, log_at_most = (np.log1p(-np.minimum(rest, 1.0)) for rest in (strong + equal, strong))
+            return DiscardProbabilities(log_below, np.log(equal), log_at_most, np.zeros_like(log_below))
 
     def _smaller(self, first0: int, first1: int) -> tuple[int, int]:
         """Return the counts of the smaller group: which of them is called the first does not matter."""
-        second0, second1 = self.selection.n0 - first0, self.selection.n1 - first1
+        second0, second1 = self.sizes[0] - first0, self.sizes[1] - first1
         return min((first0 + first1, first0, first1), (second0 + second1, second0, second1))[1:]
 
     def _compute(self, first0: int, first1: int) -> NDArray[np.float64]:
         n_discarded = self.selection.n_discarded
         if n_discarded == 0:
             return np.zeros(self.prior.n_alpha)
-        return self.weakness(first0, first1).log_factor(n_discarded, self.selection.n_tied, self.ties)
+        return self.probabilities(first0, first1).log_factor(n_discarded, self.selection.n_tied, self.ties)
 
     def _joint_of_sums(self, size: int) -> NDArray[np.float64]:
         """Return what `joint_of_sums` writes, for each alpha, of shape (n_alpha, size // 2 + 1, n - size + 1)."""
         from trimbench.selection_bias import kernels
 
-        n = self.selection.n0 + self.selection.n1
+        n = sum(self.sizes)
         table = np.empty((self.prior.n_alpha, size // 2 + 1, n - size + 1))
         for alpha, part in zip(self.prior.alphas(), table, strict=True):
             theta, weights = self.prior.theta_nodes(n, alpha)
@@ -294,12 +295,12 @@ class MixtureFactor:
 
 
 @functools.lru_cache(maxsize=4)
-def _upper_bounds(cut_ones: tuple[int, int], n0: int, n1: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _upper_bounds(cut: Fraction, n0: int, n1: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return, for each I_0 + I_1 = s, the smallest I_1 with correlation > gamma, and with correlation >= gamma.
 
     n0 + n1 + 2 where there is none. At fixed s the correlation rises in I_1, so that one value at most equals gamma.
     """
-    at_least, above = region_bounds(cut_ones, n0, n1)
+    at_least, above = strong_bounds(weak_counts((n0, n1), cut), n0, n1)
     bounds = []
     for limit in (above, at_least):
         smallest = np.full(n0 + n1 + 1, n0 + n1 + 2, dtype=np.int64)

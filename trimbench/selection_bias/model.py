@@ -1,26 +1,41 @@
-"""What the classifiers share that average their predictions over the posterior of alpha."""
+"""The fitted naive Bayes classifier with correction for feature selection."""
 
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logsumexp
 
 from trimbench.networks.values import in_order
-from trimbench.selection_bias.binary import ClassCounts, Marginals
 from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.prior import Prior
-from trimbench.selection_bias.selection import DependenceSelection, Selection
+from trimbench.selection_bias.selection import Selection
+
+# Cases whose features are made floating-point at once.
+_BLOCK_ENTRIES = 2**21
+
+
+class Features(Protocol):
+    """The selected features of a fitted model."""
+
+    def log_scores(self, X: ArrayLike, offsets: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return log of sum over alpha of exp(offset) prod_j P(x_j | y, alpha), of shape (n_cases, n_classes).
+
+        Parameters
+        ----------
+        X : array of shape (n_cases, n_features)
+        offsets : ndarray of shape (n_classes, n_alpha)
+        """
 
 
 @dataclass(frozen=True, eq=False)
-class AveragedClassifier(ABC):
-    """Posterior of alpha, and the predictions that follow from the scores of the classes.
+class SelectionCorrectedModel:
+    """A fitted naive Bayes classifier; `fit_selection_corrected` makes it.
 
     Attributes
     ----------
@@ -32,9 +47,13 @@ class AveragedClassifier(ABC):
     log_adjustment : ndarray of shape (n_alpha,)
         log A_alpha; zeros without correction or without selection.
     log_adjustment_error : ndarray of shape (n_alpha,)
-        Its error.
+        Its standard error where it was simulated, a bound on the terms that a series leaves out (Gaussian features,
+        three classes or more), otherwise 0.
     log_likelihood : ndarray of shape (n_alpha,)
-        Of the selected features.
+        sum_j log M_{alpha j} over the selected features; of Gaussian ones relative to that of an infinite alpha.
+    selection : Selection
+    features : Features
+        What predictions need of the selected features.
     column_names : tuple of str, optional
         Of the data frame that it was fitted to: other frames are matched by name.
     """
@@ -45,11 +64,25 @@ class AveragedClassifier(ABC):
     log_adjustment: NDArray[np.float64]
     log_adjustment_error: NDArray[np.float64]
     log_likelihood: NDArray[np.float64]
-    column_names: tuple[str, ...] | None = field(default=None, kw_only=True)
+    selection: Selection
+    features: Features
+    column_names: tuple[str, ...] | None = None
 
-    @abstractmethod
-    def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return log P(y | x), of shape (n_cases, n_classes), up to a number for each case."""
+    @property
+    def selected(self) -> NDArray[np.int64]:
+        """Numbers of the selected features, from the strongest to the weakest."""
+        return self.selection.features
+
+    @property
+    def gamma(self) -> float:
+        """Smallest eta of a selected feature: its absolute correlation with two classes, Cramer's V of categories."""
+        return self.selection.gamma
+
+    @property
+    def cuts(self) -> NDArray[np.float64] | None:
+        """Cut of each of the p features, at which real values become 0 and 1; None where nothing is cut."""
+        coding = getattr(self.features, "coding", None)
+        return coding.cuts if isinstance(coding, Binariser) else None
 
     @property
     def alpha_posterior(self) -> NDArray[np.float64]:
@@ -98,7 +131,7 @@ class AveragedClassifier(ABC):
         """Return the most probable class of each case; class 1 where two are equally probable, the first of several."""
         if len(self.class_sizes) == 2:
             return (self.log_odds(X) >= 0).astype(np.int64)
-        found: NDArray[np.int64] = self._scores(in_order(X, self.column_names)).argmax(axis=1)
+        found: NDArray[np.int64] = self._scores(X).argmax(axis=1)
         return found
 
     def expected_error(self, X: ArrayLike) -> float:
@@ -110,148 +143,92 @@ class AveragedClassifier(ABC):
         """Return log P(y = 1 | x) - log P(y = 0 | x) of two classes, of shape (n_cases,)."""
         if len(self.class_sizes) != 2:
             raise ValueError(f"log_odds needs two classes, got {len(self.class_sizes)}; use log_probabilities")
-        scores = self._scores(in_order(X, self.column_names))
+        scores = self._scores(X)
         found: NDArray[np.float64] = scores[:, 1] - scores[:, 0]
         return found
 
     def log_probabilities(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return log P(y | x), of shape (n_cases, n_classes)."""
-        scores = self._scores(in_order(X, self.column_names))
+        scores = self._scores(X)
         result: NDArray[np.float64] = scores - logsumexp(scores, axis=1, keepdims=True)
         return result
 
-
-# The fitted naive Bayes classifier with correction for feature selection.
-
-# Cases whose features are made floating-point at once.
-_BLOCK_ENTRIES = 2**21
-
-
-@dataclass(frozen=True, eq=False)
-class SelectionCorrectedModel(AveragedClassifier):
-    """A fitted naive Bayes classifier; `fit_selection_corrected` makes it.
-
-    Attributes
-    ----------
-    prior : Prior
-    class_sizes : ndarray of shape (n_classes,)
-        Training cases in each class.
-    alpha_grid : ndarray of shape (n_alpha,)
-        Values of alpha, increasing; equally probable a priori.
-    log_adjustment : ndarray of shape (n_alpha,)
-        log A_alpha; zeros without correction or without selection.
-    log_adjustment_error : ndarray of shape (n_alpha,)
-        Its standard error: 0 where it was not simulated.
-    log_likelihood : ndarray of shape (n_alpha,)
-        sum_j log M_{alpha j} over the selected features.
-    selection : Selection or DependenceSelection
-    binariser : Binariser
-        How real values become zeros and ones; it keeps the medians of the training cases.
-    counts : ClassCounts
-        Ones I_yj of the selected features, and the cases n_yj in which they were observed, of shape (n_classes, k).
-    features : Marginals
-        Of the distinct counts among the selected features.
-    pair_of_feature : ndarray of shape (k,)
-        Column of each selected feature in `features`.
-    """
-
-    selection: Selection | DependenceSelection
-    binariser: Binariser
-    counts: ClassCounts
-    features: Marginals
-    pair_of_feature: NDArray[np.int64]
-
-    @property
-    def selected(self) -> NDArray[np.int64]:
-        """Numbers of the selected features, from the largest absolute correlation (or eta) to the smallest."""
-        return self.selection.features
-
-    @property
-    def n0(self) -> int:
-        """Training cases of class 0."""
-        return int(self.class_sizes[0])
-
-    @property
-    def n1(self) -> int:
-        """Training cases of class 1."""
-        return int(self.class_sizes[1])
-
-    @property
-    def ones0(self) -> NDArray[np.int64]:
-        """Ones of the selected features in class 0, of shape (k,)."""
-        found: NDArray[np.int64] = self.counts.ones[0]
-        return found
-
-    @property
-    def ones1(self) -> NDArray[np.int64]:
-        """Ones of the selected features in class 1, of shape (k,)."""
-        found: NDArray[np.int64] = self.counts.ones[1]
-        return found
-
-    @property
-    def gamma(self) -> float:
-        """Smallest absolute correlation (with several classes, or missing values: eta) of a selected feature."""
-        return self.selection.gamma
-
-    @property
-    def cuts(self) -> NDArray[np.float64] | None:
-        """Cut of each of the p features, at which real values become 0 and 1; None for binary features."""
-        return self.binariser.cuts
-
     def _scores(self, X: ArrayLike) -> NDArray[np.float64]:
-        values = self.binariser.checked(X, allow_missing=True)
-        binary = self.binariser.transform(values, self.selected, allow_missing=True)
-        tables = self._score_tables()
-        n_classes = len(self.class_sizes)
-        result = np.empty((len(binary), n_classes))
-        step = max(1, _BLOCK_ENTRIES // binary.shape[1])
-        for start in range(0, len(binary), step):
-            rows = slice(start, start + step)
-            scores = binary[rows].astype(np.float64) @ tables.ones + tables.offset
-            if values.dtype.kind == "f":
-                missing = np.isnan(values[rows][:, self.selected])
-                if missing.any():
-                    scores -= missing.astype(np.float64) @ tables.none
-            result[rows] = logsumexp(scores.reshape(len(scores), n_classes, -1), axis=2)
-        return result
+        """Return log P(y | x), of shape (n_cases, n_classes), up to a number for each case."""
+        of_alpha = self.log_adjustment + self.log_likelihood
+        pseudo_counts = self.prior.pseudo_counts(len(self.class_sizes))
+        offsets = np.log(self.class_sizes + pseudo_counts)[:, None] + (of_alpha - of_alpha.max())
+        return self.features.log_scores(in_order(X, self.column_names), offsets)
 
-    def _score_tables(self) -> _ScoreTables:
-        alphas = self.alpha_grid[:, None]
-        n_distinct = self.features.theta_mean.shape[1]
-        ones, sizes = np.empty((2, len(self.class_sizes), n_distinct), dtype=np.int64)
-        ones[:, self.pair_of_feature], sizes[:, self.pair_of_feature] = self.counts.ones, self.counts.sizes
-        repeats = np.bincount(self.pair_of_feature, minlength=n_distinct)
-        tables, none, offsets = [], [], []
-        base = self.log_adjustment + self.log_likelihood
-        for y, f_y in enumerate(self.prior.pseudo_counts(len(self.class_sizes))):
-            log_one = np.log(ones[y] + alphas * self.features.theta_mean)
-            log_zero = np.log(sizes[y] - ones[y] + alphas * self.features.theta_rest)
-            log_none = log_zero - np.log(alphas + sizes[y])
-            tables.append((log_one - log_zero).T)
-            none.append(log_none.T)
-            offsets.append(base + log_none @ repeats + np.log(self.class_sizes[y] + f_y))
-        offset = np.concatenate(offsets)
-        return _ScoreTables(
-            np.concatenate(tables, axis=1)[self.pair_of_feature],
-            np.concatenate(none, axis=1)[self.pair_of_feature],
-            offset - offset.max(),
-        )
+
+# Features with a few values each.
+
+
+class Coding(Protocol):
+    """How the values of features become 0, 1, ...."""
+
+    def codes(self, X: ArrayLike, columns: NDArray[np.int64]) -> NDArray[np.int8]:
+        """Return the values of some features, of shape (n_cases, n_columns); -1 where one is missing."""
 
 
 @dataclass(frozen=True, eq=False)
-class _ScoreTables:
-    """Summands of the scores, for each class and within it each alpha.
+class DiscreteFeatures:
+    """Selected features with two values or more.
 
     Attributes
     ----------
-    ones : ndarray of shape (k, n_classes * n_alpha)
-        What a one of each selected feature adds to a zero.
-    none : ndarray of the same shape
-        What a zero of each selected feature adds.
-    offset : ndarray of shape (n_classes * n_alpha,)
-        Scores of no ones.
+    coding : Coding
+    columns : ndarray of shape (k,)
+        Numbers of the features.
+    alphas : ndarray of shape (n_alpha,)
+    counts, sizes : ndarray of shape (n_classes, n_values)
+        Training cases of each class with a value, and with any value of the feature.
+    theta : ndarray of shape (n_alpha, n_values)
+        Posterior means of the probabilities of the values.
+    starts, n_values : ndarray of shape (k,)
+        Where the values of each feature begin in these tables, and how many it has; equal features share theirs.
     """
 
-    ones: NDArray[np.float64]
-    none: NDArray[np.float64]
-    offset: NDArray[np.float64]
+    coding: Coding
+    columns: NDArray[np.int64]
+    alphas: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    theta: NDArray[np.float64]
+    starts: NDArray[np.int64]
+    n_values: NDArray[np.int64]
+
+    @cached_property
+    def _owners(self) -> NDArray[np.int64]:
+        """The feature of each value but the first."""
+        return np.repeat(np.arange(len(self.columns)), self.n_values - 1)
+
+    @cached_property
+    def _values(self) -> NDArray[np.int64]:
+        """The values of each feature but the first."""
+        return np.concatenate([np.arange(1, n) for n in self.n_values])
+
+    @cached_property
+    def _log_predictive(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Log P(x = 0 | y, alpha) of each feature, and what each other value adds, for all classes and alphas."""
+        alphas = self.alphas[:, None]
+        table = np.log(self.counts[:, None] + alphas * self.theta) - np.log(alphas + self.sizes[:, None])
+        by_value = table.reshape(-1, table.shape[2]).T
+        first = by_value[self.starts]
+        return first, by_value[self.starts[self._owners] + self._values] - first[self._owners]
+
+    def log_scores(self, X: ArrayLike, offsets: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Features`."""
+        codes = self.coding.codes(X, self.columns)
+        of_first, of_more = self._log_predictive
+        of_no_value = of_first.sum(axis=0) + offsets.ravel()
+        result = np.empty((len(codes), len(offsets)))
+        step = max(1, _BLOCK_ENTRIES // max(1, len(of_more)))
+        for start in range(0, len(codes), step):
+            here = codes[start : start + step]
+            scores = (here[:, self._owners] == self._values).astype(np.float64) @ of_more + of_no_value
+            missing = here < 0
+            if missing.any():
+                scores -= missing.astype(np.float64) @ of_first
+            result[start : start + step] = logsumexp(scores.reshape(len(here), *offsets.shape), axis=2)
+        return result

@@ -49,7 +49,7 @@ def test_cases_of_the_mixture_have_both_classes(monkeypatch: pytest.MonkeyPatch)
         seen.append(y)
         return Fitted(np.full((4, 5), np.inf if settings["correct"] else -np.inf), settings["correct"])
 
-    monkeypatch.setattr("trimbench.papers.beyond.prior_calibration.fit_mixture_selection_corrected", fit)
+    monkeypatch.setattr("trimbench.papers.beyond.prior_calibration.fit_selection_corrected", fit)
     draw = draw_mixture(Sizes(**TINY), np.random.default_rng(0))
     assert all(set(y) == {0, 1} for y in seen)
     assert draw.below == {"corrected": 0.0, "uncorrected": 1.0}

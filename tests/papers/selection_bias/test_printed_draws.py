@@ -13,13 +13,12 @@ from scipy import stats
 
 from trimbench.papers.selection_bias.calibration import Calibration
 from trimbench.papers.selection_bias.selection_scatter import SelectionScatter, probability_of_fewer, share_beyond
-from trimbench.papers.selection_bias.simulated_cases import ModelSettings, simulate
+from trimbench.papers.selection_bias.simulated_cases import ModelSettings, class_counts, correlation, simulate
 from trimbench.papers.selection_bias.simulation import overall_test
 from trimbench.papers.vocabulary.cells import Outcome
 from trimbench.papers.vocabulary.numbers import Draws, Interval
 from trimbench.papers.vocabulary.reported import Reported, Rule, printed_numbers
 from trimbench.papers.vocabulary.tables import Table
-from trimbench.selection_bias.selection import class_counts, correlation
 
 # By the slides' k; for 200 cases they are the printed ones, for 100 they are not.
 CUT_OFFS = {200: (0.355, 0.265, 0.206, 0.133), 100: (0.41, 0.345, 0.271, 0.176)}

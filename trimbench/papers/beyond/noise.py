@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from trimbench.papers.execution.code_hash import job_function
 from trimbench.papers.execution.job import seed_for
 from trimbench.papers.measures import prediction_quality
-from trimbench.papers.selection_bias.simulated_cases import check_at_least, check_ks
+from trimbench.papers.selection_bias.simulated_cases import check_at_least, check_ks, class_counts, correlation
 from trimbench.papers.validation import Json, settings
 from trimbench.papers.vocabulary.cells import Cell, Outcome, check_axis, successes
 from trimbench.papers.vocabulary.figures import LineFigure
@@ -23,7 +23,6 @@ from trimbench.papers.vocabulary.inputs import Inputs, dataset_of
 from trimbench.papers.vocabulary.tables import Table
 from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.fit import fit_selection_corrected
-from trimbench.selection_bias.selection import class_counts, correlation
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,10 +26,8 @@ from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
 from trimbench.papers.vocabulary.figures import LineFigure
 from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.tables import Table
-from trimbench.selection_bias.categorical import fit_discrete_selection_corrected
 from trimbench.selection_bias.fit import fit_selection_corrected
-from trimbench.selection_bias.gaussian import fit_gaussian_selection_corrected
-from trimbench.selection_bias.mixture import fit_mixture_selection_corrected, mixture_priors
+from trimbench.selection_bias.mixture import mixture_priors
 from trimbench.selection_bias.prior import Prior
 
 if TYPE_CHECKING:
@@ -113,7 +111,9 @@ def draw_discrete(sizes: Sizes, rng: np.random.Generator) -> Draw:
         (rng.random((len(of), sizes.n_features, 1)) > bounds[of]).sum(axis=2).astype(np.int64) for of in (y, y_test)
     )
     categories = np.full(sizes.n_features, 3)
-    model = fit_discrete_selection_corrected(X, y, sizes.k, n_categories=categories, n_alpha=sizes.n_alpha)
+    model = fit_selection_corrected(
+        X, y, sizes.k, features="categorical", n_categories=categories, n_alpha=sizes.n_alpha
+    )
     models = {"corrected": model, "uncorrected": model.uncorrected()}
     return Draw(X_test, y_test, models, *_places({c: m.alpha_posterior for c, m in models.items()}, place))
 
@@ -139,8 +139,16 @@ def draw_mixture(sizes: Sizes, rng: np.random.Generator) -> Draw:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # chains that have not converged are counted
         models = {
-            name: fit_mixture_selection_corrected(
-                X, y, sizes.k, correct=name == "corrected", n_alpha=sizes.n_alpha, seed=seed, n_warmup=300, n_draws=600
+            name: fit_selection_corrected(
+                X,
+                y,
+                sizes.k,
+                correct=name == "corrected",
+                features="mixture",
+                n_alpha=sizes.n_alpha,
+                random_state=seed,
+                n_warmup=300,
+                n_draws=600,
             )
             for name in CORRECTIONS
         }
@@ -186,7 +194,7 @@ def _gaussian(sizes: Sizes, n_classes: int, rng: np.random.Generator) -> Draw:
         if train.all():
             break
     data = simulate_gaussian(sizes.n_features, alpha, train.tolist(), test.tolist(), rng)
-    model = fit_gaussian_selection_corrected(data.X, data.y, sizes.k, n_alpha=sizes.n_alpha)
+    model = fit_selection_corrected(data.X, data.y, sizes.k, features="gaussian", n_alpha=sizes.n_alpha)
     models = {"corrected": model, "uncorrected": model.uncorrected()}
     return Draw(data.X_test, data.y_test, models, *_places({c: m.alpha_posterior for c, m in models.items()}, place))
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trimbench.papers.execution.code_hash import job_function
-from trimbench.papers.selection_bias.simulated_cases import check_at_least
+from trimbench.papers.selection_bias.simulated_cases import check_at_least, correlation
 from trimbench.papers.validation import Json, settings
 from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
 from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.numbers import Number, numbers_of
 from trimbench.papers.vocabulary.tables import Table
-from trimbench.selection_bias.selection import correlation
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,12 +27,8 @@ from trimbench.papers.vocabulary.cells import Cell, Outcome, successes
 from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.tables import Table
 from trimbench.selection_bias.factors import Ties
-from trimbench.selection_bias.mixture import (
-    LEAST_SAMPLE_SIZE,
-    R_HAT_LIMIT,
-    fit_mixture_selection_corrected,
-    mixture_priors,
-)
+from trimbench.selection_bias.fit import fit_selection_corrected
+from trimbench.selection_bias.mixture import LEAST_SAMPLE_SIZE, R_HAT_LIMIT, mixture_priors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -183,18 +179,19 @@ def sample_mixture(
     """Draw cases from a mixture model, select k features, sample the model with and without correction, and predict.
 
     `data` are the fields of a `MixtureSettings`; `prior` and `chains` are arguments of
-    `fit_mixture_selection_corrected`.
+    `trimbench.fit_selection_corrected`.
     """
     cases = simulate_mixture(MixtureSettings(**data), np.random.default_rng(data_seed))
     from sklearn.exceptions import ConvergenceWarning
 
+    given: dict[str, Any] = {**chains, **prior}
     result: dict[str, Json] = {}
     for name, correct in (("corrected", True), ("uncorrected", False)):
         start = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the table says which chains have not converged
-            found = fit_mixture_selection_corrected(
-                cases.X, cases.y, k, correct=correct, ties=ties, seed=chain_seed, **chains, **prior
+            found = fit_selection_corrected(
+                cases.X, cases.y, k, correct, ties, features="mixture", random_state=chain_seed, **given
             )
         result[f"{name}_seconds"] = time.perf_counter() - start
         quality = prediction_quality(cases.y_test, found.predict_proba(cases.X_test))

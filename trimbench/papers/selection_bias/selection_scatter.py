@@ -16,6 +16,8 @@ from trimbench.papers.selection_bias.simulated_cases import (
     STATED_SIZES,
     ModelSettings,
     Replicated,
+    class_counts,
+    correlation,
     file_stem,
     show_sizes,
     simulate,
@@ -29,7 +31,7 @@ from trimbench.papers.vocabulary.inputs import Inputs
 from trimbench.papers.vocabulary.numbers import Explanation, Interval, Number, prediction_interval
 from trimbench.papers.vocabulary.reported import Reported, printed_numbers
 from trimbench.papers.vocabulary.tables import Table
-from trimbench.selection_bias.selection import class_counts, correlation, select_features
+from trimbench.selection_bias.selection import select
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,7 +225,8 @@ def true_and_sample_correlations(
     n0, n1 = data["class_sizes"]
     ones0, ones1 = class_counts(cases.X, cases.y)
     sample, true = correlation(ones0, ones1, n0, n1), cases.true_correlation
-    selections = [select_features(ones0, ones1, n0, n1, k) for k in ks]
+    ones, sizes = np.stack([ones0, ones1]), np.repeat([[n0], [n1]], len(ones0), axis=1)
+    selections = [select(ones, sizes, k) for k in ks]
     chosen = [selection.features for selection in selections]
     result: dict[str, Json] = {
         "gammas": [selection.gamma for selection in selections],

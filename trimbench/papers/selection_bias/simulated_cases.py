@@ -388,3 +388,48 @@ def check_at_least(least: int, **values: int) -> None:
     for name, value in values.items():
         if value < least:
             raise ValueError(f"{name} must be {least} or more, got {value}")
+
+
+# Correlations of binary features with the response of two classes.
+
+
+def class_counts(X: NDArray[np.uint8], y: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return I_0 and I_1, the number of ones of each feature in each class, of shape (n_features,).
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_cases, n_features)
+        Zeros and ones.
+    y : ndarray of shape (n_cases,)
+        Zeros and ones.
+    """
+    total = X.sum(axis=0, dtype=np.int64)
+    ones1 = X[y == 1].sum(axis=0, dtype=np.int64)
+    return total - ones1, ones1
+
+
+def correlation(ones0: NDArray[np.int64], ones1: NDArray[np.int64], n0: int, n1: int) -> NDArray[np.float64]:
+    """Return the sample correlation of binary features with the response.
+
+    Parameters
+    ----------
+    ones0, ones1 : ndarray of int
+        Ones of the features among the cases with y = 0 and with y = 1.
+    n0, n1 : int
+        Number of cases of each class.
+
+    Returns
+    -------
+    ndarray of float
+        (n0 I1 - n1 I0) / sqrt(n0 n1 s (n - s)) with s = I0 + I1; 0 for a constant feature.
+
+    References
+    ----------
+    Li, Zhang and Neal (2008), "Computation of the adjustment factor (I)".
+    """
+    ones0, ones1 = np.asarray(ones0, dtype=np.int64), np.asarray(ones1, dtype=np.int64)
+    difference = n0 * ones1 - n1 * ones0
+    total = ones0 + ones1
+    spread = np.sqrt(float(n0) * float(n1) * (total * (n0 + n1 - total)).astype(float))
+    found: NDArray[np.float64] = np.divide(difference, spread, out=np.zeros(np.shape(spread)), where=spread > 0)
+    return found

@@ -56,7 +56,7 @@ def _write_names(figure: Figure, paths: Sequence[Path], settings: FigureSettings
         Path(name).write_text("picture")
 
 
-_COMPOSE, _CHECK = cli._compose, cli.check_settings
+_COMPOSE = cli._compose
 
 
 @dataclass
@@ -152,8 +152,6 @@ def warm_up(folder: Path, *, draw: bool) -> None:
     """
     compose = functools.cache(lambda words: _COMPOSE(CommandLine.of(words)))
     cli._compose = lambda line: compose(tuple(line.words))
-    check = functools.cache(lambda words: _CHECK(CommandLine.of(words)))
-    cli.check_settings = lambda line: check(tuple(line.words))
     if not draw:
         figures.draw = _write_names
     folder.mkdir()

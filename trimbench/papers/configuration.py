@@ -41,6 +41,10 @@ class Catalogue:
 
     folders: tuple[Path, ...]
 
+    def groups(self) -> list[str]:
+        """Return the kinds of declarations, which are the names of folders."""
+        return sorted({path.name for folder in self.folders for path in folder.iterdir() if path.is_dir()})
+
     def names(self, group: str) -> list[str]:
         """Return the names declared in a group, for example all experiments as ``family/name``."""
         found = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import hydra
 import pytest
@@ -12,9 +13,10 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from omegaconf import DictConfig
 
 from trimbench.papers.commands.arguments import CommandLine, Composer
-from trimbench.papers.commands.cli import sweep_name, value_of
+from trimbench.papers.commands.cli import _compose, sweep_name, value_of
 from trimbench.papers.configuration import configuration_folder, plain
 from trimbench.papers.validation import ConfigurationError
 
@@ -53,6 +55,31 @@ def test_settings_of_an_experiment_are_composed_as_by_hydra(words: list[str]) ->
     with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
         slowly = plain(hydra.compose("config", overrides=words))
         assert Composer(PROJECT).compose(read(*words)) == slowly
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "executor.workers=1 seed=3",
+        "experiment=trimming/table4 instances=[]",
+        "-m experiment=trimming/table4,trimming/table6 seed=1,2",
+        "task=study data=x.csv target=y",
+        "--help",
+    ],
+)
+def test_a_command_is_composed_once(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    composed: list[object] = []
+    compose = hydra.compose
+
+    def counted(*given: Any, **named: Any) -> DictConfig:
+        composed.append(given)
+        return compose(*given, **named)
+
+    monkeypatch.setattr(hydra, "compose", counted)
+    monkeypatch.setattr(hydra, "main", None)
+    _compose(CommandLine.of(words.split()))
+    assert len(composed) == 1
 
 
 def test_a_composed_configuration_does_not_change_the_next() -> None:

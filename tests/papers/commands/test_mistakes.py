@@ -31,7 +31,8 @@ NAMES = [
     ("experiment=null", f"{UN} 'null'"),
     ("experiment=", f"{UN} ''"),
     (f"{T4}.yaml", f"{UN} 'trimming/table4.yaml'; did you mean 'trimming/table4'?\n"),
-    ("experiment=trimming/table4,trimming/table6", "Ambiguous value for argument"),
+    (f"{T4},trimming/table6", f"experiment must have one value, got {T4},trimming/table6; add -m to run with each\n"),
+    ("seed=1,2", "seed must have one value, got seed=1,2; add -m to run with each, or write 'seed=[1,2]' for a list"),
     ("-m experiment=trimming/table4,trimming/table7", f"{UN} 'trimming/table7'"),
     ("executor=proceses", f"executor must be one of {EXECUTORS}, got 'proceses'; did you mean 'processes'?"),
     ("executor=null", f"executor must be one of {EXECUTORS}, got 'null'"),
@@ -39,7 +40,7 @@ NAMES = [
     ("profile=papers", "profile must be one of paper, quick, got 'papers'; did you mean 'paper'?"),
     ("task=rum", f"{TASK} 'rum'; did you mean 'run'?"),
     ("cache_mode=onyl", "configuration: cache_mode must be one of default, ignore, only, got 'onyl'"),
-    ("--config-dir nowhere", "Additional config directory"),
+    ("--config-dir nowhere", "--config-dir must be an existing folder, got 'nowhere'"),
     (f"{T6} networks=[pim]", f"network must be one of {NETWORKS}, got 'pim'"),
 ]  # fmt: skip
 KEYS = [

@@ -6,7 +6,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import hydra
 import pandas as pd
 import pytest
 import yaml
@@ -206,12 +205,11 @@ WITHOUT_DATA = {"conformant/figure3", "selection_bias/colon", "trimming/figure7"
 def cells() -> dict[str, list[Cell]]:
     """The jobs of every experiment in the profile quick."""
     inputs = Inputs(PROJECT, Cache((), Path("nowhere"), offline=True))
-    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
-        composer = Composer(PROJECT)
-        found = {}
-        for name in PROJECT.names("experiment"):
-            values = composer.compose(CommandLine.of([f"experiment={name}"]).first)
-            found[name] = make_experiment(name, values, SHARED_KEYS).cells(inputs)
+    composer = Composer(PROJECT)
+    found = {}
+    for name in PROJECT.names("experiment"):
+        values = composer.compose(CommandLine.of([f"experiment={name}"]).first)
+        found[name] = make_experiment(name, values, SHARED_KEYS).cells(inputs)
     return found
 
 

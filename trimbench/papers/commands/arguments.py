@@ -23,6 +23,7 @@ from typing import Any
 import hydra
 import yaml
 from hydra._internal.utils import get_args_parser
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType, Quote, QuotedString, RangeSweep, ValueType
 from hydra.errors import HydraException
@@ -106,6 +107,22 @@ class CommandLine:
     def swept(self) -> list[str]:
         """The keys that have several values."""
         return [values[0].key_or_group for values in self.own if len(values) > 1]
+
+    @property
+    def own_folder(self) -> Path | None:
+        """The user's folder of declarations."""
+        return Path(self.options.config_dir) if self.options.config_dir else None
+
+    @property
+    def is_for_hydra(self) -> bool:
+        """Whether Hydra's own program has to run: it shows a part of itself, or takes its settings from elsewhere."""
+        asked = ("hydra_help", "cfg", "info", "resolve", "package", "config_path", "config_name", "experimental_rerun")
+        is_both = self.options.run and self.options.multirun  # which Hydra refuses
+        return (
+            is_both
+            or any(getattr(self.options, name) for name in asked)
+            or any(one.is_hydra_override() for one in self.first)
+        )
 
     @property
     def words(self) -> list[str]:
@@ -195,7 +212,7 @@ def _no_setting(word: str, following: str) -> ConfigurationError:
     return ConfigurationError(f"a setting must be key=value, without spaces, got {word!r}; {advice}")
 
 
-def check_settings(line: CommandLine) -> None:
+def check_settings(line: CommandLine, composer: Composer) -> None:
     """Raise ConfigurationError, which says what to write instead, if a key or a choice does not exist.
 
     Those of the project's configuration and of a folder given with ``--config-dir`` exist. With another root or search
@@ -209,24 +226,31 @@ def check_settings(line: CommandLine) -> None:
     check_hydra(given, [one.get_key_element() for one in first], options.allow_code)
     if options.config_path or options.config_name or any(one.key_or_group == "hydra.searchpath" for one in first):
         return
-    own = Path(options.config_dir) if options.config_dir else None
-    catalogue = Catalogue((*([own] if own else []), configuration_folder()))
+    if several := [str(one.input_line) for one in first if one.is_sweep_override()]:
+        key, _, values = several[0].partition("=")
+        as_list = "" if key in GROUPS else f", or write '{key}=[{values}]' for a list"
+        raise ConfigurationError(f"{key} must have one value, got {several[0]}; add -m to run with each{as_list}")
+    own, catalogue = line.own_folder, composer.catalogue
     changes = [values for values in line.settings if values[0].type is OverrideType.CHANGE]
-    chosen = [[_choice(one, catalogue) for one in values] for values in changes if values[0].key_or_group in GROUPS]
+    chosen = [values for values in changes if values[0].key_or_group in GROUPS]
+    for one in itertools.chain.from_iterable(chosen):
+        _check_choice(one, catalogue)
     keys = [values[0].key_or_group for values in changes if not values[0].is_hydra_override()]
     keys = [key for key in keys if key not in _KEYS]
-    search = [f"hydra.searchpath=[{quoted(f'file://{own.absolute()}')}]"] if own and own.is_dir() else []
-    if own and own.is_dir():
+    if own:
+        if not own.is_dir():
+            raise ConfigurationError(
+                f"--config-dir must be an existing folder, got {str(own)!r}; create it, or leave it out"
+            )
         _check_files(own)
         _check_replaced(catalogue)
     # The keys that exist depend on the experiment: each point of a sweep has its own.
     for point in itertools.product(*chosen) if keys else ():
-        with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
-            config = hydra.compose(line.root, overrides=[*point, *search])
+        config = composer.config(point)
         for key in keys:
             _check_key(key, config)
-    if own:  # of a sweep, Hydra sees the first point
-        _check_folder(own, [one for one in first if not one.is_sweep_override()], search, line.root)
+    if own:  # of a sweep, that is the first point
+        _check_folder(own, first, composer)
 
 
 def _check_replaced(catalogue: Catalogue) -> None:
@@ -239,16 +263,13 @@ def _check_replaced(catalogue: Catalogue) -> None:
         raise ConfigurationError(f"{path} must not take the place of the project's {name}.yaml; rename it and {advice}")
 
 
-def _choice(one: Override, catalogue: Catalogue) -> str:
-    """Return the setting of a group, after checking that what it chooses exists."""
+def _check_choice(one: Override, catalogue: Catalogue) -> None:
+    """Raise ConfigurationError unless the file that a setting of a group chooses exists."""
     value, names = one.value(), catalogue.names(one.key_or_group)
-    if one.is_sweep_override():  # Hydra refuses several values outside of a sweep
-        return str(one.input_line)
     # As text, Hydra would escape the spaces of a name in quotes.
     name = value if isinstance(value, str) else one.get_value_element_as_str()
     if name not in names:
         raise unknown(one.key_or_group, names, name)
-    return f"{one.get_key_element()}={quoted(name)}"
 
 
 def _check_files(folder: Path) -> None:
@@ -280,36 +301,73 @@ def _check_key(key: str, config: DictConfig) -> None:
     raise ConfigurationError(f"{unknown('key', [*allowed, 'experiment'], key)}{hint}")
 
 
-# Compose the configurations of many experiments, or of many points of a sweep, without reading every file again.
+# Compose the configurations of a command, its experiments and its points, without reading every file again.
 
 
 class Composer:
-    """Composes configurations while Hydra runs, and remembers what they have in common."""
+    """Composes configurations, and remembers what they have in common.
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
-        self._composed = functools.cache(lambda groups: hydra.compose("config", overrides=list(groups)))
+    Parameters
+    ----------
+    catalogue : Catalogue
+        The folders with what can be chosen.
+    root : str
+        The file at the root of the configuration.
+    """
+
+    def __init__(self, catalogue: Catalogue, root: str = "config") -> None:
+        self.catalogue, self.root = catalogue, root
+        own = ",".join(quoted(f"file://{folder.absolute()}") for folder in catalogue.folders[:-1])
+        self._search = [f"hydra.searchpath=[{own}]"] if own else []
+        self._composed = functools.cache(self._compose)
         self._read = functools.cache(load)
 
     def compose(self, overrides: Sequence[Override]) -> dict[str, Any]:
         """Return the configuration with these settings, resolved."""
-        if any(one.type is not OverrideType.CHANGE for one in overrides):
-            return plain(hydra.compose("config", overrides=[str(one.input_line) for one in overrides]))
+        return plain(self.config(overrides))
+
+    def config(self, overrides: Sequence[Override]) -> DictConfig:
+        """Return the configuration with these settings, which the caller may change."""
+        if not _are_changes(overrides):
+            return copy.deepcopy(self.composed(overrides)[0])
         groups = {one.key_or_group: one for one in overrides if one.key_or_group in GROUPS}
         config = self._with_groups(groups)
         for one in overrides:
             if one.key_or_group not in GROUPS:
                 OmegaConf.update(config, one.key_or_group, one.value(), merge=True)
-        return plain(config)
+        return config
+
+    def composed(self, overrides: Sequence[Override]) -> tuple[DictConfig, dict[str, Any]]:
+        """Return what Hydra makes of settings: the configuration, and Hydra's own settings."""
+        return self._composed(*(str(one.input_line) for one in overrides))
+
+    def choices(self, overrides: Sequence[Override]) -> dict[str, Any]:
+        """Return which file of each group these settings, and the files that they choose, have chosen."""
+        kept = [one for one in overrides if one.key_or_group in GROUPS] if _are_changes(overrides) else overrides
+        experiment = next((one for one in kept if one.key_or_group == "experiment"), None)
+        if self._merged_last(experiment):
+            kept = [one for one in kept if one is not experiment]
+        choices: dict[str, Any] = self.composed(kept)[1]["runtime"]["choices"]
+        return choices
+
+    def _compose(self, *words: str) -> tuple[DictConfig, dict[str, Any]]:
+        runs = GlobalHydra.instance().is_initialized()  # Hydra's own program, which has read the command line
+        folder = str(configuration_folder())
+        with contextlib.nullcontext() if runs else hydra.initialize_config_dir(folder, version_base="1.3"):
+            config = hydra.compose(self.root, [*words, *self._search], return_hydra_config=True)
+        own: dict[str, Any] = OmegaConf.to_container(config.hydra, resolve=False)  # type: ignore[assignment]
+        with open_dict(config):
+            del config["hydra"]
+        return config, own
 
     def _with_groups(self, groups: dict[str, Override]) -> DictConfig:
         """Return a configuration with these choices, which the caller may change."""
         experiment = groups.get("experiment")
-        others = tuple(str(one.input_line) for key, one in groups.items() if key != "experiment")
+        others = [one for key, one in groups.items() if key != "experiment"]
         path = self._merged_last(experiment)
         if experiment is None or path is None:
-            return copy.deepcopy(self._composed((*others, *([str(experiment.input_line)] if experiment else []))))
-        config = copy.deepcopy(self._composed(others))
+            return copy.deepcopy(self.composed([*others, *([experiment] if experiment else [])])[0])
+        config = copy.deepcopy(self.composed(others)[0])
         with open_dict(config):
             config.merge_with(self._read(path))
         return config
@@ -318,8 +376,13 @@ class Composer:
         """Return the file of an experiment that Hydra would only merge into the rest: one that includes no others."""
         if experiment is None:
             return None
-        path = self._catalogue.path("experiment", str(experiment.value()))
+        path = self.catalogue.path("experiment", str(experiment.value()))
         return path if _is_merged_last(path) else None
+
+
+def _are_changes(overrides: Sequence[Override]) -> bool:
+    """Tell whether settings give values to keys that exist, and neither add nor delete any."""
+    return all(one.type is OverrideType.CHANGE for one in overrides)
 
 
 def _is_merged_last(path: Path) -> bool:
@@ -377,20 +440,18 @@ def _variable(name: str, *default: str | None) -> str | None:
     return os.environ.get(name, *default)
 
 
-def _check_folder(folder: Path, overrides: Sequence[Override], search: Sequence[str], root: str) -> None:
+def _check_folder(folder: Path, overrides: Sequence[Override], composer: Composer) -> None:
     """Raise ConfigurationError if what these settings find in a folder changes settings of Hydra, or of the run.
 
     With the former, Hydra would call any function and set environment variables; the latter say what is done, where and
     on whose machines. On the command line they are allowed, as is an executor of the folder that it names.
     """
-    first = {
-        str(one.input_line): "hydra" if one.is_hydra_override() else one.key_or_group.partition(".")[0]
-        for one in overrides
-    }
-    own = [word for word, key in first.items() if key in ("hydra", *OF_THE_RUN) and key != "executor"]
-    chosen = [word for word, key in first.items() if key == "executor"]
-    expected, found = _settings(root, own), _settings(root, [*first, *search])
-    expected["executor"] = _settings(root, [*chosen, *search])["executor"] if chosen else expected["executor"]
+    top = [(one, "hydra" if one.is_hydra_override() else one.key_or_group.partition(".")[0]) for one in overrides]
+    own = [one for one, key in top if key in ("hydra", *OF_THE_RUN) and key != "executor"]
+    chosen = [one for one, key in top if key == "executor"]
+    expected = _settings(Composer(Catalogue((configuration_folder(),)), composer.root), own)
+    found = _settings(composer, overrides)
+    expected["executor"] = _settings(composer, chosen)["executor"] if chosen else expected["executor"]
     for key in sorted(expected.keys() | found.keys()):
         if expected.get(key) != found.get(key):
             does = (
@@ -401,13 +462,11 @@ def _check_folder(folder: Path, overrides: Sequence[Override], search: Sequence[
             )
 
 
-def _settings(root: str, words: Sequence[str]) -> dict[str, Any]:
+def _settings(composer: Composer, overrides: Sequence[Override]) -> dict[str, Any]:
     """Return the settings of Hydra and of the run."""
-    with hydra.initialize_config_dir(str(configuration_folder()), version_base="1.3"):
-        config = hydra.compose(root, overrides=list(words), return_hydra_config=True)
-    found: dict[str, Any] = OmegaConf.to_container(config.hydra, resolve=False)  # type: ignore[assignment]
-    job = {key: value for key, value in found.pop("job").items() if key not in _OF_THE_JOB}
-    settings = {f"hydra.{key}": value for key, value in found.items() if key not in _OF_THE_COMMAND}
+    config, found = composer.composed(overrides)
+    job = {key: value for key, value in found["job"].items() if key not in _OF_THE_JOB}
+    settings = {f"hydra.{key}": value for key, value in found.items() if key not in (*_OF_THE_COMMAND, "job")}
     settings |= {f"hydra.job.{key}": value for key, value in job.items()}
     whole: dict[str, Any] = OmegaConf.to_container(config, resolve=False)  # type: ignore[assignment]
     return settings | {key: whole.get(key) for key in OF_THE_RUN}

@@ -6,6 +6,7 @@ import atexit
 import hashlib
 import io
 import os
+import string
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,10 +19,11 @@ from hydra.conf import ConfigSourceInfo
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from trimbench.papers.commands.arguments import (
+    GROUPS,
     CommandLine,
     Composer,
     answer,
@@ -31,7 +33,7 @@ from trimbench.papers.commands.arguments import (
     value_text,
 )
 from trimbench.papers.commands.invocation import SHARED_KEYS, CommonSettings, FigureChoice, Invocation, Point
-from trimbench.papers.configuration import Catalogue, configuration_folder, plain
+from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.files import settings_name
 from trimbench.papers.validation import ConfigurationError, Json, unknown
 
@@ -60,7 +62,6 @@ def main(understood: Callable[[], object] = lambda: None) -> None:
             if line.options.shell_completion:
                 sys.stdout.write(answer(line.options.overrides))
                 return
-            check_settings(line)
             invocation = _compose(line)
         understood()
         code = _run(invocation) if invocation else 0
@@ -117,14 +118,24 @@ def _exit_on(*errors: type[Exception]) -> Iterator[None]:
 
 
 def _compose(line: CommandLine) -> Invocation | None:
-    """Return what the command line asks for; None if Hydra has answered it, for example ``--help``."""
+    """Return what the command line asks for; None if it asks to be shown something, as ``--help`` does."""
+    own = [line.own_folder] if line.own_folder else []
+    composer = Composer(Catalogue((*own, configuration_folder())), line.root)
+    check_settings(line, composer)
+    if line.options.help and not line.options.resolve:
+        sys.stdout.write(help_text(composer, line.first))
+        return None
+    if not line.is_for_hydra:
+        return _invocation(line, composer)
     invocations: list[Invocation] = []
 
     @hydra.main(config_path=str(configuration_folder()), config_name=line.root, version_base="1.3")
-    def application(config: DictConfig) -> None:
+    def application(_: DictConfig) -> None:
         # Handled inside, because Hydra would announce an error that leaves this function.
         with _exit_on(*_COMPLAINTS):
-            invocations.append(_invocation(config, line))
+            catalogue = _catalogue(HydraConfig.get().runtime.config_sources)
+            composer = Composer(catalogue, line.options.config_name or line.root)
+            invocations.append(_invocation(line, composer))
 
     before = sys.argv
     sys.argv = [sys.argv[0], *line.words]
@@ -133,6 +144,15 @@ def _compose(line: CommandLine) -> Invocation | None:
     finally:
         sys.argv = before
     return invocations[0] if invocations else None
+
+
+def help_text(composer: Composer, overrides: Sequence[Override]) -> str:
+    """Return the help of a command, with all names that can be chosen and its keys."""
+    catalogue = composer.catalogue
+    names = "".join(f"{group}: {', '.join(catalogue.names(group))}\n" for group in catalogue.groups())
+    keys = OmegaConf.to_yaml(composer.config(overrides))
+    template = composer.composed([one for one in overrides if one.key_or_group in GROUPS])[1]["help"]["template"]
+    return f"{string.Template(template).substitute(APP_CONFIG_GROUPS=names, CONFIG=keys)}\n"
 
 
 def _run(invocation: Invocation) -> int:
@@ -149,33 +169,30 @@ def _run(invocation: Invocation) -> int:
         return 1
 
 
-def _invocation(config: DictConfig, line: CommandLine) -> Invocation:
-    """Return what a composed configuration asks for."""
-    state = HydraConfig.get()
-    catalogue = _catalogue(state.runtime.config_sources)
-    values = plain(config)
+def _invocation(line: CommandLine, composer: Composer) -> Invocation:
+    """Return what a command line asks for."""
+    catalogue, first = composer.catalogue, line.points[0]
+    values, choices = composer.compose(first), composer.choices(first)
     settings = CommonSettings.of(values)
     if not isinstance(values.get("executor"), dict):
         raise unknown("executor", catalogue.names("executor"), str(values.get("executor")))
     is_sweep = bool(line.options.multirun)
     if is_sweep:
         check_sweep(settings, line.swept)
-    # No experiment is part of a study.
-    is_study, choices = settings.task == "study", state.runtime.choices
-    composer = Composer(catalogue)
+    is_study = settings.task == "study"  # no experiment is part of it
     # Whatever is found with these is not what the project declares.
     replaced = [
         f"{name.replace('/', '.')}={hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]}"
         for name, path in catalogue.replaced().items()
     ]
-    points = [_point(point, line.swept, composer, catalogue, replaced) for point in ([] if is_study else line.points)]
+    points = [_point(point, line.swept, composer, replaced) for point in ([] if is_study else line.points)]
     return Invocation(
         settings=settings,
         executor=values["executor"],
         executor_name=str(choices["executor"]),
         figure=FigureChoice.of(values, str(choices["figure"]), catalogue),
         points=points or [Point({})],
-        chosen=choices.get("experiment") is not None,
+        chosen=any(one.key_or_group == "experiment" for one in first),
         catalogue=catalogue,
         profile="study" if is_study else str(choices["profile"]),
         sweep=sweep_name(line.written) if is_sweep else "",
@@ -188,14 +205,13 @@ def _point(
     overrides: Sequence[Override],
     swept: Sequence[str],
     composer: Composer,
-    catalogue: Catalogue,
     replaced: Sequence[str],
 ) -> Point:
     """Return the experiments with these settings, and which of the settings change what they find.
 
     So do declarations of the project that the user has `replaced`, and a profile of the user.
     """
-    by_key = {one.key_or_group: one for one in overrides}
+    by_key, catalogue = {one.key_or_group: one for one in overrides}, composer.catalogue
     text = {key: value_text(one) for key, one in by_key.items()}
     chosen = by_key["experiment"].value() if "experiment" in by_key else None
     names = catalogue.names("experiment") if chosen is None else [str(chosen)]
@@ -215,9 +231,9 @@ def _point(
 
 
 def _catalogue(sources: Sequence[ConfigSourceInfo]) -> Catalogue:
-    """Return the declarations in the folders of the configuration; one given with --config-dir goes first."""
+    """Return the declarations in the folders of the configuration; that of the root goes last."""
     folders = [source for source in sources if source.schema == "file"]
-    folders.sort(key=lambda source: source.provider != "command-line")
+    folders.sort(key=lambda source: source.provider == "main")
     return Catalogue(tuple(Path(source.path) for source in folders))
 
 

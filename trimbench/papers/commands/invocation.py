@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Literal
 from trimbench.papers.configuration import Catalogue
 from trimbench.papers.files import is_accepted, named_folder, safe_name
 from trimbench.papers.validation import ConfigurationError, Json, brief, settings, unknown, validated
-from trimbench.papers.vocabulary.figures import FigureSettings
 
 if TYPE_CHECKING:
     from trimbench.papers.data.cache import Cache
     from trimbench.papers.execution.store import JobStore
     from trimbench.papers.execution.workers import Executor
     from trimbench.papers.vocabulary.cells import Experiment
+    from trimbench.papers.vocabulary.figures import FigureSettings
 
 
 Task = Literal["run", "report", "plot", "publish", "compare", "list", "fetch", "study"]
@@ -202,6 +202,8 @@ class FigureChoice:
     @classmethod
     def of(cls, values: Mapping[str, Json], chosen: str, catalogue: Catalogue) -> FigureChoice:
         """Return the choice in a composed configuration; raise ConfigurationError if a value is not valid."""
+        from trimbench.papers.vocabulary.figures import FigureSettings
+
         ours = values.get(GROUP)
         if not isinstance(ours, Mapping):
             raise unknown(GROUP, catalogue.names(GROUP), str(ours))

@@ -24,9 +24,6 @@ from trimbench.papers.execution.run import duration
 from trimbench.papers.execution.store import Glance, JobStore, Record, no_commit
 from trimbench.papers.execution.workers import n_workers
 from trimbench.papers.files import safe_name, settings_name, without_homes
-from trimbench.papers.own_table.report import conclusions
-from trimbench.papers.own_table.settings import StudySettings, read_costs
-from trimbench.papers.own_table.study import STEM, prepared, run_study, write_study
 from trimbench.papers.reporting.archive import experiments_of, write_archive
 from trimbench.papers.reporting.comparison import compare_runs, summarised, write_comparison
 from trimbench.papers.reporting.figures.drawing import StoredFigure, write_pictures
@@ -511,6 +508,11 @@ def _listed(names: list[str]) -> str:
 
 def study(invocation: Invocation) -> int:
     """Study a table and write its page; return 1 if a job failed."""
+    # These load scikit-learn and the library's classifiers.
+    from trimbench.papers.own_table.report import conclusions
+    from trimbench.papers.own_table.settings import StudySettings, read_costs
+    from trimbench.papers.own_table.study import STEM, prepared, run_study, write_study
+
     values = invocation.study
     data, target = _text(values, "data"), _text(values, "target")
     names = {field.name for field in fields(StudySettings)}

@@ -10,7 +10,6 @@ from .networks.bayesian_network import BayesianNetwork as BayesianNetwork
 from .networks.learning import learn as learn
 from .networks.mixture import NaiveBayesMixture as NaiveBayesMixture
 from .networks.naive_bayes import NaiveBayes as NaiveBayes
-from .papers import study as study
 from .selection_bias.fit import cross_validate_selection as cross_validate_selection
 from .selection_bias.fit import fit_selection_corrected as fit_selection_corrected
 from .selection_bias.model import SelectionCorrectedModel as SelectionCorrectedModel

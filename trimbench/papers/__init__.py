@@ -59,7 +59,7 @@ def study(
     MissingExtraError
         Without the extra ``papers``.
     """
-    check_installed(*_NEEDED, extra="papers", what="trimbench.study")
+    check_installed(*_NEEDED, extra="papers", what="trimbench.papers.study")
     from trimbench.papers.own_table.study import study_table
 
     return study_table(table, target, costs, budget, folder, n_jobs, settings)

@@ -13,7 +13,7 @@ from trimbench.papers.data.cache import Cache
 from trimbench.papers.execution.store import JobStore
 from trimbench.papers.execution.workers import SerialExecutor
 from trimbench.papers.own_table.settings import StudySettings
-from trimbench.papers.own_table.study import Studied, prepared, run_study
+from trimbench.papers.own_table.study import Study, prepared, run_study
 
 # One budget besides all features, one mask, two methods.
 SMALL: dict[str, Any] = {
@@ -41,7 +41,7 @@ def iris() -> pd.DataFrame:
     return data.data.assign(species=data.target.map(dict(enumerate(data.target_names))))
 
 
-def studied(table: pd.DataFrame | Path, target: str, store: Path, **changes: Any) -> Studied:
+def studied(table: pd.DataFrame | Path, target: str, store: Path, **changes: Any) -> Study:
     """Run a small study, one job after the other."""
     costs = changes.pop("costs", None)
     plan = prepared(table, target, costs, StudySettings(**{**SMALL, **changes}))

@@ -31,7 +31,7 @@ from trimbench.papers.own_table.steps import (
     choose_budget,
     reliability,
 )
-from trimbench.papers.own_table.study import Studied, prepared
+from trimbench.papers.own_table.study import Study, prepared
 from trimbench.trimming.baselines import select_by_information_gain
 from trimbench.trimming.result import wilson_interval
 
@@ -39,7 +39,7 @@ from .studies import breast_cancer, iris, studied
 
 
 @pytest.fixture(scope="module")
-def cancer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studied]:
+def cancer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Study]:
     folder = tmp_path_factory.mktemp("cancer")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
@@ -63,7 +63,7 @@ def rows() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]:
 Rows = tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]
 
 
-def test_the_trimming(cancer: Studied, rows: Rows) -> None:
+def test_the_trimming(cancer: Study, rows: Rows) -> None:
     X, y, X_test, y_test = rows
     model = TrimmedClassifier(budget=2, time_limit=None).fit(X, y)
     full = TrimmedClassifier(budget=10, rows_weight=0).fit(X, y)
@@ -140,7 +140,7 @@ def test_notes_say_where_rows_are_left_out(tmp_path: Path, rows: int, gap_rows: 
     assert told == said
 
 
-def test_a_budget_is_chosen_on_training_rows_and_tested_on_others(cancer: Studied, rows: Rows) -> None:
+def test_a_budget_is_chosen_on_training_rows_and_tested_on_others(cancer: Study, rows: Rows) -> None:
     """Nested cross-validation by folds that know no labels: no row is tested by what has seen it."""
     X, y, *_ = rows
     table = breast_cancer()
@@ -172,7 +172,7 @@ def test_a_budget_is_chosen_on_training_rows_and_tested_on_others(cancer: Studie
 
 
 def test_where_rows_are_many_those_of_the_test_part_are_kept_for_the_end(
-    cancer: Studied, monkeypatch: pytest.MonkeyPatch
+    cancer: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(study, "FEW", 10)
     (cell,) = cancer.plan._choice()
@@ -206,7 +206,7 @@ def test_the_accuracy_of_pure_noise_is_that_of_a_coin(tmp_path: Path, monkeypatc
     assert {share.n_rows for share in shares} == {80}
 
 
-def test_the_confidence_after_selection(cancer: Studied, rows: Rows) -> None:
+def test_the_confidence_after_selection(cancer: Study, rows: Rows) -> None:
     X, y, X_test, y_test = rows
     spread = X.std(ddof=0)
     train, test = ((part - X.mean()) / spread for part in (X, X_test))
@@ -219,7 +219,7 @@ def test_the_confidence_after_selection(cancer: Studied, rows: Rows) -> None:
 
 @pytest.mark.parametrize(("expected_error", "is_too_low"), [(0.29, False), (0.24, True)])
 def test_a_stated_error_that_the_correction_does_not_make_right(
-    cancer: Studied, expected_error: float, is_too_low: bool
+    cancer: Study, expected_error: float, is_too_low: bool
 ) -> None:
     """Beyond chance: below the interval of the actual error, which begins at 0.25 here."""
     rows = [
@@ -232,7 +232,7 @@ def test_a_stated_error_that_the_correction_does_not_make_right(
     assert ("With 5 columns the stated error is too low" in said[-1]) == is_too_low
 
 
-def test_a_kept_column_that_determines_the_target_is_said(cancer: Studied) -> None:
+def test_a_kept_column_that_determines_the_target_is_said(cancer: Study) -> None:
     first, *others = cancer.steps.chosen["features"] if cancer.steps.chosen else []
     card = tuple(
         dataclasses.replace(one, notes=(DETERMINES,)) if one.name == first else one for one in cancer.steps.table.card
@@ -244,7 +244,7 @@ def test_a_kept_column_that_determines_the_target_is_said(cancer: Studied) -> No
     assert not any(one.startswith("Look at") for one in conclusions(cancer.steps))
 
 
-def test_a_search_that_was_stopped_is_said(cancer: Studied) -> None:
+def test_a_search_that_was_stopped_is_said(cancer: Study) -> None:
     def stopped(note: str) -> bool:
         return note.startswith("The search was stopped after 20 s of its own for the budgets 2, 10")
 
@@ -254,7 +254,7 @@ def test_a_search_that_was_stopped_is_said(cancer: Studied) -> None:
     assert any(map(stopped, notes(dataclasses.replace(cancer.steps, frontier=frontier))))
 
 
-def test_accuracy_and_calibration_of_all_features(cancer: Studied, rows: Rows) -> None:
+def test_accuracy_and_calibration_of_all_features(cancer: Study, rows: Rows) -> None:
     X, y, X_test, y_test = rows
     model = NaiveConformantClassifier().fit(X, y)
     row = next(one for one in cancer.steps.baseline if one["classifier"] == "logistic_regression")
@@ -276,7 +276,7 @@ def test_groups_of_similar_confidence() -> None:
     assert one["rows"] == 3
 
 
-def test_the_explanations(cancer: Studied, rows: Rows) -> None:
+def test_the_explanations(cancer: Study, rows: Rows) -> None:
     X, y, _, _ = rows
     model = NaiveConformantClassifier().fit(X, y)
     table = breast_cancer().drop(columns="diagnosis")
@@ -286,7 +286,7 @@ def test_the_explanations(cancer: Studied, rows: Rows) -> None:
         assert [text.partition(" = ")[0] for text in one["features"]] == [table.columns[i] for i in expected.features]
 
 
-def test_predictions_with_missing_features(cancer: Studied) -> None:
+def test_predictions_with_missing_features(cancer: Study) -> None:
     """What stays of each row decides: the same masks, hidden here, give the same predictions."""
     from trimbench.papers.data.masks import Missingness
     from trimbench.papers.own_table.settings import StoredTable, some_rows
@@ -305,16 +305,16 @@ def test_predictions_with_missing_features(cancer: Studied) -> None:
     assert group.values("nacl", "log_loss")[0] == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_lines_learn_the_model_again(cancer: Studied, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_lines_learn_the_model_again(cancer: Study, capsys: pytest.CaptureFixture[str]) -> None:
     breast_cancer().to_csv("table.csv", index=False)
-    exec(cancer.lines, {})
+    exec(cancer.code, {})
     chosen = cancer.steps.chosen
     assert chosen is not None
     assert capsys.readouterr().out == f"features: {', '.join(chosen['features'])}\n"
     assert json.loads(Path("model.json").read_text(encoding="utf-8")) == chosen["model"]
 
 
-def test_the_lines_name_no_home(cancer: Studied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lines_name_no_home(cancer: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "anna"))
     lines = model_lines(cancer.steps, str(tmp_path / "anna/mine/table.csv"), "diagnosis")
     assert "read_table('~/mine/table.csv', 'diagnosis')" in lines

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import trimbench as tb
+from trimbench import papers
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.table_reading import read_table
 from trimbench.papers.files import sealed, unsealed
@@ -124,7 +124,7 @@ def test_a_step_that_fails_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert failure["of"] == "classifier boosted_trees"
     assert "no such luck" in failure["reason"]
     assert len(found.steps.baseline) == 2
-    assert found.lines
+    assert found.code
 
 
 def test_a_class_with_fewer_rows_than_folds(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_missing_values_in_the_table(tmp_path: Path) -> None:
 
 
 def test_a_study_from_python(tmp_path: Path) -> None:
-    found = tb.study(iris(), "species", folder=tmp_path / "study", **{**SMALL, "budgets": (2,), "selected": (4, 9)})
+    found = papers.study(iris(), "species", folder=tmp_path / "study", **{**SMALL, "budgets": (2,), "selected": (4, 9)})
     assert list(found.tables) == ["frontier", "card", "baseline", "missing", "confidence", "explanations"]
     assert set(found.points) == {"accuracy", "agreement", "calibration", "missing_mcar", "confidence"}
     assert set(found.figures) == set(found.points)

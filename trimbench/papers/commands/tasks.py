@@ -509,7 +509,6 @@ def _listed(names: list[str]) -> str:
 def study(invocation: Invocation) -> int:
     """Study a table and write its page; return 1 if a job failed."""
     # These load scikit-learn and the library's classifiers.
-    from trimbench.papers.own_table.report import conclusions
     from trimbench.papers.own_table.settings import StudySettings, read_costs
     from trimbench.papers.own_table.study import STEM, prepared, run_study, write_study
 
@@ -535,7 +534,7 @@ def study(invocation: Invocation) -> int:
         say=_say,
     )
     written = write_study(studied, folder, invocation.figure.settings)
-    _say("\n".join([*conclusions(studied.steps), "", *(f"  {one}" for one in written)]))
+    _say("\n".join([*studied.conclusions, "", *(f"  {one}" for one in written)]))
     n_jobs, n_open = len(studied.findings.rows), len(studied.steps.failures)
     _say(f"{n_jobs} jobs, {n_open} without a result; {studied.seconds:.0f} s in all.")
     return 1 if n_open else 0

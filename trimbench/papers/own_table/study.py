@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,39 +66,26 @@ class Study:
 
     Attributes
     ----------
-    conclusions : tuple of str
-        The answers in sentences, each with its numbers.
-    notes : tuple of str
-        What was repaired, left out or shortened.
-    tables : dict of str to DataFrame
-        ``"frontier"``, ``"card"``, ``"baseline"``, ``"missing"``, ``"confidence"``, ``"explanations"``, and
-        ``"failures"`` if a step has no result.
-    points : dict of str to DataFrame
-        What the figures show, by name.
-    features : tuple of str
-        Those to keep.
-    accuracy : Share or None
-        Share of right decisions with them, ``.value``, its 95 % interval from ``.low`` to ``.high``, and ``.n_rows``:
-        of rows that neither the model nor the choice of its budget has seen. Where rows are few, all of them, by
-        nested cross-validation.
-    model : TrimmedClassifier or None
-        The model to keep, which predicts new rows of the same columns.
+    plan : OwnTable
+        The table as it was read, its costs and the settings.
+    findings : Findings
+        The outcome of its jobs.
+    steps : Steps
+        What each step found.
     code : str
-        The lines of Python that learn it again, from the table as it was read.
+        The lines of Python that learn the model to keep again, from the table as it was read.
+    seconds : float
+        How long it took.
     files : tuple of Path
-        What was written; the page is the last. Empty without `folder`.
+        What was written; the page is the last. Empty without a folder.
     """
 
-    conclusions: tuple[str, ...]
-    notes: tuple[str, ...]
-    tables: dict[str, pd.DataFrame]
-    points: dict[str, pd.DataFrame]
-    features: tuple[str, ...]
-    accuracy: Share | None
-    model: Any
+    plan: OwnTable
+    findings: Findings
+    steps: Steps
     code: str
-    files: tuple[Path, ...]
-    _studied: Studied
+    seconds: float
+    files: tuple[Path, ...] = ()
 
     def __repr__(self) -> str:
         """Name the features to keep and the tables."""
@@ -108,18 +96,63 @@ class Study:
         return "\n".join(self.conclusions)
 
     @property
+    def conclusions(self) -> tuple[str, ...]:
+        """The answers in sentences, each with its numbers."""
+        return tuple(conclusions(self.steps))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was repaired, left out or shortened."""
+        return tuple(notes(self.steps))
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """What each step found, by name.
+
+        The names are ``"frontier"``, ``"card"``, ``"baseline"``, ``"missing"``, ``"confidence"``, ``"explanations"``,
+        and ``"failures"`` if a step has no result.
+        """
+        return {one.name or _MAIN: one.frame for one in self.findings.outcome.tables}
+
+    @property
+    def points(self) -> dict[str, pd.DataFrame]:
+        """What the figures show, by name."""
+        return {one.name: one.points for one in self.findings.outcome.figures}
+
+    @property
     def figures(self) -> dict[str, Figure]:
         """The figures, drawn: a notebook shows them."""
         from trimbench.papers.reporting.figures.drawing import drawn, style
-        from trimbench.papers.vocabulary.figures import FigureSettings
 
         settings = FigureSettings()
+        shown = [figure for figure in self.findings.outcome.figures if not figure.points.empty]
         with style(settings):
-            return {
-                figure.name: drawn(figure, settings)
-                for figure in self._studied.findings.outcome.figures
-                if not figure.points.empty
-            }
+            return {figure.name: drawn(figure, settings) for figure in shown}
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Those to keep."""
+        return tuple(self.steps.chosen["features"]) if self.steps.chosen else ()
+
+    @property
+    def accuracy(self) -> Share | None:
+        """Share of right decisions with the features to keep.
+
+        ``.value``, its 95 % interval from ``.low`` to ``.high``, and ``.n_rows``: of rows that neither the model nor
+        the choice of its budget has seen. Where rows are few, all of them, by nested cross-validation.
+        """
+        return self.steps.accuracy
+
+    @cached_property
+    def model(self) -> TrimmedClassifier | None:
+        """The model to keep, which predicts new rows of the same columns."""
+        if self.steps.chosen is None:
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.json"
+            path.write_text(json.dumps(self.steps.chosen["model"]), encoding="utf-8")
+            model: TrimmedClassifier = TrimmedClassifier.load(path)
+        return model
 
 
 # A study as an experiment: its jobs, and what they found.
@@ -216,7 +249,7 @@ class OwnTable:
         return Cell({"step": step, **place, **(labels or {})}, job)
 
 
-# What `trimbench.study` does once its packages are there.
+# What `trimbench.papers.study` does once its packages are there.
 
 _MAIN = "frontier"
 _JOBS = "studies"
@@ -249,30 +282,9 @@ def study_table(
         executor=executor,
         say=sys.stdout.write,
     )
-    files = [] if place is None else write_study(studied, place, FigureSettings())
-    outcome = studied.findings.outcome
-    return Study(
-        tuple(conclusions(studied.steps)),
-        tuple(notes(studied.steps)),
-        {one.name or _MAIN: one.frame for one in outcome.tables},
-        {one.name: one.points for one in outcome.figures},
-        tuple(studied.steps.chosen["features"]) if studied.steps.chosen else (),
-        studied.steps.accuracy,
-        _model(studied.steps),
-        studied.lines,
-        tuple(files),
-        studied,
+    return (
+        studied if place is None else dataclasses.replace(studied, files=write_study(studied, place, FigureSettings()))
     )
-
-
-def _model(found: Steps) -> Any:
-    """Return the model to keep, as its file gives it."""
-    if found.chosen is None:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.json"
-        path.write_text(json.dumps(found.chosen["model"]), encoding="utf-8")
-        return TrimmedClassifier.load(path)
 
 
 # Run a study: read the table, show how it was read, run the jobs, and write what they found.
@@ -280,17 +292,6 @@ def _model(found: Steps) -> Any:
 # The files of a study begin so; its folder has those of no other experiment.
 STEM = "study"
 Say = Callable[[str], object]
-
-
-@dataclass(frozen=True, eq=False)
-class Studied:
-    """A study that has ended."""
-
-    plan: OwnTable
-    findings: Findings
-    steps: Steps
-    lines: str
-    seconds: float
 
 
 def prepared(
@@ -320,7 +321,7 @@ def run_study(
     executor: Executor,
     cache_mode: str = "default",
     say: Say,
-) -> Studied:
+) -> Study:
     """Run the jobs of a study that are not stored; `source` is what the lines that rebuild the model read."""
     start = time.perf_counter()
     card = card_of(plan.table)
@@ -328,7 +329,7 @@ def run_study(
     say(f"# {plan.table.name}: {len(plan.table.labels):,} rows\n\n{card.title}\n\n{markdown(card)}\n\n{repairs}\n")
     keep_table(plan.table, cache)
     where = Surroundings(Inputs(catalogue, cache), store, executor, cache_mode)
-    configuration: dict[str, Json] = {"target": target, "costs": dict(plan.costs), **_plain(plan.settings)}
+    configuration: dict[str, Json] = {"target": target, "costs": dict(plan.costs), **dataclasses.asdict(plan.settings)}
     made = Plan.of(STEM, configuration, plan, [], where)
     found: list[Findings] = []
 
@@ -339,10 +340,10 @@ def run_study(
     (findings,) = found
     steps = Steps.of(findings.rows, plan.table, plan.costs, plan.settings, plan.positive)
     lines = model_lines(steps, source, target) if steps.chosen else ""
-    return Studied(plan, findings, steps, lines, time.perf_counter() - start)
+    return Study(plan, findings, steps, lines, time.perf_counter() - start)
 
 
-def write_study(studied: Studied, folder: Path, figure: FigureSettings) -> list[Path]:
+def write_study(studied: Study, folder: Path, figure: FigureSettings) -> tuple[Path, ...]:
     """Write all files of a study into the folder of its run, and return them; the page is the last."""
     make_run(folder, STEM)
     written = write_findings(studied.findings, [], folder, figure)
@@ -350,11 +351,7 @@ def write_study(studied: Studied, folder: Path, figure: FigureSettings) -> list[
         model = json.dumps(studied.steps.chosen["model"], indent=1) + "\n"
         written += [
             write_text(model, folder / "model.json"),
-            write_text(studied.lines, folder / "model.py"),
+            write_text(studied.code, folder / "model.py"),
         ]
-    page = render_study(studied.steps, studied.findings, studied.lines, studied.seconds, folder)
-    return [*written, write_text(page, folder / "index.html")]
-
-
-def _plain(settings: StudySettings) -> dict[str, Any]:
-    return dataclasses.asdict(settings)
+    page = render_study(studied.steps, studied.findings, studied.code, studied.seconds, folder)
+    return (*written, write_text(page, folder / "index.html"))

@@ -1,9 +1,6 @@
-from .conformant.explanations import ContrastiveExplanation as ContrastiveExplanation
 from .conformant.explanations import Explanation as Explanation
 from .conformant.logistic_regression import fit_logistic_regression as fit_logistic_regression
-from .conformant.mixture import ConformantMixture as ConformantMixture
 from .conformant.model import ConformantModel as ConformantModel
-from .conformant.probabilistic import ProbabilisticExplanation as ProbabilisticExplanation
 from .estimators.conform import conform as conform
 from .estimators.trim import trim as trim
 from .networks.bayesian_network import BayesianNetwork as BayesianNetwork

@@ -104,7 +104,7 @@ def mixtures(rows: EncodedRows, model: ConformantModel) -> None:
     say("    accuracy with half of the pixels missing", f"{right:9.3f}")
     for n_components in (20, 150):
         start = time.process_time()
-        mixture = learn_mixture(model, rows.train, n_components, 1.0, seed=0)
+        mixture = learn_mixture(model.components[0], rows.train, n_components, 1.0, random_state=0)
         fit = time.process_time() - start
         say(f"    {n_components} components: processor time of the fit", f"{fit:9.1f} s")
         say("        steps, moment residual", f"{len(mixture.objectives):9d}, {mixture.residual:.1e}")
@@ -124,12 +124,12 @@ def logistic_regression(rows: EncodedRows) -> None:
     features = few.astype(np.float64)
     slow = once(lambda: theirs.fit(features, labels))
     reached = gradient(theirs, features, labels)
-    fast = once(lambda: fit_logistic_regression(few, labels, tolerance=reached))
+    fast = once(lambda: fit_logistic_regression(few, labels, tol=reached))
     say("logistic regression of 20,000 rows of MNIST: scikit-learn's newton-cg", f"{slow:9.2f} s")
     say("    largest entry of its gradient", f"{reached:9.1e}")
     say("    fit_logistic_regression, to that gradient", f"{fast:9.2f} s")
     say("    scikit-learn against it", f"{slow / fast:9.1f} x")
-    everything = once(lambda: fit_logistic_regression(rows.train, rows.train_labels, tolerance=1e-5))
+    everything = once(lambda: fit_logistic_regression(rows.train, rows.train_labels, tol=1e-5))
     say("    60,000 rows, gradient 1e-5", f"{everything:9.2f} s")
 
 
@@ -158,12 +158,12 @@ def against_solvers() -> Iterator[Row]:
 def against_matrix_products() -> Iterator[Row]:
     """Compare predictions with the two products of their formula, and those of a mixture with those of one model."""
     data = drawn(5000, 784, missing=0.5)
-    fit = fit_logistic_regression(data.X, data.y, tolerance=1e-3)
+    fit = fit_logistic_regression(data.X, data.y, tol=1e-3)
     model, mixture = conform(fit, data.X), conform(fit, data.X, n_components=20)
     known, gone = np.nan_to_num(data.gaps), np.isnan(data.gaps).astype(np.float64)
 
     def products() -> None:
-        known @ model.weights, gone @ model.missing_scores
+        known @ model.weights, gone @ model.components[0].missing_scores
 
     one = functools.partial(model.predict_proba, data.gaps)
     what = "5,000 rows of 784 features, half missing"
@@ -198,7 +198,7 @@ def regressions(what: str, X: NDArray[Any], y: NDArray[np.int64]) -> Iterator[Ro
     for solver in ("newton-cg", "lbfgs"):
         theirs = LogisticRegression(solver=solver, tol=1e-5, max_iter=1000)
         reached = gradient(theirs.fit(features, y), features, y)
-        ours = functools.partial(fit_logistic_regression, X, y, tolerance=reached)
+        ours = functools.partial(fit_logistic_regression, X, y, tol=reached)
         quantity = f"logistic regression, {what}: one fit to the same gradient"
         note = f"{version_of('sklearn')}, gradient {reached:.1e}"
         fit = functools.partial(theirs.fit, features, y)
@@ -228,12 +228,13 @@ def main() -> None:
     model = learn("newton")
     fit = seconds(lambda: learn("newton"), 15)
     say("MNIST, 784 features, 10 classes: one fit from the feature means", f"{fit * 1e3:9.1f} ms")
-    say("    iterations, moment residual", f"{model.solution.iterations:9d}, {model.residual:.1e}")
+    say("    iterations, moment residual", f"{model.components[0].solution.iterations:9d}, {model.residual:.1e}")
     hidden = hide(rows, 0.5)
     predict = seconds(lambda: model.predict_proba(hidden), 5)
     say("    predicting 10,000 rows with half of the pixels missing", f"{predict * 1e3:9.1f} ms")
     known, gone = np.nan_to_num(hidden), np.isnan(hidden).astype(np.float64)
-    both = [lambda: model.predict_proba(hidden), lambda: (known @ model.weights, gone @ model.missing_scores)]
+    missing = model.components[0].missing_scores
+    both = [lambda: model.predict_proba(hidden), lambda: (known @ model.weights, gone @ missing)]
     say("    against the two matrix products alone", f"{ratios(both, 9)[0]:9.2f} x")
     mixtures(rows, model)
 
@@ -250,7 +251,7 @@ def main() -> None:
 
     large = synthetic()
     say("synthetic, 20,000 features, 100 classes: one fit", f"{once(synthetic):9.2f} s")
-    say("    iterations, moment residual", f"{large.solution.iterations:9d}, {large.residual:.1e}")
+    say("    iterations, moment residual", f"{large.components[0].solution.iterations:9d}, {large.residual:.1e}")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ def instances(model: tb.ConformantModel) -> Array:
 def joint(model: tb.ConformantModel, rows: Array) -> Array:
     """P(class, x) of each row by the definition of naive Bayes, shape (n_rows, n_classes)."""
     table = np.zeros((len(rows), len(model.classes)))
-    ones, zeros, prior = np.exp(model.log_probabilities), np.exp(model.log_complements), np.exp(model.log_prior)
+    (part,) = model.components
+    ones, zeros, prior = np.exp(part.log_probabilities), np.exp(part.log_complements), np.exp(part.log_prior)
     groups = set(model.layout.categorical)
     for r, row in enumerate(rows):
         for k in range(len(model.classes)):

@@ -211,7 +211,7 @@ def test_missing_values_in_a_data_frame(dtype: Any) -> None:
     np.testing.assert_array_equal(MODEL.predict_proba(frame), expected)
     assert MODEL.explain(frame.iloc[2]).support == MODEL.explain(changed(2, 0, np.nan)[2]).support
     learned = tb.conform(FITTED, frame), tb.conform(FITTED, changed(2, 0, np.nan))
-    np.testing.assert_array_equal(learned[0].tilts, learned[1].tilts)
+    np.testing.assert_array_equal(learned[0].components[0].tilts, learned[1].components[0].tilts)
     with pytest.raises(ValueError, match=r"X\[2, 0\] must not be missing here"):
         MODEL.conformity_error(frame)
 

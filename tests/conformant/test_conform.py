@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,8 +60,8 @@ def test_predictions_are_expectations_and_likelihoods_sums_over_completions(case
 def penalised_likelihood(model: tb.ConformantModel, X: np.ndarray, smoothing: float) -> float:
     """The objective by its definition: mean log P(x), and c times the logarithms of all probabilities."""
     value = float(np.log(brute_force.joint(model, X).sum(axis=1)).mean())
-    complements = model.log_complements
-    logs = [model.log_prior, model.log_probabilities.ravel(), complements[~np.isnan(complements)]]
+    complements = model.components[0].log_complements
+    logs = [model.log_prior, model.components[0].log_probabilities.ravel(), complements[~np.isnan(complements)]]
     return value + smoothing / len(X) * float(sum(part.sum() for part in logs)) if smoothing else value
 
 
@@ -71,10 +72,9 @@ def test_no_other_conforming_model_fits_better(case: Case, seed: int) -> None:
     best = penalised_likelihood(model, case.X, case.smoothing)
     rng = np.random.default_rng(seed)
     for size in (1e-4, 1e-2, 1.0):
-        moved = model.solution.parameters + rng.normal(0, size, model.solution.parameters.shape)
-        other = tb.ConformantModel(
-            model.classes, model.weights, model.biases, model.layout, type(model.solution)(moved, 0, 0, 0), model.coding
-        )
+        (part,) = model.components
+        moved = part.solution.parameters + rng.normal(0, size, part.solution.parameters.shape)
+        other = tb.ConformantModel.of(replace(part, solution=type(part.solution)(moved, 0, 0, 0)))
         assert penalised_likelihood(other, case.X, case.smoothing) <= best + 1e-12 * (1 + abs(best))
         rows = brute_force.instances(other)
         assert other.conformity_error(rows) < 1e-12, "any parameters conform (Lemma 2)"
@@ -84,12 +84,12 @@ def test_no_other_conforming_model_fits_better(case: Case, seed: int) -> None:
 @settings(max_examples=30, deadline=None)
 def test_newton_agrees_with_an_optimiser_of_the_likelihood(case: Case) -> None:
     model = learned(case)
-    problem = model.coding.problem
+    problem = model.components[0].coding.problem
     found = optimize.minimize(
         lambda t: -problem.evaluate(t).value, problem.start(), method="BFGS", options={"gtol": 1e-9, "maxiter": 5000}
     )
-    assert -found.fun <= model.solution.value + 1e-12 * (1 + abs(found.fun))
-    assert -found.fun == pytest.approx(model.solution.value, rel=1e-6, abs=1e-6)
+    assert -found.fun <= model.components[0].solution.value + 1e-12 * (1 + abs(found.fun))
+    assert -found.fun == pytest.approx(model.components[0].solution.value, rel=1e-6, abs=1e-6)
 
 
 @given(seed=st.integers(0, 2**32), n_real=st.integers(0, 2), groups=st.booleans(), pseudo=st.sampled_from([0.0, 0.3]))
@@ -144,7 +144,7 @@ def test_constant_columns_without_smoothing() -> None:
     np.testing.assert_allclose(model.predict_proba(others), classifier.predict_proba(others), atol=1e-15)
     assert (model.log_likelihood(others) == -np.inf).all()
     assert np.isfinite(model.log_likelihood(X)).all()
-    np.testing.assert_array_equal(np.exp(model.log_probabilities[3:]), [[0, 0], [1, 1]])
+    np.testing.assert_array_equal(np.exp(model.components[0].log_probabilities[3:]), [[0, 0], [1, 1]])
     assert model.conformity_error(X) < 1e-12
     smoothed = tb.conform(classifier, X, smoothing=1.0)
     assert np.isfinite(smoothed.log_likelihood(others)).all()
@@ -156,7 +156,7 @@ def test_a_value_that_is_never_seen_and_a_feature_of_one_value() -> None:
     classifier = brute_force.fake_classifier(rng.normal(0, 1, (5, 3)), np.zeros(3))
     model = tb.conform(classifier, X, smoothing=0, categorical=[[0, 1, 2], [3, 4]])
     assert model.residual < 1e-10
-    np.testing.assert_array_equal(np.exp(model.log_probabilities[[2, 4]]), np.zeros((2, 3)))
+    np.testing.assert_array_equal(np.exp(model.components[0].log_probabilities[[2, 4]]), np.zeros((2, 3)))
     hidden = X.copy()
     hidden[:, 3:] = np.nan
     np.testing.assert_allclose(model.predict_proba(hidden), classifier.predict_proba(X), atol=1e-15)
@@ -199,7 +199,7 @@ def test_statistics_are_enough() -> None:
     layout = FeatureLayout.of(5)
     given_means = conform_to_statistics(weights, biases, np.arange(3), layout, FeatureStatistics.of(X, layout))
     whole = tb.conform(brute_force.fake_classifier(weights, biases), X)
-    np.testing.assert_array_equal(given_means.tilts, whole.tilts)
+    np.testing.assert_array_equal(given_means.components[0].tilts, whole.components[0].tilts)
 
 
 @pytest.mark.parametrize("constant", [0, 1])

@@ -54,7 +54,7 @@ def test_it_finds_the_optimum_of_scikit_learn(kind: str, n_classes: int, weighte
     weights = np.random.default_rng(1).uniform(0, 3, len(X)) if weighted else None
     labels = np.array(["ant", "bee", "cat", "dog", "eel"])[y]
     C = 0.7 if kind != "bytes as floats" else 1e-4
-    ours = tb.fit_logistic_regression(X, labels, C, sample_weight=weights, tolerance=1e-9)
+    ours = tb.fit_logistic_regression(X, labels, C, sample_weight=weights, tol=1e-9)
     theirs = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-10, max_iter=1000)
     theirs.fit(X.astype(float), labels, sample_weight=weights)
     assert ours.classes_.tolist() == theirs.classes_.tolist()
@@ -73,8 +73,8 @@ def test_weights_count_rows(seed: int, n_classes: int) -> None:
     X, y = problem(n_classes, "binary", seed)
     times = np.random.default_rng(seed).integers(0, 3, len(X))
     repeated = np.repeat(np.arange(len(X)), times)
-    weighted = tb.fit_logistic_regression(X, y, sample_weight=times, tolerance=1e-10)
-    counted = tb.fit_logistic_regression(X[repeated], y[repeated], tolerance=1e-10)
+    weighted = tb.fit_logistic_regression(X, y, sample_weight=times, tol=1e-10)
+    counted = tb.fit_logistic_regression(X[repeated], y[repeated], tol=1e-10)
     np.testing.assert_allclose(weighted.coef_, counted.coef_, atol=1e-6)
     np.testing.assert_allclose(weighted.intercept_, counted.intercept_, atol=1e-6)
 
@@ -156,7 +156,7 @@ def products_of_a_fit(X: np.ndarray, y: np.ndarray, monkeypatch: pytest.MonkeyPa
 
     with monkeypatch.context() as patch:
         patch.setattr(LogisticLoss, "hessian", counted)
-        tb.fit_logistic_regression(X, y, tolerance=1e-8)
+        tb.fit_logistic_regression(X, y, tol=1e-8)
     return count[0]
 
 
@@ -192,9 +192,9 @@ def test_few_rows_are_not_worth_a_matrix_of_all_parameters() -> None:
 
 def test_sparse_rows_and_names_of_columns() -> None:
     X, y = problem(3, "binary")
-    dense = tb.fit_logistic_regression(X, y, tolerance=1e-10)
+    dense = tb.fit_logistic_regression(X, y, tol=1e-10)
     for sparse in (csr_matrix(X), csc_array(X.astype(float))):
-        found = tb.fit_logistic_regression(sparse, y, tolerance=1e-10)
+        found = tb.fit_logistic_regression(sparse, y, tol=1e-10)
         np.testing.assert_allclose(found.coef_, dense.coef_, atol=1e-7)
     frame = pd.DataFrame(X, columns=[f"pixel {i}" for i in range(12)])
     named = tb.fit_logistic_regression(frame, y)
@@ -205,9 +205,9 @@ def test_sparse_rows_and_names_of_columns() -> None:
 
 def test_more_columns_than_a_gram_matrix_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = problem(3, "binary")
-    expected = tb.fit_logistic_regression(X, y, tolerance=1e-10)
+    expected = tb.fit_logistic_regression(X, y, tol=1e-10)
     monkeypatch.setattr(logistic_regression, "_MOST_GRAM_COLUMNS", 3)
-    np.testing.assert_allclose(tb.fit_logistic_regression(X, y, tolerance=1e-10).coef_, expected.coef_, atol=1e-7)
+    np.testing.assert_allclose(tb.fit_logistic_regression(X, y, tol=1e-10).coef_, expected.coef_, atol=1e-7)
 
 
 def test_conform_takes_it() -> None:
@@ -221,18 +221,18 @@ def test_conform_takes_it() -> None:
 def test_separable_rows_reach_the_tolerance(n_classes: int) -> None:
     X, _ = problem(n_classes, "binary")
     y = X[:, :2].sum(axis=1) % 3 if n_classes == 3 else X[:, 0]
-    found = tb.fit_logistic_regression(X, y, 1e6, tolerance=1e-9)
+    found = tb.fit_logistic_regression(X, y, 1e6, tol=1e-9)
     assert found.gradient_norm_ <= 1e-9
     assert (found.predict(X) == y).all() or n_classes == 3
 
 
 def test_an_unfinished_fit_warns() -> None:
     X, y = problem(3, "binary")
-    with pytest.warns(ConvergenceWarning, match=r"the gradient is .* after 1 steps, more than the tolerance 1e-06"):
-        found = tb.fit_logistic_regression(X, y, max_iterations=1)
+    with pytest.warns(ConvergenceWarning, match=r"the gradient is .* after 1 steps, more than tol=1e-06"):
+        found = tb.fit_logistic_regression(X, y, max_iter=1)
     assert found.gradient_norm_ > 1e-6
     with pytest.warns(ConvergenceWarning):  # no float64 is so accurate: it ends where rounding leaves no progress
-        found = tb.fit_logistic_regression(X, y, tolerance=1e-30, max_iterations=1000)
+        found = tb.fit_logistic_regression(X, y, tol=1e-30, max_iter=1000)
     assert found.n_iter_[0] < 100
     assert found.gradient_norm_ < 1e-14
 
@@ -246,10 +246,10 @@ def test_one_row_of_each_class_and_no_information() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"inverse_penalty": 0}, "inverse_penalty must be a positive, finite number, got 0"),
-        ({"inverse_penalty": np.inf}, "inverse_penalty must be a positive, finite number, got inf"),
-        ({"tolerance": True}, "tolerance must be a positive, finite number, got True"),
-        ({"max_iterations": 0}, "max_iterations must be a whole number from 1, got 0"),
+        ({"C": 0}, "C must be a positive, finite number, got 0"),
+        ({"C": np.inf}, "C must be a positive, finite number, got inf"),
+        ({"tol": True}, "tol must be a positive, finite number, got True"),
+        ({"max_iter": 0}, "max_iter must be a whole number from 1, got 0"),
         ({"sample_weight": [1.0]}, r"sample_weight must have one number for each of the 300 rows, got shape \(1,\)"),
         ({"sample_weight": np.full(300, -1.0)}, "sample_weight must have finite numbers, 0 or more"),
         ({"sample_weight": np.zeros(300)}, "and not be zero in all rows"),
@@ -279,9 +279,9 @@ def test_weights_of_the_columns_of_one_feature_add_up_to_nothing(n_classes: int)
     X = np.hstack([np.eye(codes[:, j].max() + 1, dtype=np.uint8)[codes[:, j]] for j in range(3)])
     y = (codes.sum(axis=1) + rng.integers(0, 3, 400)) % n_classes
     weights = rng.integers(1, 2000, 400)
-    exact = tb.fit_logistic_regression(X, y, sample_weight=weights, tolerance=1e-12)
+    exact = tb.fit_logistic_regression(X, y, sample_weight=weights, tol=1e-12)
     for columns in (slice(0, 6), slice(6, 10), slice(10, 12)):
         assert np.abs(exact.coef_[:, columns].sum(axis=1)).max() < 1e-4
-    rough = tb.fit_logistic_regression(X, y, sample_weight=weights, tolerance=1e-8)
+    rough = tb.fit_logistic_regression(X, y, sample_weight=weights, tol=1e-8)
     bound = np.sqrt(X.shape[1] * n_classes) * rough.gradient_norm_ * weights.sum()  # C = 1
     assert np.linalg.norm(rough.coef_ - exact.coef_) <= bound

@@ -44,7 +44,7 @@ def test_many_rows_are_predicted_like_few(case: Case, n_components: int, seed: i
     rows = np.vstack([hide(case.X, case.categorical, np.random.default_rng(seed)), case.X])
     few = mixture.decision_scores(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trimbench.conformant.mixture._MANY", 0)
+        patch.setattr("trimbench.conformant.distribution._MANY", 0)
         many = mixture.decision_scores(rows)
         with pytest.raises(ValueError, match=r"X\[1, 0\] must be"):
             mixture.decision_scores([case.X[0], np.full(len(case.X[0]), 7.0)])

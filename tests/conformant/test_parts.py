@@ -237,9 +237,11 @@ def test_a_step_solves_the_damped_newton_equation(real: list[int]) -> None:
     X = np.column_stack([np.eye(3)[rng.integers(3, size=40)], rng.random((40, 1)) < 0.3, rng.normal(size=(40, 2)) + 1])
     X[:, 4:] = X[:, 4:] if real else X[:, 4:] > 1
     weights, biases = rng.normal(size=(6, 3)) * 0.5, rng.normal(size=3)
-    problem: ReducedProblem = tb.conform(
-        fake_classifier(weights, biases), X, categorical=[[0, 1, 2]], real=real, smoothing=0.5
-    ).coding.problem
+    problem: ReducedProblem = (
+        tb.conform(fake_classifier(weights, biases), X, categorical=[[0, 1, 2]], real=real, smoothing=0.5)
+        .components[0]
+        .coding.problem
+    )
     point = problem.start()
     at = problem.evaluate(point)
     width = 1e-6

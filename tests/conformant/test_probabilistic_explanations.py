@@ -91,7 +91,7 @@ def test_real_features_against_the_normal_distribution() -> None:
     from scipy.stats import norm
 
     model, X = real_model()
-    means, variances = model.real_moments
+    means, variances = model.components[0].real_moments
     proven = 0
     for row in X[:6]:
         winner = int(model.decision_scores(row[None])[0].argmax())
@@ -103,7 +103,7 @@ def test_real_features_against_the_normal_distribution() -> None:
             posterior = model.predict_proba(np.where(shown, row, np.nan)[None])[0]
             total = 0.0
             for k in range(2):
-                one = np.exp(model.log_probabilities[3, k])
+                one = np.exp(model.components[0].log_probabilities[3, k])
                 for value, chance in ((row[3], 1.0),) if shown[3] else ((0.0, 1 - one), (1.0, one)):
                     hidden = ~shown[:3]
                     centre = base + slopes[3] * value + slopes[:3][~hidden] @ row[:3][~hidden]

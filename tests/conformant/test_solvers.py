@@ -36,8 +36,8 @@ def test_all_solvers_find_the_same_model(case: Case) -> None:
         likelihoods = [float(m.log_likelihood(case.X).mean()) for m in (newton, model)]
         assert likelihoods[1] == pytest.approx(likelihoods[0], abs=1e-6), solver
         np.testing.assert_allclose(model.predict_proba(hidden), newton.predict_proba(hidden), atol=1e-6, err_msg=solver)
-    assert models["gpkit"].solution.conformity_error < 1e-6
-    assert models["gpkit"].solution.iterations == 0, "GPkit does not tell them"
+    assert models["gpkit"].components[0].solution.conformity_error < 1e-6
+    assert models["gpkit"].components[0].solution.iterations == 0, "GPkit does not tell them"
 
 
 @needs_cvxpy
@@ -97,7 +97,7 @@ def test_real_valued_features_by_numerical_integration() -> None:
     X = np.column_stack([rng.normal(3 * y, 2), rng.random(300) < 0.4])
     classifier = LogisticRegression().fit(X, y)
     model = tb.conform(classifier, X, smoothing=0.0, real=[0])
-    means, variances = model.real_moments
+    means, variances = model.components[0].real_moments
     prior = np.exp(model.log_prior)
     assert prior @ means[0] == pytest.approx(X[:, 0].mean(), abs=1e-9)
     spread = variances[0] + prior @ means[0] ** 2 - (prior @ means[0]) ** 2
@@ -123,7 +123,7 @@ def test_a_real_valued_model_is_linear_discriminant_analysis_where_that_is_the_t
     X = rng.normal(np.where(y, 2.0, -1.0), 1.5)[:, None]
     slope, prior = 3.0 / 1.5**2, math.log(0.3 / 0.7) - (4 - 1) / (2 * 1.5**2)
     classifier = brute_force.fake_classifier(np.array([[0.0, slope]]), np.array([0.0, prior]))
-    means, variances = tb.conform(classifier, X, real=[0]).real_moments
+    means, variances = tb.conform(classifier, X, real=[0]).components[0].real_moments
     np.testing.assert_allclose(means[0], [-1, 2], atol=0.02)
     assert variances[0] == pytest.approx(1.5**2, abs=0.02)
 
@@ -194,7 +194,7 @@ def test_thousands_of_features_conform_to_rounding() -> None:
     rows = (rng.random((20, n_columns)) < means).astype(float)
     assert model.conformity_error(rows) < 1e-12
     np.testing.assert_allclose(np.exp(model.log_prior).sum(), 1, atol=1e-13)
-    assert np.exp(model.log_prior) @ np.exp(model.log_probabilities).T == pytest.approx(means, abs=1e-10)
+    assert np.exp(model.log_prior) @ np.exp(model.components[0].log_probabilities).T == pytest.approx(means, abs=1e-10)
 
 
 def test_a_model_that_does_not_conform_is_reported() -> None:

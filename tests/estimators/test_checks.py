@@ -21,7 +21,7 @@ from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB
 
 BATTERIES = [
     NaiveConformantClassifier(),
-    NaiveConformantClassifier(inverse_penalty=2.0, smoothing=0.0),
+    NaiveConformantClassifier(C=2.0, smoothing=0.0),
     NaiveConformantClassifier(numeric="cut"),
     NaiveConformantClassifier(class_weight="balanced"),
     NaiveConformantClassifier(n_components=2),

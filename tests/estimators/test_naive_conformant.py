@@ -55,8 +55,8 @@ def test_missing_features_cost_accuracy_but_not_all_of_it(numeric: str) -> None:
 def test_it_is_tuned_and_cross_validated() -> None:
     X, y = sample()
     assert cross_val_score(NaiveConformantClassifier(), X, y, cv=3).mean() > 0.5
-    search = GridSearchCV(NaiveConformantClassifier(), {"inverse_penalty": [0.01, 1.0]}, cv=2).fit(X, y)
-    assert clone(search.best_estimator_).get_params()["inverse_penalty"] in (0.01, 1.0)
+    search = GridSearchCV(NaiveConformantClassifier(), {"C": [0.01, 1.0]}, cv=2).fit(X, y)
+    assert clone(search.best_estimator_).get_params()["C"] in (0.01, 1.0)
 
 
 @pytest.mark.parametrize("n_components", [1, 3, "auto"])
@@ -156,7 +156,7 @@ def test_explanations_name_classes_by_their_labels() -> None:
 
 def test_predictions_and_explanations_agree_on_even_rows() -> None:
     X, _ = sample()
-    classifier = NaiveConformantClassifier(inverse_penalty=1e-12).fit(X[:, 1:2], np.tile(["no", "yes"], 200))
+    classifier = NaiveConformantClassifier(C=1e-12).fit(X[:, 1:2], np.tile(["no", "yes"], 200))
     assert classifier.predict_proba([[np.nan]])[0] == pytest.approx([0.5, 0.5], abs=1e-9)
     for row in ([np.nan], [0.0], [1.0]):
         assert classifier.explain(row).predicted == classifier.predict([row])[0]
@@ -180,7 +180,7 @@ def test_data_frames_with_gaps() -> None:
     ("options", "message"),
     [
         ({"numeric": "bins"}, "numeric must be one of gaussian, cut, got 'bins'"),
-        ({"inverse_penalty": 0.0}, "inverse_penalty must be a positive number, got 0.0"),
+        ({"C": 0.0}, "C must be a positive number, got 0.0"),
         ({"solver": "simplex"}, "solver must be one of newton, gpkit, cvxpy"),
         ({"categorical_features": [9]}, "categorical_features must have positions from 0 to 3, got 9"),
         ({"categorical_features": 2}, r"a list of names or positions of columns, got 2; write \[2\] for one column"),

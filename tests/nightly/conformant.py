@@ -50,7 +50,7 @@ class _Problem:
         return tb.conform(classifier, self.X, solver, self.smoothing, categorical=self.categorical)  # type: ignore[arg-type]
 
 
-def _likelihoods(model: tb.ConformantModel | tb.ConformantMixture, rows: Array) -> Array:
+def _likelihoods(model: tb.ConformantModel, rows: Array) -> Array:
     return np.asarray(model.log_likelihood(rows))
 
 
@@ -88,7 +88,7 @@ def one_component(case: Case) -> None:
     problem = _Problem(case)
     model = problem.model()
     shares = case.rng.dirichlet(np.ones(int(case.rng.integers(1, 4))))
-    mixture = tb.ConformantMixture(np.log(shares), (model,) * len(shares))
+    mixture = tb.ConformantModel(np.log(shares), model.components * len(shares))
     rows = np.vstack([problem.X, problem.hidden])
     case.equal("predictions", mixture.predict_proba(rows), model.predict_proba(rows), _EXACT)
     case.equal("likelihoods", _likelihoods(mixture, rows), _likelihoods(model, rows), _EXACT)
@@ -106,11 +106,11 @@ def mixtures(case: Case) -> None:
         categorical=problem.categorical,
         n_components=int(case.rng.integers(2, 4)),
     )
-    assert isinstance(mixture, tb.ConformantMixture)
-    parts = np.array([_likelihoods(part, problem.hidden) for part in mixture.components])
+    models = [tb.ConformantModel.of(part) for part in mixture.components]
+    parts = np.array([_likelihoods(part, problem.hidden) for part in models])
     joint = mixture.log_weights[:, None] + parts
     case.equal("likelihoods", _likelihoods(mixture, problem.hidden), logsumexp(joint, axis=0), _EXACT)
-    predictions = np.array([part.predict_proba(problem.hidden) for part in mixture.components])
+    predictions = np.array([part.predict_proba(problem.hidden) for part in models])
     shares = np.exp(joint - logsumexp(joint, axis=0))
     case.equal("predictions", mixture.predict_proba(problem.hidden), (shares[..., None] * predictions).sum(0), _EXACT)
     case.equal("complete rows", mixture.predict_proba(problem.X), classifier.predict_proba(problem.X), _EXACT)

@@ -7,16 +7,16 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, Literal, get_args, overload
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._extras import check_installed
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.distribution import logsumexp
-from trimbench.conformant.layout import FeatureLayout, FeatureStatistics, as_table, blocks, has_gaps
-from trimbench.conformant.mixture import ComponentScores, ConformantMixture, learn_mixture
+from trimbench.conformant.distribution import Component, ComponentScores, logsumexp
+from trimbench.conformant.layout import FeatureLayout, FeatureStatistics, as_table, blocks, has_gaps, row_weights
+from trimbench.conformant.mixture import learn_mixture
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import ReducedProblem, Solution, reduce_problem, solve_newton
 from trimbench.networks.values import as_numbers, names_of
@@ -28,34 +28,6 @@ _PACKAGES = {"newton": (), "gpkit": ("gpkit", "cvxopt"), "cvxpy": ("cvxpy",)}
 _ACCEPTABLE_RESIDUAL = 1e-5
 
 
-@overload
-def conform(
-    logistic_regression: Any,
-    X: ArrayLike,
-    solver: SolverName = "newton",
-    smoothing: float = 1.0,
-    *,
-    categorical: Sequence[Sequence[int]] | None = None,
-    real: Sequence[int] | None = None,
-    n_components: Literal[1] = 1,
-    seed: int = 0,
-) -> ConformantModel: ...
-
-
-@overload
-def conform(
-    logistic_regression: Any,
-    X: ArrayLike,
-    solver: SolverName = "newton",
-    smoothing: float = 1.0,
-    *,
-    categorical: Sequence[Sequence[int]] | None = None,
-    real: Sequence[int] | None = None,
-    n_components: int | Literal["auto"],
-    seed: int = 0,
-) -> ConformantModel | ConformantMixture: ...
-
-
 def conform(
     logistic_regression: Any,
     X: ArrayLike,
@@ -65,8 +37,9 @@ def conform(
     categorical: Sequence[Sequence[int]] | None = None,
     real: Sequence[int] | None = None,
     n_components: int | Literal["auto"] = 1,
-    seed: int = 0,
-) -> ConformantModel | ConformantMixture:
+    sample_weight: ArrayLike | None = None,
+    random_state: int = 0,
+) -> ConformantModel:
     """Learn the naive Bayes model that conforms with a logistic regression and fits the features best.
 
     With several components it is a mixture of such models: the same classifier on complete rows, and a density of the
@@ -100,12 +73,14 @@ def conform(
     n_components : int or "auto"
         Number of components; ``"auto"`` takes the number, up to 150, beyond which rows held out do not become more
         likely. An extension of the paper.
-    seed : int
+    sample_weight : array of shape (n_rows,), optional
+        How often each row counts; for complete rows and one component.
+    random_state : int
         Of the clusters with which the search for several components begins, and of the rows held out.
 
     Returns
     -------
-    ConformantModel or ConformantMixture
+    ConformantModel
         A mixture if there are several components.
 
     Raises
@@ -148,19 +123,24 @@ def conform(
     layout = FeatureLayout.of(len(weights), categorical, real)
     names = getattr(logistic_regression, "feature_names_in_", names_of(X))
     table = as_table(X, layout.n_columns, columns=names)
-    statistics = FeatureStatistics.of(table, layout, missing=True)
+    complete = not has_gaps(table)
+    if sample_weight is None:
+        statistics = FeatureStatistics.of(table, layout, missing=True)
+    else:
+        statistics = FeatureStatistics.weighted(table, layout, row_weights(sample_weight, len(table)))
+        if n_components != 1 or not complete:
+            raise ValueError(
+                "sample_weight must be left out for incomplete rows and several components; repeat the rows instead"
+            )
     check_probabilities(logistic_regression, table, weights, biases)
     model = conform_to_statistics(weights, biases, classes, layout, statistics, solver, smoothing)
-    complete = not has_gaps(table)
     if n_components == 1 and complete:
         return model.with_column_names(names)
     if solver != "newton":
         raise ValueError(f"solver must be 'newton' for incomplete rows and several components, got {solver!r}")
-    mixture = learn_mixture(model, table, n_components, smoothing, seed)
-    _check_residual(mixture.residual, solver)
-    if mixture.n_components > 1:
-        return mixture.with_column_names(names)
-    return (model if complete else mixture.components[0]).with_column_names(names)
+    found = learn_mixture(model.components[0], table, n_components, smoothing, random_state)
+    _check_residual(found.residual, solver)
+    return (model if complete and found.n_components == 1 else found).with_column_names(names)
 
 
 def conform_to_statistics(
@@ -203,7 +183,7 @@ def conform_to_statistics(
     # If every feature is constant there is nothing to solve, and the other solvers reject an empty problem.
     solution = (_solver(solver) if len(coding.problem.linear) else solve_newton)(coding.problem)
     _check_residual(solution.residual, solver)
-    return ConformantModel(classes, weights, biases, layout, solution, coding)
+    return ConformantModel.of(Component(classes, weights, biases, layout, solution, coding))
 
 
 def _check_residual(residual: float, solver: SolverName) -> None:
@@ -364,8 +344,8 @@ class IncompleteRows:
         NaN marks a missing feature.
     labels : ndarray of int, shape (n_rows,)
         Positions of classes.
-    inverse_penalty : float
-        C of scikit-learn.
+    C : float
+        As of scikit-learn's `LogisticRegression`.
     smoothing : float
     weights : ndarray of shape (n_rows,), optional
         Of the rows in the likelihood of the classes; the density of the features does not depend on them.
@@ -374,7 +354,7 @@ class IncompleteRows:
     table: NDArray[np.float64]
     labels: NDArray[np.intp]
     layout: FeatureLayout
-    inverse_penalty: float
+    C: float
     smoothing: float
     weights: Vector | None = None
     statistics: FeatureStatistics = field(init=False, repr=False)
@@ -382,7 +362,7 @@ class IncompleteRows:
     def __post_init__(self) -> None:
         object.__setattr__(self, "statistics", FeatureStatistics.of(self.table, self.layout, missing=True))
 
-    def objective(self, mixture: ConformantMixture) -> tuple[float, Matrix, Vector]:
+    def objective(self, mixture: ConformantModel) -> tuple[float, Matrix, Vector]:
         """Return the log-likelihood of the classes minus the penalty, and its derivatives by weights and biases.
 
         The tilts of the components stay as they are. The penalty is that of scikit-learn: half the squares of the
@@ -409,34 +389,38 @@ class IncompleteRows:
             prior = of_components[z] * np.exp(part.log_prior)
             weights += (missing[:, z] - prior) * _expectations(part)
             biases -= prior
-        penalised = mixture.weights / self.inverse_penalty
+        penalised = mixture.weights / self.C
         return total - 0.5 * float((mixture.weights * penalised).sum()), weights - penalised, biases
 
-    def with_classifier(self, mixture: ConformantMixture, weights: Matrix, biases: Vector) -> ConformantMixture:
+    def with_classifier(self, mixture: ConformantModel, weights: Matrix, biases: Vector) -> ConformantModel:
         """Return the mixture with the same tilts for another classifier."""
         coding = reduce_problem(weights, biases, self.layout, self.statistics, self.smoothing)
         parts = [replace(part, weights=weights, biases=biases, coding=coding) for part in mixture.components]
         return replace(mixture, components=tuple(parts))
 
     def conformant(
-        self, weights: Matrix, biases: Vector, classes: NDArray[Any], n_components: int | Literal["auto"], seed: int
-    ) -> ConformantMixture:
+        self,
+        weights: Matrix,
+        biases: Vector,
+        classes: NDArray[Any],
+        n_components: int | Literal["auto"],
+        random_state: int,
+    ) -> ConformantModel:
         """Return the mixture that conforms with a classifier and fits the rows best."""
         classifier = SimpleNamespace(classes_=classes)
         set_linear_scores(classifier, weights, biases)
         categorical, real = self.layout.categorical, self.layout.real
-        found = conform(
+        return conform(
             classifier,
             self.table,
             smoothing=self.smoothing,
             categorical=categorical,
             real=real,
             n_components=n_components,
-            seed=seed,
+            random_state=random_state,
         )
-        return found if isinstance(found, ConformantMixture) else ConformantMixture(np.zeros(1), (found,))
 
-    def improve(self, mixture: ConformantMixture) -> tuple[Matrix, Vector]:
+    def improve(self, mixture: ConformantModel) -> tuple[Matrix, Vector]:
         """Return the weights and biases that maximise the objective while the tilts stay as they are."""
         from scipy import optimize
 
@@ -460,8 +444,8 @@ class IncompleteRows:
 
 
 def fit_incomplete(
-    start: Any, rows: IncompleteRows, n_components: int | Literal["auto"], seed: int = 0
-) -> ConformantModel | ConformantMixture:
+    start: Any, rows: IncompleteRows, n_components: int | Literal["auto"], random_state: int = 0
+) -> ConformantModel:
     """Learn a classifier and the density of the features from incomplete rows, in turns.
 
     A turn learns the density that conforms with the classifier, then the classifier that makes the classes most likely,
@@ -473,18 +457,18 @@ def fit_incomplete(
         Where to begin, for example the regression of the rows with means in place of missing values.
     rows : IncompleteRows
     n_components : int or "auto"
-    seed : int
+    random_state : int
     """
     weights, biases, classes = linear_scores(start)
-    best = rows.conformant(weights, biases, classes, n_components, seed)
+    best = rows.conformant(weights, biases, classes, n_components, random_state)
     reached = rows.objective(best)[0]
     for _ in range(_TURNS):
-        mixture = rows.conformant(*rows.improve(best), classes, best.n_components, seed)
+        mixture = rows.conformant(*rows.improve(best), classes, best.n_components, random_state)
         value = rows.objective(mixture)[0]
         if not value > reached:
             break
         best, reached = mixture, value
-    return best.components[0] if best.n_components == 1 else best
+    return best
 
 
 def _errors(scores: ComponentScores, labels: NDArray[np.intp]) -> tuple[Vector, NDArray[np.float64]]:
@@ -499,7 +483,7 @@ def _errors(scores: ComponentScores, labels: NDArray[np.intp]) -> tuple[Vector, 
     return of_label - of_all, derivatives
 
 
-def _expectations(model: ConformantModel) -> Matrix:
+def _expectations(model: Component) -> Matrix:
     """Return the expectation of each column in each class, shape (n_columns, n_classes)."""
     expected = np.exp(model.log_probabilities)
     real = [columns[0] for columns in model.layout.features if columns[0] in set(model.layout.real)]

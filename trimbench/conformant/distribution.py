@@ -1,28 +1,96 @@
-"""Predictions from scores of the classes, and the evidence of one row, for conformant models and their mixtures."""
+"""Distributions of classes and features that conform with a classifier: their components, and what they predict."""
 
 from __future__ import annotations
 
 import copy
 import itertools
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.layout import Block, FeatureLayout, as_row, as_table, blocks, chunks
+from trimbench.conformant.layout import CHUNK_ROWS, Block, FeatureLayout, as_row, as_table, blocks, chunks
 from trimbench.conformant.problem import Coding, Solution
 
+# Multiplications from which compiled sums pay, which take a second to load.
+_MANY = 2**28
 
-class ExpectedPredictions:
-    """Probabilities and labels from `decision_scores`, and the names of columns and features."""
 
-    classes: NDArray[Any]
-    layout: FeatureLayout
+@dataclass(frozen=True, eq=False, repr=False)
+class ConformantDistribution:
+    """A distribution over classes and features: a mixture of one component or more, and its predictions.
+
+    Attributes
+    ----------
+    log_weights : ndarray of shape (n_components,)
+    components : tuple of Component
+    objectives : tuple of float
+    column_names : tuple of str, optional
+    """
+
+    log_weights: Vector
+    components: tuple[Component, ...]
+    objectives: tuple[float, ...] = ()
     column_names: tuple[str, ...] | None = None
+    evidence: Evidence = field(init=False)
+    _missing: Matrix = field(init=False)
+    _parameters: Matrix = field(init=False)
+    _levels: Vector = field(init=False)
+
+    def __post_init__(self) -> None:
+        parts = self.components
+        object.__setattr__(self, "evidence", Evidence(self.layout, parts[0].coding))
+        object.__setattr__(self, "_missing", np.hstack([part.missing_scores for part in parts]))
+        object.__setattr__(self, "_parameters", np.stack([part.solution.parameters for part in parts], axis=1))
+        object.__setattr__(self, "_levels", self.log_weights - np.array([part.log_normaliser for part in parts]))
+
+    @classmethod
+    def of(cls, component: Component) -> Self:
+        """Return the distribution of a single component."""
+        return cls(np.zeros(1), (component,))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_components={self.n_components}, classes={self.classes.tolist()})"
+
+    @property
+    def n_components(self) -> int:
+        """Number of components."""
+        return len(self.components)
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Labels of the classes, shape (n_classes,)."""
+        return self.components[0].classes
+
+    @property
+    def weights(self) -> Matrix:
+        """Weights of the classifier, shape (n_columns, n_classes)."""
+        return self.components[0].weights
+
+    @property
+    def biases(self) -> Vector:
+        """Biases of the classifier, shape (n_classes,)."""
+        return self.components[0].biases
+
+    @property
+    def layout(self) -> FeatureLayout:
+        """Which columns make up which feature."""
+        return self.components[0].layout
+
+    @property
+    def residual(self) -> float:
+        """Largest violation of the moment equations over the components: the certificate of the optimum."""
+        return max(part.residual for part in self.components)
+
+    @cached_property
+    def log_prior(self) -> Vector:
+        """Logarithm of the class distribution, shape (n_classes,): the prediction when everything is missing."""
+        priors = np.stack([part.log_prior for part in self.components], axis=1)
+        return logsumexp(priors + self.log_weights)
 
     def with_column_names(self, names: Sequence[str] | None) -> Self:
         """Return the model with a name for each column, or with none; it shares its arrays with this one."""
@@ -39,9 +107,32 @@ class ExpectedPredictions:
         groups = ([names[column] for column in columns] for columns in self.layout.features)
         return tuple(_shared_name(group) if len(group) > 1 else group[0] for group in groups)
 
-    @abstractmethod
     def decision_scores(self, X: ArrayLike) -> Matrix:
-        """Return log P(class, observed features) up to a constant of each row, shape (n_rows, n_classes)."""
+        """Return log P(class, observed features) up to a constant of each row, shape (n_rows, n_classes).
+
+        Exactly the scores of the logistic regression for a row without missing features.
+
+        Raises
+        ------
+        ValueError
+            When X has the wrong number of columns, an infinite value, or a value that its feature cannot have.
+        """
+        table = as_table(X, self.layout.n_columns, columns=self.column_names)
+        if self.n_components == 1:
+            scores = np.empty((len(table), len(self.classes)))
+            for block in blocks(table, self.layout):
+                scores[block.rows] = self.components[0].scores(block)
+            return scores
+        if table.size * self._missing.shape[1] >= _MANY and not self.layout.real:
+            return self._scores_of_many(table)
+        scores = np.empty((len(table), len(self.classes)))
+        for block in blocks(table, self.layout, self._missing.shape[1]):
+            here = self.scores_of(block)
+            scores[block.rows] = here.whole
+            expected = here.of_absent
+            expected += here.levels[here.gaps][:, :, None]
+            scores[block.rows.start + here.gaps] += logsumexp(expected, axis=1)
+        return scores
 
     def predict_proba(self, X: ArrayLike) -> Matrix:
         """Return the expected prediction of the logistic regression given the observed features.
@@ -78,6 +169,44 @@ class ExpectedPredictions:
         predicted: NDArray[Any] = self.classes[self.decision_scores(X).argmax(axis=1)]
         return predicted
 
+    def log_likelihood(self, X: ArrayLike) -> Vector:
+        """Return log P(observed features) of each row, in nats; a density where features are real-valued."""
+        table = as_table(X, self.layout.n_columns, columns=self.column_names)
+        total = np.empty(len(table))
+        for block in blocks(table, self.layout, self._missing.shape[1]):
+            total[block.rows] = logsumexp(self.scores_of(block).joint) + self.evidence.base(block)
+        return total
+
+    def scores_of(self, block: Block) -> ComponentScores:
+        """Return what the components say about the rows of a block."""
+        whole = block.values @ self.weights + self.biases
+        statistics = self.evidence.statistics(block)
+        levels = statistics @ self._parameters + self._levels
+        gaps = np.flatnonzero(block.absent.any(axis=1))
+        absent = block.absent[gaps].astype(np.float64)
+        of_absent = (absent @ self._missing).reshape(len(gaps), self.n_components, len(self.biases))
+        return ComponentScores(statistics, whole, levels, gaps, absent, of_absent)
+
+    def _scores_of_many(self, table: NDArray[Any]) -> Matrix:
+        """Return `decision_scores` of many rows without real-valued features, from looked-up sums."""
+        from trimbench.conformant.kernels import mixed_scores, packed_masks, selected_sums
+
+        n_classes, n_components = len(self.biases), self.n_components
+        of_columns = np.zeros((self.layout.n_columns, n_classes + n_components))
+        of_columns[:, :n_classes] = self.weights
+        of_columns[self.components[0].coding.free, n_classes:] = self._parameters
+        packed = [(packed_masks(block.ones), packed_masks(block.absent)) for block in blocks(table, self.layout)]
+        ones, absent = (np.vstack(masks) for masks in zip(*packed, strict=True))
+        scores = np.empty((len(table), n_classes))
+        for start in range(0, len(table), CHUNK_ROWS):
+            rows = slice(start, start + CHUNK_ROWS)
+            known = np.hstack(list(selected_sums(ones[rows], of_columns)))
+            scores[rows] = known[:, :n_classes] + self.biases
+            gaps = np.flatnonzero(absent[rows].any(axis=1))
+            levels = known[gaps, n_classes : n_classes + n_components] + self._levels
+            scores[start + gaps] += mixed_scores(selected_sums(absent[start + gaps], self._missing), levels, n_classes)
+        return scores
+
 
 def _shared_name(names: Sequence[str]) -> str:
     """Return what names of one-hot columns begin with: "town" of "town_x" and "town_y"; the first if it is nothing."""
@@ -95,12 +224,30 @@ def logsumexp(scores: NDArray[np.float64], axis: int = 1) -> NDArray[np.float64]
     return result
 
 
-# The distribution of a conformant model: its parameters, its probabilities and what it predicts.
+# One component: its parameters and probabilities.
 
 
 @dataclass(frozen=True, eq=False)
-class ConformantDistribution(ExpectedPredictions):
-    """What `ConformantModel` holds (its docstring describes the attributes), and its predictions."""
+class Component:
+    """A naive Bayes model that conforms with a logistic regression.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+    weights : ndarray of shape (n_columns, n_classes)
+    biases : ndarray of shape (n_classes,)
+    layout : FeatureLayout
+    solution : Solution
+        Parameters with their certificate: ``solution.residual`` is the largest violation of the moment equations.
+    coding : Coding
+        The reduced problem that was solved.
+    missing_scores : ndarray of shape (n_features, n_classes)
+        What each feature adds to the score of each class while it is missing.
+    log_prior : ndarray of shape (n_classes,)
+        Logarithm of the class distribution: what is predicted when everything is missing.
+    log_normaliser : float
+        A: what makes the scores of the classes and the statistics of a row a probability.
+    """
 
     classes: NDArray[Any]
     weights: Matrix
@@ -127,16 +274,6 @@ class ConformantDistribution(ExpectedPredictions):
     def residual(self) -> float:
         """Largest violation of the moment equations: the certificate of the solution."""
         return self.solution.residual
-
-    @property
-    def components(self) -> tuple[ConformantDistribution, ...]:
-        """The model itself: a mixture of one component."""
-        return (self,)
-
-    @property
-    def log_weights(self) -> Vector:
-        """Logarithm of the share of the only component: 0."""
-        return np.zeros(1)
 
     @property
     def tilts(self) -> Vector:
@@ -196,34 +333,11 @@ class ConformantDistribution(ExpectedPredictions):
             variances[row] = -0.5 / self.solution.parameters[first + 1] * self.coding.scales[i] ** 2
         return means, variances
 
-    def decision_scores(self, X: ArrayLike) -> Matrix:
-        """Return log P(class, observed features) up to a constant of each row, shape (n_rows, n_classes).
+    def scores(self, block: Block) -> Matrix:
+        """Return log P(class, observed features) up to a constant of each row of a block, (n_rows, n_classes).
 
-        ``b_k + sum of w_ki x_i over the observed features + log-normalisers of the missing ones``: exactly the scores
-        of the logistic regression for a row without missing features.
-
-        Raises
-        ------
-        ValueError
-            When X has the wrong number of columns, an infinite value, or a value that its feature cannot have.
+        ``b_k + sum of w_ki x_i over the observed features + log-normalisers of the missing ones``.
         """
-        table = as_table(X, self.layout.n_columns, columns=self.column_names)
-        scores = np.empty((len(table), len(self.classes)))
-        for block in blocks(table, self.layout):
-            scores[block.rows] = self._scores(block)
-        return scores
-
-    def log_likelihood(self, X: ArrayLike) -> Vector:
-        """Return log P(observed features) of each row, in nats; a density where features are real-valued."""
-        table = as_table(X, self.layout.n_columns, columns=self.column_names)
-        evidence = Evidence(self.layout, self.coding)
-        total = np.empty(len(table))
-        for block in blocks(table, self.layout):
-            known = evidence.statistics(block) @ self.solution.parameters + evidence.base(block)
-            total[block.rows] = known + logsumexp(self._scores(block)) - self.log_normaliser
-        return total
-
-    def _scores(self, block: Block) -> Matrix:
         scores = block.values @ self.weights + self.biases
         if block.absent.any():
             scores += block.absent.astype(np.float64) @ self.missing_scores
@@ -234,6 +348,51 @@ def _column_sums(table: Matrix) -> Vector:
     """Return the sum of each column, added pairwise, which rounds less than row by row."""
     sums: Vector = np.ascontiguousarray(table.T).sum(axis=1)
     return sums
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentScores:
+    """What the components of a mixture say about some rows.
+
+    Attributes
+    ----------
+    statistics : ndarray of shape (n_rows, n_parameters)
+    whole : ndarray of shape (n_rows, n_classes)
+        Scores of the classifier, with zeros for what is missing.
+    levels : ndarray of shape (n_rows, n_components)
+        What a component adds to the score of each class.
+    gaps : ndarray of int
+        Rows with missing features.
+    absent : ndarray of shape (n_gaps, n_features)
+        1 where a feature of these rows is missing.
+    of_absent : ndarray of shape (n_gaps, n_components, n_classes)
+        What the missing features of these rows add to the score of each class in each component.
+    """
+
+    statistics: Matrix
+    whole: Matrix
+    levels: Matrix
+    gaps: NDArray[np.intp]
+    absent: Matrix
+    of_absent: NDArray[np.float64]
+
+    @cached_property
+    def of_gaps(self) -> NDArray[np.float64]:
+        """Scores of the classes of rows with gaps, without the level, shape (n_gaps, n_components, n_classes)."""
+        scores: NDArray[np.float64] = self.of_absent + self.whole[self.gaps][:, None]
+        return scores
+
+    @cached_property
+    def evidence_of_gaps(self) -> Matrix:
+        """Log-sum-exp of the scores of the classes of rows with missing features, shape (n_gaps, n_components)."""
+        return logsumexp(self.of_gaps, axis=2)
+
+    @property
+    def joint(self) -> Matrix:
+        """Log P(component, observed features), shape (n_rows, n_components), up to `Evidence.base`."""
+        joint = self.levels + logsumexp(self.whole)[:, None]
+        joint[self.gaps] = self.levels[self.gaps] + self.evidence_of_gaps
+        return joint
 
 
 # What rows say about the free parameters of conformant models that share a coding: sufficient statistics.
@@ -293,49 +452,14 @@ class Evidence:
 # The row whose classification is explained, and the classes that are compared.
 
 
-class Explained(Protocol):
-    """What explanations need of a model, or of a mixture of models."""
-
-    @property
-    def classes(self) -> NDArray[Any]:
-        """Labels of the classes, shape (n_classes,)."""
-
-    @property
-    def weights(self) -> Matrix:
-        """Weights of the classifier, shape (n_columns, n_classes)."""
-
-    @property
-    def biases(self) -> Vector:
-        """Biases of the classifier, shape (n_classes,)."""
-
-    @property
-    def layout(self) -> FeatureLayout:
-        """Which columns make up which feature."""
-
-    @property
-    def column_names(self) -> tuple[str, ...] | None:
-        """Names of the columns, if they have any."""
-
-    @property
-    def log_weights(self) -> Vector:
-        """Logarithms of the shares of the components, shape (n_components,)."""
-
-    @property
-    def components(self) -> tuple[ConformantDistribution, ...]:
-        """The models that are mixed."""
-
-    def decision_scores(self, X: ArrayLike) -> Matrix:
-        """Return log P(class, observed features) up to a constant of each row, shape (n_rows, n_classes)."""
-
-
-def checked_row(model: Explained, x: ArrayLike) -> Vector:
+def checked_row(model: ConformantDistribution, x: ArrayLike) -> Vector:
     """Return a row of the model, of shape (n_columns,); raise ValueError if it is none."""
     (rows,) = chunks(as_row(x, model.layout.n_columns, model.column_names), model.layout, missing=True)
     row: Vector = rows[0]
     return row
 
 
-def predicted_and_rival(model: Explained, scores: Vector, against: Any) -> tuple[int, int]:
+def predicted_and_rival(model: ConformantDistribution, scores: Vector, against: Any) -> tuple[int, int]:
     """Return the positions of the predicted class and of the one to compare it with.
 
     Raises ValueError if `against` is not another class, or names none of several.
@@ -359,7 +483,7 @@ def predicted_and_rival(model: Explained, scores: Vector, against: Any) -> tuple
     return winner, labels.index(against)
 
 
-def predicted_and_rivals(model: Explained, row: Vector, against: Any) -> tuple[int, tuple[int, ...]]:
+def predicted_and_rivals(model: ConformantDistribution, row: Vector, against: Any) -> tuple[int, tuple[int, ...]]:
     """Return the positions of the predicted class and of `against`, or of all other classes if it is None."""
     scores = model.decision_scores(row[None])[0]
     if against is None:
@@ -369,14 +493,14 @@ def predicted_and_rivals(model: Explained, row: Vector, against: Any) -> tuple[i
     return winner, (other,)
 
 
-def without_each(model: Explained, row: Vector) -> tuple[NDArray[np.intp], Matrix]:
+def without_each(model: ConformantDistribution, row: Vector) -> tuple[NDArray[np.intp], Matrix]:
     """Return the observed features of a row, and the row with each of them missing, shape (n_observed, n_columns)."""
     observed = np.flatnonzero(~np.isnan(row[[columns[0] for columns in model.layout.features]]))
     owner = model.layout.feature_of_column
     return observed, np.where(owner == observed[:, None], np.nan, row)
 
 
-def lost_log_odds(model: Explained, row: Vector, winner: int, other: int) -> Vector:
+def lost_log_odds(model: ConformantDistribution, row: Vector, winner: int, other: int) -> Vector:
     """Return what the loss of each feature alone costs the log-odds of a class against another, (n_features,)."""
     observed, rows = without_each(model, row)
     scores = model.decision_scores(np.vstack([row, rows]))

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.distribution import (
     ConformantDistribution,
-    Explained,
     checked_row,
     lost_log_odds,
     predicted_and_rival,
@@ -27,17 +26,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class ExplanationViews:
-    """What all explanations can be turned into.
+class Explanation:
+    """The features that explain the classification of one row, of whatever kind.
 
     Attributes
     ----------
+    predicted : label
+        The class that is explained.
     features : tuple of int
+        The explanation: positions in the layout, which are the columns where all features are binary.
     evidence : ndarray of shape (n_features,)
+        What each feature adds to the log-odds of `predicted`; the kinds say when, and against which class.
     feature_names : tuple of str, optional
         The names of all features; None where the model was learned from an array.
     """
 
+    predicted: Any
     features: tuple[int, ...]
     evidence: Vector
     feature_names: tuple[str, ...] | None = None
@@ -110,7 +114,7 @@ class ExplanationViews:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation(ExplanationViews):
+class SufficientExplanation(Explanation):
     """Why a classifier prefers one class to another, for one row.
 
     Attributes
@@ -141,7 +145,7 @@ class Explanation(ExplanationViews):
     kept_log_odds: float
 
 
-def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) -> Explanation:
+def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) -> SufficientExplanation:
     """Return the sufficient explanation of the classification of one row, see `ConformantModel.explain`.
 
     The log-odds of a naive Bayes model are a sum over the observed features, so that taking support features by
@@ -169,7 +173,7 @@ def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) ->
     enough = reached > 0 if winner > other else reached >= 0
     enough[-1] = True  # a row that is even up to rounding
     size = int(np.argmax(enough))
-    return Explanation(
+    return SufficientExplanation(
         model.classes[winner],
         model.classes[other],
         tuple(ordered[:size].tolist()),
@@ -181,7 +185,9 @@ def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) ->
     )
 
 
-def explain_by_weight(model: ConformantDistribution, explanation: Explanation, x: ArrayLike) -> tuple[int, ...]:
+def explain_by_weight(
+    model: ConformantDistribution, explanation: SufficientExplanation, x: ArrayLike
+) -> tuple[int, ...]:
     """Return the baseline of Figure 6: the same number of support features, by the size of their weights.
 
     A weight says what flipping a value does to the log-odds, not what its absence does. For a categorical feature, the
@@ -217,7 +223,8 @@ def feature_evidence(model: ConformantDistribution, row: Vector, winner: int, ot
     by_column = np.where(np.isnan(row), 0.0, row) * difference
     observed = np.bincount(model.layout.feature_of_column, weights=by_column, minlength=model.layout.n_features)
     absent = np.isnan(row[[columns[0] for columns in model.layout.features]])
-    expected = model.missing_scores[:, winner] - model.missing_scores[:, other]
+    missing = model.components[0].missing_scores
+    expected = missing[:, winner] - missing[:, other]
     evidence: Vector = np.where(absent, 0.0, observed - expected)
     return evidence
 
@@ -230,7 +237,7 @@ _PAST = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class ContrastiveExplanation(ExplanationViews):
+class ContrastiveExplanation(Explanation):
     """The fewest features without whose values the class would be another.
 
     Attributes
@@ -268,7 +275,7 @@ class ContrastiveExplanation(ExplanationViews):
 
 
 def contrast(
-    model: Explained, x: ArrayLike, against: Any = None, *, by: By = "change", max_sets: int = 1
+    model: ConformantDistribution, x: ArrayLike, against: Any = None, *, by: By = "change", max_sets: int = 1
 ) -> ContrastiveExplanation:
     """Return the contrastive explanation of the classification of one row, see `ConformantModel.contrast`.
 
@@ -287,7 +294,7 @@ def contrast(
     winner, rivals = predicted_and_rivals(model, row, against)
     if len(model.components) == 1 or (by == "change" and not np.isnan(row).any()):
         # The classifier alone decides what changes of a complete row do, and every component has it.
-        return _additive(model.components[0], row, winner, rivals, by, max_sets)
+        return _additive(model, row, winner, rivals, by, max_sets)
     if by == "change":
         raise ValueError(
             "x must have no missing value for by='change' with several components, as what values change then depends "
@@ -314,7 +321,7 @@ def _additive(
     model: ConformantDistribution, row: Vector, winner: int, rivals: tuple[int, ...], by: By, max_sets: int
 ) -> ContrastiveExplanation:
     """Return the contrastive explanation where what each feature can cost adds up."""
-    problem = DecisionProblem.of(model, row, winner, rivals)
+    problem = DecisionProblem.of(type(model).of(model.components[0]), row, winner, rivals)
     costs = _costs(model, problem, by)
     found: list[tuple[int, tuple[tuple[int, ...], ...], bool]] = []
     for j in range(len(rivals)):
@@ -349,7 +356,8 @@ def _additive(
 
 def _margin(model: ConformantDistribution, problem: DecisionProblem, j: int) -> float:
     """Return the log-odds against a rival, with missing features averaged out, as the classification has them."""
-    expected = model.missing_scores[:, problem.winner] - model.missing_scores[:, problem.rivals[j]]
+    missing = model.components[0].missing_scores
+    expected = missing[:, problem.winner] - missing[:, problem.rivals[j]]
     return float(problem.base[j] + np.where(problem.observed, problem.shown[:, j], expected).sum())
 
 
@@ -357,7 +365,8 @@ def _costs(model: ConformantDistribution, problem: DecisionProblem, by: By) -> M
     """Return what each observed feature can cost against each rival, shape (n_features, n_rivals)."""
     others = list(problem.rivals)
     if by == "loss":
-        least = model.missing_scores[:, [problem.winner]] - model.missing_scores[:, others]
+        missing = model.components[0].missing_scores
+        least = missing[:, [problem.winner]] - missing[:, others]
     else:
         # The classifier has a score for any value, also for one that the model holds to be impossible.
         lowest = []
@@ -395,7 +404,7 @@ _MOST_ROWS = 20_000
 
 
 def smallest_losses(
-    model: Explained, row: Vector, winner: int, rivals: tuple[int, ...], max_sets: int
+    model: ConformantDistribution, row: Vector, winner: int, rivals: tuple[int, ...], max_sets: int
 ) -> tuple[FoundSets, tuple[int, ...]]:
     """Return sets of observed features without which a rival has a higher score, and that rival for each.
 
@@ -423,7 +432,7 @@ def smallest_losses(
 
 
 class _Search:
-    def __init__(self, model: Explained, row: Vector, winner: int, rivals: tuple[int, ...]) -> None:
+    def __init__(self, model: ConformantDistribution, row: Vector, winner: int, rivals: tuple[int, ...]) -> None:
         self.model, self.row, self.winner, self.rivals = model, row, winner, list(rivals)
         self.observed = np.flatnonzero(~np.isnan(row[[columns[0] for columns in model.layout.features]]))
 

@@ -240,6 +240,15 @@ class FeatureStatistics:
             )
 
     @classmethod
+    def weighted(cls, X: ArrayLike, layout: FeatureLayout, weights: NDArray[np.float64]) -> FeatureStatistics:
+        """Return the statistics of complete rows that count as often as their weights say."""
+        cls.of(X, layout)
+        table = as_table(X, layout.n_columns)
+        means = np.average(table, axis=0, weights=weights)
+        variances = np.average((table - means) ** 2, axis=0, weights=weights)
+        return cls(float(weights.sum()), means, variances)
+
+    @classmethod
     def of(cls, X: ArrayLike, layout: FeatureLayout, *, missing: bool = False) -> FeatureStatistics:
         """Return the statistics of a table.
 
@@ -316,3 +325,15 @@ def as_row(x: Any, n_columns: int, columns: Sequence[str] | None = None) -> NDAr
     if values.shape != (n_columns,):
         raise ValueError(f"x must be one row of {n_columns} values, got shape {values.shape}")
     return np.asarray(values[None], dtype=np.float64)
+
+
+def row_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    """Return weights of rows as float64, ones if there are none; ValueError if they are not allowed."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights: NDArray[np.float64] = as_numbers(sample_weight, "sample_weight").astype(np.float64)
+    if weights.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have one number for each of the {n_rows} rows, got shape {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise ValueError("sample_weight must have finite numbers, 0 or more, and not be zero in all rows")
+    return weights

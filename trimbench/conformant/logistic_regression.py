@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix as _TypingMatrix
 from trimbench._typing import Vector
-from trimbench.conformant.layout import as_table
-from trimbench.networks.values import as_numbers
+from trimbench.conformant.layout import as_table, row_weights
 
 _CHECKED_ROWS = 8192
 
@@ -22,15 +21,15 @@ _CHECKED_ROWS = 8192
 def fit_logistic_regression(
     X: Any,
     y: ArrayLike,
-    inverse_penalty: float = 1.0,
+    C: float = 1.0,
     *,
     sample_weight: ArrayLike | None = None,
-    tolerance: float = 1e-6,
-    max_iterations: int = 100,
+    tol: float = 1e-6,
+    max_iter: int = 100,
 ) -> Any:
     """Fit the logistic regression that scikit-learn defines, several times faster on columns of small whole numbers.
 
-    It minimises ``sum_n s_n loss(x_n, y_n) + |W|^2 / (2 C)`` where `C` is `inverse_penalty`, `s` are the weights of the
+    It minimises ``sum_n s_n loss(x_n, y_n) + |W|^2 / (2 C)`` where `s` are the weights of the
     rows, and intercepts are not penalised: of two classes the log-loss with one vector of weights, of more classes the
     multinomial one with a vector each.
 
@@ -40,15 +39,15 @@ def fit_logistic_regression(
         Numbers, without missing values. Columns of comparable scale are best, as the penalty is the same for all.
     y : array of shape (n_rows,)
         Labels of two or more classes.
-    inverse_penalty : float
-        C, positive and finite.
+    C : float
+        Inverse of the strength of the penalty, positive and finite.
     sample_weight : array of shape (n_rows,), optional
         How often each row counts, 0 or more. A row of weight 0 counts as absent.
-    tolerance : float
-        Largest absolute entry of the gradient of the mean loss, the objective divided by ``C sum(s)``, as the
-        parameter `tol` of scikit-learn.
-    max_iterations : int
-        Most steps of Newton's method.
+    tol : float
+        Largest absolute entry of the gradient of the mean loss, the objective divided by ``C sum(s)``, as in
+        scikit-learn.
+    max_iter : int
+        Maximum number of Newton steps.
 
     Returns
     -------
@@ -92,10 +91,10 @@ def fit_logistic_regression(
     from sklearn.utils.validation import validate_data
     from threadpoolctl import threadpool_limits
 
-    _check_positive(inverse_penalty, "inverse_penalty")
-    _check_positive(tolerance, "tolerance")
-    if not isinstance(max_iterations, int | np.integer) or isinstance(max_iterations, bool) or max_iterations < 1:
-        raise ValueError(f"max_iterations must be a whole number from 1, got {max_iterations!r}")
+    _check_positive(C, "C")
+    _check_positive(tol, "tol")
+    if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 1:
+        raise ValueError(f"max_iter must be a whole number from 1, got {max_iter!r}")
     table = _finite_table(X)
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError(
@@ -114,18 +113,18 @@ def fit_logistic_regression(
         raise ValueError(f"y must have at least two classes in rows of positive weight, got {classes.tolist()}")
     rows, used = _stored(table)
     total = float(weights.sum())
-    loss = LogisticLoss(rows, codes, weights / total, len(classes), 1.0 / (inverse_penalty * total))
+    loss = LogisticLoss(rows, codes, weights / total, len(classes), 1.0 / (C * total))
     # Products of blocks are too short to share: with several threads, they wait for one another most of the time.
     with threadpool_limits(1, user_api="blas"):
-        parameters, gradient_norm, iterations = minimise(loss, tolerance, max_iterations)
-    if gradient_norm > tolerance:
+        parameters, gradient_norm, iterations = minimise(loss, tol, max_iter)
+    if gradient_norm > tol:
         warnings.warn(
-            f"the gradient is {gradient_norm:.2g} after {iterations} steps, more than the tolerance {tolerance:g}; "
-            "allow more max_iterations, scale the columns, or choose a smaller inverse_penalty",
+            f"the gradient is {gradient_norm:.2g} after {iterations} steps, more than tol={tol:g}; "
+            "raise max_iter, scale the columns, or choose a smaller C",
             ConvergenceWarning,
             stacklevel=2,
         )
-    classifier = LogisticRegression(C=inverse_penalty, solver="newton-cg", tol=tolerance, max_iter=int(max_iterations))
+    classifier = LogisticRegression(C=C, solver="newton-cg", tol=tol, max_iter=int(max_iter))
     validate_data(classifier, X, skip_check_array=True)  # remembers the names of the columns
     classifier.classes_ = classes
     classifier.coef_, classifier.intercept_ = _coefficients(parameters, used, table.shape[1]), parameters[-1].copy()
@@ -149,18 +148,6 @@ def _finite_table(X: Any) -> Any:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError("X must have finite numbers only; leave rows with missing values out, or impute them")
     return table
-
-
-def row_weights(sample_weight: ArrayLike | None, n_rows: int) -> Vector:
-    """Return weights of rows as float64, ones if there are none; ValueError if they are not allowed."""
-    if sample_weight is None:
-        return np.ones(n_rows)
-    weights: Vector = as_numbers(sample_weight, "sample_weight").astype(np.float64)
-    if weights.shape != (n_rows,):
-        raise ValueError(f"sample_weight must have one number for each of the {n_rows} rows, got shape {weights.shape}")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise ValueError("sample_weight must have finite numbers, 0 or more, and not be zero in all rows")
-    return weights
 
 
 def _stored(table: Any) -> tuple[Rows, NDArray[np.intp] | slice]:

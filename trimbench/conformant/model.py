@@ -1,4 +1,4 @@
-"""A naive Bayes model that agrees with a logistic regression, and predicts where features are missing."""
+"""Models that agree with a logistic regression, and predict where features are missing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.distribution import ConformantDistribution
-from trimbench.conformant.explanations import By, ContrastiveExplanation, Explanation, contrast, explain
+from trimbench.conformant.distribution import Component, ConformantDistribution
+from trimbench.conformant.explanations import (
+    By,
+    ContrastiveExplanation,
+    Explanation,
+    SufficientExplanation,
+    contrast,
+    explain,
+)
 from trimbench.conformant.layout import as_table, chunks
 from trimbench.conformant.probabilistic import ProbabilisticExplanation, explain_with_probability
 from trimbench.networks.naive_bayes import NaiveBayes
@@ -19,31 +26,37 @@ from trimbench.networks.naive_bayes import NaiveBayes
 class ConformantModel(ConformantDistribution):
     """A distribution over classes and features whose classifications are those of a logistic regression.
 
+    It has one component, a naive Bayes model, or several, each of which conforms with the same logistic regression:
+    the class of a complete row has the probabilities of the classifier in every component, hence in their mixture, too,
+    whatever the weights. Only the density of the features differs between components.
+
     Attributes
     ----------
     classes : ndarray of shape (n_classes,)
     weights : ndarray of shape (n_columns, n_classes)
     biases : ndarray of shape (n_classes,)
     layout : FeatureLayout
-    solution : Solution
-        Parameters with their certificate: ``solution.residual`` is the largest violation of the moment equations.
-    coding : Coding
-        The reduced problem that was solved.
-    missing_scores : ndarray of shape (n_features, n_classes)
-        What each feature adds to the score of each class while it is missing.
+    log_weights : ndarray of shape (n_components,)
+        Logarithms of the shares of the components.
+    components : tuple of Component
+        With their `tilts`, `log_probabilities`, `missing_scores` and `real_moments`.
+    objectives : tuple of float
+        What each step of expectation-maximisation began with: the mean log-likelihood of the training rows (of what is
+        observed in them) and the logarithm of the prior, divided by the number of rows. It never falls. Empty for one
+        component of complete rows, which needs no steps.
     log_prior : ndarray of shape (n_classes,)
         Logarithm of the class distribution: what is predicted when everything is missing.
+    residual : float
+        Largest violation of the moment equations over the components: the certificate of the optimum.
     column_names : tuple of str, optional
         The columns of the data frame that the classifier or the model was fitted to.
-    log_normaliser : float
-        A: what makes the scores of the classes and the statistics of a row a probability.
     """
 
     def conformity_error(self, X: ArrayLike) -> float:
         """Return the largest difference between the model's own conditional probabilities and the classifier's.
 
         The model's are computed from the class distribution and the probabilities of all features by Bayes' rule, the
-        classifier's from its weights.
+        classifier's from its weights. Of several components, the largest: that of their mixture is no larger.
 
         Parameters
         ----------
@@ -55,10 +68,10 @@ class ConformantModel(ConformantDistribution):
         ValueError
             When a feature is real-valued, a value is missing or not allowed.
         """
-        return conformity_error(self, X)
+        return max(_conformity_error(part, X, self.column_names) for part in self.components)
 
     @overload
-    def explain(self, x: ArrayLike, against: Any = None, delta: None = None) -> Explanation: ...
+    def explain(self, x: ArrayLike, against: Any = None, delta: None = None) -> SufficientExplanation: ...
 
     @overload
     def explain(
@@ -78,13 +91,14 @@ class ConformantModel(ConformantDistribution):
         delta: float | None = None,
         max_sets: int = 1,
         max_evaluations: int | None = None,
-    ) -> Explanation | ProbabilisticExplanation:
+    ) -> Explanation:
         """Return the smallest set of features that explains the classification of one row.
 
         Without `delta`, this is the sufficient explanation of the paper: the fewest supporting features that keep the
         *expected prediction* while all opposing features are shown. With it, the fewest features that keep the *class*:
         what is not shown, opposing features included, is drawn from the model given what is, and the completed row has
         the class with at least the probability `delta`. With ``delta=1`` every completion that is possible has it.
+        Models of several components need `delta`, as their log-odds do not add up over the features.
 
         Parameters
         ----------
@@ -103,7 +117,9 @@ class ConformantModel(ConformantDistribution):
 
         Returns
         -------
-        Explanation or ProbabilisticExplanation
+        Explanation
+            A `trimbench.conformant.explanations.SufficientExplanation`, or with `delta` a
+            `trimbench.conformant.probabilistic.ProbabilisticExplanation`.
 
         Raises
         ------
@@ -114,6 +130,11 @@ class ConformantModel(ConformantDistribution):
         ----------
         Khosravi et al. (2019), Definitions 4 and 5; Wang, Khosravi and Van den Broeck (2021).
         """
+        if delta is None and self.n_components > 1:
+            raise ValueError(
+                f"delta must be given to explain a model of {self.n_components} components, whose evidence does not "
+                "add up, got None; try delta=0.95, or delta=1 to keep the class in every case"
+            )
         if delta is None:
             return explain(self, x, against).named(self.feature_names)
         found = explain_with_probability(self, x, delta, against, max_sets=max_sets, max_evaluations=max_evaluations)
@@ -123,6 +144,10 @@ class ConformantModel(ConformantDistribution):
         self, x: ArrayLike, against: Any = None, *, by: By = "change", max_sets: int = 1
     ) -> ContrastiveExplanation:
         """Return the fewest features whose change, or whose loss, would give one row another class.
+
+        What changes do to a complete row only the classifier says. What the loss of features costs does not add up in
+        models of several components: all sets of one size after the other are tried as long as they are few, and of
+        many a small set is found, see `ContrastiveExplanation.size_lower_bound`.
 
         Parameters
         ----------
@@ -139,7 +164,8 @@ class ConformantModel(ConformantDistribution):
         Raises
         ------
         ValueError
-            When `x` is not a row of the model, `against` is not another class, or a parameter is not allowed.
+            When `x` is not a row of the model, or has a missing value with ``by="change"`` and several components,
+            `against` is not another class, or a parameter is not allowed.
 
         References
         ----------
@@ -160,7 +186,7 @@ class ConformantModel(ConformantDistribution):
         rows : ndarray of shape (n_rows, n_columns)
         labels : ndarray of shape (n_rows,)
         """
-        return draw_rows([self], np.ones(1), n_rows, rng)
+        return draw_rows(self.components, np.exp(self.log_weights), n_rows, rng)
 
     def to_naive_bayes(self) -> NaiveBayes:
         """Return the model as a `NaiveBayes` with binary features and the names of the columns, to trim it, say.
@@ -168,11 +194,14 @@ class ConformantModel(ConformantDistribution):
         Raises
         ------
         ValueError
-            When a feature is categorical or real-valued.
+            When a feature is categorical or real-valued, or there are several components.
         """
+        if self.n_components > 1:
+            raise ValueError(f"to_naive_bayes takes one component, got {self.n_components}; take n_components=1")
         if self.layout.categorical or self.layout.real:
             raise ValueError("to_naive_bayes takes binary features only; conform without categorical and real")
-        ones, zeros = np.exp(self.log_probabilities), np.exp(self.log_complements)
+        (part,) = self.components
+        ones, zeros = np.exp(part.log_probabilities), np.exp(part.log_complements)
         names = [str(label) for label in self.classes.tolist()]
         likelihoods = [np.stack([zeros[i], ones[i]], axis=1) for i in range(self.layout.n_columns)]
         return NaiveBayes(np.exp(self.log_prior), likelihoods, feature_names=self.column_names, class_names=names)
@@ -182,7 +211,7 @@ class ConformantModel(ConformantDistribution):
 
 
 def draw_rows(
-    components: Sequence[ConformantDistribution], weights: Vector, n_rows: int, rng: np.random.Generator
+    components: Sequence[Component], weights: Vector, n_rows: int, rng: np.random.Generator
 ) -> tuple[Matrix, NDArray[Any]]:
     """Draw complete rows and their classes from a mixture of models over the same columns.
 
@@ -205,7 +234,7 @@ def draw_rows(
     return rows, components[0].classes[labels]
 
 
-def _draw_features(model: ConformantDistribution, labels: NDArray[np.intp], rng: np.random.Generator) -> Matrix:
+def _draw_features(model: Component, labels: NDArray[np.intp], rng: np.random.Generator) -> Matrix:
     rows = np.zeros((len(labels), model.layout.n_columns))
     theta, binary = np.exp(model.log_probabilities), model.layout.binary
     rows[:, binary] = rng.random((len(labels), len(binary))) < theta[binary].T[labels]
@@ -223,7 +252,7 @@ def _draw_features(model: ConformantDistribution, labels: NDArray[np.intp], rng:
 # How far a conformant model's own conditional probabilities are from those of its classifier.
 
 
-def conformity_error(model: ConformantDistribution, X: ArrayLike) -> float:
+def _conformity_error(model: Component, X: ArrayLike, column_names: Sequence[str] | None) -> float:
     """Return the largest difference between P(class | x) by Bayes' rule and by the weights of the classifier.
 
     Bayes' rule is applied to log-odds against the first class: with thousands of features, log P(class, x) itself is so
@@ -231,7 +260,7 @@ def conformity_error(model: ConformantDistribution, X: ArrayLike) -> float:
     """
     if model.layout.real:
         raise ValueError("conformity_error takes discrete features only, got a model with real-valued ones")
-    table = as_table(X, model.layout.n_columns, columns=model.column_names)
+    table = as_table(X, model.layout.n_columns, columns=column_names)
     binary = model.layout.binary
     of_one, never_one = _log_odds(model.log_probabilities)
     of_zero, never_zero = _log_odds(model.log_complements[binary])

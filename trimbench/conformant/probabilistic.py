@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.distribution import Explained, checked_row, lost_log_odds, predicted_and_rivals
-from trimbench.conformant.explanations import ExplanationViews, FoundSets, smallest_covers
+from trimbench.conformant.distribution import ConformantDistribution, checked_row, lost_log_odds, predicted_and_rivals
+from trimbench.conformant.explanations import Explanation, FoundSets, smallest_covers
 from trimbench.conformant.same_decision import DecisionProblem, SameDecision, changed_probabilities, table_size
 
 # Up to this size the table of all sets is made.
@@ -21,7 +21,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class ProbabilisticExplanation(ExplanationViews):
+class ProbabilisticExplanation(Explanation):
     """The fewest features that keep the class of a row with at least the probability `delta`.
 
     Attributes
@@ -69,7 +69,7 @@ class ProbabilisticExplanation(ExplanationViews):
 
 
 def explain_with_probability(
-    model: Explained,
+    model: ConformantDistribution,
     x: ArrayLike,
     delta: float,
     against: Any = None,

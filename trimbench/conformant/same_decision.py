@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench._typing import Matrix, Vector
-from trimbench.conformant.distribution import ConformantDistribution, Evidence, Explained
+from trimbench.conformant.distribution import Component, ConformantDistribution, Evidence
 from trimbench.conformant.layout import blocks
 
 # Scores this close, relative to the size of their terms, are equal up to rounding.
@@ -115,7 +115,7 @@ class DecisionProblem:
     n_classes: int
 
     @classmethod
-    def of(cls, model: Explained, row: Vector, winner: int, rivals: tuple[int, ...]) -> DecisionProblem:
+    def of(cls, model: ConformantDistribution, row: Vector, winner: int, rivals: tuple[int, ...]) -> DecisionProblem:
         """Return the problem of keeping the class `winner` of a row of shape (n_columns,) against its rivals."""
         layout, others = model.layout, list(rivals)
         difference = model.weights[:, [winner]] - model.weights[:, others]
@@ -189,12 +189,12 @@ def _tie(
     return moved
 
 
-def _weighted(model: Explained) -> list[tuple[float, ConformantDistribution]]:
+def _weighted(model: ConformantDistribution) -> list[tuple[float, Component]]:
     """Return the components, each with the logarithm of its share."""
     return list(zip(model.log_weights.tolist(), model.components, strict=True))
 
 
-def _evidence(model: Explained, row: Vector) -> Matrix:
+def _evidence(model: ConformantDistribution, row: Vector) -> Matrix:
     """Return the log-probability of each observed value in each state, up to a constant, shape (n_features, n_states).
 
     What a component adds to the scores of all classes is left out if it is the only one.
@@ -216,7 +216,7 @@ def _evidence(model: Explained, row: Vector) -> Matrix:
     return whole.reshape(layout.n_features, -1)
 
 
-def _hidden_features(model: Explained, difference: Matrix) -> tuple[HiddenFeature, ...]:
+def _hidden_features(model: ConformantDistribution, difference: Matrix) -> tuple[HiddenFeature, ...]:
     layout, parts = model.layout, model.components
     ones = np.exp(np.hstack([part.log_probabilities for part in parts]))
     zeros = np.exp(np.hstack([part.log_complements for part in parts]))
@@ -244,7 +244,7 @@ def _hidden_features(model: Explained, difference: Matrix) -> tuple[HiddenFeatur
     return tuple(features)
 
 
-def _constant(model: Explained, place: int, slopes: Vector) -> HiddenFeature:
+def _constant(model: ConformantDistribution, place: int, slopes: Vector) -> HiddenFeature:
     """Return a real-valued feature that had one value in training, which its score divided by its weight gives."""
     weights = model.weights[model.layout.features[place][0]]
     largest = int(np.argmax(np.abs(weights)))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from numpy.typing import ArrayLike
 
 from trimbench.conformant import conform as conformant
-from trimbench.conformant.mixture import ConformantMixture
 from trimbench.conformant.model import ConformantModel
 
 if TYPE_CHECKING:
@@ -38,23 +37,10 @@ def conform(
     *,
     categorical: Sequence[Sequence[int]] | None = None,
     real: Sequence[int] | None = None,
-    n_components: Literal[1] = 1,
-    seed: int = 0,
+    n_components: int | Literal["auto"] = 1,
+    sample_weight: ArrayLike | None = None,
+    random_state: int = 0,
 ) -> ConformantModel: ...
-
-
-@overload
-def conform(
-    logistic_regression: Any,
-    X: ArrayLike,
-    solver: conformant.SolverName = "newton",
-    smoothing: float = 1.0,
-    *,
-    categorical: Sequence[Sequence[int]] | None = None,
-    real: Sequence[int] | None = None,
-    n_components: int | Literal["auto"],
-    seed: int = 0,
-) -> ConformantModel | ConformantMixture: ...
 
 
 @wraps(conformant.conform, assigned=("__doc__",))
@@ -64,7 +50,7 @@ def conform(  # noqa: D103
     solver: conformant.SolverName = "newton",
     smoothing: float = 1.0,
     **settings: Any,
-) -> ConformantModel | ConformantMixture | NaiveConformantClassifier:
+) -> ConformantModel | NaiveConformantClassifier:
     inner = logistic_regression
     if not hasattr(inner, "coef_"):
         # No linear classifier: only here is needed what takes others apart.
@@ -75,8 +61,7 @@ def conform(  # noqa: D103
         inner = unwrapped(logistic_regression)
         if isinstance(inner, Pipeline) or isinstance(logistic_regression, Pipeline) or is_naive_bayes(inner):
             return _conformant_pipeline(inner, X, solver, smoothing, **settings)
-    found: ConformantModel | ConformantMixture = conformant.conform(inner, X, solver, smoothing, **settings)
-    return found
+    return conformant.conform(inner, X, solver, smoothing, **settings)
 
 
 def _conformant_pipeline(
@@ -85,7 +70,7 @@ def _conformant_pipeline(
     from trimbench.estimators.conformant import NaiveConformantClassifier
     from trimbench.trimming.model import short
 
-    for name in ("categorical", "real", "seed"):
+    for name in ("categorical", "real", "sample_weight", "random_state"):
         if (given := settings.pop(name, None)) not in (None, 0):
             raise ValueError(
                 f"{name} must be left out for a {type(fitted).__name__}, which knows its columns, got {short(given)}"

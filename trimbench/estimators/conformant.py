@@ -16,18 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from trimbench.conformant.conform import (
     IncompleteRows,
     SolverName,
-    check_probabilities,
     check_solver,
     conform,
-    conform_to_statistics,
     fit_incomplete,
-    linear_scores,
     set_linear_scores,
 )
-from trimbench.conformant.explanations import By, ContrastiveExplanation, Explanation
-from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
-from trimbench.conformant.logistic_regression import fit_logistic_regression, row_weights
-from trimbench.conformant.mixture import ConformantMixture
+from trimbench.conformant.explanations import By, ContrastiveExplanation, Explanation, SufficientExplanation
+from trimbench.conformant.layout import row_weights
+from trimbench.conformant.logistic_regression import fit_logistic_regression
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.probabilistic import ProbabilisticExplanation
 from trimbench.estimators.columns import (
@@ -50,22 +46,20 @@ class RowExplanations:
     Features are columns of the rows; of a given `estimator`, the columns that it uses.
     """
 
-    model_: ConformantModel | ConformantMixture
+    model_: ConformantModel
     n_features_in_: int
     _encoding: ColumnEncoder | GivenClassifier
     _names: list[str]
 
     @overload
-    def explain(self, x: ArrayLike, against: Any = None, delta: None = None) -> Explanation: ...
+    def explain(self, x: ArrayLike, against: Any = None, delta: None = None) -> SufficientExplanation: ...
 
     @overload
     def explain(
         self, x: ArrayLike, against: Any = None, *, delta: float, max_sets: int = 1
     ) -> ProbabilisticExplanation: ...
 
-    def explain(
-        self, x: ArrayLike, against: Any = None, delta: float | None = None, max_sets: int = 1
-    ) -> Explanation | ProbabilisticExplanation:
+    def explain(self, x: ArrayLike, against: Any = None, delta: float | None = None, max_sets: int = 1) -> Explanation:
         """Return the smallest set of features that explains the classification of one row.
 
         Features are columns of `X`; of a given `estimator`, the columns that it uses. `ConformantModel.explain` says
@@ -84,7 +78,7 @@ class RowExplanations:
 
         Returns
         -------
-        Explanation or ProbabilisticExplanation
+        Explanation
             Its classes are labels of `classes_`.
 
         Raises
@@ -182,7 +176,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
 
     Parameters
     ----------
-    inverse_penalty : float
+    C : float
         C of the logistic regression.
     smoothing : float
         Pseudo-count of the naive Bayes model.
@@ -216,7 +210,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         If fitted on a data frame.
     logistic_regression_ : LogisticRegression
         On the encoded columns, see `get_feature_names_out`; the last step of `estimator` if it is given.
-    model_ : ConformantModel or ConformantMixture
+    model_ : ConformantModel
         Its conformant naive Bayes model; ``model_.residual`` is the certificate of the optimum.
 
     References
@@ -237,7 +231,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
 
     def __init__(
         self,
-        inverse_penalty: float = 1.0,
+        C: float = 1.0,
         smoothing: float = 1.0,
         solver: SolverName = "newton",
         categorical_features: Any = "from_dtype",
@@ -247,7 +241,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         class_weight: Any = None,
         estimator: Any = None,
     ) -> None:
-        self.inverse_penalty = inverse_penalty
+        self.C = C
         self.smoothing = smoothing
         self.solver = solver
         self.categorical_features = categorical_features
@@ -353,15 +347,24 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
             self._fit_regression(encoded, codes, weights, of_classes[codes], has_gaps)
         if self.estimator is not None or not has_gaps:
             given = self._encoding.weights if isinstance(self._encoding, GivenClassifier) else self.logistic_regression_
-            layout, options = self._encoding.layout, (self.solver, self.smoothing, self.n_components)
-            self.model_ = conformant_model(given, encoded, layout, weights, *options)
+            layout = self._encoding.layout
+            self.model_ = conform(
+                given,
+                encoded,
+                self.solver,
+                self.smoothing,
+                categorical=layout.categorical,
+                real=layout.real,
+                n_components=self.n_components,
+                sample_weight=weights if (weights != 1).any() else None,
+            )
         return self
 
     def _check_parameters(self) -> None:
         if self.numeric not in _NUMERIC:
             raise ValueError(f"numeric must be one of {', '.join(_NUMERIC)}, got {self.numeric!r}")
-        if not isinstance(self.inverse_penalty, int | float | np.number) or not self.inverse_penalty > 0:
-            raise ValueError(f"inverse_penalty must be a positive number, got {self.inverse_penalty!r}")
+        if not isinstance(self.C, int | float | np.number) or not self.C > 0:
+            raise ValueError(f"C must be a positive number, got {self.C!r}")
         check_solver(self.solver)
         if self.estimator is not None:
             check_left_out(self)
@@ -395,17 +398,17 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         self.logistic_regression_ = fit_logistic_regression(
             start,
             self._possible[codes],
-            self.inverse_penalty,
+            self.C,
             sample_weight=weights * of_classes,
-            tolerance=_GRADIENT_TOLERANCE,
-            max_iterations=self.max_iter,
+            tol=_GRADIENT_TOLERANCE,
+            max_iter=self.max_iter,
         )
         self.n_iter_ = self.logistic_regression_.n_iter_
         if not has_gaps:
             return
         if self.solver != "newton":
             raise ValueError(f"solver must be 'newton' for rows with missing values, got {self.solver!r}")
-        rows = IncompleteRows(encoded, codes, self._encoding.layout, self.inverse_penalty, self.smoothing, of_classes)
+        rows = IncompleteRows(encoded, codes, self._encoding.layout, self.C, self.smoothing, of_classes)
         self.model_ = fit_incomplete(self.logistic_regression_, rows, self.n_components)
         set_linear_scores(self.logistic_regression_, self.model_.weights, self.model_.biases)
         del self.logistic_regression_.gradient_norm_  # which was of the rows with means in the gaps
@@ -460,7 +463,7 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
             return np.array(encoding.outputs, dtype=object)
         return encoding.output_names(self._names)
 
-    def _fitted_model(self) -> ConformantModel | ConformantMixture:
+    def _fitted_model(self) -> ConformantModel:
         check_is_fitted(self, "model_")
         return self.model_
 
@@ -577,38 +580,3 @@ def repeated(
         )
     places = np.repeat(np.arange(len(codes)), times)
     return encoded[places], codes[places], np.ones(len(places))
-
-
-def conformant_model(
-    classifier: Any,
-    encoded: NDArray[np.float64],
-    layout: FeatureLayout,
-    weights: NDArray[np.float64],
-    solver: SolverName,
-    smoothing: float,
-    n_components: int | Literal["auto"],
-) -> ConformantModel | ConformantMixture:
-    """Return the model that conforms with a classifier and fits rows best; weights other than 1 need complete rows."""
-    if (weights != 1).any():
-        statistics = _weighted_statistics(encoded, layout, weights)
-        scores = linear_scores(classifier)
-        check_probabilities(classifier, encoded, *scores[:2])
-        return conform_to_statistics(*scores, layout, statistics, solver, smoothing)
-    return conform(
-        classifier,
-        encoded,
-        solver,
-        smoothing,
-        categorical=layout.categorical,
-        real=layout.real,
-        n_components=n_components,
-    )
-
-
-def _weighted_statistics(
-    encoded: NDArray[np.float64], layout: FeatureLayout, weights: NDArray[np.float64]
-) -> FeatureStatistics:
-    """Return the statistics of complete, weighted rows."""
-    means = np.average(encoded, axis=0, weights=weights)
-    variances = np.average((encoded - means) ** 2, axis=0, weights=weights)
-    return FeatureStatistics(float(weights.sum()), means, variances)

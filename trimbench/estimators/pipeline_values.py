@@ -259,7 +259,8 @@ class ColumnScores:
             np.concatenate(parts, axis=1).astype(np.float64),
             categorical=groups,
         )
-        logs, complements = fitted.log_probabilities, fitted.log_complements
+        (part,) = fitted.components
+        logs, complements = part.log_probabilities, part.log_complements
         columns = [logs[at] if len(at) > 1 else np.concatenate([complements[at], logs[at]]) for at in places]
         tables = [_normalised(column.T) if len(column) else np.ones((len(biases), 1)) for column in columns]
         prior = np.exp(fitted.log_prior)

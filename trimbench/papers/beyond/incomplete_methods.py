@@ -234,7 +234,7 @@ def _by_conforming(training: Training, n_components: int | Literal["auto"]) -> P
             categorical=layout.categorical,
             real=layout.real,
             n_components=n_components,
-            seed=training.seed,
+            random_state=training.seed,
         )
     else:
         start = training.regression(fit_imputer("mean", training.rows)(training.rows), training.labels)

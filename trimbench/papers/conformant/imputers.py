@@ -192,7 +192,7 @@ class AdditivePredictor:
 
 def conformant_predictor(model: ConformantModel) -> AdditivePredictor:
     """Return the expected prediction of a conformant model in additive form."""
-    return AdditivePredictor(model.weights, model.biases, model.missing_scores)
+    return AdditivePredictor(model.weights, model.biases, model.components[0].missing_scores)
 
 
 def filling_predictor(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from pydantic import PositiveInt
 from trimbench._typing import Matrix
 from trimbench.conformant.conform import conform, conform_to_statistics
 from trimbench.conformant.layout import FeatureLayout, FeatureStatistics
-from trimbench.conformant.mixture import ConformantMixture
 from trimbench.conformant.model import ConformantModel
 from trimbench.conformant.problem import Solution
 from trimbench.papers.conformant.imputers import (
@@ -217,7 +216,7 @@ def _predictors(task: Task, rows: EncodedRows) -> dict[str, AdditivePredictor]:
     """Return all methods by name; ``@test`` marks what was taken from the complete test rows."""
     weights, biases = fitted(task).weights, fitted(task).biases
     model = conformant_model(task)
-    missing = np.stack([model.missing_scores[list(columns)].sum(axis=0) for columns in rows.columns])
+    missing = np.stack([model.components[0].missing_scores[list(columns)].sum(axis=0) for columns in rows.columns])
     found = {"nacl": AdditivePredictor(weights, biases, missing)}
     if any(len(columns) > 1 for columns in rows.columns):
         grouped = conformant_predictor(conformant_model(task, groups=True))
@@ -372,16 +371,14 @@ class LearnedMixture:
 
     Attributes
     ----------
-    model : ConformantMixture or ConformantModel
-    n_components : int
+    model : ConformantModel
     n_rows : int
         Training rows that it was learned from.
     seconds : float
         Of processor time, on the machine that learned it.
     """
 
-    model: ConformantMixture | ConformantModel
-    n_components: int
+    model: ConformantModel
     n_rows: int
     seconds: float
 
@@ -399,13 +396,13 @@ def conformant_mixture(task: Task, how: MixtureSettings) -> LearnedMixture:
         "code": code_version(f"{__name__}:fit_mixture"),
     }
     arrays = remember("mixture", key, lambda: _learn(task, rows, how.n_components))
-    one = _conform(task, rows, 1)
+    (one,) = _conform(task, rows, 1).components
     parts = [
         replace(one, solution=Solution(parameters, residual=residual, value=math.nan, iterations=0))
         for parameters, residual in zip(arrays["parameters"], arrays["residuals"].tolist(), strict=True)
     ]
-    model = parts[0] if len(parts) == 1 else ConformantMixture(arrays["log_weights"], tuple(parts))
-    return LearnedMixture(model, len(parts), len(rows), float(arrays["seconds"]))
+    model = ConformantModel(arrays["log_weights"], tuple(parts))
+    return LearnedMixture(model, len(rows), float(arrays["seconds"]))
 
 
 def _chosen_rows(task: Task, how: MixtureSettings) -> NDArray[np.uint8]:
@@ -420,17 +417,15 @@ def _learn(task: Task, rows: NDArray[np.uint8], n_components: int | Literal["aut
     start = time.process_time()
     model = _conform(task, rows, n_components)
     seconds = time.process_time() - start
-    several = isinstance(model, ConformantMixture)
-    parts = model.components if several else (model,)
     return {
-        "log_weights": model.log_weights if several else np.zeros(1),
-        "parameters": np.stack([part.solution.parameters for part in parts]),
-        "residuals": np.array([part.residual for part in parts]),
+        "log_weights": model.log_weights,
+        "parameters": np.stack([part.solution.parameters for part in model.components]),
+        "residuals": np.array([part.residual for part in model.components]),
         "seconds": np.array(seconds),
     }
 
 
-def _conform(task: Task, rows: NDArray[np.uint8], n_components: Any) -> Any:
+def _conform(task: Task, rows: NDArray[np.uint8], n_components: int | Literal["auto"]) -> ConformantModel:
     whole, classifier = encoded_rows(task), fitted(task)
     weights = SimpleNamespace(
         coef_=classifier.weights.T, intercept_=classifier.biases, classes_=np.arange(len(whole.classes))
@@ -447,7 +442,7 @@ def fit_mixture(task: Mapping[str, Json], mixture: Mapping[str, Json]) -> dict[s
     rows, classifier = encoded_rows(own), fitted(own)
     differences = learned.model.predict_proba(rows.test) - classifier.probabilities(rows.test)
     return {
-        "components": learned.n_components,
+        "components": learned.model.n_components,
         "learned_from": learned.n_rows,
         "fit_seconds": learned.seconds,
         "residual": learned.model.residual,

@@ -152,14 +152,15 @@ def _measured(learn: Callable[[], ConformantModel], solver: SolverName) -> tuple
     model, memory = _with_memory(learn)
     seconds = time.perf_counter() - start
     times = [seconds] if seconds >= _REPEAT_BELOW else [_seconds(learn) for _ in range(_REPETITIONS)]
+    solution = model.components[0].solution
     result: dict[str, Json] = {
         "n_columns": model.layout.n_columns,
         "n_classes": len(model.classes),
-        "objective": model.solution.value,
+        "objective": solution.value,
         "residual": model.residual,
         # Every point of the reduced form conforms; the geometric program has probabilities that must be made to.
-        "conformity_error": model.solution.conformity_error if solver == "gpkit" else None,
-        "iterations": model.solution.iterations or None,
+        "conformity_error": solution.conformity_error if solver == "gpkit" else None,
+        "iterations": solution.iterations or None,
         "solver_seconds": sorted(times)[len(times) // 2],
         "memory_mb": memory,
         "prior": [float(value) for value in model.log_prior],

@@ -405,7 +405,7 @@ def _fit(rows: EncodedRows, protocol: Protocol) -> Arrays:
 def _optimum(
     rows: NDArray[np.uint8], labels: NDArray[np.int64], counts: NDArray[np.intp], inverse_penalty: float
 ) -> tuple[Matrix, Vector, int]:
-    classifier = fit_logistic_regression(rows, labels, inverse_penalty, sample_weight=counts, tolerance=_TOLERANCE)
+    classifier = fit_logistic_regression(rows, labels, inverse_penalty, sample_weight=counts, tol=_TOLERANCE)
     weights, biases, _ = linear_scores(classifier)
     return weights, biases, int(classifier.n_iter_[0])
 

@@ -39,9 +39,9 @@ class LineFigure:
     levels : mapping from label to y
         Horizontal lines for comparison.
     marks : mapping from series to "line", "density", "cloud", "points", "highlight", "guide" or "reference"
-        How a series is drawn: a line (the default), a line whose name stands at its peak instead of its end, tiny grey
-        points, small points, large points, a thin grey line for comparison, or a dashed line behind the others in the
-        colour of the series before it.
+        How a series is drawn: a line (the default), a line without markers, tiny grey points, small points, large
+        points, a thin grey line for comparison, or a dashed line behind the others in the colour of the series before
+        it.
     verticals : mapping from label to x
         Vertical lines for comparison.
     interval : what low and high are, in a few words
@@ -113,9 +113,9 @@ class FigureSettings:
     ----------
     width, height : inches
         A line figure is this wide. It grows in height where its title and its legend leave too little room for the
-        axes; a constant figure and a grid of images are as high as their content.
+        axes; a grid of images is as high as its content.
     font_size : points
-        Of the labels of axes and ticks. The title is one point larger, names of lines one point smaller.
+        Of the labels of axes and ticks. The title is one point larger, the legend one point smaller.
     formats : a file for each, beside one another
     dpi : pixels per inch of a PNG
     title : whether the title is written

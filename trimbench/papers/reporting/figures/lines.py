@@ -1,4 +1,4 @@
-"""Line figures: lines are named at their ends where these are apart, and in a legend where they are not."""
+"""Line figures: lines, points and intervals over one axis, with a legend below."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from trimbench.papers.reporting.figures.text import (
     GREY,
@@ -23,8 +22,6 @@ from trimbench.papers.reporting.figures.text import (
     set_title,
     slots,
     thin_labels,
-    title_size,
-    wrapped,
 )
 from trimbench.papers.vocabulary.figures import FigureSettings, LineFigure
 
@@ -34,31 +31,28 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
     from matplotlib.legend import Legend
-    from matplotlib.text import Text
 
 
 # The axes have at least this share of the height that was asked for; else the picture grows.
-_LEAST_HEIGHT = 0.55
-# What labels of ticks and the gaps between all texts take at most, in lines of text.
-_LINES_OF_TICKS = 4
-# Adjusting ticks and labels changes the layout, which may need further adjustments.
-_MOST_ROUNDS = 8
+_LEAST_HEIGHT = 0.6
+# Adjusting labels and the height changes the layout, which may need further adjustments.
+_MOST_ROUNDS = 4
 
 
 def draw_lines(canvas: Canvas, figure: LineFigure, settings: FigureSettings) -> None:
-    """Draw lines and their intervals over one axis, and name them."""
+    """Draw lines and their intervals over one axis, with a legend below."""
     series = series_of(figure, settings.colours)
-    constant = constant_text(figure, series)
-    if constant:
-        draw_constant(canvas, figure, constant, series, settings)
-        return
     axes = canvas.add_subplot()
-    draw_axes(axes, figure, series)
+    if series:
+        draw_axes(axes, figure, series)
+        set_ticks(axes, *_places(figure.points))
+        draw_legend(canvas, _entries(figure, series), note_on_intervals(figure, series), name_size(settings))
+    else:
+        axes.text(0.5, 0.5, "no point is known", ha="center", transform=axes.transAxes)
+        axes.set(xlabel=figure.x_label, ylabel=figure.y_label, xticks=[], yticks=[])
     if settings.title:
         set_title(canvas, figure.title, settings)
-    sides = [side for side in (named_at_the_right(axes, figure, series), named_above(axes, figure, series)) if side]
-    entries, note = only_in_the_legend(figure, series), note_on_intervals(figure, series)
-    _name(axes, sides, entries, note, figure, settings)
+    _make_room(axes, figure, settings)
 
 
 def _places(points: pd.DataFrame) -> tuple[list[float], list[float]]:
@@ -69,62 +63,22 @@ def _places(points: pd.DataFrame) -> tuple[list[float], list[float]]:
     return [float(x) for x in n_series.index], [float(x) for x in shared]
 
 
-def _name(
-    axes: Axes,
-    sides: Sequence[Sequence[Named]],
-    entries: Sequence[Entry],
-    note: str,
-    figure: LineFigure,
-    settings: FigureSettings,
-) -> None:
-    """Name what each side names at its place; if a name of it has no room there, all of them in the legend."""
-    canvas: Any = axes.figure
-    set_ticks(axes, *_places(figure.points))
-    labels = [[one.label for one in side] for side in sides]
-    texts = [write(axes, side, name_size(settings)) for side in labels]
-    legend = draw_legend(canvas, entries, note, name_size(settings)) if entries or note else None
-    _make_room(axes, figure, settings)
-    for _ in range(2 if texts else 1):  # names count in the layout once they have their places
-        _settle(axes, figure, settings)
-        fits = [arrange(axes, *side) for side in zip(labels, texts, strict=True)]
-    if all(fits):
-        return
-    for text in [text for side in texts for text in side]:
-        text.remove()
-    if legend:
-        legend.remove()
-    moved = [one.entry for side, fitting in zip(sides, fits, strict=True) if not fitting for one in side]
-    kept = [side for side, fitting in zip(sides, fits, strict=True) if fitting]
-    _name(axes, kept, [*moved, *entries], note, figure, settings)
-
-
 def _make_room(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None:
-    """Wrap the labels of the axes, and make the picture high enough for a first layout."""
+    """Wrap the labels of the axes, and make the picture so high that these have room between title and legend."""
     canvas: Any = axes.figure
-    fit(axes.xaxis.label, figure.x_label, canvas.bbox.width / 2)
-    fit_upwards(axes.yaxis.label, figure.y_label, _LEAST_HEIGHT * settings.height * canvas.dpi)
-    around = [*canvas.texts, *canvas.legends, axes.xaxis.label]
-    ticks_and_gaps = _LINES_OF_TICKS * settings.font_size / 72
-    least = sum(artist.get_window_extent().height for artist in around) / canvas.dpi + ticks_and_gaps
-    canvas.set_figheight(max(canvas.get_figheight(), least + _LEAST_HEIGHT * settings.height))
-
-
-def _settle(axes: Axes, figure: LineFigure, settings: FigureSettings) -> None:
-    """Adjust ticks, labels and the height of the picture to one another."""
-    canvas: Any = axes.figure
+    least = _LEAST_HEIGHT * settings.height
     for _ in range(_MOST_ROUNDS):
-        canvas.get_layout_engine().execute(canvas)
-        before = (axes.get_xlabel(), axes.get_ylabel(), canvas.get_figheight())
         box = axes.get_window_extent()
         fit(axes.xaxis.label, figure.x_label, box.width)
-        fit_upwards(axes.yaxis.label, figure.y_label, box.height)
-        lack = _LEAST_HEIGHT * settings.height - box.height / canvas.dpi
-        if lack > 0:
-            canvas.set_figheight(canvas.get_figheight() + lack + 1 / canvas.dpi)
-        settled = before == (axes.get_xlabel(), axes.get_ylabel(), canvas.get_figheight())
-        # Last, because labels that are left out do not come back.
-        if settled and not thin_labels(axes):
-            return
+        fit_upwards(axes.yaxis.label, figure.y_label, max(box.height, least * canvas.dpi))
+        around = [*canvas.texts, *canvas.legends, axes.xaxis.label]
+        taken = sum(artist.get_window_extent().height for artist in around) / canvas.dpi
+        canvas.set_figheight(max(canvas.get_figheight(), taken + least))
+        canvas.get_layout_engine().execute(canvas)
+        lack = least - axes.get_window_extent().height / canvas.dpi
+        canvas.set_figheight(canvas.get_figheight() + max(lack, 0))
+    canvas.get_layout_engine().execute(canvas)
+    thin_labels(axes)
 
 
 # Lines, points and intervals in their axes.
@@ -207,52 +161,14 @@ def _coincide(figure: LineFigure, one: Series, other: Series) -> bool:
     return bool((apart <= _HARDLY * spread).mean() >= _MOSTLY)
 
 
-# What of a line figure is named, where, and how the legend shows it.
+# What the legend shows.
 
 
-@dataclass(frozen=True, eq=False)
-class Named:
-    """Something that is named: the label if it is named at its place, and the entry if it is named in the legend."""
-
-    label: Label
-    entry: Entry
-
-
-def named_at_the_right(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> list[Named]:
-    """Return the lines, named at their ends, and the levels."""
-    named = []
-    for one in series:
-        if one.mark in ("line", "guide", "highlight"):
-            end = one.points.iloc[-1]
-            tolerance = LOOSE if one.mark == "guide" else CLOSE
-            label = Label(one.name, one.colour, (float(end["x"]), float(end["y"])), tolerance=tolerance)
-            named.append(Named(label, _entry(one)))
-    edge = axes.get_xlim()[1]
-    for level in levels_of(figure):
-        label = Label(level.name, level.colour, (edge, level.at), tolerance=LOOSE)
-        named.append(Named(label, _level(level)))
-    return named
-
-
-def named_above(axes: Axes, figure: LineFigure, series: Sequence[Series]) -> list[Named]:
-    """Return the densities, named at their peaks, and the verticals."""
-    named = []
-    for one in series:
-        if one.mark == "density":
-            peak = one.points.iloc[int(one.points["y"].argmax())]
-            at = float(peak["x"]), float(peak["y"])
-            named.append(Named(Label(one.name, one.colour, at, above=True, tolerance=LOOSE), _entry(one)))
-    top = axes.get_ylim()[1]
-    for level in verticals_of(figure):
-        label = Label(level.name, level.colour, (level.at, top), above=True, tolerance=LOOSE)
-        named.append(Named(label, _level(level)))
-    return named
-
-
-def only_in_the_legend(figure: LineFigure, series: Sequence[Series]) -> list[Entry]:
-    """Return what has no place of its own: points and kinds of references."""
-    points = [_entry(one) for one in series if one.mark in ("cloud", "points")]
-    return [*points, *_references(series)]
+def _entries(figure: LineFigure, series: Sequence[Series]) -> list[Entry]:
+    """Return the series, one of each kind of references, and the levels and verticals."""
+    own = [_entry(one) for one in series if one.mark != "reference"]
+    lines = [*levels_of(figure), *verticals_of(figure)]
+    return [*own, *_references(series), *(_level(line) for line in lines)]
 
 
 def note_on_intervals(figure: LineFigure, series: Sequence[Series]) -> str:
@@ -290,121 +206,6 @@ def _level(one: Level) -> Entry:
     from matplotlib.lines import Line2D
 
     return Entry(Line2D([], [], linestyle=one.dashes, color=one.colour, linewidth=1), one.name)
-
-
-# Names beside the axes, each next to what it names.
-
-# Longer names are wrapped.
-_MOST_CHARACTERS = 22
-# Space in points between the axes and the names, and between two names: side by side, and one above the other.
-_PAD, _GAPS = 9.0, (6.0, 1.5)
-# How far from the right side the place of a name may be, as a share of the axes.
-_INSIDE = 0.06
-# How far along the side, in points, a name may be moved away from its place: names of lines that end together would be,
-# and then only their colours tell them apart.
-CLOSE, LOOSE = 4.0, 9.0
-# The names at the right may take this share of the picture.
-_WIDEST = 0.3
-
-
-@dataclass(frozen=True)
-class Label:
-    """A name, and the place in the picture that it names.
-
-    Attributes
-    ----------
-    colour : str
-        The colour of what it names; the text is darkened where this is too light to read on white.
-    at : (x, y)
-        The named place, in the units of the data.
-    above : bool
-        The name stands above the axes instead of to their right.
-    tolerance : float
-        How far the name may be moved along its side, in points.
-    """
-
-    text: str
-    colour: str
-    at: tuple[float, float]
-    above: bool = False
-    tolerance: float = CLOSE
-
-
-def write(axes: Axes, labels: Sequence[Label], size: float) -> list[Text]:
-    """Write names in the middle of their sides; `arrange` moves them to their places once the layout is known."""
-    from matplotlib.transforms import ScaledTranslation
-
-    canvas: Any = axes.figure
-    texts = []
-    for label in labels:
-        right, up = (0, _PAD / 144) if label.above else (_PAD / 72, 0)
-        texts.append(
-            axes.text(
-                0.5 if label.above else 1,
-                1 if label.above else 0.5,
-                wrapped(label.text, _MOST_CHARACTERS),
-                transform=axes.transAxes + ScaledTranslation(right, up, canvas.dpi_scale_trans),
-                parse_math=False,
-                color=readable(label.colour),
-                fontsize=size,
-                linespacing=1.1,
-                ha="center" if label.above else "left",
-                va="bottom" if label.above else "center",
-            )
-        )
-    return texts
-
-
-def arrange(axes: Axes, labels: Sequence[Label], texts: Sequence[Text]) -> bool:
-    """Move the names of one side to their places; return whether each fits next to what it names.
-
-    The layout must be current, and the limits of the axes final.
-    """
-    if not labels:
-        return True
-    along = 0 if labels[0].above else 1
-    boxes = [text.get_window_extent() for text in texts]
-    if along and max(box.width for box in boxes) > _WIDEST * axes.figure.bbox.width:
-        return False
-    area = axes.get_window_extent()
-    low, high, edge = (area.y0, area.y1, area.x1) if along else (area.x0, area.x1, area.y1)
-    places = np.array([axes.transData.transform(label.at) for label in labels])
-    if along and (edge - places[:, 0]).max() > _INSIDE * area.width:
-        return False
-    wanted = places[:, along]
-    sizes = np.array([box.size[along] for box in boxes]) + points_to_pixels(axes, _GAPS[along])
-    # Of names less than a pixel apart, the first is to the left, or above the others.
-    order = np.lexsort((np.arange(len(labels)) * (-1 if along else 1), wanted.round()))
-    # Half a name may stand beyond the ends of the side.
-    room = float(sizes.max()) / 2
-    if sizes.sum() > high - low + 2 * room:
-        return False
-    centres = np.empty(len(labels))
-    centres[order] = spread(wanted[order], sizes[order], low - room, high + room)
-    for text, centre in zip(texts, centres, strict=True):
-        share = (centre - low) / (high - low)
-        text.set_position((1, share) if along else (share, 1))
-    allowed = [points_to_pixels(axes, label.tolerance) for label in labels]
-    return bool((abs(centres - wanted) <= allowed).all())
-
-
-def spread(wanted: ArrayLike, sizes: ArrayLike, low: float, high: float) -> NDArray[np.float64]:
-    """Move intervals so that they do not overlap, with the smallest sum of squared moves, and return their centres.
-
-    The intervals, with these wanted centres and sizes, stay in this order even if the centres are not sorted, and
-    between `low` and `high`. Raises ValueError if this range is too short.
-    """
-    from scipy.optimize import isotonic_regression
-
-    wanted, sizes = np.asarray(wanted, dtype=float), np.asarray(sizes, dtype=float)
-    if sizes.sum() > high - low:
-        raise ValueError(f"high - low must be at least the sum of sizes, {sizes.sum():g}, got {high - low!r}")
-    if not len(sizes):
-        return np.empty(0)
-    # After subtracting the sizes before each interval, intervals that touch have equal values: what remains is an
-    # isotonic regression, and the range only clips its solution.
-    before = np.cumsum(sizes) - sizes / 2
-    return np.clip(isotonic_regression(wanted - before).x, low, high - sizes.sum()) + before
 
 
 # A legend below the axes, in as many columns as fit.
@@ -634,46 +435,3 @@ def _places_series(methods: Mapping[str, str], n_colours: int) -> dict[str, int]
     free = iter(sorted(set(range(n_colours)) - set(wanted.values())))
     moved = {slot: slot if slot < n_colours else next(free, slot) for slot in sorted(set(wanted.values()))}
     return {name: moved[slot] for name, slot in wanted.items()}
-
-
-# Figures whose points all have one value: a line of text says more than their axes.
-
-# Differences below this share of the value are rounding.
-_ROUNDING_CONSTANT = 1e-9
-# Space in points around the texts.
-_PAD_CONSTANT = 8.0
-
-
-def constant_text(figure: LineFigure, series: Sequence[Series]) -> str:
-    """Return in a line what a figure shows if all its points, intervals and levels have one value; else nothing."""
-    if not series:
-        return f"{figure.y_label}: no point is known"
-    columns = [one.points[name] for one in series for name in ("y", "low", "high") if name in one.points]
-    values = np.concatenate([*map(np.asarray, columns), [level.at for level in levels_of(figure)]]).astype(float)
-    values = values[np.isfinite(values)]
-    if not len(values) or np.ptp(values) > _ROUNDING_CONSTANT * abs(values).max():
-        return ""
-    n_points = sum(len(one.points) for one in series)
-    subject = {1: "the only point is", 2: "both points are"}.get(n_points, f"all {n_points:,} points are")
-    return f"{figure.y_label}: {subject} {values[0]:.6g}"
-
-
-def draw_constant(
-    canvas: Canvas, figure: LineFigure, text: str, series: Sequence[Series], settings: FigureSettings
-) -> None:
-    """Write the title, a text and the names of the series into a picture that is as high as they are."""
-    canvas.set_layout_engine("none")
-    lines = [(figure.title, title_size(settings), "black")] if settings.title else []
-    lines.append((text, settings.font_size, "black"))
-    lines.append(("; ".join(one.name for one in series), name_size(settings), GREY))
-    written = []
-    for content, size, colour in lines:
-        one = canvas.text(0.015, 1, "", ha="left", va="top", fontsize=size, color=colour, parse_math=False)
-        fit(one, content, 0.97 * canvas.bbox.width)
-        written.append(one)
-    pad = points_to_pixels(canvas, _PAD_CONSTANT)
-    heights = [one.get_window_extent().height + pad for one in written]
-    total = sum(heights) + pad
-    canvas.set_size_inches(settings.width, total / canvas.dpi)
-    for place, one in enumerate(written):
-        one.set_y(1 - (pad + sum(heights[:place])) / total)

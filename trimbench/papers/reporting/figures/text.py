@@ -125,9 +125,23 @@ def set_ticks(axes: Axes, places: Sequence[float], shared: Sequence[float]) -> N
     _set_ticks(axes.yaxis, (), ())
 
 
-def thin_labels(axes: Axes) -> bool:
-    """Leave out labels of ticks that would touch others; return whether there were any. The layout must be current."""
-    return any([_thin(axes.xaxis, 0), _thin(axes.yaxis, 1)])
+def thin_labels(axes: Axes) -> None:
+    """Leave out labels of ticks that would touch the one before. The layout must be current."""
+    from matplotlib.ticker import FixedLocator
+
+    for along, axis in enumerate((axes.xaxis, axes.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+        gap, end = points_to_pixels(axes, _GAP if along == 0 else 0.0), -math.inf
+        kept = []
+        for tick in ticks:
+            box = tick.label1.get_window_extent()
+            fits = box.min[along] >= end + gap
+            kept.append(tick.label1.get_text() if fits else "")
+            end = box.max[along] if fits else end
+        if kept != [tick.label1.get_text() for tick in ticks]:
+            axis.set_major_locator(FixedLocator([tick.get_loc() for tick in ticks]))
+            axis.set_ticklabels(kept)
 
 
 def plain(value: float) -> str:
@@ -180,39 +194,6 @@ def _even_places(low: float, high: float) -> list[float]:
 
     places = MaxNLocator(nbins=5, steps=_STEPS).tick_values(low, high)
     return [float(f"{place:.12g}") for place in places if low <= place <= high]
-
-
-def _thin(axis: Axis, along: int) -> bool:
-    from matplotlib.ticker import FixedLocator, MaxNLocator
-
-    low, high = sorted(axis.get_view_interval())
-    ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-    labelled = [tick for tick in ticks if tick.label1.get_text()]
-    boxes = [tick.label1.get_window_extent() for tick in labelled]
-    edges = [(box.x0, box.x1) if along == 0 else (box.y0, box.y1) for box in boxes]
-    gap = points_to_pixels(axis, _GAP) if along == 0 else 0.0
-    kept = [labelled[place] for place in _apart(edges, gap)]
-    if len(kept) == len(labelled):
-        return False
-    whole = all(float(tick.get_loc()).is_integer() for tick in ticks)
-    coarser = MaxNLocator(max(len(labelled) - 2, 1), integer=whole, steps=_STEPS)
-    n_coarser = sum(low <= place <= high for place in coarser.tick_values(low, high))
-    if isinstance(axis.get_major_locator(), FixedLocator) or n_coarser >= len(labelled):
-        labels = [tick.label1.get_text() if tick in kept else "" for tick in ticks]
-        axis.set_major_locator(FixedLocator([tick.get_loc() for tick in ticks]))
-        axis.set_ticklabels(labels)
-    else:
-        axis.set_major_locator(coarser)
-    return True
-
-
-def _apart(edges: Sequence[tuple[float, float]], gap: float) -> list[int]:
-    """Return the places of intervals, from the first on, that do not touch those before them."""
-    kept: list[int] = []
-    for place, (start, _) in enumerate(edges):
-        if not kept or edges[kept[-1]][1] + gap <= start:
-            kept.append(place)
-    return kept
 
 
 # Which colour a method has: the same in every figure.

@@ -161,12 +161,15 @@ def test_large_subsets_are_not_written_out(seed: int, monkeypatch: pytest.Monkey
     rng = np.random.default_rng(seed)
     classifier = brute_force.random_classifier(rng, [2, 3, 2, 2, 2, 2], 0.4, coarse=seed % 3 == 0)
     chosen = list(classifier.features[: 4 + seed % 3])
-    exact, _ = tb.maximum_achievable_agreement(classifier, chosen, engine="dense")
+    exact, interval = tb.maximum_achievable_agreement(classifier, chosen, engine="dense")
     at_threshold = [tb.expected_agreement(classifier, chosen, t, engine="dense") for t in (0.0, 0.3, 0.4, 1.0)]
-    monkeypatch.setattr("trimbench.trimming.engines.log_odds.MAX_INSTANCES", 4)
+    for limit in ("MAX_INSTANCES", "_MOST_SORTED"):
+        monkeypatch.setattr(f"trimbench.trimming.engines.log_odds.{limit}", 4)
     value, (low, high) = tb.maximum_achievable_agreement(classifier, chosen, engine="log_odds")
     assert value == pytest.approx(exact, abs=1e-11)
     assert low < high
+    if seed % 3:  # without ties
+        assert (low, high) == pytest.approx(interval, abs=1e-9)
     found = [tb.expected_agreement(classifier, chosen, t, engine="log_odds") for t in (0.0, 0.3, 0.4, 1.0)]
     assert found == pytest.approx(at_threshold, abs=1e-11)
 

@@ -25,7 +25,6 @@ from trimbench.trimming.sampled import CONFIDENCE, EXACT_SECONDS, drawn_agreemen
 from trimbench.trimming.search.exchange import Selection, select_forward
 from trimbench.trimming.search.lattices import LatticeSearch
 from trimbench.trimming.search.proof import ArgMaxSearch, InclusionSearch, RemovalSearch
-from trimbench.trimming.thresholds import Cut
 
 # Points of the grid of certified bounds: a quarter of a second without a time limit, a tenth with one; and with less
 # time than that.
@@ -33,8 +32,6 @@ _POINTS, _POINTS_IN_TIME, _POINTS_IN_A_HURRY, _HURRY = 2**20, 2**16, 2**13, 0.1
 # What a search on lattices takes until it has more than a guess, and what the exact values of its answer take; times
 # the square root of the number of instances.
 _SECONDS_OF_START, _SECONDS_OF_ANSWER = 4e-6, 1.1e-6
-# How many instances are sorted in a second, and how many in any case.
-_INSTANCES_PER_SECOND, _FEW_INSTANCES = 2**21, 2**18
 # Shares of what is left of a time limit that an upper bound, and then the selection of features, may take.
 _BOUND, _SELECTION = 0.4, 0.6
 
@@ -157,19 +154,11 @@ def _searched(
     return exact_trimming(
         classifier,
         kept,
-        _cut_in_time(engine, kept, limits),
+        engine.best_cut(kept),
         upper_bound,
         found.n_evaluations,
         lambda more: _searched(classifier, choice, engine, search, more, upper_bound),
     )
-
-
-def _cut_in_time(engine: Engine, kept: Sequence[int], limits: Limits) -> Cut:
-    """Return the best threshold interval of a subset, of one threshold where there is no time for more."""
-    seconds = limits.seconds_left()
-    if seconds is None or not isinstance(engine, LogOddsEngine):
-        return engine.best_cut(kept)
-    return engine.best_cut(kept, max(_FEW_INSTANCES, seconds * _INSTANCES_PER_SECOND))
 
 
 def _trim_general(

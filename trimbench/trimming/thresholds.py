@@ -144,6 +144,14 @@ def best_cut(instances: Instances, preferred: float) -> Cut:
     return Cut(agreement_of(float(scores[chosen])), float(lows[chosen]), float(highs[chosen]))
 
 
+def thresholds_between(below: float, above: float) -> tuple[float, float]:
+    """Return the ends of the thresholds that one log-odds misses and another, higher one reaches."""
+    with np.errstate(over="ignore"):
+        positive, negative = (1.0 / (1.0 + np.exp(sign * np.array([below, above]))) for sign in (-1.0, 1.0))
+    reached, missed = _reached_and_missed(positive, negative)
+    return float(missed[0]), float(reached[1])
+
+
 def _reached_and_missed(
     positive: NDArray[np.float64], negative: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -20,11 +20,22 @@ from trimbench._typing import FloatArray
 from trimbench.trimming.classifier import BayesianClassifier
 from trimbench.trimming.engines.table import separation
 from trimbench.trimming.limits import Limits, one_by_one
-from trimbench.trimming.thresholds import TIE_TOLERANCE, Cut, Instances, agreement_of, best_cut, log_odds
+from trimbench.trimming.thresholds import (
+    TIE_TOLERANCE,
+    TIED_LOG_ODDS,
+    Cut,
+    Instances,
+    agreement_of,
+    best_cut,
+    log_odds,
+    thresholds_between,
+)
 
 MAX_ENTRIES = 2**44
 # Instances of the subset that is asked about; their number is bounded by memory.
 MAX_INSTANCES = 2**24
+# So many are sorted to find the best threshold; of more, only those next to it are looked for.
+_MOST_SORTED = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,21 +93,31 @@ class LogOddsEngine:
             return self.instances(features).agreement(threshold)
         return self._agreement_at(tuple(features), self._others(features), log_odds(threshold) - TIE_TOLERANCE)
 
-    def best_cut(self, features: Sequence[int], max_instances: float = MAX_INSTANCES) -> Cut:
+    def best_cut(self, features: Sequence[int]) -> Cut:
         """Return a threshold interval of a feature subset with the highest agreement.
 
-        For a subset of more than `max_instances` instances it holds one threshold only, and takes less time.
+        Of several, it is the one that holds the classifier's own threshold, if any does.
         """
-        if not self._is_large(features, max_instances):
+        if math.prod(self.classifier.cardinalities[i] for i in features) <= _MOST_SORTED:
             return best_cut(self.instances(features), self.classifier.threshold)
         kept, removed = tuple(features), self._others(features)
         change = self._sign_change(removed)
-        threshold = 1.0 / (1.0 + math.exp(-change)) if change > -700.0 else 0.0
-        return Cut(self._agreement_at(kept, removed, change), math.nextafter(threshold, 0.0), threshold)
+        cuts = [
+            self._cut_around(kept, removed, cut)
+            for cut in (change - TIED_LOG_ODDS, change + TIED_LOG_ODDS, self._needed)
+        ]
+        best = max(cut.agreement for cut in cuts)
+        best_cuts = [cut for cut in cuts if cut.agreement >= best - TIE_TOLERANCE]
+        return best_cuts[-1] if best_cuts[-1] is cuts[-1] else best_cuts[0]
 
-    def _is_large(self, features: Sequence[int], max_instances: float = MAX_INSTANCES) -> bool:
-        n_instances = math.prod(self.classifier.cardinalities[i] for i in features)
-        return n_instances > min(max_instances, MAX_INSTANCES)
+    def _cut_around(self, kept: tuple[int, ...], removed: tuple[int, ...], cut: float) -> Cut:
+        """Return the thresholds around some log-odds that no instance of the kept features lies between."""
+        below, above = (self._offset + weight for weight in self._sums.neighbours(kept, cut - self._offset))
+        low, high = thresholds_between(below, above)
+        return Cut(self._agreement_at(kept, removed, cut), low, high)
+
+    def _is_large(self, features: Sequence[int]) -> bool:
+        return math.prod(self.classifier.cardinalities[i] for i in features) > MAX_INSTANCES
 
     def _others(self, features: Sequence[int]) -> tuple[int, ...]:
         kept = set(features)
@@ -327,6 +348,18 @@ class WeightSums:
         places = np.searchsorted(table.weight, reached(remaining).reshape(-1)).reshape(remaining.shape)
         positive, negative = table.tails
         return other.positive @ positive[places], other.negative @ negative[places]
+
+    def neighbours(self, group: tuple[int, ...], weight: float) -> tuple[float, float]:
+        """Return the highest sum over the group below a weight, and the lowest of the others; infinite if there is none."""
+        tabulated, written = self._split(group, 1)
+        table, other = self.sums(tabulated).weight, self.sums(written).weight
+        with np.errstate(invalid="ignore"):
+            places = np.searchsorted(table, reached(weight - other))
+            below, above = (np.full(other.size, sign * math.inf) for sign in (-1, 1))
+            has_below, has_above = places > 0, places < table.size
+            below[has_below] = table[places[has_below] - 1] + other[has_below]
+            above[has_above] = table[places[has_above]] + other[has_above]
+        return float(np.fmax.reduce(below)), float(np.fmin.reduce(above))
 
     def _split(self, group: tuple[int, ...], n_queries: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Enumerate as many features as possible while queries x combinations stays below the rest of the table."""

@@ -350,7 +350,7 @@ class WeightSums:
         return other.positive @ positive[places], other.negative @ negative[places]
 
     def neighbours(self, group: tuple[int, ...], weight: float) -> tuple[float, float]:
-        """Return the highest sum over the group below a weight, and the lowest of the others; infinite if there is none."""
+        """Return the highest sum over the group below a weight, and the lowest of the others; infinite if none is."""
         tabulated, written = self._split(group, 1)
         table, other = self.sums(tabulated).weight, self.sums(written).weight
         with np.errstate(invalid="ignore"):

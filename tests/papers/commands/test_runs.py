@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -184,6 +186,34 @@ def test_a_run_is_published_whole(command: Command, commit: dict[str, Any], tmp_
     assert not [name for name in names if "," in name or "sweeps" in name or ".gitignore" in name or "old" in name]
     assert json.loads((published / "run.json").read_text()) == {"profile": "quick"}
     assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["jobs", "published", "quick"]
+
+
+def test_a_kill_in_the_middle_of_publishing_loses_nothing(
+    command: Command, commit: dict[str, Any], tmp_path: Path
+) -> None:
+    command(*QUICKLY, code=0)
+    command("task=publish", "run=quick", code=0)
+    before = results(tmp_path / "results/published")
+    rename, seen = Path.rename, []
+
+    def kill_at(n: int, path: Path, to: Path) -> Path:
+        seen.append(path)
+        if len(seen) > n:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return rename(path, to)
+
+    for n in range(2):
+        if (pid := os.fork()) == 0:
+            Path.rename = lambda path, to, n=n: kill_at(n, path, to)  # type: ignore[method-assign, assignment, misc]
+            command("task=publish", "run=quick", code=0)
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == signal.SIGKILL
+        assert list(tmp_path.glob("results/publishing.*"))
+        commit["dirty"] = True
+        command("task=publish", "run=quick", code=2)
+        commit["dirty"] = False
+        assert results(tmp_path / "results/published") == before
+        assert sorted(path.name for path in (tmp_path / "results").iterdir()) == ["jobs", "published", "quick"]
 
 
 def test_only_what_this_commit_has_written_is_published(

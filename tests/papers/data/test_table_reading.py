@@ -278,6 +278,7 @@ WIDE = (
         (b"\x00\x00abc" + bytes(100), "line 1 has a NUL byte"),
         (b"PAR1" + bytes(100), "reading it failed"),
         (b"ARROW1" + bytes(100), "reading it failed"),
+        (b"ARROW1", "reading it failed"),
         (b"\x1f\x8b" + bytes(100), "reading it failed"),
         (gzip.compress(TABLE.encode(), mtime=0)[:-9], "reading it failed"),
         (WIDE, "at most 5,000 columns can be features, got 10,000"),

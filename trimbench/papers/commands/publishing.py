@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 from trimbench.papers.commands.invocation import PUBLISHED, SHARED_KEYS, Invocation
 from trimbench.papers.execution.store import no_commit, provenance
+from trimbench.papers.files import remove_temporary_folders, temporary_folder
 from trimbench.papers.reporting.overview import write_summary
 from trimbench.papers.reporting.page import Part, part_file, read_part
 from trimbench.papers.reporting.runs import check_profile, folder_of, write_profile
@@ -21,6 +21,7 @@ from trimbench.papers.vocabulary.reported import Literature
 # The published outcome is part of every clone.
 _MOST_MEGABYTES = 15
 _MEGABYTE = 1_000_000
+_STEM = "publishing"  # of temporary folders
 _AGAIN = "write it again with trimbench task=report"
 _RESTORE = f"restore results/{PUBLISHED} with git, or publish a run that has this experiment"
 
@@ -35,6 +36,7 @@ def publish(invocation: Invocation) -> int:
         raise ConfigurationError(f"run must be another one than {PUBLISHED!r}; write task=publish profile=paper")
     source = folder_of(invocation.root, invocation.run)
     check_profile(source, invocation.profile)
+    _undo_killed(target)
     here = _clean_commit()
     names = invocation.catalogue.names("experiment")
     renewed = [name for name in names if name in invocation.experiments and (source / f"{name}.json").is_file()]
@@ -99,8 +101,8 @@ def _changed(stored: object, declared: Mapping[str, Json]) -> bool:
 
 def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) -> None:
     """Make a new folder of the files of all experiments, which then takes the place of the old one."""
-    new, old = (target.with_name(f"{kind}.{secrets.token_hex(4)}.tmp") for kind in ("new", "old"))
-    try:
+    with temporary_folder(target.parent, _STEM) as beside:
+        new, old = beside / "new", beside / "old"
         _copy(new, folders)
         parts = [_part(folder, name) for name, folder in folders.items()]
         literature = Literature.of(invocation.catalogue)
@@ -112,16 +114,22 @@ def _replace(target: Path, folders: Mapping[str, Path], invocation: Invocation) 
                 f"a published run must take at most {_MOST_MEGABYTES} MB, got {size:.1f} MB; run it with fewer formats "
                 "of figures or smaller tables"
             )
-        if target.exists():
-            target.rename(old)
         try:
+            if target.exists():
+                target.rename(old)
             new.rename(target)
-        except OSError:
-            old.rename(target)
+        except BaseException:
+            if old.exists() and not target.exists():
+                old.rename(target)
             raise
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-    shutil.rmtree(old, ignore_errors=True)
+
+
+def _undo_killed(target: Path) -> None:
+    """Put back the published outcome where a kill came between the two renames, and remove what it left."""
+    for old in target.parent.glob(f"{_STEM}.*.tmp/old"):
+        if not target.exists():
+            old.rename(target)
+    remove_temporary_folders(target.parent, _STEM)
 
 
 def _part(folder: Path, name: str) -> Part:

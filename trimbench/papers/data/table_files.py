@@ -188,7 +188,7 @@ def _columnar(owner: str, path: Path, body: bytes, check: Callable[[list[str]], 
         return in_pandas(table)
     except DeclarationError:
         raise
-    except (ValueError, TypeError, OSError, NotImplementedError, KeyError, struct.error) as error:
+    except (ValueError, TypeError, OSError, NotImplementedError, LookupError, struct.error) as error:
         raise _no_table(owner, path, f"reading it failed: {one_line_reason(error)}") from error
 
 

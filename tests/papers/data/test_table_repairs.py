@@ -89,6 +89,11 @@ def test_huge_floats_may_be_rounded_already() -> None:
         (cycled("8%", "9%", "7"), "40 rows have a number with a unit: '8%' in rows 1, 4"),
         (cycled("10mg/dl", "20mg/dl", "30mg/dl"), "60 rows have a number with a unit"),
         (cycled("€ 5", "€ 7"), "60 rows have a number with a unit"),
+        ([f"(R$ {row},5)" for row in range(ROWS)], "60 rows have a number with a unit: '(R$ 0,5)' in row 1"),
+        (cycled("2020Q1", "2020Q2"), None),
+        (cycled("2020-01-05", "2020-02-06", "never"), "most rows have dates, but 20 rows have none: 'never' in rows 3"),
+        (cycled("a", "b", "999"), "taken for a category: '999' in 20 rows"),
+        (cycled("a", "b", "(nil)", "#SPILL!", "\u2014"), "taken for a category: '(nil)' in 12 rows, '#SPILL!' in 12"),
         ([f"{row},5 kg" for row in range(ROWS)], "60 rows have a number with a unit: '0,5 kg' in row 1"),
         (cycled("1", "2", "3", "A"), "most rows have numbers, but 15 rows have none: 'A' in rows 4"),
         (cycled("1a", "2b", "3c", "1st", "2nd"), None),
@@ -236,6 +241,8 @@ def zipped(name: str) -> bytes:
         (b"a" * 257 + b"ustar" + bytes(300), "a tar archive"),
         (b"\xef\xbb\xbf\n<!DOCTYPE html><html>", "a web page; download the table itself"),
         (b'[\n {"a": 1}]', "JSON; save the table as CSV"),
+        (b"<table><tr><td>1</td></tr></table>", "a part of a web page; save the table as CSV"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0", "a pointer of Git LFS; git lfs pull fetches"),
         (b"@RELATION iris\n@attribute a numeric", "an ARFF file"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",  # archives hold the time
@@ -397,6 +404,10 @@ AMOUNTS = [1_000 + 8_641 * row for row in range(ROWS)]
         (cycled("517-", *map(str, range(516, 540))), "number", -517, "'517-' is -517"),
         (cycled("(1.517,5)", *(f"{size},25" for size in range(516, 540))), "number", -1517.5, "'(1.517,5)' is -1517.5"),
         (cycled("(1)", "(2)"), "category", "(1)", ""),
+        (cycled("1970-01-02 12:00 UTC", "1970-01-03 GMT"), "category", "1970-01-02 12:00 UTC", ""),
+        (cycled("1970-01-02 12:00 UTC", "1970-01-03T00:00:00GMT"), "date", 1.5, ""),
+        (cycled("0000-00-00", "1970-01-02"), "date", np.nan, "counted as missing: '0000-00-00' in 30 rows"),
+        (cycled("#SPILL!", "nil", "{null}", "\u2026", *map(str, range(20))), "number", np.nan, "count as missing"),
         (cycled("01JAN1970", "31DEC2020"), "date", 0, ""),
         (cycled("01JAN1970:12:00:00", "31DEC2020:00:00:00.5"), "date", 0.5, ""),
         (cycled("1/13/1970 6:00 PM", "1/2/1970 12:00 AM"), "date", 12.75, "the month first"),
@@ -471,7 +482,7 @@ def test_marks_of_databases_and_spreadsheets_are_missing(mark: str) -> None:
     assert found.classes == ("p", "q")
 
 
-@pytest.mark.parametrize("other", ["b.", "b\u200b", "\ufeffb", "b\u00ad", "B", "b\u00a0", "b;"])
+@pytest.mark.parametrize("other", ["b.", "b\u200b", "\ufeffb", "b\u00ad", "B", "b\u00a0", "b;", "'b'"])
 def test_labels_that_look_alike_are_pointed_out_in_features_and_target(other: str) -> None:
     found = read_table(frame(x=cycled("a", "b", other, "c"), y=cycled("a", "b", other)), "y")
     for name in "xy":
@@ -488,6 +499,7 @@ HEAD, BODY = "a;b;y", LINES
     ("text", "columns", "repair"),
     [
         ("\n".join([HEAD, *BODY[:20], HEAD, *BODY[20:40], HEAD, *BODY[40:]]), ["a", "b"], "again, in rows 21, 42"),
+        ("\n".join([HEAD, *BODY[:20], "A; B ;y", *BODY[20:40], HEAD, *BODY[40:]]), ["a", "b"], "again, in rows 21, 42"),
         ("\n".join([HEAD, *(f'"{i}";{line}' for i, line in enumerate(BODY))]), ["a", "b"], "where it names the rows"),
         ("\n".join([HEAD, *(f"car {i};{line}" for i, line in enumerate(BODY))]), ["a", "b"], "where it names the rows"),
         ("\n".join([HEAD, *(f"{line};" for line in BODY)]), ["a", "b"], "at their ends, where it is empty"),
@@ -548,3 +560,38 @@ def test_advice_works_when_it_is_followed(values: list[Any]) -> None:
     found = read_table(source, "y", TableSettings(**wanted))
     assert found.card[0].read_as != "left out"
     assert "types" not in wanted or found.card[0].read_as == wanted["types"]["x"]
+
+
+TEXT = "\n".join(["a;b;y", *LINES])
+FOLLOWED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
+    ({"body": TEXT.replace(";", ":")}, "separator=':'", {"separator": ":"}),
+    ({"body": TEXT, "separator": ","}, "separator=';'", {"separator": ";"}),
+    ({"body": TEXT.replace("ill", "\u00fcbel").encode("cp1252")}, "encoding=cp1252", {"encoding": "cp1252"}),
+    ({"body": f"Report\n\n{TEXT}"}, "in line 3; delete the lines before it", {"body": TEXT}),
+    ({"body": TEXT.replace("a", '"a', 1)}, "a quotation mark that is not closed|cannot be read", {"body": TEXT}),
+    ({"body": TEXT.replace("\n", "\n\0", 1)}, "line 2 has a NUL byte; if it is text, remove them", {"body": TEXT}),
+    ({"body": TEXT + "\n1;2;ill;4"}, "line 62 has 4 values where there are 3 columns; correct it", {"body": TEXT}),
+    ({"body": TEXT.replace("a;b", "a;a", 1)}, "'a' more than once; rename one", {"body": TEXT}),
+    ({"body": TEXT, "target": "Y"}, "did you mean 'y'", {"target": "y"}),
+    ({"body": TEXT, "positive": "Ill"}, "did you mean 'ill'", {"positive": "ill"}),
+    ({"body": TEXT, "drop": ["c"]}, "drop must be a column of the data, got 'c'", {"drop": []}),
+    ({"body": TEXT, "drop": ["y", "b"]}, "got 'y' in both; take it out of drop", {"drop": ["b"]}),
+    ({"body": TEXT, "types": {"a": "boolean"}}, "make it a category", {"types": {"a": "category"}}),
+    ({"body": TEXT, "separator": "::"}, "leave it out to have it recognised", {"separator": None}),
+    ({"body": TEXT, "features": ["y"]}, "take it out of features", {"features": ["a"]}),
+    ({"body": TEXT, "missing_values": ["ill"]}, r"which missing_values=\[...\] changes", {"missing_values": []}),
+    ({"body": "\n".join(TEXT.split("\n")[:6])}, "at least 10 rows with a class are needed.*add rows", {"body": TEXT}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "advice", "change"), FOLLOWED, ids=[advice for _, advice, _ in FOLLOWED])
+def test_a_table_is_read_once_the_advice_is_followed(
+    tmp_path: Path, given: dict[str, Any], advice: str, change: dict[str, Any]
+) -> None:
+    def read(*, body: str | bytes, target: str = "y", **keys: Any) -> ReadTable:
+        return read_table(written(tmp_path, body), target, TableSettings(**keys))
+
+    with pytest.raises(DeclarationError, match=advice) as caught:
+        read(**given)
+    assert "\n" not in str(caught.value)
+    assert read(**(given | change)).features.shape[1] >= 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 from datetime import date, timedelta
@@ -24,9 +23,10 @@ from trimbench.papers.data.column_reading import (
     number_of,
     signed,
 )
-from trimbench.papers.data.dataset import Facts, build_dataset
-from trimbench.papers.data.sources import read_table
-from trimbench.papers.data.table_reading import equal_columns, repeated_rows, suspicion
+from trimbench.papers.data.sources import read_table as read_declared
+from trimbench.papers.data.table_files import TableSettings
+from trimbench.papers.data.table_reading import equal_columns, read_table, repeated_rows, suspicion
+from trimbench.papers.validation import DeclarationError
 
 QUICK = settings(max_examples=60, deadline=None)
 NUMBERS = st.one_of(st.integers(-(10**15), 10**15), st.floats(allow_nan=False, allow_infinity=False))
@@ -124,6 +124,7 @@ def test_a_column_that_determines_the_target_is_found(pairs: list[tuple[int, int
     assert equal == {"b": "a"}
 
 
+TRUTH = {"TRUE": "True", "FALSE": "False", "true": "True"}
 FIELDS = st.sampled_from(
     ["1", "2.5", "-3e-2", "07", "1 ", " 4", "inf", "?", "", "NA", "nan", "None", "True", "FALSE", "true", "a", "a ",
      "b", '"q,r"', '"5"', "1,5", "2020-01-01", "<5"]
@@ -132,26 +133,23 @@ FIELDS = st.sampled_from(
 
 @settings(max_examples=25, deadline=None)
 @given(st.data())
-def test_plain_declarations_read_what_pandas_reads(
+def test_declared_data_and_studies_read_a_cell_alike(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    columns = [
-        data.draw(
-            st.lists(st.sampled_from(data.draw(st.lists(FIELDS, min_size=1, max_size=3))), min_size=5, max_size=5)
-        )
-        for _ in range(3)
-    ]
-    rows = zip(*columns, ("x", "y", "01", "y", "1"), strict=True)
-    text = "\n".join(["a;b;c;label", *(";".join(row) for row in rows)]) + "\n"
+    fields = [data.draw(st.lists(FIELDS, min_size=1, max_size=3)) for _ in range(3)]
+    columns = [data.draw(st.lists(st.sampled_from(some), min_size=12, max_size=12)) for some in fields]
+    rows = zip(*columns, range(12), ["x", "y", "01"] * 4, strict=True)
     path = Path(tmp_path_factory.mktemp("declared")) / "t.csv"
-    path.write_text(text)
-    bare = re.sub(
-        " +(?=;|$)", "", text, flags=re.MULTILINE
-    )  # blanks behind values are not read, nor are they in a study
-    expected = pd.read_csv(
-        io.StringIO(bare), sep=";", dtype={"label": str}, na_values=["?"], skipinitialspace=True, low_memory=False
-    )
-    ours = build_dataset("t", Facts(), read_table("t", "label", [path]), "label")
-    theirs = build_dataset("t", Facts(), expected, "label")
-    pd.testing.assert_frame_equal(ours.features, theirs.features)
-    assert ours.sha256 == theirs.sha256
+    path.write_text("\n".join(["a;b;c;n;label", *(";".join(map(str, row)) for row in rows)]) + "\n")
+    try:
+        study = read_table(path, "label", TableSettings(types={"n": "number"}))
+    except DeclarationError as error:
+        with pytest.raises(DeclarationError, match=re.escape(str(error).split(": ")[1])):
+            read_declared("t", "label", [path])
+        return
+    declared = read_declared("t", "label", [path])
+    assert list(declared) == ["a", "b", "c", "n", "label"]
+    for name in study.features:
+        ours, theirs = declared[name].astype(object), study.features[name].astype(object)
+        pd.testing.assert_series_equal(ours.replace(TRUTH), theirs.replace(TRUTH))
+    assert declared["label"].tolist() == [study.classes[label] for label in study.labels]

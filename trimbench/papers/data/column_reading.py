@@ -31,6 +31,8 @@ _NUMBERS_BESIDE_LIMITS, _ODD = 0.5, 0.05
 _FEW_NUMBERS = 10
 _ROWS_NAMED = 5
 _SHORT = 1000
+# Beginnings of notes: on a column that can be read in two ways, and on texts that the settings make missing.
+LEFT_OUT, MISSING = "it is left out,", "counted as missing:"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,7 @@ def read_texts(
         note = f"the comma in {quoted(example)} may stand before decimals or part thousands; say which in decimal"
         if is_given:
             raise DeclarationError(f"types.{column.name} is number, but {note}")
-        read = ReadColumn(column.name, "left out", None, (f"it is left out, because {note}",))
+        read = ReadColumn(column.name, "left out", None, (f"{LEFT_OUT} because {note}",))
     elif kind == "number":
         read = _numbers(column, parsed, mark, missing)
     elif kind == "date":
@@ -91,7 +93,7 @@ def _recognised(column: TextColumn, parsed: NDArray[np.float64]) -> ColumnType:
     counts, known = column.counts, ~np.isnan(parsed)
     odd = _texts(column, ~known)
     beside_limits = all(map(is_limit, odd))
-    enough = _NUMBERS_BESIDE_LIMITS if all(is_limit(text) or text.casefold() in _WORDS for text in odd) else 1 - _ODD
+    enough = _NUMBERS_BESIDE_LIMITS if all(is_limit(text) or stands_for_missing(text) for text in odd) else 1 - _ODD
     # Few different numbers are more likely codes, and what is none of them is one more.
     if (
         counts[known].sum() >= enough * counts.sum()
@@ -157,7 +159,7 @@ def _dates(column: TextColumn, is_given: bool, missing: Collection[str]) -> Read
     if reason and is_given:
         raise DeclarationError(f"types.{column.name} is date, but {reason}")
     if reason:
-        return ReadColumn(column.name, "left out", None, (f"it is left out, because {reason}",))
+        return ReadColumn(column.name, "left out", None, (f"{LEFT_OUT} because {reason}",))
     days = np.array([days_of(text, bool(order)) for text in column.texts])
     known = ~np.isnan(days)
     if not known.any():
@@ -214,6 +216,10 @@ def _what_else(column: TextColumn, parsed: NDArray[np.float64]) -> list[str]:
     if column.counts[known].sum() >= _NUMBERS_BESIDE_LIMITS * column.n_present:
         odd = _said_of(column, ~known, "has none", "have none")
         return [f"most rows have numbers, but {odd}{'; types: number makes what is none missing' * are_finite}"]
+    dates = np.array([is_date(text) for text in column.texts], dtype=bool)
+    if column.counts[dates].sum() >= _NUMBERS_BESIDE_LIMITS * column.n_present:
+        odd = _said_of(column, ~dates, "has none", "have none")
+        return [f"most rows have dates, but {odd}; if they are missing, add them to missing_values"]
     return _with_units(column, known)
 
 
@@ -243,12 +249,13 @@ def alike(column: TextColumn) -> list[str]:
 
 def _key(text: str) -> str:
     """Return what two spellings of one value have in common."""
-    text = "".join(one for one in text if unicodedata.category(one) not in ("Cf", "Cc") or one.isspace())
+    kinds = [(one, unicodedata.category(one)) for one in text]
+    text = "".join("-" if kind == "Pd" else one for one, kind in kinds if kind not in ("Cf", "Cc") or one.isspace())
     number = plain_number(text)
     if number is not None and not is_code(text):
         return repr(number)
     words = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    return words.rstrip(" .,;:!*") or words
+    return words.strip("\"'").rstrip(" .,;:!*") or words
 
 
 def _said_of(column: TextColumn, chosen: NDArray[np.bool_], one: str, several: str) -> str:
@@ -337,8 +344,8 @@ _USUAL = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d+)?(?:e[+-]\d\d\d?)?", re.ASCI
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _LIMIT = re.compile(r"(?:[<>≤≥~≈]=?|=)\s*[+-]?[\d.,]+")
 _WITH_UNIT = re.compile(
-    r"(?P<before>[$€£¥] ?|[A-Z]{3} )?[+-]?\d+(?:[.,' ]\d+)*"
-    r"(?P<after> ?[%‰°$€£¥]| ?°?[a-zA-Zµμ]{1,6}[23²³]?(?:/[a-zA-Zµμ]{1,4}[23²³]?)?)?"
+    r"[+-]?\(?(?P<before>[A-Z]{0,2}[$€£¥] ?|[A-Z]{3} )?[+-]?\d+(?:[.,' ]\d+)*"
+    r"(?P<after> ?[%‰°$€£¥]| ?°?(?:[a-zA-Zµμ]{0,2}m[23²³]|[a-zA-Zµμ]{1,6})(?:/[a-zA-Zµμ]{1,4}[23²³]?)?)?\)?"
 )
 _NUMBERS_PER_UNIT = 3
 # Digits behind zero, or a power of ten as no program writes one.
@@ -484,7 +491,7 @@ def _unit(text: str) -> str:
 
 # Dates as people write them, as days since 1970-01-01.
 
-_TIME = r"(?:[T :]+(\d{1,2}:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s*([AaPp][Mm])?\s*(Z|[+-]\d\d:?\d\d)?)?"
+_TIME = r"(?:[T :]+(\d{1,2}:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s*([AaPp][Mm])?\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?)?"
 _YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})" + _TIME, re.ASCII)
 _YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d\d)" + _TIME, re.ASCII)
 _NAMED = re.compile(
@@ -559,7 +566,7 @@ def days_of(text: str, day_comes_first: bool) -> float:
         hour = str(int(hour) % 12 + 12 * (half.lower() == "pm"))
     try:
         day = f"{'20' * (len(year) == 2)}{year}-{month:0>2}-{day:0>2}"
-        moment = datetime.fromisoformat(f"{day}T{hour:0>2}:{rest}{zone or '+00:00'}")
+        moment = datetime.fromisoformat(f"{day}T{hour:0>2}:{rest}{zone if zone and not zone.isalpha() else '+00:00'}")
     except ValueError:  # no such day
         return math.nan
     return (moment - _EPOCH).total_seconds() / 86_400
@@ -660,7 +667,7 @@ class TextColumn:
     def missing_notes(self) -> tuple[str, ...]:
         """Return which texts count as missing, if any."""
         listed = ", ".join(f"{quoted(text)} in {rows_in(n)}" for text, n in self.counted_missing.items())
-        return (f"counted as missing: {listed}",) if listed else ()
+        return (f"{MISSING} {listed}",) if listed else ()
 
     def numbers(self, of_value: Iterable[float]) -> NDArray[np.float64]:
         """Return the number of each row, given that of each of `texts`; NaN where it is missing."""
@@ -745,7 +752,7 @@ def type_of(column: pd.Series[Any]) -> ColumnType | None:
 
 
 def _is_huge_number(value: Any) -> bool:
-    return not -LARGEST_EXACT <= int(value) <= LARGEST_EXACT
+    return not -LARGEST_EXACT <= value <= LARGEST_EXACT and value not in (math.inf, -math.inf)
 
 
 def read_typed(name: str, column: pd.Series[Any], kind: ColumnType, missing: Iterable[str]) -> ReadColumn:
@@ -818,9 +825,12 @@ _DAYS = frozenset(
 _ENDS_AS_FLOATS = frozenset(map(float, _ENDS))
 _WORDS = frozenset(
     {text.casefold() for text in MISSING_VALUES if text}
-    | {"-", "--", ".", "n.a.", "missing", "unknown", "not available", "not known", "unbekannt", "k.a.", "k. a."}
+    | {"n.a.", "n.d.", "n/d", "n / a", "nil", "missing", "sysmis", "unknown", "undefined", "blank", "empty"}
+    | {"not available", "not known", "not applicable", "unbekannt", "k.a.", "k. a."}
     | {f".{letter}" for letter in "abcdefghijklmnopqrstuvwxyz_"}  # of SAS and Stata
 )
+# Of spreadsheets, in any language, and marks without a letter; + and - are values of each other.
+_ERROR = re.compile(r"#.*[!?]|#n/.*|[-\u2013\u2014\u2212._*?\u2026/~]+")
 
 
 def outlying_codes(values: NDArray[np.float64], *, days: bool, text: Callable[[float], str]) -> list[str]:
@@ -856,18 +866,29 @@ def _are_among(values: NDArray[np.float64], chosen: frozenset[float]) -> NDArray
     return np.fromiter(map(chosen.__contains__, values.tolist()), dtype=bool, count=len(values))
 
 
+def stands_for_missing(text: str) -> bool:
+    """Tell whether a text is a word or a mark that may stand for a missing value.
+
+    >>> [stands_for_missing(text) for text in ("(nil)", "#N/V", "\u2014", "+", "a")]
+    [True, True, True, False, False]
+    """
+    word = text.casefold()
+    return word in _WORDS or word.strip("()[]{}<>") in _WORDS or bool(_ERROR.fullmatch(word))
+
+
 def words_for_missing(column: TextColumn) -> list[str]:
     """Return which texts are categories although they may stand for missing values."""
     counts = column.counts.tolist()
+    numbers = [None if is_code(text) else plain_number(text) for text in column.texts]
+    # A code beside other numbers is judged with them, below.
+    are_words = {None} < set(numbers) and set(numbers) <= {None, *_CODES, *_ENDS_AS_FLOATS}
     found = [
         f"{quoted(text)} in {rows_in(count)}"
-        for text, count in zip(column.texts, counts, strict=True)
-        if text.casefold() in _WORDS
+        for text, count, number in zip(column.texts, counts, numbers, strict=True)
+        if stands_for_missing(text) or (are_words and number is not None)
     ]
-    said = [f"taken for a category: {', '.join(found)}; if it stands for missing, add it to missing_values"] * bool(
-        found
-    )
-    numbers = [np.nan if is_code(text) else plain_number(text) for text in column.texts]
+    said = [f"taken for a category: {', '.join(found)}; if it stands for missing, add it to missing_values"]
+    said = said if found else []
     if any(number is not None for number in numbers):
         values = column.numbers(np.nan if number is None else number for number in numbers)
         said += outlying_codes(values, days=False, text="{:.15g}".format)

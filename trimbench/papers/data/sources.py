@@ -97,8 +97,8 @@ class _TextSource(Source):
     """A table in text files.
 
     A file begins with a header line, unless `columns` names the columns. `values` has, by column, what stands for
-    another value. The other keys are those of `TableSettings`. Columns without an entry in `types` are numbers if all
-    their values are, otherwise labels.
+    another value. The other keys are those of `TableSettings`. Columns without an entry in `types` are
+    read as in a study, and have labels where it would leave them out.
     """
 
     target: Text

@@ -44,6 +44,7 @@ _LARGEST = 1 << 30
 _UNPACKED, _TIMES = 1 << 26, 100
 _FEW_CELLS, _MOST_CELLS = 1 << 20, 1 << 27
 _MOST_COLUMNS = 2**16  # each costs pandas some 40 microseconds
+_TITLES = 50  # lines that may stand before a table
 _TEXT_TABLE = "a text table with a header line and one of the separators , ; tab |, plain or gzip"
 
 
@@ -99,6 +100,8 @@ def read_file(
     else:
         names, repairs = _header(owner, path, text, separator)
         notes += repairs
+        if not {*names} & {*wanted} and (line := _line_of_names(text, wanted)):
+            raise _no_table(owner, path, f"the names of its columns are in line {line}; delete the lines before it")
     if len(names) > _MOST_COLUMNS:
         found = f"it has {len(names):,} columns where {_MOST_COLUMNS:,} are allowed; name the separator"
         raise _no_table(owner, path, f"{found} ({separator!r} was taken), or take a part of its columns")
@@ -320,10 +323,14 @@ def plain(frame: pd.DataFrame, encoding: str | None, wanted: Collection[str] = (
                 notes.append(f"column {quoted(name)}: {found}; name the encoding")
         frame = pd.DataFrame(columns, index=range(len(frame)))
     if frame.shape[1] and all(map(pd.api.types.is_string_dtype, frame.dtypes)):
-        is_first = frame.iloc[:, 0].eq(frame.columns[0]).to_numpy(dtype=bool, na_value=False)
-        again = np.flatnonzero(is_first)
-        if len(again):  # comparing takes time for each column
-            again = again[(frame[is_first] == list(frame.columns)).all(axis=1)]
+        names = [name.lower() for name in frame.columns]
+        first = [str(value).strip().lower() == names[0] for value in frame.iloc[:, 0].tolist()]
+        # Comparing takes time for each column, and so is done for few rows.
+        is_again = [
+            [str(value).strip().lower() for value in row] == names
+            for row in frame[first].to_numpy(dtype=object).tolist()
+        ]
+        again = np.flatnonzero(first)[np.array(is_again, dtype=bool)]
         if len(again):
             notes.append(f"the names of the columns again, in {rows_named((again + 1).tolist())}, were left out")
             frame = frame.drop(index=again.tolist()).reset_index(drop=True)
@@ -402,6 +409,17 @@ def _header(owner: str, path: Path, text: str, separator: str) -> tuple[list[str
             f"blanks around the name{'s' * (len(blank) > 1)} {shown(blank, 3)} in the header line were removed"
         )
     return names, notes
+
+
+def _line_of_names(text: str, wanted: Collection[str]) -> int | None:
+    """Return the number of a line behind the first that has all names that are wanted, if there is one."""
+    blank = len(text) - len(text.lstrip("\r\n"))
+    first = text.count("\n", 0, blank) + 2
+    for place, line in enumerate(text[blank : blank + _SEARCHED].split("\n")[1:_TITLES], first):
+        parts = ([part.strip(" \"'\r") for part in line.split(mark)] for mark in SEPARATORS)
+        if any({*wanted} <= {*names} and len(names) > 1 for names in parts):
+            return place
+    return None
 
 
 def _tidy(name: str) -> str:
@@ -511,6 +529,8 @@ _BEGINNINGS: tuple[tuple[bytes, str, str], ...] = (
 _WORDS = (
     (b"<!doctype html", "a web page", "download the table itself"),
     (b"<html", "a web page", "download the table itself"),
+    (b"<table", "a part of a web page", "save the table as CSV, for example with pandas.read_html"),
+    (b"version https://git-lfs", "a pointer of Git LFS", "git lfs pull fetches the file itself"),
     (b"<?xml", "an XML file", "save the table as CSV"),
     (b"@relation", "an ARFF file", "save the table as CSV, whose header line has the names of the columns"),
 )
@@ -709,6 +729,7 @@ MISSING_VALUES = (
     *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
     *("\\N", "(null)", "[NULL]", "<null>", "NaT", "#NV", "#N/D", "#DIV/0!", "#\u00a1DIV/0!", "#NUM!", "#REF!"),
     *("#VALUE!", "#NAME?", "#NULL!", "#WERT!", "#BEZUG!", "#ZAHL!", "#VALEUR!", "#NOMBRE!", "#VALOR!", "#VALORE!"),
+    *("0000-00-00", "0000-00-00 00:00:00"),
 )
 _LISTS = ("drop", "features", "id", "missing_values")
 

@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.papers.data.column_reading import (
+    LEFT_OUT,
     MAX_CATEGORIES,
+    MISSING,
     ReadColumn,
     TextColumn,
     alike,
     plain_numbers,
     read_columns,
+    read_texts,
     read_typed,
     text_of,
     type_of,
@@ -460,7 +463,7 @@ def _repeated(texts: TextColumn) -> tuple[str, ...]:
     return (f"it does not name rows uniquely: {rows_in(len(rows))} share a value with another ({rows_named(rows)})",)
 
 
-# The columns of a table whose declaration says what they are: nothing is guessed beyond numbers and labels.
+# The columns of a table whose declaration says what they are: none is left out.
 
 _TRUTH = {spelling: word for word in ("True", "False") for spelling in (word, word.upper(), word.lower())}
 
@@ -468,42 +471,48 @@ _TRUTH = {spelling: word for word in ("True", "False") for spelling in (word, wo
 def read_declared(table: SourceTable, target: str, settings: TableSettings) -> tuple[pd.DataFrame, list[str]]:
     """Return the features and the target of a table, and notes on what had to be repaired.
 
-    Columns in `settings.types` are read as it says. Others are numbers if all their values are, otherwise labels, and
-    the target always has labels. Raises `DeclarationError` if a column cannot be read as its type.
+    Features are read as in a study, but none is left out: what would be has labels, or missing values where its type
+    is declared. The target always has labels. Raises `DeclarationError` if a column cannot be read as its type.
     """
     import pandas as pd
 
-    outside = {target, *settings.drop, *settings.ids}
-    wanted = None if settings.features is None else set(settings.features)
-    features = {name for name in table.frame.columns if (name not in outside if wanted is None else name in wanted)}
-    declared = [name for name in table.frame.columns if name in features and name in settings.types]
-    typed = {column.name: column for column in read_columns(table, declared, settings)}
+    frame, features = table.frame, _features(table.frame.columns, target, settings)
+    texts = [name for name in features if name in settings.types or type_of(frame[name]) is None]
+    read = {column.name: column for column in read_columns(table, texts, settings)}
     found: dict[str, pd.Series[Any]] = {}
+    notes: list[str] = []
     # The target keeps its place: messages list the columns as the file has them.
-    for name in (one for one in table.frame.columns if one == target or one in features):
-        if name not in typed:
-            found[name] = _plain(table.frame[name], settings, name == target)
-        elif (data := typed[name].data) is not None:
-            found[name] = data
-        else:
-            found[name] = pd.Series(np.nan, index=table.frame.index, name=name)
-    notes = [f"column {quoted(column.name)}: {note}" for column in typed.values() for note in column.notes]
+    chosen = {target, *features}
+    for name in filter(chosen.__contains__, frame.columns):
+        column = read.get(name)
+        if column is None:
+            found[name] = _typed(frame[name], settings, name == target)
+            continue
+        if name not in settings.types:
+            column = _as_feature(column, frame[name], settings)
+        found[name] = pd.Series(np.nan, index=frame.index) if column.data is None else column.data
+        notes += [f"column {quoted(name)}: {note}" for note in column.notes]
     return pd.DataFrame(found), notes
 
 
-def _plain(column: pd.Series[Any], settings: TableSettings, is_target: bool) -> pd.Series[Any]:
-    kind = type_of(column)
-    if kind in ("number", "date") and not is_target:
-        read = read_typed(str(column.name), column, kind, settings.missing_values).data
-        return column if read is None else read
-    if kind is not None:
-        return column
-    texts = TextColumn.of(str(column.name), column, settings.missing_values)
-    numbers = None if is_target else plain_numbers(texts.texts, settings.decimal or ".")
-    if numbers is not None:
-        import pandas as pd
+def _as_feature(column: ReadColumn, values: pd.Series[Any], settings: TableSettings) -> ReadColumn:
+    """Return a column of text whose type nobody gave: with labels where it would be left out.
 
-        return pd.Series(texts.numbers(numbers), name=column.name)
-    if not is_target and set(texts.texts) <= _TRUTH.keys():
-        texts = texts.merged({text: _TRUTH[text] for text in texts.texts})
-    return texts.labels()
+    It has the labels of truth values that frames have. What is missing by the declaration is not told.
+    """
+    ambiguous = [note.replace(LEFT_OUT, "it has labels,") for note in column.notes if note.startswith(LEFT_OUT)]
+    if column.data is None:
+        texts = TextColumn.of(column.name, values, settings.missing_values)
+        column = read_texts(texts, "category") if texts.texts else replace(column, notes=())
+    elif column.read_as == "boolean":
+        column = replace(column, data=column.data.cat.rename_categories(_TRUTH))
+    notes = [note for note in column.notes if not note.startswith(MISSING)]
+    return replace(column, notes=(*notes, *ambiguous))
+
+
+def _typed(column: pd.Series[Any], settings: TableSettings, is_target: bool) -> pd.Series[Any]:
+    kind = type_of(column)
+    if kind is None:
+        return TextColumn.of(str(column.name), column, settings.missing_values).labels()
+    read = read_typed(str(column.name), column, kind, settings.missing_values).data if not is_target else None
+    return column if read is None or kind not in ("number", "date") else read

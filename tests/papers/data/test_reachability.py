@@ -43,6 +43,8 @@ def test_other_failures_do_not_condemn_the_host(cause: Exception) -> None:
 def test_reason_is_one_short_line() -> None:
     assert one_line_reason(RuntimeError("first\n  second")) == "first second"
     assert one_line_reason(RuntimeError()) == "RuntimeError"
+    untold = type("Untold", (Exception,), {"__str__": lambda self: "at line {} {}".format(*self.args)})
+    assert one_line_reason(untold(1)) == "Untold"
     long = one_line_reason(RuntimeError("x" * 1000))
     assert len(long) == 300
     assert long.endswith("...")

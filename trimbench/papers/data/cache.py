@@ -41,7 +41,10 @@ def one_line_reason(error: BaseException) -> str:
     The HTTP libraries wrap "connection refused" four times, and the innermost error says what happened. Of any other
     error, the outermost message says most.
     """
-    text = " ".join(str(_unreachable_cause(error) or error).split())
+    try:
+        text = " ".join(str(_unreachable_cause(error) or error).split())
+    except Exception:  # noqa: BLE001  (readers of formats have errors that cannot be written as text)
+        text = ""
     if not text:
         return type(error).__name__
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 3] + "..."

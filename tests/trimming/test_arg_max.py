@@ -176,7 +176,8 @@ def test_the_potential_agreement_bounds_every_smaller_subset(classifier: tb.Baye
         for feature in features:
             smaller = tuple(place for place in features if place != feature)
             assert bounds[smaller] <= bounds[features] + CLOSE
-            assert measure.potential_agreement_without([feature]) == pytest.approx(bounds[smaller], abs=1e-11)
+            without = measure.potential_agreements_without([(feature,)], Limits())
+            assert without == pytest.approx([bounds[smaller]], abs=1e-11)
 
 
 @given(seed=st.integers(0, 2**32), coarse=st.booleans())

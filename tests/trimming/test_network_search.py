@@ -203,9 +203,10 @@ def test_deterministic_networks_are_compiled_and_others_contracted(monkeypatch: 
     assert isinstance(make_engine(classifier), DenseEngine), "where the circuit is too large, the table is tried"
 
 
-def test_a_curve_of_too_many_features_or_no_budgets_says_what_to_do() -> None:
+def test_a_curve_of_more_features_than_a_table_has_is_searched_for_each_budget() -> None:
     with pytest.raises(ValueError, match="budgets must be a sequence of at least one number, got none"):
         tb.trimming_curve(case(3), [])
     model = tb.NaiveBayes([0.4, 0.6], [[[0.9, 0.1], [0.2, 0.8]]] * 30)
-    with pytest.raises(ValueError, match=r"at most 2\^26 instances.*got 30 features; call trim\(\) for each budget"):
-        tb.trimming_curve(tb.BayesianClassifier(model, positive="0"), [3])
+    classifier = tb.BayesianClassifier(model, positive="0")
+    for budget, trimming in zip((1, 2), tb.trimming_curve(classifier, [1, 2]), strict=True):
+        assert trimming.features == tb.trim(classifier, budget).features

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,8 @@ from trimbench.trimming.result import AGREEMENT_TOLERANCE, Trimming, exact_trimm
 from trimbench.trimming.sampled import CONFIDENCE, EXACT_SECONDS, drawn_agreement, sampled_bound, trim_by_sampling
 from trimbench.trimming.search.exchange import Selection, select_forward
 from trimbench.trimming.search.lattices import LatticeSearch
-from trimbench.trimming.search.proof import ArgMaxSearch, InclusionSearch, RemovalSearch
+from trimbench.trimming.search.proof import InclusionSearch, RemovalSearch
+from trimbench.trimming.thresholds import Cut
 
 # Points of the grid of certified bounds: a quarter of a second without a time limit, a tenth with one; and with less
 # time than that.
@@ -66,15 +68,28 @@ def trim_by_model(
 def _trim_most_probable(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
     """Search the subsets of a classifier that gives the most probable class, on the table of its classes."""
     first = most_informative_units(classifier, choice)
-    allowed = choice.features(range(len(choice.units)))
-    search = ArgMaxSearch(ClassMeasures.of(classifier, allowed), choice, first)
+    return _included(classifier, _search_of_classes(classifier, choice, first), limits)
 
-    def run(more: Limits) -> Trimming:
-        found = search.run(more)
-        exact = (found.agreement, found.agreement)
-        return trimming_of(classifier, found.features, exact, found.upper_bound, found.n_evaluations, go_on=run)
 
-    return run(limits)
+def _search_of_classes(
+    classifier: BayesianClassifier, choice: Choice, first: Collection[int] = ()
+) -> InclusionSearch[ClassMeasures]:
+    root = ClassMeasures.of(classifier, choice.features(range(len(choice.units))))
+    return InclusionSearch(root, lambda node, features: (node.agreement_of(features), None), choice, first)
+
+
+def _included(classifier: BayesianClassifier, search: InclusionSearch[Any], limits: Limits) -> Trimming:
+    """Return what a search finds, or goes on to find."""
+    found = search.run(limits)
+    return trimming_of(
+        classifier,
+        found.features,
+        (found.agreement, found.agreement),
+        found.upper_bound,
+        found.n_evaluations,
+        cut=found.cut,
+        go_on=lambda more: _included(classifier, search, more),
+    )
 
 
 def _is_constant(classifier: BayesianClassifier) -> bool:
@@ -174,13 +189,13 @@ def _trim_general(
     if computed is None:
         return _trim_by_sampling(classifier, choice, limits)
     root = computed.root.without(*choice.forbidden)
-    search = InclusionSearch(root, computed.instances, choice, classifier.threshold)
+    exact: Engine = computed
 
-    def run(more: Limits) -> Trimming:
-        found = search.run(more)
-        return exact_trimming(classifier, found.features, found.cut, found.upper_bound, found.n_evaluations, run)
+    def achieved(_: object, features: Sequence[int]) -> tuple[float, Cut]:
+        cut = exact.best_cut(features)
+        return cut.agreement, cut
 
-    return run(limits)
+    return _included(classifier, InclusionSearch(root, achieved, choice), limits)
 
 
 def _trim_by_sampling(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> Trimming:
@@ -296,7 +311,7 @@ def bound_of_all(classifier: BayesianClassifier, choice: Choice, limits: Limits)
     if n_entries(classifier) > TABLE_MAX_ENTRIES:
         return sampled_bound(classifier, choice, limits.seconds_left())
     # As many evaluations as it takes to bound anything.
-    return ArgMaxSearch(ClassMeasures.of(classifier, allowed), choice).run(Limits(evaluation_limit=1)).upper_bound
+    return _search_of_classes(classifier, choice).run(Limits(evaluation_limit=1)).upper_bound
 
 
 def loose_bound(classifier: BayesianClassifier, choice: Choice, limits: Limits) -> float:

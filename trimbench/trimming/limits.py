@@ -95,6 +95,10 @@ class Limits:
         """Return whether a search that has made so many evaluations may make another."""
         return n_evaluations < self._evaluation_limit and self.in_time()
 
+    def evaluations_left(self, n_evaluations: int, most: int) -> int:
+        """Return how many evaluations more are allowed after so many, between one and `most`."""
+        return int(max(1, min(most, self._evaluation_limit - n_evaluations)))
+
     def seconds_left(self) -> float | None:
         """Return the seconds that are left, more than 0; None without a time limit."""
         return None if math.isinf(self._deadline) else max(self._deadline - clock(), 1e-9)

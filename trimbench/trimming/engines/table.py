@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,8 @@ _UNINTERRUPTED = 2**24
 
 
 @dataclass(frozen=True, eq=False)
-class DenseMeasure:
-    """d(f') over all instances of a feature subset, and for networks their probabilities.
+class Table:
+    """Values for each instance of a feature subset, which are summed over the features that are removed.
 
     Attributes
     ----------
@@ -38,28 +39,20 @@ class DenseMeasure:
     shape : tuple of int
         Their cardinalities.
     values : ndarray of shape (n_channels, prod(shape))
-        First the signed measure. A network that is not naive Bayes has two channels more: Pr(c, f') and Pr(not c, f').
-    scratch : ndarray
-        Room for any measure below this one. Only what is read immediately is written there: new memory for each
-        evaluation would cost more than the sums.
-    compiled : bool
-        Whether large tables are summed by compiled kernels.
     """
 
     features: tuple[int, ...]
     shape: tuple[int, ...]
     values: NDArray[np.float64]
-    scratch: NDArray[np.float64]
-    compiled: bool = False
 
-    def without(self, *features: int) -> DenseMeasure:
-        """Return the measure with some features removed."""
-        measure = self
+    def without(self, *features: int) -> Self:
+        """Return the table with some features removed."""
+        table = self
         for feature in features:
-            measure = measure._without_one(feature)
-        return measure
+            table = table._without_one(feature)
+        return table
 
-    def _without_one(self, feature: int) -> DenseMeasure:
+    def _without_one(self, feature: int) -> Self:
         axis = self.features.index(feature)
         size = self.values.shape[1] // self.shape[axis]
         values = np.empty((len(self.values), size))
@@ -71,6 +64,36 @@ class DenseMeasure:
             shape=self.shape[:axis] + self.shape[axis + 1 :],
             values=values,
         )
+
+    def _sum_out(self, channel: NDArray[np.float64], axis: int, out: NDArray[np.float64]) -> None:
+        outer, cardinality = math.prod(self.shape[:axis]), self.shape[axis]
+        table, total = channel.reshape(outer, cardinality, -1), out.reshape(outer, -1)
+        # Adding slices is several times faster than a reduction over a short axis.
+        if cardinality == 1:
+            total[:] = table[:, 0]
+        else:
+            np.add(table[:, 0], table[:, 1], out=total)
+        for value in range(2, cardinality):
+            total += table[:, value]
+
+
+@dataclass(frozen=True, eq=False)
+class DenseMeasure(Table):
+    """d(f') over all instances of a feature subset, and for networks their probabilities.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_channels, prod(shape))
+        First the signed measure. A network that is not naive Bayes has two channels more: Pr(c, f') and Pr(not c, f').
+    scratch : ndarray
+        Room for any measure below this one. Only what is read immediately is written there: new memory for each
+        evaluation would cost more than the sums.
+    compiled : bool
+        Whether large tables are summed by compiled kernels.
+    """
+
+    scratch: NDArray[np.float64]
+    compiled: bool = False
 
     def potential_agreement(self) -> float:
         """Return the maximum potential agreement of the subset, (1 + |d|_1) / 2 (Definition 4)."""
@@ -108,17 +131,6 @@ class DenseMeasure:
             in_threads(evaluate, len(batch), limits.n_jobs, worth_it=self.values.shape[1] >= _WORTH_A_THREAD)
             found += [agreement_of(norm) for norm in norms.tolist()]
         return found
-
-    def _sum_out(self, channel: NDArray[np.float64], axis: int, out: NDArray[np.float64]) -> None:
-        outer, cardinality = math.prod(self.shape[:axis]), self.shape[axis]
-        table, total = channel.reshape(outer, cardinality, -1), out.reshape(outer, -1)
-        # Adding slices is several times faster than a reduction over a short axis.
-        if cardinality == 1:
-            total[:] = table[:, 0]
-        else:
-            np.add(table[:, 0], table[:, 1], out=total)
-        for value in range(2, cardinality):
-            total += table[:, value]
 
 
 def _l1_norm(values: NDArray[np.float64]) -> float:
@@ -214,24 +226,18 @@ _BLOCK_ARG_MAX = 2**14
 
 
 @dataclass(frozen=True, eq=False)
-class ClassMeasures:
+class ClassMeasures(Table):
     """d_k(f') over all instances of a feature subset.
 
     Attributes
     ----------
-    classifier : BayesianClassifier
-    features : tuple of int
-        Which of its features are left, outermost axis first.
-    shape : tuple of int
-        Their cardinalities.
     values : ndarray of shape (n_channels, prod(shape))
         d_k of each class. A network that is not naive Bayes has as many channels more: Pr(k, f') of each class.
+    classifier : BayesianClassifier
+        It gives the most probable class.
     """
 
     classifier: BayesianClassifier
-    features: tuple[int, ...]
-    shape: tuple[int, ...]
-    values: NDArray[np.float64]
 
     @classmethod
     def of(cls, classifier: BayesianClassifier, features: Iterable[int] | None = None) -> ClassMeasures:
@@ -254,30 +260,17 @@ class ClassMeasures:
         decided = np.zeros_like(joint)
         np.put_along_axis(decided, classifier.decided(joint)[None], joint.sum(axis=0)[None], axis=0)
         channels = decided if classifier.is_naive_bayes else np.concatenate([decided, joint])
-        whole = cls(classifier, order, classifier.cardinalities, channels)
-        return whole if features is None else whole.without(set(order) - set(features))
-
-    def without(self, removed: Iterable[int]) -> ClassMeasures:
-        """Return the measures with some features removed."""
-        features, shape, values = list(self.features), list(self.shape), self.values
-        for feature in removed:
-            axis = features.index(feature)
-            values = _without_axis(values, shape, axis)
-            del features[axis], shape[axis]
-        return ClassMeasures(self.classifier, tuple(features), tuple(shape), values)
+        whole = cls(order, classifier.cardinalities, channels, classifier)
+        return whole if features is None else whole.without(*(set(order) - set(features)))
 
     def potential_agreement(self) -> float:
         """Return the bound on the agreement of this subset and of all smaller ones."""
         return _sum_of_maxima(self.values[: self.classifier.n_classes])
 
-    def potential_agreement_without(self, removed: Iterable[int]) -> float:
-        """Return the potential agreement after removing some features."""
-        only_classes = self.values[: self.classifier.n_classes]
-        return ClassMeasures(self.classifier, self.features, self.shape, only_classes).without(removed)._potential
-
-    @property
-    def _potential(self) -> float:
-        return _sum_of_maxima(self.values)
+    def potential_agreements_without(self, groups: Sequence[tuple[int, ...]], limits: Limits) -> list[float]:
+        """Return the potential agreement after removing each group of features, as long as there is time."""
+        only_classes = replace(self, values=self.values[: self.classifier.n_classes])
+        return one_by_one(lambda group: only_classes.without(*group).potential_agreement(), groups, limits)
 
     def agreement(self) -> float:
         """Return the probability that the most probable class given the subset is the one given all features."""
@@ -286,19 +279,14 @@ class ClassMeasures:
         chosen = np.take_along_axis(self.values[:n_classes], self.classifier.decided(joint)[None], axis=0)
         return min(1.0, float(chosen.sum()))
 
+    def agreement_of(self, features: Iterable[int]) -> float:
+        """Return the agreement of some of the features."""
+        return self.without(*(set(self.features) - set(features))).agreement()
+
 
 def n_entries(classifier: BayesianClassifier) -> int:
     """Return the number of combinations of class and feature values."""
     return math.prod(classifier.cardinalities) * classifier.n_classes
-
-
-def _without_axis(values: NDArray[np.float64], shape: list[int], axis: int) -> NDArray[np.float64]:
-    table = values.reshape(len(values), math.prod(shape[:axis]), shape[axis], -1)
-    # Adding slices is several times faster than a reduction over a short axis.
-    total = table[:, :, 0].copy() if shape[axis] == 1 else table[:, :, 0] + table[:, :, 1]
-    for value in range(2, shape[axis]):
-        total += table[:, :, value]
-    return total.reshape(len(values), -1)
 
 
 def _sum_of_maxima(values: NDArray[np.float64]) -> float:

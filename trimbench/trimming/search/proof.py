@@ -1,4 +1,4 @@
-"""Searches that prove their optimum: for naive Bayes, for networks, and for the most probable class.
+"""Searches that prove their optimum: for naive Bayes; and for networks and for the most probable class.
 
 For a naive Bayes classifier the maximum achievable agreement equals the maximum potential agreement (Proposition 3),
 which only falls when a feature is removed (Proposition 2). So only subsets that exhaust the budget matter, and the
@@ -14,15 +14,16 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from trimbench.trimming.costs import Choice, highest_cost
 from trimbench.trimming.engines.bounds import loss_bound
 from trimbench.trimming.engines.choice import SignedMeasure
-from trimbench.trimming.engines.table import ClassMeasures
 from trimbench.trimming.limits import Limits
 from trimbench.trimming.result import AGREEMENT_TOLERANCE, SearchResult
-from trimbench.trimming.thresholds import Cut, Instances, best_cut
+from trimbench.trimming.thresholds import Cut
+
+Measure = TypeVar("Measure", bound=SignedMeasure)
 
 
 class _Branch(NamedTuple):
@@ -233,7 +234,8 @@ class RemovalSearch:
         return value
 
 
-# Trimming of general Bayesian network classifiers: Algorithm 1 of the paper.
+# Trimming where agreement is not monotone: of general networks (Algorithm 1 of the paper), and for the most probable
+# class.
 
 
 @dataclass(frozen=True)
@@ -242,8 +244,9 @@ class GeneralResult:
 
     Attributes
     ----------
-    cut : Cut
-        Its agreement and threshold interval.
+    agreement : float
+    cut : Cut or None
+        Its threshold interval; None for the most probable class.
     upper_bound : float
         No trimming within the budget has a higher agreement.
     n_evaluations : int
@@ -251,58 +254,61 @@ class GeneralResult:
     """
 
     features: tuple[int, ...]
-    cut: Cut
+    agreement: float
+    cut: Cut | None
     upper_bound: float
     n_evaluations: int
 
 
 @dataclass(frozen=True)
-class _NetworkBranch:
+class _Inclusion(Generic[Measure]):
     """The subsets of units that hold `included` and some of `undecided`; `node` is over both and `excluded`."""
 
-    node: SignedMeasure
+    node: Measure
     excluded: int | None
     included: tuple[int, ...]
     undecided: tuple[int, ...]
     bound: float
 
 
-class InclusionSearch:
+class InclusionSearch(Generic[Measure]):
     """A search that can be stopped and continued.
 
     Parameters
     ----------
     root : SignedMeasure
-        Over all features that are not forbidden.
-    instances : callable
-        Gives the instances of a feature subset.
+        Over all features that are not forbidden; its potential agreement bounds the agreement of every smaller subset.
+    achieved : callable
+        Gives the agreement of the features at some positions, with its threshold interval if it has one. Its first
+        argument is a measure below `root` that has these features.
     choice : Choice
         Which subsets are allowed.
-    threshold : float
-        Of the original classifier; preferred among equally good ones.
+    first : collection of int, optional
+        Affordable units, the required among them, that a search without time gives. Default: those that are required.
     """
 
     def __init__(
         self,
-        root: SignedMeasure,
-        instances: Callable[[Sequence[int]], Instances],
+        root: Measure,
+        achieved: Callable[[Measure, Sequence[int]], tuple[float, Cut | None]],
         choice: Choice,
-        threshold: float,
+        first: Collection[int] = (),
     ) -> None:
         self._root = root
-        self._instances = instances
+        self._achieved = achieved
         self._choice = choice
-        self._threshold = threshold
-        self._open: list[_NetworkBranch] | None = None
+        self._first = first
+        self._open: list[_Inclusion[Measure]] | None = None
         self._first_guess: tuple[int, ...] = ()
         self._best: tuple[int, ...] = ()
-        self._cut = Cut(-math.inf, 0.0, 0.0)
+        self._agreement = -math.inf
+        self._cut: Cut | None = None
         self._n_evaluations = 0
 
     def run(self, limits: Limits) -> GeneralResult:
         """Search, or go on searching, until the optimum is proven or a limit is reached."""
         if self._open is None:
-            self._open = [self._first(limits)]
+            self._open = self._whole(limits)
         while self._open:
             branch = self._open[-1]
             if not self._improves(branch.bound):
@@ -311,58 +317,67 @@ class InclusionSearch:
                 continue
             if not limits.may_go_on(self._n_evaluations):
                 break
-            limits.report(self._cut.agreement, self._bound, self._n_evaluations)
+            limits.report(self._agreement, self._bound, self._n_evaluations)
             self._open.pop()
             self._open += self._below(branch)
-        best, cut = self._best, self._cut
-        filled = self._choice.filled(best, self._first_guess if self._open else ())
-        if filled != best:
+        if self._open:
             # Stopped: what is missed most fills the budget, if that helps. The search goes on from what it knows.
-            self._n_evaluations += 1
-            more = best_cut(self._instances(self._choice.features(filled)), self._threshold)
-            best, cut = (filled, more) if self._improves(more.agreement) else (best, cut)
-        upper_bound = max(cut.agreement, self._bound())
-        limits.report(cut.agreement, lambda: upper_bound, self._n_evaluations, last=True)
-        return GeneralResult(self._choice.features(best), cut, upper_bound, self._n_evaluations)
+            filled = self._choice.filled(self._best, self._first_guess)
+            if filled != self._best:
+                self._evaluate(self._root, filled)
+        upper_bound = max(self._agreement, self._bound())
+        limits.report(self._agreement, lambda: upper_bound, self._n_evaluations, last=True)
+        features = self._choice.features(self._best)
+        return GeneralResult(features, self._agreement, self._cut, upper_bound, self._n_evaluations)
 
     def _bound(self) -> float:
-        return max([self._cut.agreement, *(branch.bound for branch in self._open or ())])
+        return max([self._agreement, *(branch.bound for branch in self._open or ())])
 
     def _improves(self, bound: float) -> bool:
-        return bound > self._cut.agreement + AGREEMENT_TOLERANCE
+        return bound > self._agreement + AGREEMENT_TOLERANCE
 
-    def _evaluate(self, included: tuple[int, ...]) -> None:
-        """Compute the maximum achievable agreement of some units and keep them if they are the best."""
+    def _evaluate(self, node: Measure, included: tuple[int, ...]) -> None:
+        """Compute the agreement of some units, of which a measure has the features; keep them if they are the best."""
         self._n_evaluations += 1
-        cut = best_cut(self._instances(self._choice.features(included)), self._threshold)
-        if self._improves(cut.agreement):
-            self._best, self._cut = included, cut
+        agreement, cut = self._achieved(node, self._choice.features(included))
+        if self._improves(agreement):
+            self._best, self._agreement, self._cut = included, agreement, cut
 
-    def _first(self, limits: Limits) -> _NetworkBranch:
+    def _whole(self, limits: Limits) -> list[_Inclusion[Measure]]:
         """Return the branch of all subsets, its units in the order of how much each is missed.
 
         Including those that are missed most soon gives a good subset, and excluding them a low bound.
         """
         units = self._choice.units
         required = tuple(sorted(self._choice.required_units))
-        self._evaluate(required)
+        first = tuple(sorted(self._first)) or required
+        self._evaluate(self._root, first)
         undecided = [unit for unit in range(len(units)) if unit not in required]
         missed: list[tuple[float, tuple[int, ...]]] = []
-        bound = 1.0
+        bound = self._root.potential_agreement() if self._choice.forbidden else 1.0
         # Whatever the limits, as many as it takes to have a bound.
-        while len(missed) < len(undecided) and (bound == 1.0 or limits.may_go_on(self._n_evaluations)):
-            groups = [units[unit] for unit in undecided[len(missed) :]]
+        while len(missed) < len(undecided) and (
+            bound > 1.0 - AGREEMENT_TOLERANCE or limits.may_go_on(self._n_evaluations)
+        ):
+            stop = len(missed) + limits.evaluations_left(self._n_evaluations, len(undecided))
+            groups = [units[unit] for unit in undecided[len(missed) : stop]]
             values = self._root.potential_agreements_without(groups, limits)
             self._n_evaluations += len(values)
             missed += zip(values, groups, strict=False)
-            bound = loss_bound(missed, self._choice)
+            bound = min(bound, loss_bound(missed, self._choice))
         known = {unit: value for unit, (value, _) in zip(undecided, missed, strict=False)}
         self._first_guess = tuple(sorted(undecided, key=lambda unit: (known.get(unit, math.inf), unit)))
-        return _NetworkBranch(self._root, None, required, self._first_guess, bound)
+        whole = _Inclusion(self._root, None, required, self._first_guess, bound)
+        # No branch below evaluates what is required alone.
+        return [whole] if first == required else [whole, _Inclusion(self._root, None, required, (), bound)]
 
-    def _below(self, branch: _NetworkBranch) -> list[_NetworkBranch]:
+    def _below(self, branch: _Inclusion[Measure]) -> list[_Inclusion[Measure]]:
         """Return the branches with and without the first undecided unit; the one to be searched first is last."""
         node, bound = branch.node, branch.bound
+        if not branch.undecided:
+            if branch.included != self._best:
+                self._evaluate(node, branch.included)
+            return []
         features = self._choice.features
         fits = tuple(i for i in branch.undecided if self._choice.is_affordable(features((*branch.included, i))))
         gone = [i for i in branch.undecided if i not in set(fits)]
@@ -377,186 +392,8 @@ class InclusionSearch:
             return []
         first, *others = fits
         included = (*branch.included, first)
-        self._evaluate(included)
-        with_first = _NetworkBranch(node, None, included, tuple(others), bound)
+        self._evaluate(node, included)
+        with_first = _Inclusion(node, None, included, tuple(others), bound)
         if not others:
             return []
-        return [_NetworkBranch(node, first, branch.included, tuple(others), bound), with_first]
-
-
-# Search for the feature subset of a classifier of several classes that agrees with it most often.
-
-
-@dataclass(frozen=True)
-class ArgMaxResult:
-    """The best subset found and what is proven about it.
-
-    Attributes
-    ----------
-    features : tuple of int
-        In the order of the classifier.
-    agreement : float
-    upper_bound : float
-        No allowed subset has a higher agreement.
-    n_evaluations : int
-        Number of evaluations of either criterion.
-    """
-
-    features: tuple[int, ...]
-    agreement: float
-    upper_bound: float
-    n_evaluations: int
-
-
-@dataclass(frozen=True)
-class _ArgMaxBranch:
-    """The subsets that hold the units `fixed` and some of `free`; `node` is the measure over both and `removed`.
-
-    `met` says whether the largest of them has been considered.
-    """
-
-    node: ClassMeasures
-    removed: tuple[int, ...]
-    fixed: frozenset[int]
-    free: tuple[int, ...]
-    bound: float
-    met: bool = False
-
-    @property
-    def kept(self) -> frozenset[int]:
-        return self.fixed | set(self.free)
-
-
-class ArgMaxSearch:
-    """A search that can be stopped and continued.
-
-    Parameters
-    ----------
-    root : ClassMeasures
-        Over all features that are not forbidden.
-    choice : Choice
-        Some subset is affordable: that of its required features.
-    first : frozenset of int, optional
-        Affordable units, the required among them, that a search without time gives. Default: those that are required.
-    """
-
-    def __init__(self, root: ClassMeasures, choice: Choice, first: frozenset[int] | None = None) -> None:
-        self._root = root
-        self._choice = choice
-        self._first = choice.required_units if first is None else first
-        self._units = frozenset(range(len(choice.units)))
-        self._free = tuple(sorted(self._units - choice.required_units))
-        self._best: tuple[int, ...] | None = None
-        self._agreement = -math.inf
-        self._n_evaluations = 0
-        # Potential agreements that are computed already, by the units that are left.
-        self._known: dict[frozenset[int], float] = {}
-        # What the first guess has left so far.
-        self._guess = (root, self._units)
-        self._root_bound = root.potential_agreement()
-        self._open: list[_ArgMaxBranch] | None = None
-
-    def run(self, limits: Limits) -> ArgMaxResult:
-        """Search, or go on searching, until the optimum is proven or a limit is reached.
-
-        Whatever the limits, there is a subset afterwards, and a bound below 1 if removing one unit gives one.
-        """
-        if self._best is None:
-            self._consider_units(self._first)
-            if limits.may_go_on(self._n_evaluations) and self._choice.required_units != self._first:
-                self._consider_units(self._choice.required_units)
-        if self._open is None and self._has_guessed(limits):
-            self._open = [_ArgMaxBranch(self._root, (), self._units - set(self._free), self._free, self._root_bound)]
-        while self._open:
-            branch = self._open.pop()
-            if not self._improves(branch.bound):
-                continue
-            below = self._below(branch, limits) if limits.may_go_on(self._n_evaluations) else [branch]
-            self._open += below
-            if below and not limits.may_go_on(self._n_evaluations):
-                break
-            limits.report(self._agreement, self._bound, self._n_evaluations)
-        limits.report(self._agreement, self._bound, self._n_evaluations, last=True)
-        return ArgMaxResult(self._best or (), self._agreement, self._bound(), self._n_evaluations)
-
-    def _bound(self) -> float:
-        if self._open is None:
-            return max(self._agreement, self._root_bound)
-        return max([self._agreement, *(branch.bound for branch in self._open)])
-
-    def _improves(self, bound: float) -> bool:
-        return bound > self._agreement + AGREEMENT_TOLERANCE
-
-    def _affordable(self, units: Iterable[int]) -> bool:
-        return self._choice.is_affordable(self._choice.features(units))
-
-    def _consider_units(self, units: frozenset[int]) -> None:
-        self._consider(self._root.without(self._choice.features(self._units - units)))
-
-    def _consider(self, node: ClassMeasures) -> None:
-        """Compute the agreement of an affordable subset and keep it if it is the best."""
-        self._n_evaluations += 1
-        agreement = node.agreement()
-        if self._improves(agreement):
-            self._best, self._agreement = tuple(sorted(node.features)), agreement
-
-    def _learn(self, node: ClassMeasures, kept: frozenset[int], unit: int) -> float:
-        """Return the potential agreement without a unit."""
-        left = kept - {unit}
-        if left not in self._known:
-            self._n_evaluations += 1
-            self._known[left] = node.potential_agreement_without(self._choice.units[unit])
-        return self._known[left]
-
-    def _has_guessed(self, limits: Limits) -> bool:
-        """Make a first guess: remove the unit with the smallest loss for its cost until the rest is affordable.
-
-        Returns whether there was time for it.
-        """
-        node, kept = self._guess
-        while not self._affordable(kept) and self._improves(self._root_bound):
-            bound = self._known.get(kept, self._root_bound)
-            costly = [unit for unit in self._free if unit in kept and self._choice.costs[unit] > 0]
-            for unit in costly:
-                limits.report(self._agreement, self._bound, self._n_evaluations)
-                needs_bound = kept == self._units and self._root_bound > 1.0 - AGREEMENT_TOLERANCE
-                if not needs_bound and not limits.may_go_on(self._n_evaluations):
-                    return False
-                self._learn(node, kept, unit)
-                if kept == self._units:
-                    self._bound_by_losses(costly)
-            unit = min(costly, key=lambda unit: (bound - self._known[kept - {unit}]) / self._choice.costs[unit])
-            node, kept = node.without(self._choice.units[unit]), kept - {unit}
-            self._guess = node, kept
-        if self._affordable(kept):
-            self._consider(node)
-        return True
-
-    def _bound_by_losses(self, units: Iterable[int]) -> None:
-        """Lower the bound of all subsets to what is known of removing single units."""
-        removals = ((self._units - {unit}, self._choice.units[unit]) for unit in units)
-        known = [(self._known[left], features) for left, features in removals if left in self._known]
-        self._root_bound = min(self._root_bound, loss_bound(known, self._choice))
-
-    def _below(self, branch: _ArgMaxBranch, limits: Limits) -> list[_ArgMaxBranch]:
-        """Return the branches below one, that to be searched first last; the branch itself if a limit is reached."""
-        node, kept = branch.node.without(branch.removed), branch.kept
-        if not branch.met and self._affordable(kept):
-            self._consider(node)
-        if not branch.free or not self._improves(branch.bound):
-            return []
-        children = []
-        for unit in branch.free:
-            if kept - {unit} not in self._known and not limits.may_go_on(self._n_evaluations):
-                return [_ArgMaxBranch(node, (), branch.fixed, branch.free, branch.bound, met=True)]
-            children.append((self._learn(node, kept, unit), unit))
-        for _, unit in children:
-            # No other branch asks for these.
-            del self._known[kept - {unit}]
-        children.sort()
-        ordered = [unit for _, unit in children]
-        return [
-            _ArgMaxBranch(node, self._choice.units[unit], stays, tuple(ordered[place + 1 :]), min(bound, branch.bound))
-            for place, (bound, unit) in enumerate(children)
-            if self._improves(bound) and self._affordable(stays := branch.fixed | set(ordered[:place]))
-        ]
+        return [_Inclusion(node, first, branch.included, tuple(others), bound), with_first]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,28 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_score
 
 import trimbench as tb
+from trimbench._typing import FloatArray
 from trimbench.estimators import (
     IdentifierColumnWarning,
     NaiveConformantClassifier,
     SelectionCorrectedNB,
     TrimmedClassifier,
 )
-from trimbench.estimators.columns import CutColumn, ScaledColumn, column_name
+from trimbench.estimators.columns import (
+    BinaryColumn,
+    Column,
+    ColumnEncoder,
+    CutColumn,
+    IdentifierColumn,
+    ScaledColumn,
+    column_name,
+)
 from trimbench.networks.discretize import UnknownValuesWarning
 from trimbench.networks.values import places_among, plain_columns, value_names
 
@@ -292,3 +303,29 @@ def test_what_is_no_number_is_named_with_its_column(value: Any) -> None:
     for ask in asked:
         with pytest.raises(ValueError, match="column 'size' must hold numbers, and NaN where one is missing, got"):
             ask(wrong)
+
+
+COLUMNS = (BinaryColumn("a"), ScaledColumn("b", 2.0, 3.0), CutColumn("c", 0.5), IdentifierColumn("d"))
+
+
+@given(
+    arrays(np.float64, (5, 4), elements=st.sampled_from([0.0, 1.0, 2.0, 1e300, np.nan, -np.inf])),
+    st.permutations(COLUMNS),
+)
+def test_numbers_are_encoded_at_once_as_column_by_column(values: FloatArray, columns: list[Column]) -> None:
+    """Zeros, ones, gaps, numbers beyond the squares, and the warnings and errors of other numbers."""
+
+    def outcome(call: Callable[[], FloatArray]) -> object:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                found = call().tolist()
+            except ValueError as error:
+                return str(error)
+        return repr(found), [str(warning.message) for warning in caught]
+
+    frame = pd.DataFrame(values)
+    alone = [column.encode for column in columns]
+    expected = outcome(lambda: np.hstack([encode(frame[place]) for place, encode in enumerate(alone)]))
+    encoder = ColumnEncoder(tuple(columns))
+    assert outcome(lambda: encoder.encode(values)) == outcome(lambda: encoder.encode(frame)) == expected

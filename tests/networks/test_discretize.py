@@ -179,6 +179,18 @@ def test_every_type_of_number_is_understood(dtype: str) -> None:
         assert learned.transform(frame)["x"].cat.codes.tolist() == [0, 0, 0, 2, 1, 1, 1]
 
 
+@pytest.mark.parametrize("kind", ["float64", "float32", "int64", "uint8"])
+def test_an_array_of_numbers_has_the_codes_of_the_table(kind: str) -> None:
+    values = np.random.default_rng(0).integers(0, 5, size=(60, 4)).astype(kind)
+    categories = pd.DataFrame(values).astype({3: "category"})
+    discretizer = Discretizer.fit(categories, values[:, 0] > 2)
+    if kind.startswith("float"):
+        values[::7, :3] = np.nan
+    table = discretizer.transform(pd.DataFrame(values).astype({3: "category"}))
+    expected = np.column_stack([column.cat.codes for _, column in table.items()])
+    assert discretizer.codes(values).tolist() == expected.tolist()
+
+
 def test_bad_input_is_explained() -> None:
     frame = pd.DataFrame({"x": [1.0, 2.0, 4.0]})
     with pytest.raises(ValueError, match="cut must be one of mdl, mean, median, got 'middle'"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -34,13 +35,47 @@ def checked_rows(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_va
 
     The columns of an array are called ``x0, x1, ...`` in the fit.
     """
+    return _named(*_checked(estimator, X, reset=reset, y=y))
+
+
+def checked_cells(estimator: Any, X: Any) -> pd.DataFrame | NDArray[Any]:
+    """Return rows to predict, checked as scikit-learn does: numbers of one type as an array, else `checked_rows`."""
+    cells, labels = _checked(estimator, X)
+    numbers = as_one_array(cells)
+    return _named(cells, labels) if numbers is None else numbers
+
+
+def _named(cells: Any, labels: Sequence[Any]) -> pd.DataFrame:
+    import pandas as pd
+
+    return plain_columns(pd.DataFrame(cells).set_axis([str(label) for label in labels], axis=1))
+
+
+# Beyond it, whole numbers differ that are the same floating-point number.
+_LAST_WHOLE = 2.0**53
+
+
+def as_one_array(cells: pd.DataFrame | NDArray[Any]) -> NDArray[Any] | None:
+    """Return a table of numbers (no truth values) as one array that tells all of them apart; None of another."""
+    kinds = {cells.dtype} if isinstance(cells, np.ndarray) else set(cells.dtypes)
+    if not all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
+        return None
+    if len(kinds) == 1:
+        return np.asarray(cells)
+    numbers = np.asarray(cells, dtype=np.float64)
+    is_exact = all(kind.kind != "f" or kind == np.float64 for kind in kinds)
+    return numbers if is_exact and not (np.abs(numbers) >= _LAST_WHOLE).any() else None
+
+
+def _checked(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_validation") -> tuple[Any, Sequence[Any]]:
+    """Return the table as an array or a frame of pandas, and the labels of its columns in the fit."""
     import pandas as pd
 
     X = plain_table(X)
     if isinstance(X, pd.DataFrame):
         labels = [str(label) for label in X.columns]
-        twice = next((label for label in labels if labels.count(label) > 1), None)
-        if twice is not None:
+        if len(set(labels)) < len(labels):
+            twice = next(label for label in labels if labels.count(label) > 1)
             raise ValueError(f"X must have a different name for each column, got {twice[:80]!r} twice; rename one")
         fitted = None if reset else getattr(estimator, "feature_names_in_", None)
         # scikit-learn takes integers for no names; but for 0, 1, 2, ... in this order they are.
@@ -52,16 +87,15 @@ def checked_rows(estimator: Any, X: Any, *, reset: bool = False, y: Any = "no_va
             raise ValueError(
                 f"X must have at least one row and one column: found {len(X)} sample(s) and {X.shape[1]} feature(s)"
             )
-        frame = X
+        cells = X
     else:
         checked = validate_data(estimator, unmasked(X), y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
-        frame = pd.DataFrame(checked if isinstance(y, str) and y == "no_validation" else checked[0])
-        given = labels = [f"x{place}" for place in range(frame.shape[1])]
+        cells = checked if isinstance(y, str) and y == "no_validation" else checked[0]
+        given = labels = [f"x{place}" for place in range(cells.shape[1])]
     if reset:
         estimator._column_labels = given
-    else:
-        labels = getattr(estimator, "_column_labels", getattr(estimator, "feature_names_in_", labels))
-    return plain_columns(frame.set_axis([str(label) for label in labels], axis=1))
+        return cells, labels
+    return cells, getattr(estimator, "_column_labels", getattr(estimator, "feature_names_in_", labels))
 
 
 def _are_integers(labels: Iterable[Any]) -> bool:
@@ -266,12 +300,25 @@ class ColumnEncoder:
         """
         return cls(tuple(_learned(frame[name], name in named, numeric, weights) for name in frame.columns))
 
-    def encode(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+    def encode(self, rows: pd.DataFrame | NDArray[Any]) -> NDArray[np.float64]:
         """Return the encoded columns, shape (n_rows, n_encoded); NaN where a value is missing.
 
         Raises ValueError if a column of numbers has another value.
         """
-        return np.hstack([column.encode(frame[column.name]) for column in self.columns])
+        if self._numeric is not None and (numbers := as_one_array(rows)) is not None:
+            encoded = self._numeric.encode(numbers)
+            if encoded is not None:
+                return encoded
+        import pandas as pd
+
+        frame = pd.DataFrame(rows)
+        return np.hstack([column.encode(frame.iloc[:, place]) for place, column in enumerate(self.columns)])
+
+    @cached_property
+    def _numeric(self) -> _NumericColumns | None:
+        if any(isinstance(column, CategoricalColumn) for column in self.columns):
+            return None
+        return _NumericColumns.of(self.columns)
 
     @property
     def layout(self) -> FeatureLayout:
@@ -300,9 +347,61 @@ class ColumnEncoder:
         return [name for column in self.columns for name in column.outputs]
 
 
+@dataclass(frozen=True, eq=False)
+class _NumericColumns:
+    """What all columns of a table of numbers become at once; arrays of shape (n_columns,).
+
+    Attributes
+    ----------
+    binary, cut, identifier : ndarray of bool
+    limits : ndarray of float
+        The number above which a binary or cut column is 1, else 0.
+    means, scales : ndarray of float
+        Of scaled columns, else 0 and 1.
+    """
+
+    binary: NDArray[np.bool_]
+    cut: NDArray[np.bool_]
+    identifier: NDArray[np.bool_]
+    limits: NDArray[np.float64]
+    means: NDArray[np.float64]
+    scales: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, columns: Sequence[Any]) -> _NumericColumns:
+        binary, cut, identifier = (
+            np.array([isinstance(column, kind) for column in columns])
+            for kind in (BinaryColumn, CutColumn, IdentifierColumn)
+        )
+        limits = np.array([getattr(column, "cut", 0.5) for column in columns])
+        means = np.array([getattr(column, "mean", 0.0) for column in columns])
+        scales = np.array([getattr(column, "scale", 1.0) for column in columns])
+        return cls(binary, cut, identifier, limits, means, scales)
+
+    def encode(self, numbers: NDArray[Any]) -> NDArray[np.float64] | None:
+        """Return the encoded columns; None where a number is to be told of: infinity, or a count in a binary column."""
+        values = np.asarray(numbers, dtype=np.float64)
+        if np.isinf(values[:, ~self.identifier]).any() or len(other_numbers(values[:, self.binary])):
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            encoded: NDArray[np.float64] = np.clip((values - self.means) / self.scales, -_FARTHEST, _FARTHEST)
+        stepped = self.binary | self.cut
+        if stepped.any():
+            known = values[:, stepped]
+            encoded[:, stepped] = np.where(np.isnan(known), np.nan, known > self.limits[stepped])
+        encoded[:, self.identifier] = 0.0
+        return encoded
+
+
+def other_numbers(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers that are neither 0 nor 1 nor missing."""
+    others: NDArray[Any] = numbers[(numbers != 0) & (numbers != 1) & ~np.isnan(numbers)]
+    return others
+
+
 def warn_of_counts(name: str, numbers: NDArray[Any]) -> None:
     """Warn that a column of zeros and ones has other numbers."""
-    others = numbers[(numbers != 0) & (numbers != 1) & ~np.isnan(numbers)]
+    others = other_numbers(numbers)
     if len(others):
         warnings.warn(
             f"column {name!r} has other numbers than the 0 and 1 of the training rows, such as {float(others[0])!r}: "

@@ -30,6 +30,7 @@ from trimbench.estimators.columns import (
     ColumnEncoder,
     Numeric,
     categorical_names,
+    checked_cells,
     checked_rows,
     checked_training_rows,
 )
@@ -468,8 +469,13 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         return self.model_
 
     def _encoded(self, X: Any) -> NDArray[np.float64]:
-        encoded = self._encoding.encode(checked_rows(self, X))
-        warn_of_zeros(encoded, self._one_hot_groups, self.get_feature_names_out().tolist(), stacklevel=3)
+        encoding = self._encoding
+        if isinstance(encoding, ColumnEncoder):
+            encoded = encoding.encode(checked_cells(self, X))
+        else:
+            encoded = encoding.encode(checked_rows(self, X))
+        if self._one_hot_groups:
+            warn_of_zeros(encoded, self._one_hot_groups, self.get_feature_names_out().tolist(), stacklevel=3)
         return encoded
 
     def __sklearn_tags__(self) -> Any:

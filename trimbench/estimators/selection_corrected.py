@@ -12,7 +12,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
-from trimbench.estimators.columns import check_no_missing_label, checked_rows, warn_of_counts
+from trimbench.estimators.columns import check_no_missing_label, checked_rows, other_numbers, warn_of_counts
 from trimbench.networks.values import as_numbers
 from trimbench.selection_bias.factors import Factor, Ties
 from trimbench.selection_bias.features import known_cuts, without_masks
@@ -194,9 +194,10 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
     def _checked(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
         table: NDArray[Any] = self._table(X)
-        names = getattr(self, "feature_names_in_", range(table.shape[1]))
-        for feature in self._binary:
-            warn_of_counts(str(names[feature]), table[:, feature])
+        if len(self._binary) and len(other_numbers(table[:, self._binary])):
+            names = getattr(self, "feature_names_in_", range(table.shape[1]))
+            for feature in self._binary:
+                warn_of_counts(str(names[feature]), table[:, feature])
         return table
 
     def _table(self, X: Any, y: Any = "no_validation") -> Any:

@@ -16,6 +16,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from trimbench.estimators.columns import (
+    checked_cells,
     checked_rows,
     checked_training_rows,
     column_names,
@@ -278,14 +279,14 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         ValueError
             When a kept column has a value that its rule does not cover.
         """
-        coded = self._coded(X)
+        codes = self._coded(X)
         names = self.classifier_.class_names
-        return self.classifier_.predict_proba(coded)[:, [names.index(str(label)) for label in self.classes_]]
+        return self.classifier_.predict_proba_of(codes)[:, [names.index(str(label)) for label in self.classes_]]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row, from the columns that are kept."""
-        coded = self._coded(X)
-        found = self.classifier_.predict(coded)
+        codes = self._coded(X)
+        found = self.classifier_.predict_of(codes)
         place = {str(name): code for code, name in enumerate(self.classes_)}
         labels: NDArray[Any] = self.classes_[[place[name] for name in found.tolist()]]
         return labels
@@ -312,13 +313,19 @@ class TrimmedClassifier(ClassifierMixin, SelectorMixin, BaseEstimator):  # type:
         """Read a classifier that `save` wrote; ValueError when the file does not hold one."""
         return load_trimmed(cls, path)
 
-    def _coded(self, X: Any) -> pd.DataFrame:
-        """Return the kept columns as categories."""
+    def _coded(self, X: Any) -> NDArray[np.int64]:
+        """Return the value indices of the kept columns, shape (n_rows, n_kept)."""
         check_is_fitted(self, "classifier_")
-        frame = checked_rows(self, X)
-        places = np.flatnonzero(self._get_support_mask())
+        rows = checked_cells(self, X)
+        classifier, rules = self.classifier_, {rule.name: place for place, rule in enumerate(self.discretizer_.rules)}
+        places = [rules[name] for name in self.features_]
         kept = Discretizer(tuple(self.discretizer_.rules[place] for place in places))
-        return kept.transform(frame.iloc[:, places])
+        kept_rows = rows[:, places] if isinstance(rows, np.ndarray) else rows.iloc[:, places]
+        if all(rule.categories == names for rule, names in zip(kept.rules, classifier.value_names, strict=True)):
+            return kept.codes(kept_rows)
+        import pandas as pd
+
+        return classifier.encode(kept.transform(pd.DataFrame(kept_rows))).astype(np.int64)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "classifier_")

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimbench.networks.values import column_numbers, is_constant, listed, places_among, plain_column, value_names
+from trimbench.networks.values import (
+    check_finite,
+    column_numbers,
+    is_constant,
+    listed,
+    places_among,
+    plain_column,
+    value_names,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,16 +62,24 @@ class ColumnRule:
     missing: str | None = None
     fallback: str | None = None
 
-    def codes(self, column: pd.Series[Any]) -> NDArray[np.int64]:
-        """Return the position of each cell's category in `categories`.
+    def codes(self, column: pd.Series[Any] | NDArray[Any]) -> NDArray[np.int64]:
+        """Return the position of each cell's category in `categories`; an array holds numbers.
 
         Raises ValueError if a cell has no category, is infinite or should be a number and is not.
         """
-        index = {value: code for code, value in enumerate(self.categories)}
-        usual = -1 if self.fallback is None else index[self.fallback]
-        column = plain_column(column)
-        absent = column.isna().to_numpy(dtype=bool)
-        if self.cuts is None:
+        usual = -1 if self.fallback is None else self.categories.index(self.fallback)
+        if isinstance(column, np.ndarray) and self.cuts is None:
+            import pandas as pd
+
+            column = pd.Series(column)
+        if isinstance(column, np.ndarray):
+            absent = np.isnan(column)
+            numbers = column if not absent.any() else column[~absent]
+            check_finite(numbers, self.name)
+            found = np.searchsorted(np.array(self.cuts), numbers, side="left")
+        elif self.cuts is None:
+            column = plain_column(column)
+            absent = column.isna().to_numpy(dtype=bool)
             found = places_among(column[~absent], self.categories)
             if (found < 0).any():
                 strange = str(column[~absent].iloc[int(np.argmax(found < 0))])
@@ -75,8 +91,9 @@ class ColumnRule:
                     warn_of_unknown(self.name, strange, self.categories)
             found = np.where(found < 0, usual, found)
         else:
-            found = np.searchsorted(np.array(self.cuts), column_numbers(column[~absent], self.name), side="left")
-        codes = np.full(len(column), usual if self.missing is None else index[self.missing], dtype=np.int64)
+            return self.codes(column_numbers(column, self.name))
+        missing = usual if self.missing is None else self.categories.index(self.missing)
+        codes = np.full(len(column), missing, dtype=np.int64)
         codes[~absent] = found
         if (codes < 0).any():
             raise ValueError(
@@ -137,15 +154,22 @@ class Discretizer:
         """Return the table as categorical columns, by position, with the names and categories of the rules."""
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                rule.name: pd.Categorical.from_codes(
-                    rule.codes(frame.iloc[:, place]), categories=pd.Index(rule.categories, dtype=str)
-                )
-                for place, rule in enumerate(self.rules)
-            },
-            index=frame.index,
-        )
+        codes = self.codes(frame)
+        columns = {
+            rule.name: pd.Categorical.from_codes(codes[:, place], categories=pd.Index(rule.categories, dtype=str))
+            for place, rule in enumerate(self.rules)
+        }
+        return pd.DataFrame(columns, index=frame.index)
+
+    def codes(self, rows: pd.DataFrame | NDArray[Any]) -> NDArray[np.int64]:
+        """Return the position of each cell's category in those of its rule, shape (n_rows, n_rules).
+
+        Rows are a table, or an array of numbers, with a column for each rule, by position.
+        """
+        codes = np.empty((len(rows), len(self.rules)), dtype=np.int64, order="F")
+        for place, rule in enumerate(self.rules):
+            codes[:, place] = rule.codes(rows[:, place] if isinstance(rows, np.ndarray) else rows.iloc[:, place])
+        return codes
 
 
 def warn_of_unknown(name: str, strange: str, known: Sequence[str]) -> None:

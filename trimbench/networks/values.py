@@ -316,9 +316,15 @@ def column_numbers(column: pd.Series[Any], name: str, *, finite: bool = True) ->
                     f"column {name[:80]!r} must hold numbers, and NaN where one is missing, got {str(cell)[:80]!r} "
                     f"({type(cell).__name__}); leave it out, or make numbers of it"
                 ) from error
-    if finite and np.isinf(numbers).any():
-        raise ValueError(f"column {name[:80]!r} must be finite, got infinity; mark a missing value with NaN")
+    if finite:
+        check_finite(numbers, name)
     return numbers
+
+
+def check_finite(numbers: NDArray[Any], name: str) -> None:
+    """Raise a ValueError with the name of the column if a number is infinite."""
+    if np.isinf(numbers).any():
+        raise ValueError(f"column {name[:80]!r} must be finite, got infinity; mark a missing value with NaN")
 
 
 def as_numbers(values: Any, name: str) -> NDArray[Any]:

@@ -469,7 +469,11 @@ class BayesianClassifier:
         ContractionTooLarge
             When the hidden variables of a network depend on each other too much; a ValueError.
         """
-        weights = self.weights(self.encode(frame))
+        return self.predict_proba_of(self.encode(frame))
+
+    def predict_proba_of(self, codes: IntegerArray) -> NDArray[np.float64]:
+        """Return what `predict_proba` does, for rows of value indices, shape (n_rows, n_features)."""
+        weights = self.weights(codes)
         total = weights.sum(axis=0)
         _warn_of_impossible(total == 0)
         with np.errstate(invalid="ignore"):
@@ -499,7 +503,11 @@ class BayesianClassifier:
         -------
         ndarray of str, shape (n_rows,)
         """
-        weights = self.weights(self.encode(frame))
+        return self.predict_of(self.encode(frame))
+
+    def predict_of(self, codes: IntegerArray) -> NDArray[np.str_]:
+        """Return what `predict` does, for rows of value indices, shape (n_rows, n_features)."""
+        weights = self.weights(codes)
         impossible = weights.sum(axis=0) == 0
         _warn_of_impossible(impossible)
         decided = np.where(impossible, self._without_features, self.decided(weights))

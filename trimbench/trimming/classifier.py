@@ -211,12 +211,12 @@ class BayesianClassifier:
     @property
     def positive(self) -> str | Any:
         """The name of the positive class, or None."""
-        return " or ".join(self.positive_states) or None
+        return " or ".join(self.positive_states) if self.positive_states else None
 
     @property
     def negative(self) -> str | Any:
         """The name of the other class, or None."""
-        return " or ".join(self.negative_states) or None
+        return " or ".join(self.negative_states) if self.negative_states else None
 
     @property
     def class_names(self) -> tuple[str, ...]:

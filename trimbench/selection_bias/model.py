@@ -230,5 +230,9 @@ class DiscreteFeatures:
             missing = here < 0
             if missing.any():
                 scores -= missing.astype(np.float64) @ of_first
-            result[start : start + step] = logsumexp(scores.reshape(len(here), *offsets.shape), axis=2)
+            # SciPy's function takes as long for one row as all of this.
+            by_alpha = scores.reshape(len(here), *offsets.shape)
+            top = by_alpha.max(axis=2)
+            by_alpha -= top[:, :, None]
+            result[start : start + step] = top + np.log(np.exp(by_alpha, out=by_alpha).sum(axis=2))
         return result

@@ -140,7 +140,8 @@ def test_tables_are_in_the_papers_order_with_counts_in_their_headings(text: str)
         "Table 2 family/changed",
         "family/of_mine beyond the papers",
     ]
-    assert "1 of 2 jobs failed" in text
+    assert '<p class="remark">1 of 2 jobs failed</p>' in text
+    assert '<p class="remark">complete</p>' not in text
 
 
 def test_numbers_of_changed_settings_are_one_sentence(text: str) -> None:

@@ -8,12 +8,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
-from trimbench.papers.reporting.figures.text import plain
+from trimbench.papers.reporting.figures.text import plain, set_scale
 from trimbench.papers.vocabulary.figures import FigureSettings
 
 from ..builders import line_figure
 from .measured import assert_readable, picture
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"), [([1, 2], "log"), ([0, 2], "symlog"), ([-1, 2], "symlog"), ([0, -1], "linear")]
+)
+def test_what_has_no_logarithm_changes_the_scale(values: list[float], scale: str) -> None:
+    axes = Figure().subplots()
+    for name in ("x", "y"):
+        set_scale(axes, name, "log", values)
+    assert axes.get_xscale() == axes.get_yscale() == scale
+    assert scale != "symlog" or axes.xaxis.get_transform().linthresh == 2
 
 
 def axis_of(x: Any, y: Any, name: str = "x", *, width: float = 6.8, **settings: Any) -> tuple[list[str], list[float]]:

@@ -17,9 +17,8 @@ import pandas as pd
 from tests.papers.execution import sample_jobs
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.table_reading import read_table
-from trimbench.papers.execution import Job, JobStore, Record
-from trimbench.papers.execution.job import run_job_function
-from trimbench.papers.execution.store import _read, remember
+from trimbench.papers.execution.job import Job, run_job_function
+from trimbench.papers.execution.store import JobStore, Record, _read, remember
 from trimbench.papers.own_table.settings import _found, keep_table
 
 Read = Callable[[], object]

@@ -29,8 +29,8 @@ from trimbench.papers.configuration import Catalogue, configuration_folder
 from trimbench.papers.data.cache import Cache
 from trimbench.papers.data.declarations import declare_dataset, declare_network, load_dataset
 from trimbench.papers.data.table_reading import read_table
-from trimbench.papers.execution import Job, JobStore, Record
-from trimbench.papers.execution.store import remember
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.store import JobStore, Record, remember
 from trimbench.papers.reporting.figures.drawing import read_points
 from trimbench.papers.reporting.page import read_part
 from trimbench.papers.validation import DataUnavailable

@@ -13,8 +13,11 @@ import pytest
 
 from tests.papers.execution import sample_jobs
 from tests.papers.execution.programs import held_elsewhere
-from trimbench.papers.execution import Job, JobStore, ProcessExecutor, run_jobs
 from trimbench.papers.execution import here as execution_here
+from trimbench.papers.execution.here import ProcessExecutor
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.store import JobStore
 from trimbench.papers.files import temporary_folder
 from trimbench.papers.reporting.runs import make_run
 

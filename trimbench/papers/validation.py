@@ -262,8 +262,13 @@ def shown(values: Sequence[str], limit: int = 8) -> str:
     >>> shown(["a", "b", "c"], 2)
     "'a', 'b' and 1 more"
     """
-    more = len(values) - limit
-    return ", ".join(map(quoted, values[:limit])) + (f" and {more:,} more" if more > 0 else "")
+    return some([*map(quoted, values)], limit)
+
+
+def some(texts: Sequence[str], limit: int) -> str:
+    """Return the first of some texts, and how many more there are."""
+    more = len(texts) - limit
+    return ", ".join(texts[:limit]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def rows_in(count: int) -> str:
@@ -277,8 +282,7 @@ def rows_named(rows: Sequence[int], limit: int = 10) -> str:
     >>> rows_named([7]), rows_named([1, 2, 3], 2)
     ('row 7', 'rows 1, 2 and 1 more')
     """
-    more = len(rows) - limit
-    listed = ", ".join(map(str, rows[:limit])) + (f" and {more:,} more" if more > 0 else "")
+    listed = some([*map(str, rows)], limit)
     return f"row {listed}" if len(rows) == 1 else f"rows {listed}"
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.execution import Executor, Job, Record
-from trimbench.papers.execution.workers import TARGETS
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.store import Record
+from trimbench.papers.execution.workers import TARGETS, Executor
 
 from . import sample_jobs
 
@@ -28,7 +29,9 @@ import sys
 from importlib import import_module
 from pathlib import Path
 sys.path[:0] = {paths!r}
-from trimbench.papers.execution import Job, JobStore, run_jobs
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.store import JobStore
 from trimbench.papers.execution.workers import executor_of
 if __name__ == "__main__":
     jobs = import_module({module!r})

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from trimbench.papers.execution import generator_for, job_function
-from trimbench.papers.execution.job import COUNT, NOTHING, SHARE, declare_result, fields, listed
+from trimbench.papers.execution.code_hash import job_function
+from trimbench.papers.execution.job import COUNT, NOTHING, SHARE, declare_result, fields, generator_for, listed
 from trimbench.papers.execution.store import remember
 
 

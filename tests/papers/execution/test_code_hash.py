@@ -62,7 +62,7 @@ FILES = {
     "method_xyz/child.py": "print(7)\n",
     "helper_xyz.py": "TWO = 2\nTABLE = {'f': lambda x: x}\n",
     "tables_xyz.py": "from __future__ import annotations\nimport helper_xyz\nfrom method_xyz import kernel\n"
-    "from trimbench.papers.execution import job_function\n"
+    "from trimbench.papers.execution.code_hash import job_function\n"
     "from trimbench.papers.execution.job import declare_result\n"
     "KNOWN = 5\n\n\n@job_function\ndef cell(x: float, TWO=3):\n"
     "    from method_xyz.late import LIMITS as _limits, Rule\n"

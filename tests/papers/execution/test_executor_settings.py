@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from trimbench.papers.configuration import configuration_folder
-from trimbench.papers.execution import ProcessExecutor, SerialExecutor
+from trimbench.papers.execution.here import ProcessExecutor
 from trimbench.papers.execution.remote import RayExecutor, SlurmExecutor
-from trimbench.papers.execution.workers import TARGETS, executor_of
+from trimbench.papers.execution.workers import TARGETS, SerialExecutor, executor_of
 from trimbench.papers.validation import ConfigurationError
 
 SERIAL, PROCESSES, RAY, SLURM = TARGETS

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from trimbench.papers.execution import Executor, Job, ProcessExecutor, Record, SerialExecutor
-from trimbench.papers.execution.workers import ExecutorError
+from trimbench.papers.execution.here import ProcessExecutor
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.store import Record
+from trimbench.papers.execution.workers import Executor, ExecutorError, SerialExecutor
 
 from . import sample_jobs
 from .programs import run, squares

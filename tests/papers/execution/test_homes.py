@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.execution import Job, JobStore, ProcessExecutor, SerialExecutor
+from trimbench.papers.execution.here import ProcessExecutor
+from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.run import run_jobs
-from trimbench.papers.execution.workers import Executor
+from trimbench.papers.execution.store import JobStore
+from trimbench.papers.execution.workers import Executor, SerialExecutor
 from trimbench.papers.files import without_homes
 
 from . import sample_jobs

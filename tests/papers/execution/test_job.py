@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.execution import Job, code_version, run_job_function
+from trimbench.papers.execution.code_hash import code_version
+from trimbench.papers.execution.job import Job, run_job_function
 
 from . import sample_jobs
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.execution import Job, JobStore, ProcessExecutor, Record, SerialExecutor
-from trimbench.papers.execution.workers import Executor
+from trimbench.papers.execution.here import ProcessExecutor
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.execution.workers import Executor, SerialExecutor
 
 from . import sample_jobs
 from .programs import run

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.execution import Job, JobStore, ProcessExecutor, Record, SerialExecutor, workers
-from trimbench.papers.execution.job import size_in_bytes
+from trimbench.papers.execution import workers
+from trimbench.papers.execution.here import ProcessExecutor
+from trimbench.papers.execution.job import Job, size_in_bytes
 from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.execution.workers import (
     BoundedText,
     Executor,
     ExecutorError,
+    SerialExecutor,
     can_measure,
     memory_held,
     shorten_file,

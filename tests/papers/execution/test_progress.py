@@ -7,8 +7,10 @@ import time
 
 import pytest
 
-from trimbench.papers.execution import Job, JobStore, SerialExecutor, run_jobs
-from trimbench.papers.execution.run import Work, duration
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.run import Work, duration, run_jobs
+from trimbench.papers.execution.store import JobStore
+from trimbench.papers.execution.workers import SerialExecutor
 
 from . import sample_jobs
 

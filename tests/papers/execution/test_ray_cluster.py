@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
-from trimbench.papers.execution import Job, JobStore, Record, SerialExecutor
+from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.remote import RayExecutor, ray_folder
+from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.execution.workers import SerialExecutor
 
 from . import sample_jobs
 from .programs import ON_RAY, run, start_program, wait_for

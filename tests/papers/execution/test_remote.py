@@ -17,9 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.execution import Job, JobStore, Record, remote, run_jobs
-from trimbench.papers.execution.job import JobLimits
+from trimbench.papers.execution import remote
+from trimbench.papers.execution.job import Job, JobLimits
 from trimbench.papers.execution.remote import RayCluster, RayExecutor, RemoteExecutor, TaskLost, run_task
+from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.execution.workers import ExecutorError, execute
 
 from . import sample_jobs

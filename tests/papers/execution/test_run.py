@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.execution import Job, JobStore, Record, SerialExecutor, run_jobs
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.execution.workers import SerialExecutor
 
 from . import sample_jobs
 from .programs import is_alive, start_program, wait_for

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.execution import generator_for, seed_for
+from trimbench.papers.execution.job import generator_for, seed_for
 
 axis_values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 axis_names = st.sampled_from(["dataset", "repetition", "fold", "level", "ünïcode"])

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from trimbench.papers.execution import Job, Record, SerialExecutor
+from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.remote import SlurmExecutor
+from trimbench.papers.execution.store import Record
+from trimbench.papers.execution.workers import SerialExecutor
 
 from . import sample_jobs
 from .programs import run, squares

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimbench.papers.execution import Job, JobStore, Record
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.store import JobStore, Record
 
 from . import sample_jobs
 

@@ -10,10 +10,9 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from trimbench.papers.execution import Job, JobStore, Record
-from trimbench.papers.execution.job import COUNT, check_result, declare_result, run_job_function
+from trimbench.papers.execution.job import COUNT, Job, check_result, declare_result, run_job_function
 from trimbench.papers.execution.run import run_jobs
-from trimbench.papers.execution.store import read_earlier_arrays, remember
+from trimbench.papers.execution.store import JobStore, Record, read_earlier_arrays, remember
 from trimbench.papers.execution.workers import SerialExecutor
 
 from . import sample_jobs

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from trimbench.papers.execution import Job, JobStore, Record, SerialExecutor, run_jobs
+from trimbench.papers.execution.job import Job
+from trimbench.papers.execution.run import run_jobs
+from trimbench.papers.execution.store import JobStore, Record
+from trimbench.papers.execution.workers import SerialExecutor
 
 from .programs import start_program, wait_for
 from .test_run import FAILING, CountingExecutor, NoExecutor, ran, sweep

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from trimbench.papers.execution import Job
+from trimbench.papers.execution.job import Job
 from trimbench.papers.vocabulary.cells import Cell, check_axis
 from trimbench.papers.vocabulary.inputs import Input
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from trimbench.papers.commands.invocation import PUBLISHED, SHARED_KEYS, Invocation
 from trimbench.papers.execution.store import no_commit, provenance
 from trimbench.papers.files import remove_temporary_folders, temporary_folder
-from trimbench.papers.reporting.overview import write_summary
+from trimbench.papers.reporting.overview import say, write_summary
 from trimbench.papers.reporting.page import Part, part_file, read_part
 from trimbench.papers.reporting.runs import check_profile, folder_of, write_profile
 from trimbench.papers.validation import ConfigurationError, Json
@@ -48,7 +47,7 @@ def publish(invocation: Invocation) -> int:
     if len(renewed) < len(names):
         check_profile(target, invocation.profile)
     _replace(target, folders, invocation)
-    _say(target, folders, source)
+    _say_new(target, folders, source)
     return 0
 
 
@@ -167,14 +166,12 @@ def _megabytes(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / _MEGABYTE
 
 
-def _say(target: Path, folders: Mapping[str, Path], source: Path) -> None:
+def _say_new(target: Path, folders: Mapping[str, Path], source: Path) -> None:
     kept = _by_commit(target, [name for name, folder in folders.items() if folder != source])
     for commit, names in kept.items():
-        sys.stdout.write(f"As before, written by {commit[:12]}: {', '.join(names)}.\n")
+        say(f"As before, written by {commit[:12]}: {', '.join(names)}.")
     renewed = [name for name, folder in folders.items() if folder == source]
-    sys.stdout.write(
-        f"{len(renewed)} of {len(folders)} experiments are new in {target}, {_megabytes(target):.1f} MB; commit them.\n"
-    )
+    say(f"{len(renewed)} of {len(folders)} experiments are new in {target}, {_megabytes(target):.1f} MB; commit them.")
 
 
 def _by_commit(folder: Path, names: Sequence[str]) -> dict[str, list[str]]:

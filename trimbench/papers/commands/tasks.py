@@ -27,7 +27,7 @@ from trimbench.papers.files import safe_name, settings_name, without_homes
 from trimbench.papers.reporting.archive import experiments_of, write_archive
 from trimbench.papers.reporting.comparison import compare_runs, summarised, write_comparison
 from trimbench.papers.reporting.figures.drawing import StoredFigure, write_pictures
-from trimbench.papers.reporting.overview import Overview
+from trimbench.papers.reporting.overview import Overview, say
 from trimbench.papers.reporting.runs import (
     check_profile,
     folder_of,
@@ -123,7 +123,7 @@ def _archive(invocation: Invocation) -> None:
         )
     path = invocation.root / "archives" / f"{invocation.run}.zip"
     write_archive(folder, invocation.store(), invocation.catalogue, path, _NO_SETTINGS)
-    sys.stdout.write(f"\nThe archive of the run {invocation.run}, an RO-Crate:\n  {path}\n")
+    say(f"\nThe archive of the run {invocation.run}, an RO-Crate:\n  {path}")
 
 
 def _run_all(
@@ -174,17 +174,17 @@ def _say_data(plans: Sequence[Plan]) -> None:
     roads: dict[str, list[str]] = {}
     for place, road in sorted({entry for plan in plans for entry in plan.roads.items()}):
         roads.setdefault(road, []).append(place.partition("/")[2])
-    _say("Data that is here:")
+    say("Data that is here:")
     for road, names in sorted(roads.items()):
-        _say(f"  {road}: {', '.join(names)}")
+        say(f"  {road}: {', '.join(names)}")
     missing = sorted({name for plan in plans for name in plan.missing})
     if missing:
-        _say(f"Not here: {', '.join(missing)}")
+        say(f"Not here: {', '.join(missing)}")
         for what, names in (
             ("Without a result", [plan.name for plan in plans if not plan.jobs]),
             ("Without a part of it", [plan.name for plan in plans if plan.missing and plan.jobs]),
         ):
-            _say(f"{what}: {', '.join(names) or 'none'}")
+            say(f"{what}: {', '.join(names) or 'none'}")
 
 
 def _check_writable(folder: str) -> None:
@@ -242,27 +242,22 @@ class Sweep:
         ]
         records = [record for point in points for found in point.findings for record in found.records]
         if records and all(record.status == "missing" for record in records):
-            _say("No results are stored for this sweep, so nothing was written; task=run computes them.")
+            say("No results are stored for this sweep, so nothing was written; task=run computes them.")
             return 1
         make_run(self._folder.parents[1], self._invocation.profile)
         written = write_sweep(points, self._folder, self._figure)
         table = main_table(points)
-        _say(f"\n## {table.title}\n")
-        _say(markdown(dataclasses.replace(table, frame=table.frame.head(_MOST_ROWS))))
+        say(f"\n## {table.title}\n")
+        say(markdown(dataclasses.replace(table, frame=table.frame.head(_MOST_ROWS))))
         if len(table.frame) > _MOST_ROWS:
-            _say(f"\nThe first {_MOST_ROWS} of {len(table.frame):,} rows.")
+            say(f"\nThe first {_MOST_ROWS} of {len(table.frame):,} rows.")
         for note in notes_on(points):
-            _say(f"\n{note}")
-        _say("")
+            say(f"\n{note}")
+        say("")
         for path in written:
-            _say(f"  {path}")
+            say(f"  {path}")
         failed = any(point.failures or any(found.failures for found in point.findings) for point in points)
         return 1 if failed else 0
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 # The task ``list``: what is stored of each experiment, what data it lacks, and what the rest will cost.
@@ -330,12 +325,12 @@ def list_experiments(invocation: Invocation) -> int:
         lines.append({"experiment": "all, shared jobs once", **everything.line(), "data": ""})
     # Without pandas, whose import would take half a second.
     rows = [[str(line.get(column, "–")) for column in _COLUMNS] for line in lines]
-    sys.stdout.write(markdown_rows(_COLUMNS, rows, [column in _COUNTS for column in _COLUMNS]) + "\n")
+    say(markdown_rows(_COLUMNS, rows, [column in _COUNTS for column in _COLUMNS]))
     workers = n_workers(invocation.make_executor())
     wall = wall_seconds(everything.rest, everything.expected, workers)
     if wall:
         at_once = "one after the other" if workers == 1 else f"{workers} at a time"
-        sys.stdout.write(f"\nRunning the rest takes about {duration(wall)}, {at_once}.\n")
+        say(f"\nRunning the rest takes about {duration(wall)}, {at_once}.")
     return 0
 
 
@@ -366,11 +361,11 @@ def fetch(invocation: Invocation) -> int:
         except Exception as error:  # noqa: BLE001 - a host that is down must not keep the rest from being fetched
             failures[declaration.name] = str(error)
         else:
-            _say(f"{declaration.name}: here, {how}")
+            say(f"{declaration.name}: here, {how}")
     for line in by_host(failures):
-        _say(f"FAILED: {line}")
+        say(f"FAILED: {line}")
     if any(why.endswith(WAY_OUT) for why in failures.values()):
-        _say(f"To have what is missing, {WAY_OUT}.")
+        say(f"To have what is missing, {WAY_OUT}.")
     return 1 if failures else 0
 
 
@@ -415,15 +410,15 @@ def plot(invocation: Invocation) -> int:
     found = list(_stored(folder_of(root, run), list(invocation.experiments) if invocation.chosen else None))
     what = f"{', '.join(invocation.experiments)} in the run {run}" if invocation.chosen else f"the run {run}"
     if not found:
-        _say(f"There are no figures of {what}.")
+        say(f"There are no figures of {what}.")
         return 1
     plans = [_plan(figure, root, run, invocation) for figure in found]
     plans = [plan for plan in plans if plan.pictures]
     if not plans:
-        _say(f"Nothing to draw: every picture of {what} is there. With other settings, such as figure=column,")
-        _say(f"they are drawn into {root / _PLOTS / run}.")
+        say(f"Nothing to draw: every picture of {what} is there. With other settings, such as figure=column,")
+        say(f"they are drawn into {root / _PLOTS / run}.")
         return 0
-    _say(f"Drawing {len(plans)} figure{'' if len(plans) == 1 else 's'} of {what}:")
+    say(f"Drawing {len(plans)} figure{'' if len(plans) == 1 else 's'} of {what}:")
     drawn = [_draw(plan) for plan in plans]
     return 0 if all(drawn) else 1
 
@@ -455,15 +450,15 @@ def _draw(plan: _Plan) -> bool:
     try:
         figure = plan.figure.figure()
     except FileNotFoundError:
-        _say(f"  cannot be drawn without {plan.figure.points}; task=report writes it from stored jobs")
+        say(f"  cannot be drawn without {plan.figure.points}; task=report writes it from stored jobs")
         return False
     except ConfigurationError as error:
-        _say(f"  {error}")
+        say(f"  {error}")
         return False
     folder = plan.pictures[0].parent
     folder.mkdir(parents=True, exist_ok=True)
     for path in write_pictures(figure, plan.pictures, plan.settings):
-        _say(f"  {path}")
+        say(f"  {path}")
     return True
 
 
@@ -479,10 +474,10 @@ def compare(invocation: Invocation) -> int:
         )
     first, second = (read_run(name, _folder(name, root)) for name in runs)
     comparison = compare_runs(first, second)
-    sys.stdout.write(f"# {first.name} and {second.name}\n\n{summarised(comparison)}\n\n")
+    say(f"# {first.name} and {second.name}\n\n{summarised(comparison)}\n")
     name = safe_name(",".join(runs), stands_for=runs if any("," in run for run in runs) else None)
     for path in write_comparison(comparison, root / "comparisons" / name):
-        sys.stdout.write(f"  {path}\n")
+        say(f"  {path}")
     return 0
 
 
@@ -531,12 +526,12 @@ def study(invocation: Invocation) -> int:
         store=invocation.store(),
         executor=executor,
         cache_mode=invocation.settings.cache_mode,
-        say=_say,
+        say=say,
     )
     written = write_study(studied, folder, invocation.figure.settings)
-    _say("\n".join([*studied.conclusions, "", *(f"  {one}" for one in written)]))
+    say("\n".join([*studied.conclusions, "", *(f"  {one}" for one in written)]))
     n_jobs, n_open = len(studied.findings.rows), len(studied.steps.failures)
-    _say(f"{n_jobs} jobs, {n_open} without a result; {studied.seconds:.0f} s in all.")
+    say(f"{n_jobs} jobs, {n_open} without a result; {studied.seconds:.0f} s in all.")
     return 1 if n_open else 0
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimbench.papers.data.cache import one_line_reason
-from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, rows_named, shortened, shown
+from trimbench.papers.validation import DeclarationError, did_you_mean, quoted, rows_named, shortened, shown, some
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -398,7 +398,7 @@ def _header(owner: str, path: Path, text: str, separator: str) -> tuple[list[str
     check_names(owner, names)
     notes = []
     if nameless := [place for place, name in enumerate(first) if not name.strip()]:
-        places = ("column " if len(nameless) == 1 else "columns ") + _listed([str(place + 1) for place in nameless])
+        places = ("column " if len(nameless) == 1 else "columns ") + some([str(place + 1) for place in nameless], 10)
         verb = "has no name and is" if len(nameless) == 1 else "have no name and are"
         notes.append(f"{places} of the header line {verb} called {shown([names[place] for place in nameless], 3)}")
     if tidied := [name for name, raw in zip(names, first, strict=True) if raw.strip() and name != raw.strip()]:
@@ -435,11 +435,6 @@ def _blank_names(text: str, separator: str, names: Sequence[str]) -> list[str]:
     # Blanks before quotation marks make other names of it.
     wide = [name for name in written if name.strip() and name != name.strip()] if len(written) == len(names) else []
     return wide or [name for name in names if name.strip() and name != name.strip()]
-
-
-def _listed(words: list[str], limit: int = 10) -> str:
-    more = len(words) - limit
-    return ", ".join(words[:limit]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _check_told_apart(owner: str, path: Path, only: str, is_quoted: bool) -> None:

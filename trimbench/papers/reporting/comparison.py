@@ -15,6 +15,7 @@ from trimbench.papers.files import write_csv, write_text
 from trimbench.papers.reporting.page import count, facts_of, render, table_part
 from trimbench.papers.reporting.runs import POINTS, REPORTED, StoredExperiment, StoredRun
 from trimbench.papers.reporting.tables import markdown, markdown_text
+from trimbench.papers.validation import some
 from trimbench.papers.vocabulary.tables import Table
 
 if TYPE_CHECKING:
@@ -599,8 +600,4 @@ def _short(text: str) -> str:
 def _named(stems: Sequence[str], comparison: Comparison) -> str:
     if len(stems) == len(comparison.experiments) > 1:
         return f"all {len(stems)}"
-    return ", ".join(stems[:_MOST_EXPERIMENTS]) + _more(stems[_MOST_EXPERIMENTS:])
-
-
-def _more(rest: Sequence[str]) -> str:
-    return f" and {len(rest)} more" if rest else ""
+    return some(stems, _MOST_EXPERIMENTS)

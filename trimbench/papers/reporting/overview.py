@@ -51,10 +51,10 @@ class Overview:
         judgements = compare(reported, findings.numbers, unattempted(findings))
         status = _status(findings)
         entry = self._keep(findings.name, status, judgements, findings)
-        _say(f"\n## {findings.stem}: {_headline(entry, self._profile)}\n")
+        say(f"\n## {findings.stem}: {_headline(entry, self._profile)}\n")
         if nothing_stored(findings):
             files = f"{self._folder / findings.stem}.*"
-            _say(f"No job is stored for these settings. The files {files} stay unchanged; run the experiment first.")
+            say(f"No job is stored for these settings. The files {files} stay unchanged; run the experiment first.")
             return
         make_run(self._folder, self._profile)
         written = write_findings(findings, judgements, self._folder, self._figure)
@@ -63,15 +63,15 @@ class Overview:
             written.append(write_part(part, part_file(self._folder / findings.stem)))
         for table in findings.outcome.tables:
             if table.listed and len(table.frame):
-                _say(f"{table.title}\n\n{markdown(table)}\n")
+                say(f"{table.title}\n\n{markdown(table)}\n")
         if judgements and findings.altered:
             changed = ", ".join(findings.altered)
-            _say(f"What the paper reports is for other settings than {changed}; nothing is compared.\n")
+            say(f"What the paper reports is for other settings than {changed}; nothing is compared.\n")
         elif judgements:
-            _say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements))}\n")
-            _say(f"Of the paper: {in_words(judgements, detailed=True, profile=self._profile)}.\n")
+            say(f"Printed → reproduced\n\n{markdown(side_by_side(judgements))}\n")
+            say(f"Of the paper: {in_words(judgements, detailed=True, profile=self._profile)}.\n")
         if findings.failures:
-            _say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
+            say(f"{findings.failures} jobs failed, the first with: {findings.first_failure}\n")
         _say_files(written)
 
     def note_failure(self, name: str, error: Exception) -> None:
@@ -80,22 +80,22 @@ class Overview:
         self._keep(name, FAILED, compare(self._literature.reported(name), (), reason), None, reason)
         # The numbers are wrong, not the program: where it was found does not help.
         text = str(error) if isinstance(error, NumbersError) else "".join(traceback.format_exception(error))
-        _say(f"\n## {name}: {FAILED}\n\n{text}")
+        say(f"\n## {name}: {FAILED}\n\n{text}")
 
     def close(self, *, summary: bool) -> int:
         """Write summary and page if asked to, report missing data, and return the exit code."""
         found = [entry.findings for entry in self._entries]
         if found and all(one is not None and nothing_stored(one) for one in found):
-            _say("\nNo results are stored for this command, so nothing was written; task=run computes them.")
+            say("\nNo results are stored for this command, so nothing was written; task=run computes them.")
             self._say_runs()
             return 1
         if summary:
             self._summarise()
         missing = {name: reason for one in found if one for name, reason in one.missing.items()}
         if missing:
-            _say(f"\nData that is not available ({WAY_OUT}):")
+            say(f"\nData that is not available ({WAY_OUT}):")
             for line in by_host(missing):
-                _say(f"  {line}")
+                say(f"  {line}")
         if any(record.status == "missing" for one in found if one for record in one.records):
             self._say_runs()
         return 1 if any(one is None or one.failures for one in found) else 0
@@ -115,7 +115,7 @@ class Overview:
         table, written = write_summary(
             parts, self._literature, self._folder, run=run, profile=self._profile, suffix=self._suffix
         )
-        _say(f"\n# {table.title}\n\n{markdown(table)}\n")
+        say(f"\n# {table.title}\n\n{markdown(table)}\n")
         _say_files(written)
 
     def _say_runs(self) -> None:
@@ -124,7 +124,7 @@ class Overview:
         for name in runs_in(root):
             profile = profile_of(root / name)
             if profile != self._profile:
-                _say(f"\nThis is profile={self._profile}; the run {name} has profile={profile}: add profile={profile}.")
+                say(f"\nThis is profile={self._profile}; the run {name} has profile={profile}: add profile={profile}.")
 
 
 def _status(findings: Findings) -> str:
@@ -150,10 +150,11 @@ def _headline(entry: Entry, profile: str) -> str:
 
 def _say_files(paths: Sequence[Path]) -> None:
     for path in paths:
-        _say(f"  {path}")
+        say(f"  {path}")
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Print a line at once, also where the output is read by another program."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

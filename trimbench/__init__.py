@@ -37,6 +37,7 @@ _RENAMED = {
     "select_by_accuracy": "trimbench.select_features(..., by='accuracy')",
     "select_by_information_gain": "trimbench.select_features(..., by='information_gain')",
     "select_by_same_decision": "trimbench.select_features(..., by='same_decision')",
+    "study": "trimbench.papers.study",
     "trim_at_thresholds": "trimbench.trimming_curve(..., thresholds=[...])",
 }
 

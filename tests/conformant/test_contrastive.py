@@ -83,7 +83,7 @@ def test_one_real_feature_reaches_any_class() -> None:
 
 def test_parameters_are_checked() -> None:
     model, row = random_case(1, 4)
-    with pytest.raises(ValueError, match="by must be 'change' or 'loss', got 'magic'"):
+    with pytest.raises(ValueError, match="by must be one of change, loss, got 'magic'"):
         model.contrast(row, by="magic")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_sets must be a whole number, 1 or more, got True"):
         model.contrast(row, max_sets=True)

@@ -246,10 +246,10 @@ def test_one_row_of_each_class_and_no_information() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"C": 0}, "C must be a positive, finite number, got 0"),
-        ({"C": np.inf}, "C must be a positive, finite number, got inf"),
-        ({"tol": True}, "tol must be a positive, finite number, got True"),
-        ({"max_iter": 0}, "max_iter must be a whole number from 1, got 0"),
+        ({"C": 0}, "C must be a positive number, got 0"),
+        ({"C": np.inf}, "C must be a positive number, got inf"),
+        ({"tol": True}, "tol must be a positive number, got True"),
+        ({"max_iter": 0}, "max_iter must be a whole number, 1 or more, got 0"),
         ({"sample_weight": [1.0]}, r"sample_weight must have one number for each of the 300 rows, got shape \(1,\)"),
         ({"sample_weight": np.full(300, -1.0)}, "sample_weight must have finite numbers, 0 or more"),
         ({"sample_weight": np.zeros(300)}, "and not be zero in all rows"),

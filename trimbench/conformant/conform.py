@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench._checks import check_one_of, is_number, is_whole
 from trimbench._extras import check_installed
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.distribution import Component, ComponentScores, logsumexp
@@ -170,11 +171,7 @@ def conform_to_statistics(
         As `conform`.
     """
     check_solver(solver)
-    if (
-        isinstance(smoothing, bool)
-        or not isinstance(smoothing, int | float | np.number)
-        or not 0 <= smoothing < math.inf
-    ):
+    if not is_number(smoothing) or not 0 <= smoothing < math.inf:
         raise ValueError(f"smoothing must be a number >= 0, got {smoothing!r}")
     weights, biases = np.asarray(weights, dtype=np.float64), np.asarray(biases, dtype=np.float64)
     classes = np.asarray(classes)
@@ -213,8 +210,7 @@ def _check_weights(
 
 
 def _check_n_components(n_components: Any) -> None:
-    whole = isinstance(n_components, int | np.integer) and not isinstance(n_components, bool)
-    if not (n_components >= 1 if whole else isinstance(n_components, str) and n_components == "auto"):
+    if not is_whole(n_components, 1) and not (isinstance(n_components, str) and n_components == "auto"):
         raise ValueError(f"n_components must be 1 or more, or 'auto', got {n_components!r}")
 
 
@@ -228,8 +224,7 @@ def check_solver(name: str) -> None:
     MissingExtraError
         When its packages are not installed.
     """
-    if name not in SOLVERS:
-        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {name!r}")
+    check_one_of("solver", name, SOLVERS)
     check_installed(*_PACKAGES[name], extra="solvers", what=f"solver={name!r}")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench._checks import check_one_of, check_whole
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.distribution import (
     ConformantDistribution,
@@ -286,10 +287,8 @@ def contrast(
     ----------
     Ignatiev, Narodytska, Asher and Marques-Silva (2020), *From Contrastive to Abductive Explanations and Back Again*.
     """
-    if by not in get_args(By):
-        raise ValueError(f"by must be 'change' or 'loss', got {by!r}")
-    if isinstance(max_sets, bool) or not isinstance(max_sets, int | np.integer) or max_sets < 1:
-        raise ValueError(f"max_sets must be a whole number, 1 or more, got {max_sets!r}")
+    check_one_of("by", by, get_args(By))
+    check_whole("max_sets", max_sets, 1)
     row = checked_row(model, x)
     winner, rivals = predicted_and_rivals(model, row, against)
     if len(model.components) == 1 or (by == "change" and not np.isnan(row).any()):

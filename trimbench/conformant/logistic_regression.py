@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench._checks import check_positive, check_whole
 from trimbench._typing import Matrix as _TypingMatrix
 from trimbench._typing import Vector
 from trimbench.conformant.layout import as_table, row_weights
@@ -91,10 +91,9 @@ def fit_logistic_regression(
     from sklearn.utils.validation import validate_data
     from threadpoolctl import threadpool_limits
 
-    _check_positive(C, "C")
-    _check_positive(tol, "tol")
-    if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 1:
-        raise ValueError(f"max_iter must be a whole number from 1, got {max_iter!r}")
+    check_positive("C", C)
+    check_positive("tol", tol)
+    check_whole("max_iter", max_iter, 1)
     table = _finite_table(X)
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError(
@@ -131,11 +130,6 @@ def fit_logistic_regression(
     classifier.n_iter_ = np.array([iterations], dtype=np.int32)
     classifier.gradient_norm_ = gradient_norm
     return classifier
-
-
-def _check_positive(value: float, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < math.inf:
-        raise ValueError(f"{name} must be a positive, finite number, got {value!r}")
 
 
 def _finite_table(X: Any) -> Any:

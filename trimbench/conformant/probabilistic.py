@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench._checks import check_whole, is_number
 from trimbench._typing import Matrix, Vector
 from trimbench.conformant.distribution import ConformantDistribution, checked_row, lost_log_odds, predicted_and_rivals
 from trimbench.conformant.explanations import Explanation, FoundSets, smallest_covers
@@ -116,17 +117,14 @@ def explain_with_probability(
 
 
 def _check(delta: float, max_sets: int, max_evaluations: int | None) -> None:
-    if isinstance(delta, bool) or not isinstance(delta, int | float | np.number) or not 0 < delta <= 1:
+    if not is_number(delta) or not 0 < delta <= 1:
         raise ValueError(
             f"delta must be a probability above 0 and up to 1, got {delta!r}; leave it out for the smallest set that "
             "keeps the class against all that opposes it"
         )
-    counts: dict[str, int | None] = {"max_sets": max_sets, "max_evaluations": max_evaluations}
-    for name, count in counts.items():
-        if count is None and name == "max_evaluations":
-            continue
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"{name} must be a whole number, 1 or more, got {count!r}")
+    check_whole("max_sets", max_sets, 1)
+    if max_evaluations is not None:
+        check_whole("max_evaluations", max_evaluations, 1)
 
 
 def _found(

@@ -13,6 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from trimbench._checks import check_one_of, check_positive
 from trimbench.conformant.conform import (
     IncompleteRows,
     SolverName,
@@ -362,10 +363,8 @@ class NaiveConformantClassifier(RowExplanations, ClassifierMixin, BaseEstimator)
         return self
 
     def _check_parameters(self) -> None:
-        if self.numeric not in _NUMERIC:
-            raise ValueError(f"numeric must be one of {', '.join(_NUMERIC)}, got {self.numeric!r}")
-        if not isinstance(self.C, int | float | np.number) or not self.C > 0:
-            raise ValueError(f"C must be a positive number, got {self.C!r}")
+        check_one_of("numeric", self.numeric, _NUMERIC)
+        check_positive("C", self.C)
         check_solver(self.solver)
         if self.estimator is not None:
             check_left_out(self)

@@ -12,13 +12,14 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, check_X_y, validate_data
 
+from trimbench._checks import check_one_of, is_whole
 from trimbench.estimators.columns import check_no_missing_label, checked_rows, other_numbers, warn_of_counts
 from trimbench.networks.values import as_numbers
 from trimbench.selection_bias.factors import Factor, Ties
 from trimbench.selection_bias.features import known_cuts, without_masks
 from trimbench.selection_bias.fit import fitted
 from trimbench.selection_bias.model import SelectionCorrectedModel
-from trimbench.selection_bias.prior import Rule, is_whole
+from trimbench.selection_bias.prior import Rule
 
 _KINDS = ("binary", "gaussian")
 # Features that are selected where k is not given.
@@ -216,8 +217,7 @@ class SelectionCorrectedNB(ClassifierMixin, SelectorMixin, BaseEstimator):  # ty
         return mask
 
     def _fitted(self, table: NDArray[Any], response: NDArray[np.int64]) -> SelectionCorrectedModel:
-        if self.features not in _KINDS:
-            raise ValueError(f"features must be one of {', '.join(_KINDS)}, got {self.features!r}")
+        check_one_of("features", self.features, _KINDS)
         n_features = table.shape[1]
         k = min(_USUAL_K, n_features) if isinstance(self.k, str) and self.k == "auto" else self.k
         if not is_whole(k, 1) or k > n_features:

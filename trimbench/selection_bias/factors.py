@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp, roots_jacobi
 
+from trimbench._checks import check_one_of, check_whole
 from trimbench.selection_bias.binary import CountTables, count_tables, grid_marginals
-from trimbench.selection_bias.prior import Prior, check_whole
+from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import DiscardedGroup, Selection, squared_ratio, strong_bounds, weak_counts
 
 Ties = Literal["exact", "less", "less_equal"]
@@ -49,8 +50,7 @@ class Simulation:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        if self.factor not in FACTORS:
-            raise ValueError(f"factor must be one of {', '.join(FACTORS)}, got {self.factor!r}")
+        check_one_of("factor", self.factor, FACTORS)
         check_whole("n_simulations", self.n_simulations, 1)
         check_whole("random_state", self.random_state, 0)
 
@@ -138,8 +138,7 @@ def check_possible(log_factor: NDArray[np.float64], prior: Prior) -> None:
 
 def check_ties(ties: str) -> None:
     """Raise an error unless a name is one of the ways to treat ties at the cut-off."""
-    if ties not in TIES:
-        raise ValueError(f"ties must be one of {', '.join(TIES)}, got {ties!r}; 'exact' suits almost every use")
+    check_one_of("ties", ties, TIES, "; 'exact' suits almost every use")
 
 
 # Two classes and complete data: sums over tables of all counts.

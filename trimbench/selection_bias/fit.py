@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, g
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimbench._checks import check_one_of, check_whole, is_whole
 from trimbench.networks.values import names_of
 from trimbench.selection_bias.binary import ClassCounts, class_marginals, count_tables, marginals
 from trimbench.selection_bias.factors import Factor, Simulation, TabledSums, Ties, check_ties, log_adjustment
@@ -25,7 +26,7 @@ from trimbench.selection_bias.features import (
     known_cuts,
 )
 from trimbench.selection_bias.model import DiscreteFeatures, Features, SelectionCorrectedModel
-from trimbench.selection_bias.prior import Prior, Rule, check_whole
+from trimbench.selection_bias.prior import Prior, Rule
 from trimbench.selection_bias.selection import Selection, checked_k, distinct_columns, select
 
 if TYPE_CHECKING:
@@ -314,8 +315,7 @@ def fitted(X: ArrayLike, y: ArrayLike, k: int, *, allow_fewer: bool = False, **g
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that a kind of feature takes; raise ValueError if another was given."""
     kind = given["features"]
-    if kind not in KINDS:
-        raise ValueError(f"features must be one of {', '.join(KINDS)}, got {kind!r}")
+    check_one_of("features", kind, KINDS)
     for name, value in given.items():
         default = _defaults()[name]
         is_default = value is default or (isinstance(value, str | float | int) and value == default)
@@ -536,7 +536,7 @@ def _folds(y: NDArray[np.int64], n_folds: int | None, random_state: int) -> NDAr
         if smallest < 2:
             raise ValueError(f"y must have at least 2 cases of each class for leave-one-out, got {smallest} of one")
         return np.arange(len(y))
-    if isinstance(n_folds, bool) or not isinstance(n_folds, int | np.integer) or not 2 <= n_folds <= len(y):
+    if not is_whole(n_folds, 2) or n_folds > len(y):
         raise ValueError(f"n_folds must be a whole number from 2 to {len(y)}, or None, got {n_folds!r}")
     if smallest < 2:
         raise ValueError(f"y must have at least 2 cases of each class for {n_folds} folds, got {smallest} of one")

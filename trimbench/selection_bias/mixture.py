@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri
 from scipy.stats import rankdata
 
+from trimbench._checks import check_positive, check_whole, is_number
 from trimbench.networks.values import in_order
 from trimbench.selection_bias.binary import ClassCounts
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.features import Binariser
 from trimbench.selection_bias.mixture_sampler import MixtureData, MixtureFactor, log_joint, start, sweep
-from trimbench.selection_bias.prior import Prior, check_positive, check_whole, is_number
+from trimbench.selection_bias.prior import Prior
 from trimbench.selection_bias.selection import Selection, select
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv, roots_legendre
 
+from trimbench._checks import check_one_of, check_positive, check_whole, is_number
+
 Rule = Literal["gauss", "simpson"]
 RULES: tuple[Rule, ...] = ("gauss", "simpson")
 
@@ -65,8 +67,7 @@ class Prior:
             check_whole(name, getattr(self, name), 1, f"; use {_USUAL[name]}")
         if not is_number(self.theta0) or not 0 <= self.theta0 < 0.5:
             raise ValueError(f"theta0 must be in [0, 0.5), got {self.theta0!r}; 0 leaves the whole range to theta")
-        if self.rule not in RULES:
-            raise ValueError(f"rule must be one of {', '.join(RULES)}, got {self.rule!r}")
+        check_one_of("rule", self.rule, RULES)
 
     def alphas(self) -> NDArray[np.float64]:
         """Return the grid of alpha in increasing order, of shape (n_alpha,).
@@ -141,25 +142,3 @@ def simpson_weights(n_points: int) -> NDArray[np.float64]:
     weights[1::2] = 4.0
     weights[[0, -1]] = 1.0
     return weights / (3.0 * (n_points - 1))
-
-
-def check_positive(name: str, value: object, hint: str = "") -> None:
-    """Raise a ValueError unless a value is a positive number."""
-    if not is_number(value) or not 0 < value < math.inf:  # type: ignore[operator]
-        raise ValueError(f"{name} must be a positive number, got {value!r}{hint}")
-
-
-def check_whole(name: str, value: object, least: int, hint: str = "") -> None:
-    """Raise a ValueError unless a value is a whole number that is large enough."""
-    if not is_whole(value, least):
-        raise ValueError(f"{name} must be a whole number, {least} or more, got {value!r}{hint}")
-
-
-def is_whole(value: object, least: int) -> bool:
-    """Tell whether a value is a whole number that is large enough, and no boolean."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
-
-
-def is_number(value: object) -> bool:
-    """Tell whether a value is a number, and no boolean."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

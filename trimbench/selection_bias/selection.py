@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trimbench._checks import is_whole
+
 # Numbers that are compared are exact in 64 bits below this.
 _EXACT = 2.0**62
 # Relative differences below this are decided in fractions.
@@ -151,9 +153,9 @@ def select_by_rank(
     return Selection(order[:k], np.sqrt(ratios), float(ratios[last]), tuple(groups))
 
 
-def checked_k(k: object, n_features: int) -> int:
+def checked_k(k: Any, n_features: int) -> int:
     """Return the number of features to select; raise ValueError unless it is from 1 to `n_features`."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n_features:
+    if not is_whole(k, 1) or k > n_features:
         raise ValueError(
             f"k must be a whole number from 1 to {n_features}, the number of features of X, got {k!r}; "
             f"k={n_features} uses all of them, without selection"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trimbench._checks import check_positive
 from trimbench.papers.execution.code_hash import job_function
 from trimbench.papers.selection_bias.simulated_cases import (
     CORRECTIONS,
@@ -26,7 +27,6 @@ from trimbench.papers.vocabulary.numbers import Number, numbers_of
 from trimbench.papers.vocabulary.tables import Table
 from trimbench.selection_bias.factors import Ties
 from trimbench.selection_bias.fit import fit_selection_corrected
-from trimbench.selection_bias.prior import check_positive
 
 if TYPE_CHECKING:
     import pandas as pd

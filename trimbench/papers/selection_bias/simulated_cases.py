@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
+from trimbench._checks import check_positive, check_whole, is_number, is_whole
 from trimbench.papers.execution.code_hash import JobFunction
 from trimbench.papers.execution.job import seed_for
 from trimbench.papers.validation import settings
 from trimbench.papers.vocabulary.cells import Cell, Label, check_axis
 from trimbench.selection_bias.factors import Ties
-from trimbench.selection_bias.prior import Prior, check_positive, check_whole, is_number, is_whole
+from trimbench.selection_bias.prior import Prior
 
 _BLOCK_ENTRIES = 2**21
 

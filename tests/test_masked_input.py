@@ -37,7 +37,13 @@ ESTIMATORS: dict[str, Fit] = {
 }
 FITS: dict[str, Fit] = ESTIMATORS | {
     "conform": weights,
-    "selection": lambda rows, y: tb.fit_selection_corrected(rows, y, k=3).predict_proba(MISSING),
+    "selection": lambda rows, y: tb.fit_selection_corrected(rows, y, k=3).predict_proba(rows),
+    "gaussian": lambda rows, y: tb.fit_selection_corrected(rows, y, k=3, features="gaussian").predict_proba(rows),
+}
+FORMS: dict[str, Any] = {
+    "masked": MASKED,
+    "objects": np.where(HIDDEN, None, X.astype(object)),
+    "nullable": pd.DataFrame(MISSING).astype("Int64"),
 }
 COMPLETE: dict[str, Fit] = {
     "logistic": lambda rows, y: tb.fit_logistic_regression(rows, y).coef_,
@@ -47,9 +53,12 @@ COMPLETE: dict[str, Fit] = {
 LEARNERS = [partial(tb.learn, structure=name) for name in ("naive_bayes", "mixture", "tree")]
 
 
-@pytest.mark.parametrize("name", FITS)
-def test_masked_cells_are_missing(name: str) -> None:
-    np.testing.assert_array_equal(FITS[name](MASKED, Y), FITS[name](MISSING, Y))
+# Estimators take objects for categories.
+@pytest.mark.parametrize(
+    ("name", "form"), [(name, form) for name in FITS for form in FORMS if form == "masked" or name not in ESTIMATORS]
+)
+def test_what_any_library_calls_missing_is_missing(name: str, form: str) -> None:
+    np.testing.assert_array_equal(FITS[name](FORMS[form], Y), FITS[name](MISSING, Y))
 
 
 @pytest.mark.parametrize("name", sorted((FITS | COMPLETE).keys() - {"conform"}))

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import trimbench as tb
 from tests.conformant.problems import Case, cases, hide
-from trimbench.conformant.explanations import explain_by_weight
+from trimbench.papers.conformant.figure6 import explain_by_weight
 
 
 def without(model: tb.ConformantModel, row: np.ndarray, removed: set[int]) -> np.ndarray:

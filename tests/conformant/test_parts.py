@@ -19,7 +19,6 @@ from tests.conformant.test_definitions import problem_of
 from trimbench._extras import MissingExtraError
 from trimbench.conformant import conform as conforming
 from trimbench.conformant import explanations, probabilistic
-from trimbench.conformant.explanations import explain_by_weight
 from trimbench.conformant.layout import FeatureLayout
 from trimbench.conformant.probabilistic import SetSearch, decided_by_odds
 from trimbench.conformant.problem import ReducedProblem, _blocks, _step
@@ -35,6 +34,7 @@ from trimbench.conformant.same_decision import (
     _rounded,
     _two_point_proxy,
 )
+from trimbench.papers.conformant.figure6 import explain_by_weight
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,6 @@ import re
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -270,17 +269,6 @@ def test_selection_on_other_rows() -> None:
     assert model.selected.tolist() == part.selected.tolist()
     np.testing.assert_array_equal(model.log_adjustment, part.log_adjustment)
     np.testing.assert_allclose(model.log_likelihood, whole.log_likelihood, rtol=1e-9)
-
-
-def test_missing_values_of_every_kind_are_nan() -> None:
-    X, y = draw(9, (12, 13), 8)
-    holes = np.where(np.random.default_rng(1).random(X.shape) < 0.2, np.nan, X)
-    expected = tb.fit_selection_corrected(holes, y, 3, n_alpha=9, features="gaussian").predict_proba(holes)
-    masked = np.ma.MaskedArray(np.nan_to_num(holes, nan=99.0), np.isnan(holes))
-    objects = pd.DataFrame(holes).astype("Float64")
-    for table in (masked, objects):
-        found = tb.fit_selection_corrected(table, y, 3, n_alpha=9, features="gaussian").predict_proba(table)
-        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("sizes", [(15, 25), (12, 10, 14)])

@@ -186,38 +186,6 @@ def explain(model: ConformantDistribution, x: ArrayLike, against: Any = None) ->
     )
 
 
-def explain_by_weight(
-    model: ConformantDistribution, explanation: SufficientExplanation, x: ArrayLike
-) -> tuple[int, ...]:
-    """Return the baseline of Figure 6: the same number of support features, by the size of their weights.
-
-    A weight says what flipping a value does to the log-odds, not what its absence does. For a categorical feature, the
-    largest difference between the weight of its value and that of another counts.
-
-    Parameters
-    ----------
-    model : ConformantModel
-    explanation : Explanation
-        Of the same row.
-    x : array of shape (n_columns,)
-    """
-    row = checked_row(model, x)
-    labels = model.classes.tolist()
-    winner, other = labels.index(explanation.predicted), labels.index(explanation.against)
-    difference = model.weights[:, winner] - model.weights[:, other]
-    strength = np.zeros(model.layout.n_features)
-    groups = set(model.layout.categorical)
-    for place, columns in enumerate(model.layout.features):
-        if columns in groups and not np.isnan(row[columns[0]]):
-            value = float(np.nansum(row[list(columns)] * difference[list(columns)]))
-            strength[place] = float(np.abs(difference[list(columns)] - value).max())
-        else:
-            strength[place] = abs(float(difference[columns[0]]))
-    support = np.array(explanation.support, dtype=np.intp)
-    ordered = support[np.argsort(-strength[support], kind="stable")]
-    return tuple(ordered[: len(explanation.features)].tolist())
-
-
 def feature_evidence(model: ConformantDistribution, row: Vector, winner: int, other: int) -> Vector:
     """Return what observing each feature adds to the log-odds of one class over another, shape (n_features,)."""
     difference = model.weights[:, winner] - model.weights[:, other]

@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike
 from pydantic import Field, NonNegativeInt
 
 from trimbench._typing import Vector
-from trimbench.conformant.explanations import explain_by_weight
+from trimbench.conformant.distribution import checked_row
+from trimbench.conformant.explanations import SufficientExplanation
+from trimbench.conformant.model import ConformantModel
 from trimbench.papers.conformant.mask_sweep import conformant_model
 from trimbench.papers.conformant.tasks import EncodedRows, Encoding, Task, encoded_rows, make_task, rows_at_hand
 from trimbench.papers.execution.code_hash import job_function
@@ -209,6 +211,36 @@ def explain_rows(task: Mapping[str, Json], rows: list[int]) -> dict[str, Json]:
         "milliseconds_per_row": 1000 * seconds / len(explained),
         "chosen": chosen,
     }
+
+
+def explain_by_weight(model: ConformantModel, explanation: SufficientExplanation, x: ArrayLike) -> tuple[int, ...]:
+    """Return the baseline of Figure 6: the same number of support features, by the size of their weights.
+
+    A weight says what flipping a value does to the log-odds, not what its absence does. For a categorical feature, the
+    largest difference between the weight of its value and that of another counts.
+
+    Parameters
+    ----------
+    model : ConformantModel
+    explanation : Explanation
+        Of the same row.
+    x : array of shape (n_columns,)
+    """
+    row = checked_row(model, x)
+    labels = model.classes.tolist()
+    winner, other = labels.index(explanation.predicted), labels.index(explanation.against)
+    difference = model.weights[:, winner] - model.weights[:, other]
+    strength = np.zeros(model.layout.n_features)
+    groups = set(model.layout.categorical)
+    for place, columns in enumerate(model.layout.features):
+        if columns in groups and not np.isnan(row[columns[0]]):
+            value = float(np.nansum(row[list(columns)] * difference[list(columns)]))
+            strength[place] = float(np.abs(difference[list(columns)] - value).max())
+        else:
+            strength[place] = abs(float(difference[columns[0]]))
+    support = np.array(explanation.support, dtype=np.intp)
+    ordered = support[np.argsort(-strength[support], kind="stable")]
+    return tuple(ordered[: len(explanation.features)].tolist())
 
 
 # Explanations beyond the paper: with a stated probability, contrastive, and of rows of tables.

@@ -15,6 +15,11 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+
+from trimbench.estimators import NaiveConformantClassifier, SelectionCorrectedNB, TrimmedClassifier
 from trimbench.papers.execution.here import ProcessExecutor
 from trimbench.papers.execution.job import Job
 from trimbench.papers.execution.remote import RayExecutor
@@ -23,7 +28,7 @@ from trimbench.papers.execution.store import JobStore, Record
 from trimbench.papers.execution.workers import Executor, SerialExecutor
 from trimbench.papers.trimming.table4 import best_threshold
 
-from .measure import Call, Row, versus
+from .measure import Call, Row, version_of, versus
 
 N_JOBS = 5000
 
@@ -69,10 +74,36 @@ def start_of_the_command() -> Iterator[Row]:
         return partial(subprocess.run, [sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
 
     yield versus("trimbench --help", "python -c pass", python("-m", "trimbench", "--help"), python("-c", "pass"), 9)
-    yield versus("import trimbench", "import numpy", python("-c", "import trimbench"), python("-c", "import numpy"), 9)
+    numpy = python("-c", "import numpy")
+    for name in ("import trimbench", "import trimbench; trimbench.trim", "import trimbench; trimbench.conform"):
+        yield versus(name, "import numpy", python("-c", name), numpy, 9)
+    with tempfile.TemporaryDirectory() as empty:
+        first = partial(python("-c", TRIM), env=os.environ | {"NUMBA_CACHE_DIR": empty})
+        yield versus("first trim of 24 features, nothing compiled before", "import numpy", first, numpy, 9)
 
 
-COMPARISONS = (jobs_against_files, start_of_the_command)
+TRIM = """
+import numpy as np, trimbench as tb
+ones = np.random.default_rng(0).beta(1, 1, size=(24, 2))
+model = tb.NaiveBayes([0.4, 0.6], np.stack([1 - ones, ones], axis=-1))
+tb.trim(tb.BayesianClassifier(model, positive=model.class_names[1]), 8)
+"""
+
+
+def one_row() -> Iterator[Row]:
+    """Compare predictions of one row with those of a logistic regression, of an array and of a data frame."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X = (X - X.mean()) / X.std()
+    peer = version_of("sklearn") or ""
+    for estimator in (TrimmedClassifier(budget=4), NaiveConformantClassifier(), SelectionCorrectedNB(k=10)):
+        for what, table in (("an array", X.to_numpy()), ("a data frame", X)):
+            ours, theirs = clone(estimator).fit(table, y), LogisticRegression().fit(table, y)
+            calls = (partial(fitted.predict_proba, table[:1]) for fitted in (ours, theirs))
+            name = f"{type(estimator).__name__}: one row of {what}"
+            yield versus(name, "LogisticRegression", *calls, repetitions=15, note=peer)
+
+
+COMPARISONS = (jobs_against_files, start_of_the_command, one_row)
 
 
 def main() -> None:

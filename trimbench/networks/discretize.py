@@ -211,9 +211,11 @@ def _learned(column: pd.Series[Any], name: str, classes: NDArray[np.int64], cut:
             missing += "_"
         values = (*values, missing)
     rule = ColumnRule(name, values, cuts, missing, missing or values[0])
+    if missing is not None or len(values) == 1:
+        return rule
     # Without missing cells, the most frequent category stands for what is new.
     usual = values[int(np.bincount(rule.codes(column), minlength=len(values)).argmax())]
-    return ColumnRule(name, values, cuts, missing, missing or usual)
+    return ColumnRule(name, values, cuts, missing, usual)
 
 
 def _cuts(values: NDArray[np.float64], classes: NDArray[np.int64], rule: CutRule) -> tuple[float, ...]:
@@ -274,8 +276,9 @@ def entropy_cuts(values: NDArray[np.float64], classes: NDArray[np.integer]) -> t
     if values.size == 0:
         return ()
     levels, places = np.unique(values, return_inverse=True)
-    counts = np.zeros((levels.size, int(classes.max()) + 1))
-    np.add.at(counts, (places, classes), 1.0)
+    n_classes = int(classes.max()) + 1
+    pairs = np.bincount(places * n_classes + classes, minlength=levels.size * n_classes)
+    counts = pairs.reshape(levels.size, n_classes).astype(np.float64)
     # Row i: the rows with one of the i lowest values, by class.
     below = np.concatenate([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
     cuts = []

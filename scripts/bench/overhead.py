@@ -70,15 +70,15 @@ def jobs_against_files(n_jobs: int = 500) -> Iterator[Row]:
 def start_of_the_command() -> Iterator[Row]:
     """Compare the start of the command, and of the library, with those of Python and NumPy."""
 
-    def python(*arguments: str) -> Call:
-        return partial(subprocess.run, [sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+    def python(*arguments: str, env: dict[str, str] | None = None) -> Call:
+        return partial(subprocess.run, [sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL, env=env)
 
     yield versus("trimbench --help", "python -c pass", python("-m", "trimbench", "--help"), python("-c", "pass"), 9)
     numpy = python("-c", "import numpy")
     for name in ("import trimbench", "import trimbench; trimbench.trim", "import trimbench; trimbench.conform"):
         yield versus(name, "import numpy", python("-c", name), numpy, 9)
     with tempfile.TemporaryDirectory() as empty:
-        first = partial(python("-c", TRIM), env=os.environ | {"NUMBA_CACHE_DIR": empty})
+        first = python("-c", TRIM, env=os.environ | {"NUMBA_CACHE_DIR": empty})
         yield versus("first trim of 24 features, nothing compiled before", "import numpy", first, numpy, 9)
 
 
@@ -98,9 +98,9 @@ def one_row() -> Iterator[Row]:
     for estimator in (TrimmedClassifier(budget=4), NaiveConformantClassifier(), SelectionCorrectedNB(k=10)):
         for what, table in (("an array", X.to_numpy()), ("a data frame", X)):
             ours, theirs = clone(estimator).fit(table, y), LogisticRegression().fit(table, y)
-            calls = (partial(fitted.predict_proba, table[:1]) for fitted in (ours, theirs))
+            here, there = partial(ours.predict_proba, table[:1]), partial(theirs.predict_proba, table[:1])
             name = f"{type(estimator).__name__}: one row of {what}"
-            yield versus(name, "LogisticRegression", *calls, repetitions=15, note=peer)
+            yield versus(name, "LogisticRegression", here, there, 15, note=peer)
 
 
 COMPARISONS = (jobs_against_files, start_of_the_command, one_row)

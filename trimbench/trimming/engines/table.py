@@ -56,8 +56,7 @@ class Table:
         axis = self.features.index(feature)
         size = self.values.shape[1] // self.shape[axis]
         values = np.empty((len(self.values), size))
-        for channel, out in zip(self.values, values, strict=True):
-            self._sum_out(channel, axis, out)
+        self._sum_out(self.values, axis, values)
         return replace(
             self,
             features=self.features[:axis] + self.features[axis + 1 :],
@@ -65,9 +64,10 @@ class Table:
             values=values,
         )
 
-    def _sum_out(self, channel: NDArray[np.float64], axis: int, out: NDArray[np.float64]) -> None:
-        outer, cardinality = math.prod(self.shape[:axis]), self.shape[axis]
-        table, total = channel.reshape(outer, cardinality, -1), out.reshape(outer, -1)
+    def _sum_out(self, channels: NDArray[np.float64], axis: int, out: NDArray[np.float64]) -> None:
+        """Write one channel, or all of them, summed over an axis."""
+        cardinality, inner = self.shape[axis], math.prod(self.shape[axis + 1 :])
+        table, total = channels.reshape(-1, cardinality, inner), out.reshape(-1, inner)
         # Adding slices is several times faster than a reduction over a short axis.
         if cardinality == 1:
             total[:] = table[:, 0]

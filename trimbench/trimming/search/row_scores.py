@@ -299,11 +299,6 @@ def cells_of(codes: Codes, kept: Sequence[int], cardinalities: Sequence[int]) ->
     return places.reshape(-1).astype(np.int64), codes[first][:, list(kept)]
 
 
-def n_instances(cardinalities: Sequence[int]) -> int:
-    """Return the number of combinations of values."""
-    return math.prod(cardinalities)
-
-
 # Rows of value indices with the original's decisions and weights: from a data set, from a model, or from both.
 
 Codes = NDArray[np.uint8] | NDArray[np.int64]
